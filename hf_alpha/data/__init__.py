@@ -1,0 +1,1 @@
+"""Data: generating it, reading it, and batching it."""

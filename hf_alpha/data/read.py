@@ -1,0 +1,131 @@
+"""Read datasets of problems and answers, whichever way they are stored."""
+
+import os
+from pathlib import Path
+
+from datasets import Dataset, DatasetDict, load_dataset, load_from_disk
+
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.tasks import Task, get_task
+
+from .generate import PARTS, SETTINGS
+
+_SPLIT_NAMES = {"val": "validation", "valid": "validation", "dev": "validation"}
+
+
+def load(
+    path: str | os.PathLike[str], split: str | None = None, task: str | Task | None = None
+) -> Dataset:
+    """Read a dataset with the columns `problem` and `answer`.
+
+    Args:
+        path: a folder made by `generate` or `save_to_disk`, a folder of parquet or two-line text
+            files, one such file, or the name of a dataset on the Hub (`owner/name`). Two-line files
+            are DeepLTL's: a formula in one line, its answer in the next.
+        split: which split; may be left out if there is only one.
+        task: if given, columns `num_symbols` and `size` are computed where they are missing.
+
+    Raises:
+        FileNotFoundError: if there is nothing at `path`.
+        ValueError: if it cannot be read, lacks a column or the split, or leaves the choice of a
+            split open.
+    """
+    where = Path(path)
+    if not where.exists():
+        data = _load_from_hub(str(path))
+    elif where.is_file():
+        data = _load_file(where)
+    else:
+        data = _load_folder(where)
+    dataset = _choose_split(data, split, path)
+    missing = [column for column in ("problem", "answer") if column not in dataset.column_names]
+    if missing:
+        raise ValueError(
+            f"{path} has no column {', '.join(missing)}: it has {', '.join(dataset.column_names)}"
+        )
+    if task is None or {"num_symbols", "size"} <= set(dataset.column_names):
+        return dataset
+    return _with_counts(dataset, get_task(task) if isinstance(task, str) else task, path)
+
+
+def read_two_line_file(path: str | os.PathLike[str]) -> Dataset:
+    """Read `formula` and `answer` from alternate lines; an empty answer is an empty line.
+
+    Raises:
+        ValueError: if a formula is empty or has no answer; the message names the line.
+    """
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    if len(lines) % 2 and not lines[-1].strip():
+        lines.pop()
+    if len(lines) % 2:
+        raise ValueError(f"{path}, line {len(lines)}: the file ends after a formula, no answer")
+    problems = [line.strip() for line in lines[::2]]
+    if "" in problems:
+        line = 2 * problems.index("") + 1
+        raise ValueError(f"{path}, line {line}: empty where a formula is expected")
+    return Dataset.from_dict({"problem": problems, "answer": [x.strip() for x in lines[1::2]]})
+
+
+def _load_from_hub(name: str) -> DatasetDict:
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        raise FileNotFoundError(f"no file or folder {name}; data is made with `generate-data`")
+    try:
+        return load_dataset(name)
+    except Exception as error:
+        raise FileNotFoundError(
+            f"{name} is neither a file or folder here nor a dataset that the Hub gives: {error}"
+        ) from error
+
+
+def _load_file(path: Path) -> DatasetDict:
+    if path.suffix == ".parquet":
+        return load_dataset("parquet", data_files=str(path))
+    return DatasetDict({_split_name(path): read_two_line_file(path)})
+
+
+def _load_folder(path: Path) -> Dataset | DatasetDict:
+    if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
+        return load_from_disk(str(path))
+    if (path / PARTS).exists() and not (path / SETTINGS).exists():
+        raise ValueError(f"{path} holds an unfinished run: start the same generation again")
+    if any(path.rglob("*.parquet")):
+        return load_dataset(str(path))
+    files = sorted(path.glob("*.txt"))
+    if files:
+        return DatasetDict({_split_name(file): read_two_line_file(file) for file in files})
+    raise ValueError(
+        f"{path} holds no dataset: expected save_to_disk's files, parquet files or two-line "
+        "files (train.txt, val.txt, test.txt)"
+    )
+
+
+def _split_name(path: Path) -> str:
+    return _SPLIT_NAMES.get(path.stem, path.stem)
+
+
+def _choose_split(
+    data: Dataset | DatasetDict, split: str | None, path: str | os.PathLike[str]
+) -> Dataset:
+    if isinstance(data, Dataset):
+        return data
+    if split is None and len(data) == 1:
+        return next(iter(data.values()))
+    if split is None or split not in data:
+        problem = "choose a split of" if split is None else f"no split {split!r} in"
+        raise ValueError(f"{problem} {path}: it has {', '.join(data)}")
+    return data[split]
+
+
+def _with_counts(dataset: Dataset, task: Task, path: str | os.PathLike[str]) -> Dataset:
+    columns: dict[str, list[int]] = {"num_symbols": [], "size": []}
+    for row, problem in enumerate(dataset["problem"]):
+        try:
+            tokens = task.parse(problem)
+        except FormulaError as error:
+            raise ValueError(f"{path}, row {row}: {error}") from error
+        columns["num_symbols"].append(len(task.symbols_in(tokens)))
+        columns["size"].append(len(tokens))
+    for name, values in columns.items():
+        if name not in dataset.column_names:
+            dataset = dataset.add_column(name, values)
+    return dataset

@@ -1,0 +1,309 @@
+"""What an evaluation found: one record per sample, rates by cell, files and a text table."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hf_alpha.evaluation.covariance import AlphaCovariance
+from hf_alpha.tasks import Verdict
+
+OUTSIDE = "outside_vocabulary"
+OUTCOMES = (*(verdict.value for verdict in Verdict), OUTSIDE)
+OUTSIDE_MARK = "\N{EN DASH}"
+REPORT_FILE = "report.json"
+RECORDS_FILE = "records.jsonl"
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One sample.
+
+    Attributes:
+        index: its row in the data.
+        problem: as given.
+        target: the answer to compare with, None if there is none.
+        num_symbols: distinct symbols of the problem.
+        size: tokens of the problem.
+        answers: the model's, best first; None if the problem is outside its vocabulary.
+        verdicts: of the answers; `(OUTSIDE,)` without answers.
+    """
+
+    index: int
+    problem: str
+    target: str | None
+    num_symbols: int
+    size: int
+    answers: tuple[str, ...] | None
+    verdicts: tuple[str, ...]
+
+    @property
+    def outcome(self) -> str:
+        """The verdict on the first answer."""
+        return self.verdicts[0]
+
+    @property
+    def any_correct(self) -> bool:
+        """Whether one of the answers is right."""
+        return any(v in (Verdict.exact, Verdict.correct) for v in self.verdicts)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Record":
+        """Undo `dataclasses.asdict`, also after JSON made lists of the tuples."""
+        answers = data["answers"]
+        return cls(**{
+            **data,
+            "answers": None if answers is None else tuple(answers),
+            "verdicts": tuple(data["verdicts"]),
+        })  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How often each outcome occurs in a set of samples; the rates of OUTCOMES add up to 1."""
+
+    count: int
+    outcomes: Mapping[str, int]
+    any_correct: int
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> "Rates":
+        """Count the outcomes of records."""
+        rows = list(records)
+        counts = Counter(record.outcome for record in rows)
+        outcomes = {name: counts[name] for name in OUTCOMES}
+        return cls(len(rows), outcomes, sum(record.any_correct for record in rows))
+
+    def rate(self, name: str) -> float:
+        """Return the share of an outcome of all samples; nan without samples.
+
+        `correct` includes `exact`; `top_n` is the share of samples with a correct answer among all
+        candidates. Timeouts, undecided checks and samples outside the vocabulary are not correct.
+
+        Raises:
+            ValueError: no such rate.
+        """
+        if name == "top_n":
+            part = self.any_correct
+        elif name == "correct":
+            part = self.outcomes["exact"] + self.outcomes["correct"]
+        elif name in self.outcomes:
+            part = self.outcomes[name]
+        else:
+            raise ValueError(f"no rate {name!r}: choose one of {', '.join(OUTCOMES)}, top_n")
+        return part / self.count if self.count else float("nan")
+
+    @property
+    def correct(self) -> float:
+        """The share of exact and otherwise correct answers."""
+        return self.rate("correct")
+
+    @property
+    def exact(self) -> float:
+        """The share of answers equal to the target."""
+        return self.rate("exact")
+
+    @property
+    def top_n(self) -> float:
+        """The share of samples with a correct answer among the candidates."""
+        return self.rate("top_n")
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether all samples are outside the model's vocabulary."""
+        return self.count > 0 and self.outcomes[OUTSIDE] == self.count
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the count and all rates."""
+        rates = {name: self.rate(name) if self.count else None for name in (*OUTCOMES, "top_n")}
+        return {"count": self.count, **rates}
+
+
+@dataclass
+class Report:
+    """The result of evaluating one model on one set of problems.
+
+    Attributes:
+        model: what the row of a table is called.
+        settings: how it was found; a run that resumes has to have the same.
+        records: in the order of the data.
+        alpha_covariance: set by the caller, to be shown next to correctness.
+    """
+
+    model: str
+    settings: dict[str, Any]
+    records: list[Record]
+    alpha_covariance: AlphaCovariance | None = field(default=None)
+
+    @cached_property
+    def overall(self) -> Rates:
+        """Rates of all samples."""
+        return Rates.of(self.records)
+
+    @cached_property
+    def by_num_symbols(self) -> dict[int, Rates]:
+        """Rates by number of symbols."""
+        return self._group(lambda record: record.num_symbols)
+
+    @cached_property
+    def by_size(self) -> dict[int, Rates]:
+        """Rates by length of the problem."""
+        return self._group(lambda record: record.size)
+
+    @cached_property
+    def by_cell(self) -> dict[tuple[int, int], Rates]:
+        """Rates by (number of symbols, length)."""
+        return self._group(lambda record: (record.num_symbols, record.size))
+
+    def _group(self, key: Callable[[Record], Key]) -> dict[Key, Rates]:
+        groups: dict[Any, list[Record]] = {}
+        for record in self.records:
+            groups.setdefault(key(record), []).append(record)
+        return {name: Rates.of(groups[name]) for name in sorted(groups)}
+
+    def to_dict(self, records: bool = True) -> dict[str, Any]:
+        """Return everything as JSON-able data; the rates in it are derived from the records."""
+        covariance = self.alpha_covariance
+        data: dict[str, Any] = {
+            "model": self.model,
+            "settings": self.settings,
+            "overall": self.overall.to_dict(),
+            "by_num_symbols": _rows(self.by_num_symbols, lambda k: {"num_symbols": k}),
+            "by_size": _rows(self.by_size, lambda k: {"size": k}),
+            "by_cell": _rows(self.by_cell, lambda k: {"num_symbols": k[0], "size": k[1]}),
+            "alpha_covariance": None if covariance is None else covariance.to_dict(),
+        }
+        return data | ({"records": [asdict(r) for r in self.records]} if records else {})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Report":
+        """Undo `to_dict` with records."""
+        covariance = data["alpha_covariance"]
+        return cls(
+            data["model"],
+            data["settings"],
+            [Record.from_dict(record) for record in data["records"]],
+            None if covariance is None else AlphaCovariance.from_dict(covariance),
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write report.json and records.jsonl; each replaces an old one in one step."""
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        write_text(path / RECORDS_FILE, json_lines(self.records))
+        write_text(path / REPORT_FILE, _json(self.to_dict(records=False)))
+        return path
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> "Report":
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError: the folder holds no finished report.
+        """
+        path = Path(folder) / REPORT_FILE
+        if not path.is_file():
+            raise FileNotFoundError(f"{folder} holds no {REPORT_FILE}: is its run finished?")
+        lines = (path.parent / RECORDS_FILE).read_text(encoding="utf-8").splitlines()
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return cls.from_dict({**data, "records": [json.loads(line) for line in lines]})
+
+    def table(self, *others: "Report", metrics: Sequence[str] | None = None) -> str:
+        """Write a text table of this report and others; see `table`."""
+        return table([self, *others], metrics)
+
+
+def table(reports: Sequence[Report], metrics: Sequence[str] | None = None) -> str:
+    """Write a text table: rows by metric and model, columns by number of symbols, in percent.
+
+    Args:
+        reports: one row each.
+        metrics: names for `Rates.rate`, and `alpha_covariance`. By default correct, exact where
+            there are targets, top_n where there are several answers, alpha_covariance where known.
+
+    A cell outside a model's vocabulary is `–` and counts as not correct in the column `all`. A
+    metric that was not measured there is an empty cell.
+    """
+    metrics = _known_metrics(reports) if metrics is None else metrics
+    columns = sorted({count for report in reports for count in report.by_num_symbols})
+    rows = [["%", "symbols:", *map(str, columns), "all"]]
+    for metric in metrics:
+        for report in reports:
+            shown = rows[-1][0] != metric and all(row[0] != metric for row in rows)
+            cells = [_cell(report, metric, count) for count in (*columns, None)]
+            if any(cells):
+                rows.append([metric if shown else "", report.model, *cells])
+    counts = Rates.of(reports[0].records).count if reports else 0
+    samples = [str(reports[0].by_num_symbols[c].count) if c in reports[0].by_num_symbols else ""
+               for c in columns] if reports else []  # fmt: skip
+    rows.append(["samples", "", *samples, str(counts)])
+    return _align(rows)
+
+
+def _known_metrics(reports: Sequence[Report]) -> list[str]:
+    metrics = ["correct"]
+    if any(record.target is not None for report in reports for record in report.records):
+        metrics.append("exact")
+    if any(len(record.verdicts) > 1 for report in reports for record in report.records):
+        metrics.append("top_n")
+    if any(report.alpha_covariance is not None for report in reports):
+        metrics.append("alpha_covariance")
+    return metrics
+
+
+def _cell(report: Report, metric: str, num_symbols: int | None) -> str:
+    """One cell; the column `all` if `num_symbols` is None."""
+    rates = report.overall if num_symbols is None else report.by_num_symbols.get(num_symbols)
+    if rates is None:
+        return ""
+    if rates.is_outside:
+        return OUTSIDE_MARK
+    if metric != "alpha_covariance":
+        return f"{100 * rates.rate(metric):.1f}"
+    covariance = report.alpha_covariance
+    if covariance is None:
+        return ""
+    mean = covariance.mean if num_symbols is None else covariance.by_num_symbols.get(num_symbols)
+    return "" if mean is None else f"{100 * mean:.1f}"
+
+
+def _align(rows: list[list[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        lines.append("  ".join([*left, *right]).rstrip())
+    lines.insert(1, "-" * max(map(len, lines)))
+    return "\n".join(lines)
+
+
+def _rows(
+    groups: Mapping[Key, Rates], name: Callable[[Key], dict[str, int]]
+) -> list[dict[str, Any]]:
+    return [name(key) | rates.to_dict() for key, rates in groups.items()]
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def json_lines(records: Iterable[Record]) -> str:
+    """Write records as lines of JSON."""
+    return "".join(json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in records)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file in one step: a killed run leaves the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+__all__ = ["OUTCOMES", "OUTSIDE", "Rates", "Record", "Report", "table"]

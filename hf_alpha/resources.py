@@ -1,0 +1,56 @@
+"""Where the data that goes with the package lies: built tokenizers, recipes, released models.
+
+In a checkout these are the top-level folders; the wheel carries a copy of them inside the package.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["tokenizer", "training", "model_cards"]
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def resource_path(kind: Kind, *parts: str) -> Path:
+    """The path of a file or folder that is shipped with the package.
+
+    The checkout's folder beside the package comes first, then the copy in an installed wheel, so
+    that what is edited in a checkout is what runs.
+
+    Args:
+        kind: the data folder.
+        *parts: the path below it, such as `"propositional", "debug.yaml"`; none for the folder.
+
+    Raises:
+        FileNotFoundError: nothing is there; the message lists what is.
+    """
+    for root in _roots(kind):
+        path = root.joinpath(*parts)
+        if path.exists():
+            return path
+    raise FileNotFoundError(_missing(kind, parts))
+
+
+def _roots(kind: Kind) -> list[Path]:
+    """The existing folders of this kind, the preferred one first."""
+    checkout = _PACKAGE.parent
+    # An installed package has site-packages beside it, where a folder of this name is not ours.
+    in_checkout = [checkout / kind] if (checkout / "pyproject.toml").is_file() else []
+    return [root for root in (*in_checkout, _PACKAGE / "_data" / kind) if root.is_dir()]
+
+
+def _missing(kind: Kind, parts: tuple[str, ...]) -> str:
+    wanted = "/".join((kind, *parts))
+    roots = _roots(kind)
+    if not roots:
+        return (
+            f"{wanted} is not there: this installation of hf_alpha has no {kind}/ folder. "
+            "Install the wheel or an editable checkout again."
+        )
+    # The deepest folder on the way that exists is where the wrong name stands.
+    folder, depth = roots[0], 0
+    while depth < len(parts) and (folder / parts[depth]).is_dir():
+        folder, depth = folder / parts[depth], depth + 1
+    known = sorted(path.name for path in folder.iterdir() if not path.name.startswith((".", "_")))
+    where = "/".join((kind, *parts[:depth]))
+    return f"{wanted} is not there; {where}/ has: {', '.join(known) or 'nothing'}."

@@ -1,0 +1,185 @@
+"""Propositional satisfiability: a formula is answered by a partial assignment that implies it."""
+
+import random
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import ClassVar
+
+from hf_alpha.modeling.grammar import PROPOSITIONAL, Grammar
+
+from . import truth_table
+from .assignment import Assignment, read_assignment, write_assignment
+from .base import Task, Verdict
+from .sampling import FormulaSampler
+
+SOLVERS = ("auto", "truth_table", "aiger")
+
+
+class PropositionalTask(Task):
+    """Find a partial assignment all of whose completions satisfy a propositional formula.
+
+    An answer is a sequence of symbols, each followed by its value: `a1b0`, or `request 1 grant 0`
+    with long names. The empty answer says that the formula is a tautology.
+
+    Targets:
+        equivariant: the answer with the fewest literals; among those, the one whose symbols occur
+            first in the formula, then true before false; written in order of first occurrence.
+            Renaming the formula renames the target and does nothing else.
+        papers: a model from py-aiger-sat, reduced to an unsat core of the negated formula. It
+            depends on how the symbols are spelt and need not be minimal.
+    """
+
+    name: ClassVar[str] = "propositional"
+    grammar: ClassVar[Grammar] = PROPOSITIONAL
+    base_tokens: ClassVar[tuple[str, ...]] = ("0", "1", "!", "&", "|", "=", "^")
+    symbol_classes: ClassVar[Mapping[str, int]] = {"proposition": 5}
+    targets: ClassVar[tuple[str, ...]] = ("equivariant", "papers")
+
+    def sample(
+        self,
+        rng: random.Random,
+        size: int,
+        symbols: Sequence[str],
+        constant_priority: float = 0.0,
+    ) -> str:
+        """Draw a formula of exactly `size` tokens; `sampling` describes the distribution."""
+        sampler = FormulaSampler(tuple(symbols), constant_priority)
+        return self.write(sampler.sample(rng, size))
+
+    def is_satisfiable(self, tokens: Sequence[str]) -> bool:
+        """Decide satisfiability of canonical tokens, by truth table where it fits."""
+        symbols = self.symbols_in(tokens)
+        if len(symbols) > truth_table.MAX_VARIABLES:
+            from . import aiger
+
+            return aiger.is_satisfiable(tokens)
+        tables = truth_table.leaf_tables(symbols)
+        return truth_table.evaluate(tokens, tables, tables["1"]) != 0
+
+    def target(self, problem: str, method: str | None = None) -> str | None:
+        """Compute an answer, None if the formula is unsatisfiable; the class describes `targets`.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+            ValueError: if the method is unknown, or is `equivariant` with more than 16 symbols.
+        """
+        return self.target_of(self.parse(problem), method)
+
+    def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
+        """Compute an answer to a formula given as canonical tokens; see `target`."""
+        if method not in (None, *self.targets):
+            raise ValueError(f"unknown targets {method!r}: choose one of {', '.join(self.targets)}")
+        symbols = self.symbols_in(tokens)
+        if method == "papers":
+            from . import aiger
+
+            core = aiger.reduced_model(tokens)
+            return None if core is None else write_assignment(_ordered(core, symbols))
+        if len(symbols) > truth_table.MAX_VARIABLES:
+            raise ValueError(
+                f"targets 'equivariant' take at most {truth_table.MAX_VARIABLES} symbols, this "
+                f"formula has {len(symbols)}: use targets 'papers' (needs py-aiger-sat)"
+            )
+        tables = truth_table.leaf_tables(symbols)
+        table = truth_table.evaluate(tokens, tables, tables["1"])
+        cube = truth_table.minimal_cube(table, len(symbols))
+        if cube is None:
+            return None
+        return write_assignment({symbols[variable]: value for variable, value in cube})
+
+    def random_answer(self, problem: str, rng: random.Random) -> str:
+        """Draw a value for every symbol of the formula."""
+        return write_assignment({s: rng.random() < 0.5 for s in self.symbols_of(problem)})
+
+    def check(
+        self,
+        problem: str,
+        answer: str,
+        target: str | None = None,
+        notation: str | None = None,
+        solver: str = "auto",
+        timeout: float = 10.0,
+    ) -> Verdict:
+        """Judge an answer.
+
+        `exact` is equality with the target as a sequence of symbols and values, so order matters,
+        as in the papers; another way to write the same sequence is still exact. `correct` means
+        that every completion of the answer satisfies the formula. Values for symbols that the
+        formula lacks are allowed and change nothing. A symbol that occurs twice makes an answer
+        malformed, even with the same value both times.
+
+        Args:
+            problem: a formula in any notation.
+            answer: any string.
+            target: an answer to compare with.
+            notation: how the answer is written: "compact", "prefix" (spaced), "infix" (`a & !b`,
+                `a=1, b=0`), or None to detect it. An answer that reads as `a1b0` or `a 1 b 0` is
+                never taken for infix.
+            solver: "truth_table" (at most 16 symbols without a value), "aiger" (py-aiger-sat) or
+                "auto": the table where it fits.
+            timeout: seconds for a call to py-aiger-sat, after which the verdict is `timeout`; if
+                it is not installed or crashes, the verdict is `undecided`.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+            ValueError: if the solver or the notation is unknown, or the formula is too big for
+                the truth table that was asked for.
+        """
+        if solver not in SOLVERS:
+            raise ValueError(f"unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}")
+        tokens, symbols = _parsed(problem)
+        assignment = read_assignment(answer, notation)
+        if assignment is None:
+            return Verdict.malformed
+        if target is not None and _same_sequence(assignment, target):
+            return Verdict.exact
+        free = [symbol for symbol in symbols if symbol not in assignment]
+        small = len(free) <= truth_table.MAX_VARIABLES
+        if solver == "truth_table" and not small:
+            raise ValueError(
+                f"the answer leaves {len(free)} symbols open, a truth table takes at most "
+                f"{truth_table.MAX_VARIABLES}: use solver 'aiger' or 'auto'"
+            )
+        if solver == "aiger" or not small:
+            return self._check_with_aiger(tokens, symbols, assignment, timeout)
+        tables = truth_table.leaf_tables(free)
+        full = tables["1"]
+        if assignment:
+            given = {symbol: full if value else 0 for symbol, value in assignment.items()}
+            tables = {**given, **tables}
+        implied = truth_table.evaluate(tokens, tables, full) == full
+        return Verdict.correct if implied else Verdict.wrong
+
+    @staticmethod
+    def _check_with_aiger(
+        tokens: tuple[str, ...], symbols: Sequence[str], assignment: Assignment, timeout: float
+    ) -> Verdict:
+        from . import aiger
+
+        relevant = {s: assignment[s] for s in symbols if s in assignment}
+        try:
+            implied = aiger.implies(tokens, relevant, timeout)
+        except (aiger.MissingSolverError, aiger.SolverCrashError):
+            return Verdict.undecided
+        except TimeoutError:
+            return Verdict.timeout
+        return Verdict.correct if implied else Verdict.wrong
+
+
+_TASK = PropositionalTask()
+
+
+@lru_cache(maxsize=4096)
+def _parsed(problem: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Parse a problem once for the many answers (beams, renamings) that are checked against it."""
+    tokens = _TASK.parse(problem)
+    return tuple(tokens), tuple(_TASK.symbols_in(tokens))
+
+
+def _same_sequence(assignment: Assignment, target: str) -> bool:
+    wanted = read_assignment(target)
+    return wanted is not None and list(assignment.items()) == list(wanted.items())
+
+
+def _ordered(values: Assignment, symbols: Sequence[str]) -> Assignment:
+    return {symbol: values[symbol] for symbol in symbols if symbol in values}

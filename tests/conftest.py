@@ -1,0 +1,30 @@
+"""Shared fixtures. No test reaches the real Hub: the address of the loopback stub is set here,
+before huggingface_hub is imported (it reads its environment once), with a cache of its own."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+from hub_stub import HubStub
+
+_STUB = HubStub()
+_HF_HOME = tempfile.TemporaryDirectory(prefix="hf_alpha_tests_")
+os.environ.update(_STUB.environment(_HF_HOME.name))
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+
+@pytest.fixture(scope="session")
+def _started_stub() -> Iterator[HubStub]:
+    _STUB.start()
+    yield _STUB
+    _STUB.close()
+
+
+@pytest.fixture
+def hub(_started_stub: HubStub) -> HubStub:
+    """The loopback Hub, empty. In-process clients already talk to it; for a process of its own,
+    start it with `{**os.environ, **hub.environment(<fresh folder>)}`."""
+    _started_stub.repos.clear()
+    _started_stub.blobs.clear()
+    return _started_stub

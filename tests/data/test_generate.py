@@ -1,0 +1,185 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from datasets import load_dataset
+
+from hf_alpha.data.generate import generate, generate_grid, key_of, split_of
+from hf_alpha.tasks import Verdict, get_task
+
+TASK = get_task("propositional")
+SETTINGS = {"num_samples": 3000, "sizes": (1, 12), "num_symbols": 4}
+
+
+def run(folder, **changes):
+    settings = {**SETTINGS, "progress": False, **changes}
+    return generate("propositional", folder, settings.pop("num_samples"), **settings)
+
+
+def rows_of(folder):
+    return {name: list(split) for name, split in load_dataset(str(folder)).items()}
+
+
+def files_of(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(Path(folder).rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("generate") / "data"
+    counts = run(folder)
+    return folder, counts, rows_of(folder)
+
+
+def test_rows(dataset):
+    folder, counts, splits = dataset
+    assert counts == {name: len(rows) for name, rows in splits.items()}
+    assert sum(counts.values()) == SETTINGS["num_samples"]
+    assert set(os.listdir(folder)) == {"README.md", "data", "generation.json"}
+    for row in (row for rows in splits.values() for row in rows):
+        tokens = TASK.parse(row["problem"], "compact")
+        assert (len(tokens), len(TASK.symbols_in(tokens))) == (row["size"], row["num_symbols"])
+        assert set(TASK.symbols_in(tokens)) <= set("abcd")
+        assert row["answer"] == TASK.target(row["problem"])
+        assert TASK.check(row["problem"], row["answer"]) == Verdict.correct
+    names = {TASK.symbols_of(row["problem"])[0] for row in splits["train"]}
+    assert names == set("abcd")
+
+
+def test_splits_do_not_overlap_up_to_renaming_whatever_the_seed(dataset, tmp_path):
+    _, counts, splits = dataset
+    run(tmp_path / "other", seed=1, num_symbols=3, num_samples=1000)
+    seen = {}
+    for part in (splits, rows_of(tmp_path / "other")):
+        for split, rows in part.items():
+            keys = [TASK.canonical(row["problem"]) for row in rows]
+            assert len(set(keys)) == len(keys)
+            for key in keys:
+                assert seen.setdefault(key, split) == split == split_of(key_of(key))
+    for split, share in {"train": 0.8, "validation": 0.1, "test": 0.1}.items():
+        assert abs(counts[split] / SETTINGS["num_samples"] - share) < 0.03
+
+
+@pytest.mark.parametrize(("alpha", "enough"), [(0.0, False), (0.02, False), (0.095, True)])
+def test_sizes_are_uniform_within_alpha(alpha, enough, tmp_path, caplog):
+    run(tmp_path / "data", alpha=alpha)
+    sizes = Counter(row["size"] for rows in rows_of(tmp_path / "data").values() for row in rows)
+    limit = SETTINGS["num_samples"] * (1 / 12 + alpha)
+    assert max(sizes.values()) <= limit
+    full = [sizes[size] for size in range(6, 13)]
+    assert max(full) - min(full) <= 1  # what small sizes lack is shared out evenly
+    assert sizes[1] == sizes[2] == 1 and sizes[3] == 4
+    if enough:
+        assert sizes.total() == SETTINGS["num_samples"] and not caplog.text
+    else:
+        assert max(full) == int(limit)
+        assert (
+            f"{SETTINGS['num_samples'] - sizes.total()} of 3000 samples are missing" in caplog.text
+        )
+
+
+def test_the_number_of_workers_changes_nothing(dataset, tmp_path):
+    run(tmp_path / "data", num_workers=2)
+    assert files_of(tmp_path / "data") == files_of(dataset[0])
+
+
+def test_a_killed_run_continues_to_the_same_files(tmp_path):
+    settings = {"num_samples": 40_000, "sizes": (1, 30)}
+    run(tmp_path / "whole", **settings)
+    code = (
+        "from hf_alpha.data.generate import generate; generate('propositional', "
+        f"{str(tmp_path / 'killed')!r}, 40_000, sizes=(1, 30), num_symbols=4)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    parts = tmp_path / "killed" / ".parts"
+    while len(list(parts.glob("*.parquet"))) < 5:
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = {path.name: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
+    assert done and not (tmp_path / "killed" / "generation.json").exists()
+    with pytest.raises(ValueError, match=r"other settings: seed is 0 there and 7 here"):
+        run(tmp_path / "killed", **settings, seed=7)
+    run(tmp_path / "killed", **settings)
+    assert files_of(tmp_path / "killed") == files_of(tmp_path / "whole")
+
+
+def test_a_finished_run_is_kept(dataset):
+    folder, counts, _ = dataset
+    before = files_of(folder)
+    assert run(folder) == counts
+    with pytest.raises(ValueError, match=r"alpha is 0.095 there and 0.5 here.*another folder"):
+        run(folder, alpha=0.5)
+    assert files_of(folder) == before
+
+
+def test_the_papers_targets_do_not_depend_on_the_process(tmp_path):
+    small = {"num_samples": 200, "sizes": (4, 12), "targets": "papers"}
+    run(tmp_path / "one", **small)
+    run(tmp_path / "two", **small, num_workers=2)
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+    for row in (row for rows in rows_of(tmp_path / "one").values() for row in rows):
+        assert TASK.check(row["problem"], row["answer"]) == Verdict.correct
+    assert "py-aiger-sat" in (tmp_path / "one" / "README.md").read_text()
+
+
+def test_card(dataset):
+    card = (dataset[0] / "README.md").read_text()
+    assert card.startswith("---\n")
+    for piece in ("Targets: equivariant", "| num_symbols | `4` |"):
+        assert piece in card
+    assert json.loads((dataset[0] / "generation.json").read_text())["rows"] == dataset[1]
+
+
+def test_an_empty_split_gets_no_file(tmp_path):
+    counts = run(tmp_path / "data", num_samples=1, sizes=(1, 1))
+    assert list(counts.values()) == [1]
+    assert {name: len(rows) for name, rows in rows_of(tmp_path / "data").items()} == counts
+
+
+def test_grid(tmp_path):
+    grid = {"num_symbols": range(4), "sizes": range(1, 8), "per_cell": 5, "progress": False}
+    counts = generate_grid("propositional", tmp_path / "one", **grid)
+    generate_grid("propositional", tmp_path / "two", **grid, num_workers=2)
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+    rows = rows_of(tmp_path / "one")
+    assert counts == {"test": len(rows["test"])}
+    cells = Counter()
+    for row in rows["test"]:
+        cells[row["num_symbols"], row["size"]] += 1
+        assert set(TASK.symbols_of(row["problem"])) == set("abc"[: row["num_symbols"]])
+        assert len(TASK.parse(row["problem"])) == row["size"]
+        assert split_of(key_of(TASK.canonical(row["problem"]))) == "test"
+        assert TASK.check(row["problem"], row["answer"]) == Verdict.correct
+    assert max(cells.values()) == 5 and cells[2, 7] == cells[3, 7] == 5
+    assert not any(size < 2 * k - 1 for k, size in cells)
+
+
+def test_bad_settings(tmp_path):
+    bad = {
+        "sizes must be": {"sizes": (5, 4)},
+        "num_samples must be": {"num_samples": 0},
+        "alpha must be": {"alpha": 2},
+        "no leaves": {"num_symbols": 0},
+        "unknown targets 'best': choose one of equivariant, papers": {"targets": "best"},
+        "at most 16 symbols, got 17": {"num_symbols": 17},
+        "num_workers must be": {"num_workers": 0},
+    }
+    for message, settings in bad.items():
+        with pytest.raises(ValueError, match=message):
+            run(tmp_path / "data", **settings)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "thesis.tex").touch()
+    with pytest.raises(ValueError, match="is not empty"):
+        run(tmp_path / "data")

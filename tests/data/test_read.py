@@ -1,0 +1,65 @@
+import pytest
+from datasets import Dataset, DatasetDict
+
+from hf_alpha.data.generate import generate
+from hf_alpha.data.read import load
+
+ROWS = {"problem": ["&ab", "|a!a"], "answer": ["a1b1", ""]}
+
+
+def test_all_ways_to_store_give_the_same_rows(tmp_path):
+    dataset = Dataset.from_dict(ROWS)
+    dataset.save_to_disk(str(tmp_path / "disk"))
+    DatasetDict({"train": dataset}).save_to_disk(str(tmp_path / "dict"))
+    (tmp_path / "folder").mkdir()
+    dataset.to_parquet(str(tmp_path / "folder" / "train.parquet"))
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "train.txt").write_text("&ab\na1b1\n|a!a\n\n")
+    places = ["disk", "dict", "folder", "folder/train.parquet", "lines", "lines/train.txt"]
+    for place in places:
+        assert load(tmp_path / place).to_dict() == ROWS, place
+        counted = load(tmp_path / place, task="propositional").to_dict()
+        assert counted == {**ROWS, "num_symbols": [2, 1], "size": [3, 4]}
+
+
+def test_generated_data(tmp_path):
+    counts = generate("propositional", tmp_path / "data", 300, sizes=(1, 9), progress=False)
+    for split, count in counts.items():
+        dataset = load(tmp_path / "data", split, task="propositional")
+        assert dataset.column_names == ["problem", "answer", "num_symbols", "size"]
+        assert len(dataset) == count
+    with pytest.raises(ValueError, match=r"choose a split of .*train, validation, test"):
+        load(tmp_path / "data")
+    with pytest.raises(ValueError, match=r"no split 'dev' in .*train, validation, test"):
+        load(tmp_path / "data", "dev")
+
+
+def test_two_line_folders_name_their_splits(tmp_path):
+    for name in ("train", "val", "test"):
+        (tmp_path / f"{name}.txt").write_text("&aXb\na;b;{1}\r\n")
+    assert load(tmp_path, "validation")[0] == {"problem": "&aXb", "answer": "a;b;{1}"}
+
+
+def test_errors_name_the_place(tmp_path):
+    odd, empty, wrong = (tmp_path / name for name in ("odd.txt", "empty.txt", "wrong.txt"))
+    odd.write_text("a\na1\nb\n")
+    with pytest.raises(ValueError, match=r"odd.txt, line 3: the file ends after a formula"):
+        load(odd)
+    empty.write_text("a\na1\n\nb1\n")
+    with pytest.raises(ValueError, match=r"empty.txt, line 3: empty"):
+        load(empty)
+    wrong.write_text("a\na1\n&a\nb1\n")
+    assert len(load(wrong)) == 2
+    with pytest.raises(ValueError, match=r"wrong.txt, row 1: "):
+        load(wrong, task="propositional")
+    with pytest.raises(FileNotFoundError, match="no file or folder"):
+        load(tmp_path / "nowhere")
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(ValueError, match="holds no dataset: expected"):
+        load(tmp_path / "bare")
+    (tmp_path / "half" / ".parts").mkdir(parents=True)
+    with pytest.raises(ValueError, match="unfinished run"):
+        load(tmp_path / "half")
+    Dataset.from_dict({"text": ["a"]}).to_parquet(str(tmp_path / "other.parquet"))
+    with pytest.raises(ValueError, match="has no column problem, answer: it has text"):
+        load(tmp_path / "other.parquet")

@@ -1,0 +1,235 @@
+"""Formulas in all notations: what is written is read back, and what cannot be read says why."""
+
+import json
+import string
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_alpha.modeling.grammar import PROPOSITIONAL, FormulaError, Grammar
+
+# Operators that are letters, and derived ones that repeat an operand: what temporal logic needs.
+TEMPORAL = Grammar(
+    operators={"!": 1, "&": 2, "|": 2, "X": 1, "U": 2},
+    constants=("0", "1"),
+    infix={
+        "->": [1, "right"],
+        "|": [3, "left"],
+        "&": [4, "left"],
+        "U": [5, "right"],
+        "W": [5, "right"],
+    },
+    spellings={"&&": "&", "[]": "G"},
+    derived={"->": "| ! $1 $2", "F": "U 1 $1", "G": "! U 1 ! $1", "W": "| U $1 $2 ! U 1 ! $1"},
+)
+GRAMMARS = st.sampled_from([PROPOSITIONAL, TEMPORAL])
+LETTERS = st.sampled_from(string.ascii_lowercase)
+NAMES = st.from_regex(r"[a-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
+    lambda name: PROPOSITIONAL.is_name(name) and TEMPORAL.is_name(name)
+)
+
+
+@st.composite
+def formulas(draw: st.DrawFn, names: st.SearchStrategy[str]) -> tuple[Grammar, list[str]]:
+    """A grammar and one of its formulas: operators are placed until every operand is."""
+    grammar = draw(GRAMMARS)
+    tokens: list[str] = []
+    missing = 1
+    for token in draw(st.lists(st.sampled_from(sorted(grammar.operators)), max_size=12)):
+        tokens.append(token)
+        missing += grammar.operators[token] - 1
+        if missing > 1 and draw(st.booleans()):
+            tokens.append(draw(names))
+            missing -= 1
+    leaf = names | st.sampled_from(grammar.constants)
+    return grammar, tokens + [draw(leaf) for _ in range(missing)]
+
+
+def recursive_paths(grammar: Grammar, tokens: list[str]) -> list[int]:
+    """Heap numbers by recursion over the formula, shortened to the nearest 62 steps at the end."""
+
+    def walk(position: int, steps: str) -> tuple[int, list[int]]:
+        numbers = [int("1" + steps[-62:], 2)]
+        arity = grammar.operators.get(tokens[position], 0)
+        position += 1
+        for child in range(arity):
+            position, below = walk(position, steps + str(child))
+            numbers += below
+        return position, numbers
+
+    return walk(0, "")[1]
+
+
+@given(formulas(NAMES))
+def test_every_notation_is_read_back(case: tuple[Grammar, list[str]]) -> None:
+    grammar, tokens = case
+    for notation in ("prefix", "infix"):
+        text = grammar.format(tokens, notation)
+        assert grammar.parse(text, notation) == tokens
+        assert grammar.parse(f"  {text}\n") == tokens
+
+
+@given(formulas(LETTERS))
+def test_compact_is_read_back(case: tuple[Grammar, list[str]]) -> None:
+    grammar, tokens = case
+    text = grammar.format(tokens, "compact")
+    assert grammar.parse(text, "compact") == grammar.parse(text) == tokens
+    assert grammar.parse(" ".join(text)) == tokens
+
+
+@given(formulas(LETTERS))
+def test_no_parenthesis_of_infix_can_be_left_out(case: tuple[Grammar, list[str]]) -> None:
+    grammar, tokens = case
+    text = grammar.format(tokens, "infix")
+    opened: list[int] = []
+    for position, character in enumerate(text):
+        if character == "(":
+            opened.append(position)
+        elif character == ")":
+            start = opened.pop()
+            without = text[:start] + " " + text[start + 1 : position] + " " + text[position + 1 :]
+            assert grammar.parse(without, "infix") != tokens
+
+
+@given(formulas(LETTERS))
+def test_tree_paths_equal_the_recursive_reference(case: tuple[Grammar, list[str]]) -> None:
+    grammar, tokens = case
+    assert grammar.tree_paths(tokens) == recursive_paths(grammar, tokens)
+
+
+def test_tree_paths_keep_the_nearest_steps_and_fit_int64() -> None:
+    for depth in (61, 62, 63, 64, 200):
+        tokens = ["&", "a"] * depth + ["b"]
+        paths = PROPOSITIONAL.tree_paths(tokens)
+        assert paths == recursive_paths(PROPOSITIONAL, tokens)
+        assert min(paths) > 0
+        assert max(paths) < 2**63
+
+
+@given(formulas(NAMES))
+def test_grammar_travels_through_json(case: tuple[Grammar, list[str]]) -> None:
+    grammar, tokens = case
+    again = Grammar.from_dict(json.loads(json.dumps(grammar.to_dict(), sort_keys=True)))
+    assert again == grammar
+    assert again.parse(again.format(tokens, "infix")) == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("&a!b", "& a ! b"),
+        ("a&!b", "& a ! b"),
+        ("& request ! grant", "& request ! grant"),
+        ("&&abc", "& & a b c"),
+        ("a&&b", "& a b"),
+        ("request", "request"),
+        ("not (p and q) or r", "| ! & p q r"),
+        ("a -> b -> c", "| ! a | ! b c"),
+        ("a <- b", "| a ! b"),
+        ("-> a b", "| ! a b"),
+        ("a /\\ b \\/ ~c <-> true xor false", "= | & a b ! c ^ 1 0"),
+        ("a ∧ ¬b", "& a ! b"),
+        ("a = b = c", "= a = b c"),
+        ("a ^ b ^ c", "^ ^ a b c"),
+    ],
+)
+def test_readings(text: str, tokens: str) -> None:
+    assert PROPOSITIONAL.parse(text) == tokens.split()
+
+
+def test_letter_operators_and_repeated_operands() -> None:
+    assert TEMPORAL.parse("&aXb") == ["&", "a", "X", "b"]
+    assert " ".join(TEMPORAL.parse("a W X b", "infix")) == "| U a X b ! U 1 ! a"
+    assert " ".join(TEMPORAL.parse("G F Xa_1")) == "! U 1 ! U 1 Xa_1"
+    with pytest.raises(FormulaError, match="more than 1000000 tokens"):
+        TEMPORAL.parse("W " * 100 + "a " * 101)
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "message"),
+    [
+        ("", 0, "empty"),
+        ("   ", 0, "empty"),
+        ("&a", 2, "ends at character 2 while 1 operand is missing"),
+        ("& & request grant", 17, "1 operand is missing"),
+        ("&ab!", 3, "'!' at character 4: expected the end"),
+        ("&a?", 2, "'?' at character 3 has no meaning here"),
+        ("request & (grant", 16, "'(' at character 11 is never closed"),
+        ("request & grant)", 15, "')' at character 16 closes nothing"),
+        ("request & & grant", 10, "'&' at character 11: expected a name"),
+        ("a & 2b", 4, "'2b' at character 5 has no meaning here"),
+        ("a b", 2, "'b' at character 3: expected the end"),
+        ("&\u00e9b", 1, "'\u00e9' at character 2"),
+    ],
+)
+def test_errors_name_token_position_and_expectation(text: str, position: int, message: str) -> None:
+    with pytest.raises(FormulaError) as error:
+        PROPOSITIONAL.parse(text)
+    assert error.value.position == position
+    assert message in str(error.value)
+
+
+def test_unknown_notation_and_names_too_long_for_compact() -> None:
+    with pytest.raises(ValueError, match="choose one of prefix, compact, infix"):
+        PROPOSITIONAL.parse("a", "postfix")
+    with pytest.raises(FormulaError, match="'request' is too long for compact"):
+        PROPOSITIONAL.format(["!", "request"], "compact")
+    with pytest.raises(FormulaError, match="not one formula"):
+        PROPOSITIONAL.format(["&", "a"])
+    for tokens in (["&", "a"], ["a", "b"]):
+        with pytest.raises(FormulaError, match=r"operands|follows"):
+            PROPOSITIONAL.tree_paths(tokens)
+
+
+@given(st.text(alphabet="ab01!&|=^()<-> ~Xp_\\/", max_size=30))
+def test_any_text_is_a_formula_or_a_formula_error(text: str) -> None:
+    for grammar in (PROPOSITIONAL, TEMPORAL):
+        try:
+            tokens = grammar.parse(text)
+        except FormulaError as error:
+            assert 0 <= error.position <= len(text)
+        else:
+            assert grammar.parse(" ".join(tokens), "prefix") == tokens
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"infix": {}},
+        {"derived": {"->": "| $1"}},
+        {"derived": {"->": "| ! $1 $2", "=>": "-> $1 $2"}},
+        {"spellings": {"and": "&&&"}},
+        {"infix": {**PROPOSITIONAL.infix, "&": [3, "right"]}},
+    ],
+)
+def test_contradictory_grammars_are_refused(data: dict) -> None:
+    with pytest.raises(ValueError, match="'"):
+        Grammar.from_dict({**PROPOSITIONAL.to_dict(), **data})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!" * 10_000 + "a",
+        "&a" * 10_000 + "b",
+        "& a " * 10_000 + "b",
+        "(a & " * 10_000 + "b" + ")" * 10_000,
+        "(" * 10_000 + "a" + " | b)" * 10_000,
+        "a -> " * 10_000 + "b",
+        "&" * 10_000,
+        "(" * 10_000,
+        "(" * 10_000 + "a",
+    ],
+)
+def test_ten_thousand_operators_deep(text: str) -> None:
+    start = time.perf_counter()
+    try:
+        tokens = PROPOSITIONAL.parse(text)
+    except FormulaError as error:
+        assert len(str(error)) < 500
+    else:
+        assert len(PROPOSITIONAL.tree_paths(tokens)) == len(tokens)
+        assert PROPOSITIONAL.parse(PROPOSITIONAL.format(tokens, "infix")) == tokens
+    assert time.perf_counter() - start < 5

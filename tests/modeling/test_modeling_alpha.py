@@ -1,0 +1,528 @@
+"""The promises of docs/exactness.md as properties, and the papers' numbers."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.streams import ReferenceModel
+from strategies import (
+    BASE,
+    POSITIONS,
+    SWITCHES,
+    batch_sizes,
+    make_model,
+    random_batch,
+    random_renaming,
+    rename_batch,
+    seeds,
+)
+
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha.modeling.symbols import first_occurrence
+
+TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
+
+
+def logits(model, batch):
+    with torch.no_grad():
+        return model(**batch).logits
+
+
+# Numbers of the papers -------------------------------------------------------------------------
+
+
+def table_6() -> list[tuple[str, list[str], int]]:
+    """Rows of Table 6: task, components, parameters."""
+    text = (Path(__file__).parents[1] / "reference" / "table_6.txt").read_text()
+    rows = []
+    for line in text.splitlines():
+        task, components, parameters = (part.strip() for part in line.split("|"))
+        rows.append((task, components.split(), int(parameters.replace(",", ""))))
+    return rows
+
+
+@pytest.mark.parametrize(("task", "components", "parameters"), table_6())
+def test_parameter_counts_of_table_6(task, components, parameters):
+    size = (
+        {"d_model": 96, "layers": 6, "heads": 6, "ffn": 768, "num_base_tokens": 10}
+        if task == "propositional"
+        else {"d_model": 64, "layers": 8, "heads": 4, "ffn": 1024, "num_base_tokens": 13}
+    )
+    sides = {
+        f"{side}_{name}": size[short]
+        for side in ("encoder", "decoder")
+        for name, short in (("layers", "layers"), ("attention_heads", "heads"), ("ffn_dim", "ffn"))
+    }
+    config = AlphaConfig(
+        num_base_tokens=size["num_base_tokens"],
+        d_model=size["d_model"],
+        **sides,
+        encoder_per_stream_attention="EP" in components,
+        encoder_aggregated_attention="EA" in components,
+        decoder_per_stream_attention="DP" in components,
+        decoder_aggregated_attention="DA" in components,
+        cross_attention=[
+            m for m, c in (("per_stream", "CP"), ("aggregated", "CA")) if c in components
+        ],
+    )
+    with torch.device("meta"):
+        model = AlphaForConditionalGeneration(config)
+    assert model.num_parameters() == parameters
+
+
+def test_table_6_has_all_rows():
+    assert len(table_6()) == 38
+
+
+def test_parameter_names_follow_bart():
+    names = {
+        name
+        for name, _ in make_model(cross_attention=["per_stream", "aggregated"]).named_parameters()
+    }
+    layer = "model.encoder.layers.0."
+    projections = [f"{p}_proj.{k}" for p in "qkv" for k in ("weight", "bias")]
+    projections += ["out_proj.weight", "out_proj.bias"]
+    rest = [f"{n}.{k}" for n in ("fc1", "fc2", "final_layer_norm") for k in ("weight", "bias")]
+
+    def expected(prefix, blocks):
+        own = [f"{b}.{p}" for b in blocks for p in projections]
+        norms = [f"{b}_layer_norm.{k}" for b in blocks for k in ("weight", "bias")]
+        return {prefix + name for name in own + norms + rest}
+
+    encoder = {name for name in names if name.startswith(layer)}
+    assert encoder == expected(layer, ["self_attn", "aggregated_attn"])
+    layer = "model.decoder.layers.0."
+    decoder = {name for name in names if name.startswith(layer)}
+    blocks = ["self_attn", "aggregated_attn", "encoder_attn", "encoder_aggregated_attn"]
+    assert decoder == expected(layer, blocks)
+    others = {re.sub(r"layers\.\d+\..*", "", name) for name in names}
+    assert others == {"model.shared.weight", "model.encoder.", "model.decoder."}
+
+
+# Reference -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=lambda s: "-".join(s) or "default")
+@pytest.mark.parametrize("classes", [{}, TWO_CLASSES], ids=["one class", "two classes"])
+def test_equals_reference(switches, classes):
+    check_reference(make_model(**switches, **classes))
+
+
+@pytest.mark.parametrize(
+    "positions", POSITIONS, ids=lambda p: "-".join(map(str, p.values())) or "tree, rope"
+)
+def test_equals_reference_for_all_positions(positions):
+    check_reference(make_model(**positions))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"normalize_features": False, "adacos": False},
+        {"normalize_embeddings": False, "normalize_features": False, "adacos": False},
+        {"activation_function": "gelu", "scale_embedding": True},
+    ],
+    ids=str,
+)
+def test_equals_reference_for_other_settings(other):
+    check_reference(make_model(**other))
+
+
+def check_reference(model):
+    """Forward and gradients of a padded batch against the loops of the paper, in float64."""
+    model = model.double()
+    batch = random_batch(1, model.config, [(6, 3), (4, 1), (3, 0), (5, 2)])
+    out = model(**batch).logits
+    weights = torch.randn(
+        out.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    usable = out > -1e3
+    (out * weights)[usable].sum().backward()
+    reference_state = {
+        name: value.detach().clone().requires_grad_(value.is_floating_point())
+        for name, value in model.state_dict().items()
+    }
+    reference = ReferenceModel(reference_state, model.config)
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        total = 0
+        for row in range(len(out)):
+            real = batch["attention_mask"][row].bool()
+            expected = reference(
+                batch["input_ids"][row][real].tolist(),
+                batch["tree_paths"][row][real].tolist(),
+                batch["decoder_input_ids"][row].tolist(),
+            )
+            seen = ~expected.isnan()
+            assert torch.equal(seen, usable[row])
+            torch.testing.assert_close(out[row][seen], expected[seen], rtol=1e-6, atol=1e-7)
+            total = total + (expected[seen] * weights[row][seen]).sum()
+        total.backward()
+    finally:
+        torch.set_default_dtype(default)
+    for name, parameter in model.named_parameters():
+        grad = reference_state[name].grad
+        torch.testing.assert_close(parameter.grad, grad, rtol=1e-5, atol=1e-6, msg=name)
+
+
+# 1. Renaming -----------------------------------------------------------------------------------
+
+
+def check_renaming(seed, sizes, switches, classes, generate):
+    model = make_model(seed % 7, **switches, **classes)
+    batch = random_batch(seed, model.config, sizes)
+    tables = [random_renaming(seed + row, model.config) for row in range(len(sizes))]
+    renamed = rename_batch(batch, tables)
+    before, after = logits(model, batch), logits(model, renamed)
+    for row, table in enumerate(tables):
+        assert torch.equal(after[row][:, table], before[row])
+    if generate:
+        batch.pop("decoder_input_ids"), renamed.pop("decoder_input_ids")
+        kept = {"max_new_tokens": 5, "return_dict_in_generate": True, "output_scores": True}
+        for kwargs in ({}, {"num_beams": 3, "num_return_sequences": 3}):
+            one = model.generate(**batch, **kept, **kwargs)
+            two = model.generate(**renamed, **kept, **kwargs)
+            repeats = len(one.sequences) // len(tables)
+            for i, (x, y) in enumerate(zip(one.sequences, two.sequences, strict=True)):
+                assert torch.equal(tables[i // repeats][x], y)
+            if kwargs:
+                torch.testing.assert_close(
+                    one.sequences_scores, two.sequences_scores, atol=1e-6, rtol=0
+                )
+
+
+renamings = given(
+    seed=seeds,
+    sizes=batch_sizes,
+    switches=st.sampled_from(SWITCHES),
+    classes=st.sampled_from([{}, TWO_CLASSES]),
+)
+
+
+@settings(max_examples=1000, deadline=None)
+@renamings
+def test_renaming_moves_columns_and_nothing_else(seed, sizes, switches, classes):
+    check_renaming(seed, sizes, switches, classes, generate=False)
+
+
+@settings(max_examples=40, deadline=None)
+@renamings
+def test_renaming_renames_what_is_generated(seed, sizes, switches, classes):
+    check_renaming(seed, sizes, switches, classes, generate=True)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, deadline=None)
+@renamings
+def test_renaming_ten_thousand_times(seed, sizes, switches, classes):
+    check_renaming(seed, sizes, switches, classes, generate=seed % 10 == 0)
+
+
+# 2. Vocabulary size ----------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    seed=seeds,
+    sizes=batch_sizes,
+    counts=st.dictionaries(st.sampled_from(["proposition", "function"]), st.integers(1, 20)),
+)
+def test_extension_changes_no_old_logit(seed, sizes, counts):
+    model = make_model(seed % 7, **TWO_CLASSES)
+    batch = random_batch(seed, model.config, sizes)
+    before = logits(model, batch)
+    old = model.config.vocab_size
+    model.extend_symbols(counts)
+    assert model.config.vocab_size == old + sum(counts.values())
+    after = logits(model, batch)
+    assert after.shape[-1] == model.config.vocab_size
+    assert torch.equal(after[..., :old], before)
+    assert (after[..., old:] < -1e3).all()
+
+
+def test_new_symbols_work_like_old_ones():
+    model = make_model()
+    model.extend_symbols({"proposition": 2})
+    batch = random_batch(3, model.config, [(8, 5), (6, 4)])
+    table = random_renaming(4, model.config)
+    assert (table[batch["input_ids"]] >= BASE + 5).any()
+    renamed = rename_batch(batch, [table, table])
+    assert torch.equal(logits(model, renamed)[..., table], logits(model, batch))
+
+
+def test_learned_refuses_extension_and_resizing():
+    model = make_model(symbol_encoding="learned")
+    with pytest.raises(ValueError, match="convert"):
+        model.extend_symbols({"proposition": 1})
+    with pytest.raises(NotImplementedError, match="extend_symbols"):
+        model.resize_token_embeddings(20)
+    with pytest.raises(ValueError, match="no symbol class 'person'"):
+        make_model().extend_symbols({"person": 1})
+
+
+# 3. Batching and 4. caching --------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=seeds,
+    sizes=batch_sizes,
+    switches=st.sampled_from(SWITCHES),
+    positions=st.sampled_from(POSITIONS),
+    side=st.sampled_from(["left", "right"]),
+)
+def test_a_sample_does_not_depend_on_its_batch(seed, sizes, switches, positions, side):
+    model = make_model(seed % 7, **switches, **positions)
+    batch = random_batch(seed, model.config, sizes, side=side)
+    together = logits(model, batch)
+    for row in range(len(sizes)):
+        real = batch["attention_mask"][row].bool()
+        alone = {
+            name: value[row : row + 1]
+            if name == "decoder_input_ids"
+            else value[row : row + 1, real]
+            for name, value in batch.items()
+        }
+        torch.testing.assert_close(logits(model, alone)[0], together[row], atol=1e-5, rtol=1e-5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=seeds,
+    sizes=batch_sizes,
+    switches=st.sampled_from(SWITCHES),
+    positions=st.sampled_from(POSITIONS),
+    attention=st.sampled_from(["sdpa", "eager"]),
+)
+def test_caches_change_nothing(seed, sizes, switches, positions, attention):
+    model = make_model(seed % 7, **switches, **positions)
+    model.set_attn_implementation(attention)
+    batch = random_batch(seed, model.config, sizes)
+    del batch["decoder_input_ids"]
+    shared = {"max_new_tokens": 6, "output_logits": True, "return_dict_in_generate": True}
+    shared["disable_compile"] = True
+    greedy = model.generate(**batch, **shared, use_cache=False)
+    beams = {**shared, "num_beams": 3, "num_return_sequences": 3}
+    beam = model.generate(**batch, **beams, use_cache=False)
+    for cache in ("dynamic", "static"):
+        cached = model.generate(**batch, **shared, cache_implementation=cache)
+        assert_same_tokens(greedy, cached)
+        cached = model.generate(**batch, **beams, cache_implementation=cache)
+        # Not the tokens: candidates whose scores tie (symmetric symbols) may change places.
+        torch.testing.assert_close(
+            cached.sequences_scores, beam.sequences_scores, atol=1e-5, rtol=1e-5
+        )
+
+
+def assert_same_tokens(one, two):
+    """Rows have the same tokens up to the first step where two candidates tie."""
+    for row in range(len(one.sequences)):
+        for step, (x, y) in enumerate(zip(one.logits, two.logits, strict=True)):
+            torch.testing.assert_close(x[row], y[row], atol=1e-5, rtol=1e-5)
+            best = x[row].topk(2).values
+            if one.sequences[row, step + 1] != two.sequences[row, step + 1]:
+                assert best[0] - best[1] < 1e-4
+                break
+            if one.sequences[row, step + 1] == 2:
+                break
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_decoder_prompts_padded_on_the_left(side):
+    model = make_model()
+    batch = random_batch(5, model.config, [(6, 2), (7, 3)], target_length=4, side=side)
+    mask = torch.ones_like(batch["decoder_input_ids"])
+    prompts = batch["decoder_input_ids"].clone()
+    prompts[0] = torch.tensor([0, 0, 1, int(prompts[0, 1])])
+    mask[0, :2] = 0
+    batch["decoder_input_ids"] = prompts
+    padded = logits(model, {**batch, "decoder_attention_mask": mask})
+    alone = {name: value[:1] for name, value in batch.items()}
+    alone["decoder_input_ids"] = prompts[:1, 2:]
+    torch.testing.assert_close(padded[0, 2:], logits(model, alone)[0], atol=1e-5, rtol=1e-5)
+
+
+# 6. Round trip (in this process; tests/test_hub.py has the fresh one) ---------------------------
+
+
+@pytest.mark.parametrize("encoding", ["streams", "learned"])
+def test_saved_and_loaded_model_is_identical(tmp_path, encoding):
+    model = make_model(symbol_encoding=encoding, **TWO_CLASSES)
+    batch = random_batch(9, model.config, [(6, 3), (4, 0)])
+    model.logit_scale.scale.fill_(7.25)
+    before = logits(model, batch)
+    model.save_pretrained(tmp_path)
+    loaded, report = AlphaForConditionalGeneration.from_pretrained(
+        tmp_path, output_loading_info=True
+    )
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    assert torch.equal(logits(loaded.eval(), batch), before)
+    assert float(loaded.logit_scale.scale) == 7.25
+    assert not loaded.logit_scale.statistics.any()
+
+
+# What a Transformers user does -----------------------------------------------------------------
+
+
+def test_encoder_outputs_can_be_used_twice():
+    model = make_model()
+    batch = random_batch(2, model.config, [(6, 3), (4, 2)])
+    del batch["decoder_input_ids"]
+    expected = model.generate(**batch, num_beams=3, max_new_tokens=5)
+    encoded = model.get_encoder()(**batch)
+    for _ in range(2):
+        again = model.generate(
+            encoder_outputs=encoded,
+            attention_mask=batch["attention_mask"],
+            num_beams=3,
+            max_new_tokens=5,
+        )
+        assert torch.equal(again, expected)
+    with pytest.raises(ValueError, match="stream_ids"):
+        model(encoder_outputs=(encoded[0],), decoder_input_ids=torch.ones(2, 1, dtype=torch.long))
+
+
+def test_sampling_scores_and_returned_states():
+    model = make_model()
+    model.set_attn_implementation("eager")
+    batch = random_batch(2, model.config, [(6, 3), (4, 2)])
+    del batch["decoder_input_ids"]
+    out = model.generate(
+        **batch,
+        do_sample=True,
+        num_return_sequences=2,
+        max_new_tokens=4,
+        output_scores=True,
+        output_attentions=True,
+        output_hidden_states=True,
+        return_dict_in_generate=True,
+    )
+    assert len(out.sequences) == 4
+    s = first_occurrence(batch["input_ids"], BASE).shape[1]
+    heads = model.config.encoder_attention_heads
+    assert s > 1
+    assert out.encoder_attentions[0].shape == (2, s * heads, 6, 6)
+    assert out.encoder_hidden_states[0].shape == (2, 6, s * model.config.d_model)
+    assert out.cross_attentions[0][0].shape == (4, s * heads, 1, 6)
+    scores = model.compute_transition_scores(out.sequences, out.scores)
+    assert scores.shape == (4, out.sequences.shape[1] - 1)
+    # Padding and start are never predicted while a sequence is open.
+    first = out.sequences[:, 1]
+    assert not torch.isin(first, torch.tensor([0, 1])).any()
+
+
+def test_eager_and_sdpa_agree():
+    model = make_model(cross_attention=["per_stream", "aggregated"])
+    batch = random_batch(2, model.config, [(6, 3), (4, 0)])
+    one = logits(model, batch)
+    model.set_attn_implementation("eager")
+    torch.testing.assert_close(logits(model, batch), one, atol=1e-5, rtol=1e-5)
+
+
+def test_half_precision_runs_and_is_close():
+    model = make_model()
+    batch = random_batch(2, model.config, [(6, 3), (4, 0)])
+    full = logits(model, batch)
+    half = logits(model.to(torch.bfloat16), batch)
+    assert half.dtype == torch.bfloat16 and half.isfinite().all()
+    usable = full > -1e3
+    assert (half.float() - full)[usable].abs().mean() < 0.1
+
+
+def labelled_batch(model, sizes, seed=2):
+    batch = random_batch(seed, model.config, sizes, target_length=5)
+    labels = batch.pop("decoder_input_ids")[:, 1:].clone()
+    labels[::2, -1] = -100
+    return {**batch, "labels": labels}
+
+
+def test_gradient_checkpointing_changes_no_gradient():
+    model = make_model().train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    batch = labelled_batch(model, [(6, 3), (4, 2)])
+    model(**batch).loss.backward()
+    expected = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    model.logit_scale.frozen = True
+    model.activation_checkpointing_enable()
+    model(**batch).loss.backward()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name], msg=name)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_micro_batches_add_up(smoothing):
+    """1 x 8 and 8 x 1 give the same loss and gradients when told the number of items."""
+    model = make_model(dropout=0.0, label_smoothing=smoothing).train()
+    model.logit_scale.frozen = True
+    batch = labelled_batch(model, [(5, 2)] * 4 + [(5, 3)] * 4)
+    items = (batch["labels"] != -100).sum()
+    whole = model(**batch, num_items_in_batch=items).loss
+    whole.backward()
+    expected = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    total = 0.0
+    for row in range(8):
+        part = {name: value[row : row + 1] for name, value in batch.items()}
+        loss = model(**part, num_items_in_batch=items).loss
+        loss.backward()
+        total += float(loss.detach())
+    assert total == pytest.approx(float(whole.detach()), rel=1e-5)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name], atol=1e-6, rtol=1e-4)
+
+
+def test_smoothing_spreads_over_usable_columns_only():
+    model = make_model(label_smoothing=0.3)
+    batch = labelled_batch(model, [(6, 2)])
+    loss = model(**batch).loss
+    out = model(**batch).logits[0].double()
+    usable = out[0] > -1e3
+    log_probs = out[:, usable].log_softmax(-1)
+    columns = torch.nonzero(usable)[:, 0].tolist()
+    expected, count = 0.0, 0
+    for position, label in enumerate(batch["labels"][0].tolist()):
+        if label != -100:
+            expected -= 0.7 * log_probs[position, columns.index(label)]
+            expected -= 0.3 * log_probs[position].mean()
+            count += 1
+    assert loss.isfinite()
+    assert float(loss) == pytest.approx(float(expected / count), rel=1e-5)
+
+
+def test_compiled_model_agrees():
+    model = make_model()
+    batch = random_batch(2, model.config, [(6, 3), (4, 2)])
+    ids = batch["input_ids"]
+    batch["stream_ids"] = first_occurrence(ids, BASE)
+    expected = logits(model, batch)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    with torch.no_grad():
+        out = compiled(**batch, use_cache=False).logits
+    torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
+    train = torch.compile(make_model(dropout=0.0).train(), backend="aot_eager")
+    loss = train(**labelled_batch(model, [(6, 3), (4, 2)])).loss
+    loss.backward()
+    assert loss.isfinite()
+
+
+def test_missing_tree_paths_are_named():
+    model = make_model()
+    batch = random_batch(2, model.config, [(6, 3)])
+    del batch["tree_paths"]
+    with pytest.raises(ValueError, match="tree_paths"):
+        model(**batch)
+
+
+@pytest.mark.parametrize("sizes", list(itertools.product([1, 2], [0, 1])))
+def test_shortest_inputs(sizes):
+    model = make_model()
+    batch = random_batch(2, model.config, [sizes])
+    assert logits(model, batch).isfinite().all()

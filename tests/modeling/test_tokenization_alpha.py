@@ -1,0 +1,376 @@
+"""The tokenizer: names in and out, batches, extension, saving and loading, and bad input."""
+
+import copy
+import json
+import os
+import pickle
+import shutil
+import string
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoTokenizer, DataCollatorForSeq2Seq
+
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.modeling.grammar import PROPOSITIONAL, FormulaError
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+
+COMMITTED = Path(__file__).parents[2] / "tokenizer" / "propositional"
+BASE = ("0", "1", "!", "&", "|", "=", "^")
+NAMES = st.from_regex(r"[a-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(PROPOSITIONAL.is_name)
+
+
+def make(symbols: int = 10, **kwargs) -> AlphaTokenizer:
+    classes = kwargs.pop("symbol_classes", {"proposition": symbols})
+    grammar = kwargs.pop("grammar", PROPOSITIONAL)
+    return AlphaTokenizer(base_tokens=BASE, symbol_classes=classes, grammar=grammar, **kwargs)
+
+
+TOKENIZER = make()
+
+
+@st.composite
+def problems(draw: st.DrawFn, names: st.SearchStrategy[str] = NAMES) -> tuple[list[str], list[str]]:
+    """A formula's prefix tokens over at most ten names, and an answer's tokens over the same."""
+    pool = draw(st.lists(names, min_size=1, max_size=10, unique=True))
+    leaf = st.sampled_from([*pool, "0", "1"])
+    tokens, missing = [], 1
+    for operator in draw(st.lists(st.sampled_from("!&|=^"), max_size=12)):
+        tokens.append(operator)
+        missing += PROPOSITIONAL.operators[operator] - 1
+    tokens += [draw(leaf) for _ in range(missing)]
+    used = [token for token in dict.fromkeys(tokens) if token in pool]
+    answer = [part for name in used for part in (name, draw(st.sampled_from("01")))]
+    return tokens, answer
+
+
+# Names
+
+
+@given(st.lists(problems(), min_size=1, max_size=4), st.integers(1, 3), st.booleans())
+def test_names_come_back(rows: list, repeats: int, infix: bool) -> None:
+    notation = "infix" if infix else "prefix"
+    texts = [PROPOSITIONAL.format(tokens, notation) for tokens, _ in rows]
+    answers = [" ".join(answer) for _, answer in rows]
+    batch = TOKENIZER(texts, text_target=answers, padding=True, return_tensors="pt")
+    out = batch["labels"].repeat_interleave(repeats, dim=0)
+    decoded = TOKENIZER.batch_decode(out, names=batch.names)
+    for row, (_, answer) in enumerate(rows):
+        for text in decoded[row * repeats : (row + 1) * repeats]:
+            compact = all(len(token) == 1 for token in answer)
+            assert text == ("" if compact else " ").join(answer)
+    inputs = TOKENIZER.batch_decode(batch["input_ids"], names=batch.names)
+    assert [PROPOSITIONAL.parse(text) for text in inputs] == [tokens for tokens, _ in rows]
+
+
+@given(problems())
+def test_a_row_is_the_same_up_to_names(row: tuple[list[str], list[str]]) -> None:
+    """Streams are the symbols by first occurrence; literal symbols keep their ids."""
+    tokens, _ = row
+    encoding = TOKENIZER(" ".join(tokens), notation="prefix")
+    ids = encoding["input_ids"]
+    symbols = [i for i in ids if i >= TOKENIZER.num_base_tokens]
+    assert encoding["stream_ids"] == list(dict.fromkeys(symbols))
+    assert len(encoding.names) == len(encoding["stream_ids"])
+    for token, name in encoding.names.items():
+        assert token == name or name not in TOKENIZER.symbol_tokens
+    for position, token in enumerate(tokens):
+        written = TOKENIZER.convert_ids_to_tokens(ids[position])
+        assert encoding.names.get(written, written) == token
+    assert encoding["tree_paths"] == [*PROPOSITIONAL.tree_paths(tokens), 0]
+    assert encoding["attention_mask"] == [1] * len(ids)
+    assert ids[-1] == TOKENIZER.eos_token_id
+
+
+def test_literal_symbols_are_never_taken_by_other_names() -> None:
+    batch = TOKENIZER(["& request & b & grant a"])
+    assert batch.names == [{"c": "request", "b": "b", "d": "grant", "a": "a"}]
+    names = batch.names
+    assert TOKENIZER(text_target=["request 1 a 0"], names=names)["input_ids"] == [
+        TOKENIZER.convert_tokens_to_ids(["c", "1", "a", "0", "</s>"])
+    ]
+    # a foreign symbol, as a model may emit it, is written as it is
+    foreign = TOKENIZER.convert_tokens_to_ids(["c", "1", "j", "0"])
+    assert TOKENIZER.decode(foreign, names=names[0]) == "request 1 j 0"
+
+
+def test_several_classes_and_their_patterns() -> None:
+    classes = {"proposition": 5, "function": 2}
+    tokenizer = make(symbol_classes=classes, name_patterns={"function": "f_.*"})
+    assert tokenizer.symbol_classes == classes
+    assert tokenizer.symbol_ranges == {"proposition": [[10, 15]], "function": [[15, 17]]}
+    assert tokenizer.symbol_tokens == list("abcdefg")
+    batch = tokenizer("& f_x & y f_z")
+    assert batch.names == {"f": "f_x", "a": "y", "g": "f_z"}
+    with pytest.raises(FormulaError, match=r"3 names of class 'function'.*has 2.*'function': 1"):
+        tokenizer("& f_x & f_y f_z")
+    both = make(symbol_classes=classes, name_patterns={"function": "f_.*", "proposition": "p_.*"})
+    with pytest.raises(FormulaError, match=r"name 'other', token 3 .* belongs to no class"):
+        both("& p_1 other")
+    with pytest.raises(ValueError, match="no class colour"):
+        make(name_patterns={"colour": "c"})
+
+
+def test_extension_keeps_every_id_and_name() -> None:
+    tokenizer = make(symbol_classes={"proposition": 3, "function": 2})
+    before = tokenizer.get_vocab()
+    assert tokenizer.extend_symbols({"proposition": 20}) == list(range(15, 35))
+    assert tokenizer.extend_symbols({"function": 10}) == list(range(35, 45))
+    assert before.items() <= tokenizer.get_vocab().items()
+    assert len(tokenizer) == tokenizer.vocab_size == len(tokenizer.get_vocab()) == 45
+    assert tokenizer.symbol_ranges == {
+        "proposition": [[10, 13], [15, 35]],
+        "function": [[13, 15], [35, 45]],
+    }
+    assert tokenizer.symbol_tokens[:26] == list(string.ascii_lowercase)
+    assert tokenizer.symbol_tokens[26:28] == ["f26", "f27"]
+    assert tokenizer.symbol_ids == list(range(10, 45))
+    assert tokenizer("& f26 ! a")["input_ids"] == [6, 36, 5, 10, 2]
+    with pytest.raises(ValueError, match="'colour': this tokenizer's classes are 'proposition'"):
+        tokenizer.extend_symbols({"colour": 1})
+    with pytest.raises(ValueError, match="count above 0"):
+        tokenizer.extend_symbols({"function": 0})
+    with pytest.raises(ValueError, match="extend_symbols"):
+        tokenizer.add_tokens(["new"])
+
+
+# Batches
+
+
+def test_batch_of_the_readme() -> None:
+    batch = TOKENIZER(["& request ! grant", "&a!b", "1"], return_tensors="pt", padding=True)
+    assert set(batch) == set(TOKENIZER.model_input_names)
+    ids = [[6, 10, 5, 11, 2], [6, 10, 5, 11, 2], [4, 2, 0, 0, 0]]
+    assert batch["input_ids"].tolist() == ids
+    assert batch["tree_paths"].tolist() == [[1, 2, 3, 6, 0], [1, 2, 3, 6, 0], [1, 0, 0, 0, 0]]
+    assert batch["stream_ids"].tolist() == [[10, 11], [10, 11], [-1, -1]]
+    assert batch["attention_mask"].tolist()[2] == [1, 1, 0, 0, 0]
+    assert all(tensor.dtype == torch.int64 for tensor in batch.values())
+    names = [{"a": "request", "b": "grant"}, {"a": "a", "b": "b"}, {}]
+    assert batch.names == names
+    assert batch.to("cpu").names == names
+    assert pickle.loads(pickle.dumps(batch)).names == copy.deepcopy(batch).names == names
+
+
+def test_single_string_is_not_batched() -> None:
+    assert TOKENIZER("!grant", text_target="grant 0") == {
+        "input_ids": [5, 10, 2],
+        "attention_mask": [1, 1, 1],
+        "stream_ids": [10],
+        "tree_paths": [1, 2, 0],
+        "labels": [10, 3, 2],
+    }
+    batch = TOKENIZER("!grant", return_tensors="pt")
+    assert batch.names == {"a": "grant"}
+    assert {key: value.shape[0] for key, value in batch.items()} == dict.fromkeys(batch, 1)
+    assert TOKENIZER.batch_decode(batch["input_ids"], names=batch.names) == ["! grant"]
+    assert TOKENIZER("0", return_tensors="pt")["stream_ids"].tolist() == [[-1]]
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_padding_side_and_multiples(side: str) -> None:
+    rows = [TOKENIZER.encode_pair("&ab", "a1b1"), TOKENIZER.encode_pair("!a", "a0")]
+    batch = TOKENIZER.pad(rows, padding_side=side, pad_to_multiple_of=8, return_tensors="pt")
+    lengths = [4, 3]
+    for key, filler in {"input_ids": 0, "attention_mask": 0, "tree_paths": 0}.items():
+        expected = [row.get(key, [1] * n) for row, n in zip(rows, lengths, strict=True)]
+        for row, values in enumerate(expected):
+            fill = [filler] * (8 - len(values))
+            got = batch[key][row].tolist()
+            assert got == (fill + values if side == "left" else values + fill)
+    assert batch["labels"].tolist()[1] == [10, 3, 2] + [-100] * 5
+    assert batch["stream_ids"].tolist() == [[10, 11], [10, -1]]
+
+
+def test_pad_takes_what_the_collators_give() -> None:
+    rows = [TOKENIZER("&ab", text_target="a1b1"), TOKENIZER("& x !b", text_target="x 1 b 0")]
+    assert TOKENIZER.pad(rows)["labels"] == [[10, 4, 11, 4, 2], [10, 4, 11, 3, 2]]
+    assert TOKENIZER.pad(rows).names == [{"a": "a", "b": "b"}, {"a": "x", "b": "b"}]
+    collated = DataCollatorForSeq2Seq(TOKENIZER)([dict(row) for row in rows])
+    assert collated["tree_paths"].shape == collated["input_ids"].shape == (2, 5)
+    tensors = [{k: torch.tensor(v) for k, v in row.items()} for row in rows]
+    assert torch.equal(TOKENIZER.pad(tensors)["stream_ids"], torch.tensor([[10, 11], [10, 11]]))
+    longest = TOKENIZER(["a", "!a"], padding="max_length", max_length=6)
+    assert [len(row) for row in longest["tree_paths"]] == [6, 6]
+
+
+def test_without_grammar_it_splits() -> None:
+    tokenizer = AlphaTokenizer(base_tokens=["0", "<>"], symbol_classes={"character": 5})
+    batch = tokenizer(["abca", "x<>0y", "left right left 0"], padding=True, return_tensors="pt")
+    assert "tree_paths" not in batch
+    assert "tree_paths" not in tokenizer.model_input_names
+    assert tokenizer.batch_decode(batch["input_ids"], names=batch.names) == [
+        "abca",
+        "x <> 0 y",
+        "left right left 0",
+    ]
+    with pytest.raises(FormulaError, match=r"row 0: unknown token '#', token 2"):
+        tokenizer(["a#b"])
+    with pytest.raises(FormulaError, match="row 1: the input is empty"):
+        tokenizer(["a", " "])
+
+
+# The interface of every tokenizer
+
+
+def test_common_interface() -> None:
+    assert (TOKENIZER.pad_token_id, TOKENIZER.bos_token_id, TOKENIZER.eos_token_id) == (0, 1, 2)
+    assert TOKENIZER.all_special_ids == [1, 2, 0]
+    assert TOKENIZER.convert_ids_to_tokens([0, 6, 10]) == ["<pad>", "&", "a"]
+    assert TOKENIZER.convert_tokens_to_ids(["<s>", "^", "j", "nothing"]) == [1, 9, 19, None]
+    assert TOKENIZER.tokenize("request -> grant") == ["|", "!", "a", "b"]
+    assert TOKENIZER.encode("!a", add_special_tokens=False) == [5, 10]
+    assert TOKENIZER.decode(torch.tensor([1, 10, 4, 2, 0, -100])) == "a1"
+    assert TOKENIZER.decode([10, 4, 2], skip_special_tokens=False) == "a 1 </s>"
+    assert TOKENIZER.batch_decode([[-100, -100], []]) == ["", ""]
+    assert TOKENIZER.batch_decode([]) == []
+    assert copy.deepcopy(TOKENIZER).get_vocab() == TOKENIZER.get_vocab()
+    assert pickle.loads(pickle.dumps(TOKENIZER))("!a") == TOKENIZER("!a")
+
+
+def test_fast_enough_for_a_million_rows() -> None:
+    start = time.perf_counter()
+    for _ in range(5_000):
+        TOKENIZER.encode_pair("&|a!b=^c!a&db", "a1b0c1")
+    assert 5_000 / (time.perf_counter() - start) > 20_000
+
+
+@settings(max_examples=50)
+@given(problems(st.sampled_from("abcdefghij")))
+def test_encode_pair_is_the_call_without_its_comfort(row: tuple[list[str], list[str]]) -> None:
+    formula, answer = "".join(row[0]), "".join(row[1])
+    features = TOKENIZER.encode_pair(formula, answer)
+    full = dict(TOKENIZER(formula, text_target=answer))
+    full.pop("attention_mask")
+    assert features == full
+
+
+def test_ten_thousand_operators_deep() -> None:
+    features = TOKENIZER("!" * 10_000 + "a")
+    assert len(features["input_ids"]) == 10_002
+    assert max(features["tree_paths"]) < 2**63
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"text": ["a", "&ab!"]}, "row 1: '!' at character 4"),
+        ({"text": ["a", ""]}, "row 1: the formula is empty"),
+        ({"text": ["&a"]}, "row 0: .* 1 operand is missing"),
+        ({"text": ["a", "& a ? b"]}, r"row 1: '\?' at character 5 has no meaning"),
+        (
+            {"text": ["a", " & ".join(f"n{i}" for i in range(12))]},
+            r"row 1: 12 names of class 'proposition'.* has 10 .*extend_symbols\({'proposition': 2}",
+        ),
+        ({"text": ["a"], "text_target": ["a2"]}, "row 0: unknown token '2' at character 2"),
+        ({"text": ["& x y"], "text_target": ["x 1 z 0"]}, r"'z' at character 5.*names: .*x y"),
+        ({"text": ["& x y"], "text_target": ["x 1 a 0"]}, "stands for another name"),
+        ({"text": ["a", "&ab"], "max_length": 3}, "row 1 has 4 tokens in `input_ids`.*=3"),
+        ({"text": ["a"], "text_target": ["a1"], "max_target_length": 2}, "row 0 .* `labels`"),
+        ({"text": ["a"], "text_target": ["a1", "b1"]}, "1 rows in `text`, but 2"),
+        ({"text": ["a"], "text_pair": ["b"]}, "does not support text_pair"),
+        ({"text": ["a"], "return_offsets_mapping": True}, "does not support return_offsets"),
+        ({"text": [["a"]]}, "row 0 of `text` is a list"),
+        ({"text": ["a"], "names": [{}]}, "`names` belong to `text_target` alone"),
+        ({"text_target": ["a1"], "names": [{}, {}]}, "1 rows in `text_target`, but 2 in `names`"),
+        ({"text_target": ["a1"], "names": [{"zz": "a"}]}, "'zz', which is no symbol"),
+        ({}, "give `text` or `text_target`"),
+        ({"text": ["&ab", "!a"], "return_tensors": "pt"}, "padding=True"),
+    ],
+)
+def test_errors_name_thing_place_and_way_out(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TOKENIZER(**arguments)
+
+
+def test_decoding_errors() -> None:
+    with pytest.raises(ValueError, match=r"id 20 is outside .* 20 tokens.*extend_symbols"):
+        TOKENIZER.decode([20])
+    with pytest.raises(ValueError, match="3 rows of ids are no multiple of 2 `names`"):
+        TOKENIZER.batch_decode([[10], [10], [10]], names=[{}, {}])
+
+
+def test_contradictory_arguments() -> None:
+    with pytest.raises(ValueError, match=r"do not cover the ids of the symbols, 10 to 11"):
+        AlphaTokenizer(base_tokens=BASE, symbol_tokens="ab", symbol_ranges={"p": [[10, 11]]})
+    with pytest.raises(ValueError, match="twice in the vocabulary: a"):
+        AlphaTokenizer(base_tokens=BASE, symbol_tokens="aa", symbol_ranges={"p": [[10, 12]]})
+    with pytest.raises(ValueError, match=r"lack tokens of the grammar: = \^"):
+        AlphaTokenizer(base_tokens=BASE[:5], grammar=PROPOSITIONAL)
+
+
+# Saving and loading
+
+
+def test_committed_folder_is_current(tmp_path: Path) -> None:
+    """To renew it: python -m hf_alpha.build_tokenizer propositional tokenizer/propositional."""
+    build_tokenizer("propositional").save_pretrained(tmp_path)
+    built = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    files = [path for path in COMMITTED.iterdir() if path.is_file()]
+    assert built == {path.name: path.read_bytes() for path in files}
+
+
+LOAD = """
+import sys
+sys.modules["hf_alpha"] = None  # as if it were not installed
+from transformers import AutoTokenizer
+folder, out = sys.argv[1:]
+tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+batch = tokenizer(["& request ! grant", "&f!b"], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(batch["input_ids"], names=batch.names))
+print(tokenizer.symbol_ranges, tokenizer.name_patterns)
+tokenizer.save_pretrained(out)
+"""
+
+
+def test_fresh_process_without_the_package(tmp_path: Path) -> None:
+    """Load a copy, save it, load that: the same bytes and the same behaviour."""
+    tokenizer = make(
+        symbol_classes={"proposition": 5, "function": 2}, name_patterns={"function": "f.*"}
+    )
+    tokenizer.extend_symbols({"proposition": 3})
+    tokenizer.save_pretrained(tmp_path / "first")
+    shutil.copytree(tmp_path / "first", tmp_path / "copy")
+    (tmp_path / "elsewhere").mkdir()
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment |= {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    for folder, out in (("copy", "second"), ("second", "third")):
+        result = subprocess.run(
+            [sys.executable, "-I", "-c", LOAD, tmp_path / folder, tmp_path / out],
+            cwd=tmp_path / "elsewhere",
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.splitlines() == [
+            "['& request ! grant', '&f!b']",
+            f"{tokenizer.symbol_ranges} {tokenizer.name_patterns}",
+        ]
+        saved = {path.name: path.read_bytes() for path in (tmp_path / out).iterdir()}
+        assert saved == {p.name: p.read_bytes() for p in (tmp_path / "first").iterdir()}
+    config = json.loads((tmp_path / "third" / "tokenizer_config.json").read_text())
+    assert config["auto_map"] == {"AutoTokenizer": ["tokenization_alpha.AlphaTokenizer", None]}
+
+
+def test_loading_with_the_package_needs_no_trust(tmp_path: Path) -> None:
+    import hf_alpha
+
+    TOKENIZER.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert type(loaded) is hf_alpha.AlphaTokenizer
+    assert loaded.get_vocab() == TOKENIZER.get_vocab()
+    vocabulary = {**TOKENIZER.get_vocab(), "k": 20}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
+    with pytest.raises(ValueError, match=r"vocab.json and tokenizer_config.json .* disagree"):
+        AlphaTokenizer.from_pretrained(tmp_path)

@@ -1,0 +1,113 @@
+"""What the model's tests share: small configurations, random models, random samples."""
+
+import torch
+from hypothesis import strategies as st
+
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+
+BASE = 10
+SMALL = {
+    "num_base_tokens": BASE,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+}
+SWITCHES = [
+    {},
+    {"encoder_aggregated_attention": False, "decoder_aggregated_attention": False},
+    {"encoder_per_stream_attention": False, "cross_attention": ["aggregated", "per_stream"]},
+    {"decoder_per_stream_attention": False, "cross_attention": ["per_stream", "aggregated"]},
+    {"decoder_aggregated_attention": False, "cross_attention": ["aggregated"]},
+    {"aggregated_attention_norm": "pre"},
+]
+POSITIONS = [
+    {},
+    {"encoder_position": "rope"},
+    {"encoder_position": "sinusoidal", "decoder_position": "sinusoidal"},
+    {"encoder_position": "none", "cross_attention_rope": False},
+]
+
+
+def make_model(seed: int = 0, **settings) -> AlphaForConditionalGeneration:
+    """A model with random weights, norms and biases included, in evaluation mode."""
+    config = AlphaConfig(**{**SMALL, "symbol_classes": {"proposition": 5}, **settings})
+    torch.manual_seed(seed)
+    model = AlphaForConditionalGeneration(config)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norm" in name or name.endswith("bias"):
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    return model.eval()
+
+
+def random_sample(generator: torch.Generator, config, length: int, target_length: int, k: int):
+    """Token ids, tree paths and decoder ids of one sample with at most k symbols."""
+
+    def randint(high, size):
+        return torch.randint(high, size, generator=generator)
+
+    symbols = torch.randperm(config.num_symbols, generator=generator)[:k] + config.num_base_tokens
+    ids = 3 + randint(config.num_base_tokens - 3, (length,))
+    decoder_ids = 3 + randint(config.num_base_tokens - 3, (target_length,))
+    if k:
+        where = torch.rand(length, generator=generator) < 0.5
+        ids = torch.where(where, symbols[randint(k, (length,))], ids)
+        present = ids[ids >= config.num_base_tokens]
+        if len(present):
+            where = torch.rand(target_length, generator=generator) < 0.5
+            chosen = present[randint(len(present), (target_length,))]
+            decoder_ids = torch.where(where, chosen, decoder_ids)
+    decoder_ids[0] = config.decoder_start_token_id
+    paths = 1 + randint(60, (length,))
+    paths[-1] = 0
+    return ids, paths, decoder_ids
+
+
+def random_batch(
+    seed: int, config, sizes: list[tuple[int, int]], target_length: int = 4, side="right"
+):
+    """A padded batch of samples with (length, symbols) as given."""
+    generator = torch.Generator().manual_seed(seed)
+    width = max(length for length, _ in sizes)
+    columns: dict[str, list[torch.Tensor]] = {
+        "input_ids": [],
+        "attention_mask": [],
+        "tree_paths": [],
+        "decoder_input_ids": [],
+    }
+    for length, k in sizes:
+        ids, paths, decoder_ids = random_sample(generator, config, length, target_length, k)
+        pad = torch.zeros(width - length, dtype=torch.long)
+        mask = torch.ones(length, dtype=torch.long)
+        for name, value in (("input_ids", ids), ("attention_mask", mask), ("tree_paths", paths)):
+            columns[name].append(torch.cat((pad, value) if side == "left" else (value, pad)))
+        columns["decoder_input_ids"].append(decoder_ids)
+    return {name: torch.stack(values) for name, values in columns.items()}
+
+
+def random_renaming(seed: int, config) -> torch.Tensor:
+    """A renaming as a table id -> id: base tokens stay, each class is permuted within itself."""
+    generator = torch.Generator().manual_seed(seed)
+    table = torch.arange(config.vocab_size)
+    for ranges in config.symbol_ranges.values():
+        ids = torch.cat([torch.arange(start, stop) for start, stop in ranges])
+        table[ids] = ids[torch.randperm(len(ids), generator=generator)]
+    return table
+
+
+def rename_batch(batch: dict[str, torch.Tensor], tables: list[torch.Tensor]):
+    """Rename row i of a batch by table i."""
+    renamed = dict(batch)
+    for name in ("input_ids", "decoder_input_ids"):
+        if name in batch:
+            rows = [table[row] for table, row in zip(tables, batch[name], strict=True)]
+            renamed[name] = torch.stack(rows)
+    return renamed
+
+
+seeds = st.integers(0, 2**31 - 1)
+batch_sizes = st.lists(st.tuples(st.integers(2, 9), st.integers(0, 5)), min_size=1, max_size=4)

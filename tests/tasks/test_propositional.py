@@ -1,0 +1,184 @@
+import random
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.tasks import Verdict, get_task
+
+TASK = get_task("propositional")
+SYMBOLS = tuple("abcde")
+FORMULAS = st.builds(
+    lambda seed, size: TASK.sample(random.Random(seed), size, SYMBOLS),
+    st.integers(0, 2**32),
+    st.integers(1, 30),
+)
+
+
+def test_get_task_lists_the_names():
+    assert get_task("propositional").name == "propositional"
+    with pytest.raises(ValueError, match=r"unknown task 'sat': choose one of .*propositional"):
+        get_task("sat")
+
+
+@given(FORMULAS, st.permutations(SYMBOLS))
+@settings(max_examples=300, deadline=None)
+def test_equivariant_targets_move_with_the_names(problem, permuted):
+    renaming = dict(zip(SYMBOLS, permuted, strict=True))
+    renamed, target = TASK.rename(problem, renaming), TASK.target(problem)
+    assert TASK.canonical(renamed) == TASK.canonical(problem)
+    assert TASK.symbols_of(renamed) == [renaming[s] for s in TASK.symbols_of(problem)]
+    moved = None if target is None else TASK.rename(target, renaming)
+    assert TASK.target(renamed) == moved
+
+
+@given(FORMULAS)
+@settings(max_examples=100, deadline=None)
+def test_targets_solve_and_the_papers_are_never_shorter(problem):
+    ours, papers = TASK.target(problem), TASK.target(problem, "papers")
+    assert (ours is None) == (papers is None)
+    if ours is not None and papers is not None:
+        assert len(ours) <= len(papers)
+        for answer in (ours, papers):
+            assert TASK.check(problem, answer, answer) == Verdict.exact
+            assert TASK.check(problem, answer) == Verdict.correct
+            assert TASK.check(problem, answer, solver="aiger") == Verdict.correct
+
+
+@given(FORMULAS, st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_the_two_solvers_give_the_same_verdict(problem, seed):
+    answer = TASK.random_answer(problem, random.Random(seed))
+    answer = answer[: 2 * random.Random(seed).randint(0, len(answer) // 2)]
+    by_table = TASK.check(problem, answer, solver="truth_table")
+    assert by_table == TASK.check(problem, answer, solver="aiger")
+    assert by_table in (Verdict.correct, Verdict.wrong)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("a1b0", "exact"),
+        ("a 1 b 0", "exact"),
+        ("a=1, b=0", "exact"),
+        ("a=1 b=0", "exact"),
+        ("a & !b", "exact"),
+        ("(a) && (not b)", "exact"),
+        ("b0a1", "correct"),
+        ("a1b0c1", "correct"),
+        ("a1b0zebra", "malformed"),
+        ("a 1 zebra 0 b 0", "correct"),
+        ("a1", "wrong"),
+        ("", "wrong"),
+        ("a0b0", "wrong"),
+        ("a", "malformed"),
+        ("a1b", "malformed"),
+        ("1a", "malformed"),
+        ("a1a1b0", "malformed"),
+        ("a1b0a0", "malformed"),
+        ("a & !b & a", "malformed"),
+        ("a | b", "malformed"),
+        ("!(a & b)", "malformed"),
+        ("a & !b &", "malformed"),
+        ("a=1, b=2", "malformed"),
+        ("é1", "malformed"),
+        ("true 1", "malformed"),
+        ("<pad>", "malformed"),
+        ("\x00", "malformed"),
+        ("((((", "malformed"),
+    ],
+)
+def test_verdicts(answer, verdict):
+    assert TASK.check("&a!b", answer, "a1b0") == verdict
+    assert Verdict(verdict).is_correct == (verdict in ("exact", "correct"))
+
+
+def test_named_notations_are_not_mixed():
+    assert TASK.check("a", "a", notation="infix") == Verdict.correct
+    assert TASK.check("&a!b", "a & !b", notation="prefix") == Verdict.malformed
+    assert TASK.check("&a!b", "a 1 b 0", notation="compact") == Verdict.malformed
+    assert TASK.check("&a!b", "a1b0", notation="prefix") == Verdict.malformed
+    long = "& request ! grant"
+    assert TASK.target(long) == "request 1 grant 0"
+    assert TASK.check(long, "request & !grant", "request 1 grant 0") == Verdict.exact
+    assert TASK.rename(long, {"request": "a", "grant": "b"}) == "& a ! b"
+    assert TASK.rename("a1b0", {"a": "request"}) == "request 1 b 0"
+
+
+ANSWERS = st.one_of(st.text(), st.text("ab01!&|=^()~ ,:;é\n\t<>"), st.text("a01b"))
+
+
+@given(FORMULAS, ANSWERS, st.sampled_from([None, "compact", "prefix", "infix"]))
+@settings(max_examples=1000, deadline=None)
+def test_any_answer_gets_a_verdict(problem, answer, notation):
+    assert isinstance(TASK.check(problem, answer, "a1", notation), Verdict)
+
+
+def test_huge_answers_get_a_verdict():
+    for answer in ("a1" * 10**6, "!" * 10**6, "(" * 10**6, "a & " * 10**5 + "a", "1" * 10**6):
+        assert TASK.check("a", answer) == Verdict.malformed
+    many = " ".join(f"s{i} 1" for i in range(10**5))
+    assert TASK.check("s0", many) == Verdict.correct
+
+
+def test_untrusted_answers_but_trusted_problems():
+    with pytest.raises(FormulaError):
+        TASK.check("&a", "a1")
+    with pytest.raises(ValueError, match="unknown solver 'z3': choose one of auto"):
+        TASK.check("a", "a1", solver="z3")
+    with pytest.raises(ValueError, match="unknown targets 'best'"):
+        TASK.target("a", "best")
+
+
+def test_many_symbols_go_to_py_aiger():
+    names = [f"s{i}" for i in range(20)]
+    problem = " ".join(["|"] * 19 + names)
+    assert TASK.check(problem, "s7 1") == Verdict.correct
+    assert TASK.check(problem, "s7 0") == Verdict.wrong
+    assert TASK.check(problem, TASK.target(problem, "papers")) == Verdict.correct
+    with pytest.raises(ValueError, match=r"at most 16 symbols.*targets 'papers'"):
+        TASK.target(problem)
+    with pytest.raises(ValueError, match="leaves 19 symbols open"):
+        TASK.check(problem, "s7 0", solver="truth_table")
+    total = " ".join(f"{name} 0" for name in names)
+    assert TASK.check(problem, total, solver="truth_table") == Verdict.wrong
+
+
+def test_deep_formulas():
+    depth = 10_000
+    chain = "&" * depth + "a" * depth + "b"
+    assert TASK.target(chain) == "a1b1"
+    assert TASK.target("!" * (2 * depth) + "a") == "a1"
+    assert TASK.canonical("!" * depth + "z") == "!" * depth + "a"
+    half = "|a&b" * depth + "c"
+    twins = f"={half}{half}"
+    for problem, answer in ((chain, "a1b1"), (twins, "")):
+        assert TASK.check(problem, answer) == Verdict.correct
+        assert TASK.check(problem, answer, solver="aiger", timeout=60) == Verdict.correct
+    assert sys.getrecursionlimit() <= 10_000
+
+
+def pigeons(holes):
+    """Say that so many holes hold one pigeon more, one a hole: false, and hard to refute."""
+    at = [[f"p{p}h{h}" for h in range(holes)] for p in range(holes + 1)]
+    parts = [["|"] * (holes - 1) + row for row in at]
+    for hole in range(holes):
+        for one in range(holes + 1):
+            parts += [["!", "&", at[one][hole], at[two][hole]] for two in range(one)]
+    return " ".join(["!", *["&"] * (len(parts) - 1), *(token for part in parts for token in part)])
+
+
+def test_the_time_limit_holds():
+    assert TASK.check(pigeons(5), "", timeout=60) == Verdict.correct
+    assert TASK.check(pigeons(16), "", timeout=1) == Verdict.timeout
+    assert TASK.check(pigeons(5), "", timeout=60) == Verdict.correct  # by a fresh worker
+
+
+@given(FORMULAS, st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_random_answers_are_total(problem, seed):
+    answer = TASK.random_answer(problem, random.Random(seed))
+    assert list(answer[::2]) == TASK.symbols_of(problem)
+    assert TASK.check(problem, answer) in (Verdict.correct, Verdict.wrong)

@@ -1,0 +1,197 @@
+"""Sharing: what is pushed to the Hub loads in a process that does not have this package.
+
+The Hub is the loopback stub of `hub_stub.py`, which the clients in this process talk to as well.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import Dataset, DatasetDict, load_dataset
+from hub_stub import HubStub
+from huggingface_hub import snapshot_download, upload_folder
+from transformers import (
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    Seq2SeqTrainer,
+    Seq2SeqTrainingArguments,
+    default_data_collator,
+)
+
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+
+TOKENIZER = Path(__file__).resolve().parents[1] / "tokenizer" / "propositional"
+FORMULAS = ["& request ! grant", "& request ! go", "&a!b", "|^a=cb&a!d"]
+
+# What a user without the package does. It starts by making sure that there is no package.
+FRESH_PROCESS = """
+import sys
+
+class NoPackage:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "hf_alpha":
+            raise ModuleNotFoundError(f"{name} is hidden")
+
+sys.meta_path.insert(0, NoPackage())
+try:
+    import hf_alpha
+except ModuleNotFoundError:
+    pass
+else:
+    raise SystemExit("hf_alpha can be imported here")
+
+import torch
+from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
+
+repo, again, result, *formulas = sys.argv[1:]
+remote = {"trust_remote_code": True}
+tokenizer = AutoTokenizer.from_pretrained(repo, **remote)
+model = AutoModelForSeq2SeqLM.from_pretrained(repo, **remote).eval()
+trunk = AutoModel.from_pretrained(repo, **remote).eval()
+batch = tokenizer(formulas, return_tensors="pt", padding=True)
+start = torch.full((len(formulas), 1), model.config.decoder_start_token_id)
+with torch.no_grad():
+    logits = model(**batch, decoder_input_ids=start).logits
+    hidden = trunk(**batch, decoder_input_ids=start).last_hidden_state
+    tokens = model.generate(**batch, num_beams=2, max_new_tokens=6, do_sample=False)
+text = tokenizer.batch_decode(tokens, names=batch.names)
+torch.save({"logits": logits, "hidden": hidden, "tokens": tokens, "text": text}, result)
+if again:
+    model.push_to_hub(again)
+    tokenizer.push_to_hub(again)
+"""
+
+
+@pytest.fixture
+def tokenizer() -> PreTrainedTokenizerBase:
+    return AutoTokenizer.from_pretrained(TOKENIZER, trust_remote_code=True)
+
+
+@pytest.fixture
+def model() -> PreTrainedModel:
+    torch.manual_seed(0)
+    config = AlphaConfig(
+        symbol_encoding="streams",
+        num_base_tokens=10,
+        symbol_classes={"proposition": 5},
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+    )
+    return AlphaForConditionalGeneration(config).eval()
+
+
+def outputs(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, object]:
+    """What `FRESH_PROCESS` has to reproduce."""
+    batch = tokenizer(FORMULAS, return_tensors="pt", padding=True)
+    start = torch.full((len(FORMULAS), 1), model.config.decoder_start_token_id)
+    with torch.no_grad():
+        logits = model(**batch, decoder_input_ids=start).logits
+        hidden = model.model(**batch, decoder_input_ids=start).last_hidden_state
+        tokens = model.generate(**batch, num_beams=2, max_new_tokens=6, do_sample=False)
+    text = tokenizer.batch_decode(tokens, names=batch.names)
+    return {"logits": logits, "hidden": hidden, "tokens": tokens, "text": text}
+
+
+def outputs_in_fresh_process(
+    hub: HubStub, repo: str, folder: Path, push_to: str = ""
+) -> dict[str, object]:
+    """Loads a repo with a fresh cache and without the package; pushes it on where asked."""
+    folder.mkdir()
+    result = folder / "result.pt"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", FRESH_PROCESS, repo, push_to, str(result), *FORMULAS],
+        env={**os.environ, **hub.environment(str(folder / "hf_home"))},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return torch.load(result)
+
+
+def assert_identical(left: dict[str, object], right: dict[str, object]) -> None:
+    for key in ("logits", "hidden", "tokens"):
+        assert torch.equal(left[key], right[key]), key
+    assert left["text"] == right["text"]
+
+
+def test_pushed_model_loads_without_the_package(
+    hub: HubStub, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+):
+    model.push_to_hub("me/alpha")
+    tokenizer.push_to_hub("me/alpha")
+    expected = outputs(model, tokenizer)
+
+    assert_identical(
+        outputs_in_fresh_process(hub, "me/alpha", tmp_path / "first", "me/again"), expected
+    )
+    # What was loaded from a repo is pushed as a whole repo, code included.
+    code = {path for path in hub.files("me/alpha") if path.endswith(".py")}
+    assert code and code <= set(hub.files("me/again"))
+    assert_identical(outputs_in_fresh_process(hub, "me/again", tmp_path / "second"), expected)
+
+
+def test_trainer_pushes_a_loadable_repo(
+    hub: HubStub, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+):
+    features = tokenizer(["&a!b"] * 8)
+    rows = Dataset.from_dict({**features, "labels": features["input_ids"]})
+    arguments = Seq2SeqTrainingArguments(
+        output_dir=str(tmp_path / "run"),
+        push_to_hub=True,
+        hub_model_id="me/trained",
+        max_steps=2,
+        per_device_train_batch_size=4,
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+    )
+    trainer = Seq2SeqTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=rows,
+        data_collator=default_data_collator,
+        processing_class=tokenizer,
+    )
+    trainer.train()
+    trainer.push_to_hub()
+
+    loaded = outputs_in_fresh_process(hub, "me/trained", tmp_path / "fresh")
+    assert_identical(loaded, outputs(trainer.model.eval(), tokenizer))
+    assert b"model-index" in hub.files("me/trained")["README.md"]
+
+
+def test_uploaded_folder_comes_back_byte_for_byte(
+    hub: HubStub, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+):
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "README.md").write_text("---\nlicense: apache-2.0\n---\n# Card\n")
+    model.push_to_hub("me/folder")  # makes the repo; the folder then replaces its files
+    commit = upload_folder(repo_id="me/folder", folder_path=tmp_path)
+
+    local = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    copy = Path(snapshot_download("me/folder", revision=commit.oid))
+    assert {path: (copy / path).read_bytes() for path in local} == local
+
+
+def test_pushed_dataset_comes_back(hub: HubStub):
+    rows = {"problem": ["& a ! b", "| a 0"], "answer": ["a 1 b 0", "a 1"]}
+    splits = DatasetDict(train=Dataset.from_dict(rows), test=Dataset.from_dict(rows).select([1]))
+    splits.push_to_hub("me/formulas")
+
+    loaded = load_dataset("me/formulas")
+    assert {name: split.to_dict() for name, split in loaded.items()} == {
+        name: split.to_dict() for name, split in splits.items()
+    }
+    assert "README.md" in hub.files("me/formulas", "dataset")

@@ -1,0 +1,144 @@
+"""The wheel, installed where no checkout can be seen, is enough for a user's first command."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA_FOLDERS = ("tokenizer", "training", "model_cards")
+
+
+def run(*command: str | Path, cwd: Path, timeout: int = 120) -> str:
+    """Runs a command as a user would, without this process's view of the checkout."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, f"{command} failed:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def shipped(folder: Path) -> set[str]:
+    """The files below a folder, relative to the checkout."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(ROOT).as_posix() for path in files if "__pycache__" not in path.parts}
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    # Without isolation: the build back end is a test dependency, nothing has to be downloaded.
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", out, ROOT, cwd=out)
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@dataclass
+class Installed:
+    """An environment that has the wheel, and an empty folder to work in."""
+
+    prefix: Path
+    cwd: Path
+
+    @property
+    def python(self) -> Path:
+        return self.prefix / "bin" / "python"
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    prefix = tmp_path_factory.mktemp("environment")
+    venv.create(prefix, with_pip=False)
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(prefix)}))
+    # The dependencies are borrowed from this environment instead of being downloaded again. A
+    # plain path is not searched for .pth files, so this environment's own hf_alpha stays hidden.
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    pip = (sys.executable, "-m", "pip", "--python", prefix / "bin" / "python")
+    cwd = tmp_path_factory.mktemp("elsewhere")
+    run(*pip, "install", "--no-deps", "--no-index", "--ignore-installed", wheel, cwd=cwd)
+    return Installed(prefix, cwd)
+
+
+def test_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if not name.endswith("/")}
+    content = {name for name in names if ".dist-info/" not in name}
+    code = shipped(ROOT / "hf_alpha")
+    data = {f"hf_alpha/_data/{name}" for folder in DATA_FOLDERS for name in shipped(ROOT / folder)}
+    assert content == code | data
+    assert {name.split("/")[0] for name in content} == {"hf_alpha"}
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+
+
+def test_default_checkpoints_stay_small():
+    """Each released model under model_cards/ is committed and shipped: 4 MB at most."""
+    for folder in (path for path in (ROOT / "model_cards").iterdir() if path.is_dir()):
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        assert size <= 4e6, f"{folder.name} takes {size / 1e6:.1f} MB"
+
+
+def test_installed_package_is_its_own(installed: Installed):
+    script = (
+        "import hf_alpha; from hf_alpha.resources import resource_path\n"
+        "print(hf_alpha.__file__)\n"
+        "for kind in ('tokenizer', 'training', 'model_cards'): print(resource_path(kind))"
+    )
+    lines = run(installed.python, "-c", script, cwd=installed.cwd).splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        assert Path(line).is_relative_to(installed.prefix), f"{line} is not in the new environment"
+
+
+def test_quickstart_runs_from_the_wheel(installed: Installed):
+    command = installed.prefix / "bin" / "hf-alpha"
+    options = ("--steps", "2", "--samples", "2", "--output", "out")
+    table = run(command, "quickstart", *options, cwd=installed.cwd, timeout=300)
+    for row in ("vanilla", "converted", "random"):
+        assert row in table.lower()
+    assert list((installed.cwd / "out").rglob("*.png"))
+    (config,) = (installed.cwd / "out").rglob("config.json")
+    script = (
+        "from transformers import AutoModelForSeq2SeqLM as Auto\n"
+        f"print(type(Auto.from_pretrained({str(config.parent)!r}, trust_remote_code=True)))"
+    )
+    assert "AlphaForConditionalGeneration" in run(installed.python, "-c", script, cwd=installed.cwd)
+
+
+def test_every_dependency_is_pinned():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    pinned = {
+        canonical(line.split("==")[0])
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line and not line.startswith("#")
+    }
+    assert {canonical(line) for line in wanted} <= pinned
+
+
+def canonical(requirement: str) -> str:
+    """`PyYAML>=6.0` -> `pyyaml`."""
+    name = requirement.split(";")[0]
+    for mark in "<>=!~[ ":
+        name = name.split(mark)[0]
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def test_ci_runs_the_command_of_the_readme():
+    """The command that CI takes from the README is there, once, as CI looks for it."""
+    assert re.findall(r"pip install .*pytest", (ROOT / "README.md").read_text()) == [
+        "pip install -e '.[test]' -c constraints.txt && pytest"
+    ]

@@ -1,0 +1,32 @@
+"""Data folders are found in a checkout, and what is missing is named with what is there."""
+
+from pathlib import Path
+
+import pytest
+
+from hf_alpha import resources
+from hf_alpha.resources import resource_path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_checkout_comes_first():
+    assert resource_path("training") == ROOT / "training"
+    assert resource_path("tokenizer", "propositional") == ROOT / "tokenizer" / "propositional"
+
+
+def test_missing_file_lists_what_is_there():
+    with pytest.raises(FileNotFoundError, match=r"training/\S+/nope\.yaml .*has: .*debug\.yaml"):
+        resource_path("training", "propositional", "nope.yaml")
+    with pytest.raises(FileNotFoundError, match=r"tokenizer/ has: .*propositional"):
+        resource_path("tokenizer", "nope", "config.json")
+
+
+def test_packaged_copy_is_used_without_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    package = tmp_path / "hf_alpha"
+    (package / "_data" / "training" / "copying").mkdir(parents=True)
+    (tmp_path / "training").mkdir()  # beside the package, but not ours: there is no checkout here
+    monkeypatch.setattr(resources, "_PACKAGE", package)
+    assert resource_path("training", "copying") == package / "_data" / "training" / "copying"
+    with pytest.raises(FileNotFoundError, match="has no model_cards/ folder"):
+        resource_path("model_cards")
