@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
@@ -13,17 +13,23 @@ def load_checkpoint(path: str | Path) -> tuple[AlphaForConditionalGeneration, Al
     """Load model and tokenizer from a folder or from the Hub, and check that they fit.
 
     Raises:
-        FileNotFoundError: a path on this machine that does not exist.
+        FileNotFoundError: there is no such folder or model, or a file of it is missing.
         ValueError: the model is of another kind, or model and tokenizer disagree.
     """
-    text = str(path)
-    if (text.startswith((".", "/", "~")) or text.count("/") > 1) and not Path(text).is_dir():
-        raise FileNotFoundError(f"no checkpoint folder {text!r}")
-    model = AutoModelForSeq2SeqLM.from_pretrained(path)
-    if model.config.model_type != "alpha":
-        raise ValueError(f"{text!r} holds a {model.config.model_type!r} model, not an 'alpha' one")
-    tokenizer = AutoTokenizer.from_pretrained(path)
-    check_agreement(model, tokenizer, text)
+    folder = Path(path).expanduser()
+    where = str(folder)
+    if (folder.is_absolute() or where.count("/") != 1) and not folder.is_dir():
+        raise FileNotFoundError(f"no checkpoint folder {where!r}")
+    try:
+        config = AutoConfig.from_pretrained(where)
+        if config.model_type != "alpha":
+            raise ValueError(f"{where!r} holds a {config.model_type!r} model, not an 'alpha' one")
+        model = AutoModelForSeq2SeqLM.from_pretrained(where)
+        tokenizer = AutoTokenizer.from_pretrained(where)
+    except OSError as error:
+        kind = "checkpoint folder" if folder.is_dir() else "folder here or model on the Hub"
+        raise FileNotFoundError(f"{where!r} is no complete {kind}: {error}") from error
+    check_agreement(model, tokenizer, where)
     return model, tokenizer
 
 
@@ -37,7 +43,7 @@ def check_agreement(
     """
     for name in ("num_base_tokens", "symbol_classes", "symbol_ranges"):
         ours, theirs = getattr(model.config, name), getattr(tokenizer, name)
-        if _plain(ours) != _plain(theirs):
+        if _comparable(ours) != _comparable(theirs):
             raise ValueError(
                 f"{where}: model and tokenizer disagree: {name} is {ours} in the model and "
                 f"{theirs} in the tokenizer; load both from the same folder, or call "
@@ -45,10 +51,11 @@ def check_agreement(
             )
 
 
-def _plain(value: Any) -> Any:
+def _comparable(value: Any) -> Any:
+    """The same for equal vocabularies: in how many steps a class grew makes no difference."""
     if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
+        return {name: _comparable(entry) for name, entry in value.items()}
+    return {i for pair in value for i in range(*pair)} if isinstance(value, list) else value
 
 
 __all__ = ["check_agreement", "load_checkpoint"]

@@ -1,20 +1,35 @@
 """Training from a recipe: a YAML file that says what is trained, on which data, and how."""
 
-import contextlib
 import dataclasses
 import difflib
+import inspect
+import json
 import logging
+import re
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow.compute as pc
+import torch
 import yaml
 from datasets import Dataset
+from huggingface_hub.errors import StrictDataclassError
 from torch.utils.data import Sampler
-from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
+from transformers import (
+    Seq2SeqTrainer,
+    Seq2SeqTrainingArguments,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+    set_seed,
+)
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.build_tokenizer import NUM_SYMBOLS, build_tokenizer
 from hf_alpha.data.bucket import BucketSampler
@@ -30,9 +45,21 @@ from hf_alpha.tasks import get_task
 
 logger = logging.getLogger(__name__)
 
+TRAINER_STATE = "trainer_state.json"
+# What a recipe may not say because it follows from something else.
+FROM_TOKENIZER = ("vocab_size", "num_base_tokens", "symbol_classes", "symbol_ranges")
+FROM_RECIPE = ("task", "out_dir", "num_workers")
+KINDS = {
+    bool: "true or false",
+    dict: "a mapping",
+    float: "a number",
+    int: "a whole number",
+    str: "text",
+}
+
 
 class RecipeError(ValueError):
-    """A recipe that cannot be read; the message names the key and the way out."""
+    """A recipe that cannot be read or run; the message names the key and the way out."""
 
 
 @dataclass
@@ -90,10 +117,7 @@ def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
             file = resource_path("training", *Path(name).parts)
         except FileNotFoundError as error:
             raise RecipeError(f"no recipe {str(path)!r}: {error}") from error
-    try:
-        content = yaml.safe_load(file.read_text())
-    except yaml.YAMLError as error:
-        raise RecipeError(f"{file}: not valid YAML: {error}") from error
+    content = _parse_yaml(file.read_text(), str(file))
     if not isinstance(content, dict):
         raise RecipeError(f"{file}: a recipe is a mapping of keys to values")
     for override in overrides or []:
@@ -102,23 +126,32 @@ def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
 
 
 def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
-    """Check a recipe's keys; see [`read_recipe`]."""
+    """Check a recipe's keys and kinds of values; see [`read_recipe`]."""
     _check_keys(content, _names(Recipe), where)
     for key in ("task", "data", "training"):
         if key not in content:
             raise RecipeError(f"{where}: the key {key!r} is missing")
-    for key in ("data", "training", "model"):
-        if not isinstance(content.get(key, {}), dict):
-            raise RecipeError(f"{where}: {key!r} must be a mapping of keys to values")
-    _check_keys(content["data"], _names(DataSettings), f"{where}: data")
-    _check_keys(content["training"], _names(Seq2SeqTrainingArguments), f"{where}: training")
-    allowed = _names(AlphaConfig) - {"vocab_size", "num_base_tokens", "symbol_classes"}
-    _check_keys(content.get("model", {}), allowed, f"{where}: model")
-    if "path" not in content["data"]:
+    _check_kinds(content, Recipe, where)
+    data, training, model = content["data"], content["training"], content.get("model", {})
+    _check_keys(data, _names(DataSettings), f"{where}: data")
+    _check_kinds(data, DataSettings, f"{where}: data")
+    if "path" not in data:
         raise RecipeError(f"{where}: data: the key 'path' is missing")
-    if "output_dir" not in content["training"]:
+    arguments = set(inspect.signature(generate).parameters) - set(FROM_RECIPE)
+    _check_keys(data.get("generate", {}), arguments, f"{where}: data: generate")
+    _check_keys(training, _names(Seq2SeqTrainingArguments), f"{where}: training")
+    _check_kinds(training, Seq2SeqTrainingArguments, f"{where}: training")
+    if "output_dir" not in training:
         raise RecipeError(f"{where}: training: the key 'output_dir' is missing")
-    return Recipe(**{**content, "data": DataSettings(**content["data"])})
+    for key in FROM_TOKENIZER:
+        if key in model:
+            raise RecipeError(
+                f"{where}: model: {key!r} follows from the key 'num_symbols'; drop it"
+            )
+    _check_keys(model, _names(AlphaConfig), f"{where}: model")
+    if model and content.get("checkpoint") is not None:
+        raise RecipeError(f"{where}: give either 'checkpoint' or 'model', not both")
+    return Recipe(**{**content, "data": DataSettings(**data)})
 
 
 def _names(settings: type) -> set[str]:
@@ -128,39 +161,104 @@ def _names(settings: type) -> set[str]:
 def _check_keys(given: dict[str, Any], allowed: set[str], where: str) -> None:
     for key in given:
         if key not in allowed:
-            near = difflib.get_close_matches(str(key), allowed, n=1)
+            near = difflib.get_close_matches(str(key), sorted(allowed), n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(allowed))}"
             raise RecipeError(f"{where}: unknown key {key!r}; {hint}")
+
+
+def _check_kinds(given: dict[str, Any], settings: type, where: str) -> None:
+    """Check values against annotations made of plain types; the rest is left to the classes."""
+    hints = get_type_hints(settings)
+    for key, value in given.items():
+        kinds = _plain_kinds(hints[key])
+        accepted = (*kinds, int) if float in kinds else kinds
+        if kinds and not isinstance(value, accepted):
+            names = " or ".join(KINDS[kind] for kind in kinds if kind in KINDS)
+            raise RecipeError(f"{where}: {key!r} must be {names}, not {value!r}")
+
+
+def _plain_kinds(hint: Any) -> tuple[type, ...]:
+    """What `isinstance` has to see for an annotation; empty where that is not so simple."""
+    parts = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    kinds = {dict if dataclasses.is_dataclass(part) else get_origin(part) or part for part in parts}
+    if not kinds <= {*KINDS, types.NoneType}:
+        return ()
+    return tuple(sorted(kinds, key=lambda kind: kind.__name__))
 
 
 def _override(content: dict[str, Any], override: str) -> None:
     """Apply one `a.b=value`; the value is read as YAML."""
     path, sign, text = override.partition("=")
-    if not sign or not path:
+    keys = path.removeprefix("--").split(".")
+    if not sign or not all(keys):
         raise RecipeError(
             f"override {override!r}: write it as key=value, e.g. training.max_steps=10"
         )
-    *parents, last = path.removeprefix("--").split(".")
-    for parent in parents:
+    for parent in keys[:-1]:
         content = content.setdefault(parent, {})
         if not isinstance(content, dict):
             raise RecipeError(f"override {override!r}: {parent!r} is not a mapping")
-    value = yaml.safe_load(text)
-    if isinstance(value, str):
-        # YAML 1.1 takes 1e-3 for a string.
-        with contextlib.suppress(ValueError):
-            value = float(value)
-    content[last] = value
+    content[keys[-1]] = _parse_yaml(text, f"override {override!r}")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 takes 1e-3 for a string, 1.2 and everybody else for a number."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), list("-+0123456789")
+)
+
+
+def _parse_yaml(text: str, where: str) -> Any:
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        raise RecipeError(f"{where}: not valid YAML: {error}") from error
 
 
 class AlphaTrainer(Seq2SeqTrainer):
     """Seq2SeqTrainer whose batches are alike in number of symbols and length."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.add_callback(_KeepInStep())
 
     def _get_train_sampler(self, train_dataset: Dataset | None = None) -> Sampler | None:
         dataset = train_dataset if train_dataset is not None else self.train_dataset
         return BucketSampler(
             bucket_keys(dataset), self._train_batch_size, seed=self.args.data_seed or self.args.seed
         )
+
+
+class _KeepInStep(TrainerCallback):
+    """Tells the sampler which epoch it is, and the model that a step is done."""
+
+    def on_epoch_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        train_dataloader: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        # accelerate does not reach a sampler behind two other batch samplers, as there are when
+        # several processes resume in the middle of an epoch.
+        batches = train_dataloader.batch_sampler
+        while hasattr(batches, "batch_sampler"):
+            batches = batches.batch_sampler
+        batches.sampler.set_epoch(int(state.epoch or 0))
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        # What is evaluated now is what is saved now, in every process.
+        model.advance_logit_scale()
 
 
 def bucket_keys(dataset: Dataset) -> np.ndarray:
@@ -171,14 +269,20 @@ def bucket_keys(dataset: Dataset) -> np.ndarray:
 
 
 def prepare_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[Dataset, Dataset]:
-    """Training and validation data of a recipe, generated first if need be, tokenised."""
+    """Training and validation data of a recipe, generated first if need be, tokenised.
+
+    Raises:
+        RecipeError: the data cannot be made or read as the recipe says.
+    """
     settings = recipe.data
-    if not Path(settings.path).exists() or settings.generate:
-        generate(
-            get_task(recipe.task), settings.path, num_workers=settings.num_workers,
-            **settings.generate,
-        )  # fmt: skip
-    train, valid = load(settings.path, "train"), load(settings.path, "validation")
+    with _named("data"):
+        if settings.generate:
+            # Returns at once where the same data has been made, refuses where other data has.
+            generate(
+                get_task(recipe.task), settings.path, num_workers=settings.num_workers,
+                **settings.generate,
+            )  # fmt: skip
+        train, valid = load(settings.path, "train"), load(settings.path, "validation")
     if settings.max_train_samples is not None:
         train = train.select(range(min(settings.max_train_samples, len(train))))
     valid = valid.select(range(min(settings.max_eval_samples, len(valid))))
@@ -189,30 +293,75 @@ def prepare_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[Dataset, Da
 
 
 def prepare_model(recipe: Recipe) -> tuple[AlphaForConditionalGeneration, AlphaTokenizer]:
-    """The model to train and its tokenizer: new ones, or the checkpoint's."""
+    """The model to train and its tokenizer: new ones, or the checkpoint's.
+
+    Raises:
+        RecipeError: a setting of the model has a wrong kind or value.
+    """
     if recipe.checkpoint is not None:
-        if recipe.model:
-            raise RecipeError("a recipe has either `checkpoint` or `model`, not both")
         return load_checkpoint(recipe.checkpoint)
     tokenizer = build_tokenizer(recipe.task, recipe.num_symbols or NUM_SYMBOLS)
-    config = AlphaConfig(
-        num_base_tokens=tokenizer.num_base_tokens,
-        symbol_classes=dict(tokenizer.symbol_classes),
-        **recipe.model,
-    )
+    with _named("model"):
+        config = AlphaConfig(
+            num_base_tokens=tokenizer.num_base_tokens,
+            symbol_classes=dict(tokenizer.symbol_classes),
+            **recipe.model,
+        )
     return AlphaForConditionalGeneration(config), tokenizer
+
+
+def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
+    """The arguments of training, with defaults that suit the machine.
+
+    Raises:
+        RecipeError: a setting of training has a wrong kind or value.
+    """
+    defaults = {
+        "dataloader_pin_memory": torch.cuda.is_available(),
+        # Without it, processes that torchrun starts on a CPU would not know of each other.
+        "use_cpu": not torch.accelerator.is_available(),
+        "ddp_find_unused_parameters": False,
+    }
+    with _named("training"):
+        return Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
+
+
+@contextmanager
+def _named(section: str) -> Iterator[None]:
+    """Say which section of the recipe a setting that is refused stands in."""
+    try:
+        yield
+    except (ValueError, TypeError, FileNotFoundError, StrictDataclassError) as error:
+        raise RecipeError(f"{section}: {error}") from error
 
 
 def train(recipe: Recipe, resume: bool = True) -> AlphaTrainer:
     """Train as the recipe says; resume from the last checkpoint in `output_dir` if there is one.
 
-    The finished model, its tokenizer and their code end up in `output_dir`.
+    The finished model, its tokenizer and their code end up in `output_dir`. A resumed run reaches
+    the same weights as one that was never stopped, to the bit, on the same machine and with the
+    same number of processes. n processes see the batches of one process with n times the gradient
+    accumulation steps, except that they fill up the last ones of an epoch with its first samples.
+
+    Raises:
+        RecipeError: the recipe does not fit its data, or `output_dir` holds a checkpoint and
+            `resume` is not set.
     """
-    arguments = Seq2SeqTrainingArguments(**{"remove_unused_columns": True, **recipe.training})
+    arguments = prepare_arguments(recipe)
+    last = last_checkpoint(arguments.output_dir)
+    if last is not None and not resume:
+        raise RecipeError(
+            f"{arguments.output_dir} holds a checkpoint already: resume it, or choose another "
+            "training.output_dir"
+        )
+    set_seed(arguments.seed)  # for the weights of a new model
     model, tokenizer = prepare_model(recipe)
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):
         train_data, valid_data = prepare_data(recipe, tokenizer)
+    finished = None if last is None else _finished_state(last, arguments)
+    if last is not None and finished is not None:
+        model, tokenizer = load_checkpoint(last)
     trainer = AlphaTrainer(
         model=model,
         args=arguments,
@@ -221,18 +370,46 @@ def train(recipe: Recipe, resume: bool = True) -> AlphaTrainer:
         data_collator=AlphaCollator(tokenizer),
         processing_class=tokenizer,
     )
-    last = (
-        get_last_checkpoint(arguments.output_dir) if Path(arguments.output_dir).is_dir() else None
-    )
-    if last is not None and not resume:
-        raise RecipeError(
-            f"{arguments.output_dir} holds a checkpoint already: resume it, or choose another "
-            "training.output_dir"
-        )
-    trainer.train(resume_from_checkpoint=last)
+    if finished is not None:
+        trainer.state = finished
+    else:
+        trainer.train(resume_from_checkpoint=None if last is None else str(last))
     trainer.save_model()
     trainer.save_state()
     return trainer
 
 
-__all__ = ["AlphaTrainer", "Recipe", "RecipeError", "parse_recipe", "read_recipe", "train"]
+def last_checkpoint(output_dir: str | Path) -> Path | None:
+    """The newest complete checkpoint of a run; one cut off while it was written is passed over."""
+    folders = Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
+    numbered = [(int(f.name.rpartition("-")[2]), f) for f in folders if f.name[-1].isdigit()]
+    for _, folder in sorted(numbered, reverse=True):
+        try:
+            json.loads((folder / TRAINER_STATE).read_text())  # the Trainer writes it last
+        except (OSError, ValueError):
+            logger.warning("%s is incomplete and passed over", folder)
+        else:
+            return folder
+    return None
+
+
+def _finished_state(checkpoint: Path, arguments: Seq2SeqTrainingArguments) -> TrainerState | None:
+    """The state of a run that has nothing left to do: the Trainer would do one more step."""
+    state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE))
+    if arguments.max_steps > 0:
+        return state if state.global_step >= arguments.max_steps else None
+    return state if (state.epoch or 0) >= arguments.num_train_epochs else None
+
+
+__all__ = [
+    "AlphaTrainer",
+    "Recipe",
+    "RecipeError",
+    "last_checkpoint",
+    "parse_recipe",
+    "prepare_arguments",
+    "prepare_data",
+    "prepare_model",
+    "read_recipe",
+    "train",
+]

@@ -19,7 +19,8 @@ LAYERS = [
     {"build_tokenizer"},
     {"data"},
     {"convert", "evaluation", "train"},
-    {"cli", "quickstart"},
+    {"card", "push", "quickstart", "solve"},
+    {"cli"},
 ]
 HUB_MAY_IMPORT = {"torch", "transformers", "tokenizers", "huggingface_hub"}
 HEAVY = ["datasets", "pandas", "pyarrow", "matplotlib", "aiger", "pysat", "spot", "typer"]

@@ -1,10 +1,13 @@
 """From dataset rows to model batches."""
 
+import inspect
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from datasets import Dataset
+from datasets.fingerprint import Hasher
 
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
@@ -45,22 +48,52 @@ class AlphaCollator:
 def tokenize(dataset: Dataset, tokenizer: AlphaTokenizer, num_workers: int = 1) -> Dataset:
     """Add the model's columns to a dataset of `problem` and `answer` strings.
 
+    The result lies in the cache of `datasets` and is made again only for other data, another
+    vocabulary or changed code of the tokenizer.
+
     Raises:
         ValueError: a row that the tokenizer cannot read, named by its number.
     """
 
-    def encode(problem: str, answer: str, row: int) -> dict[str, list[int]]:
-        try:
-            return tokenizer.encode_pair(problem, answer)
-        except ValueError as error:
-            raise ValueError(f"row {row} of the dataset: {error}") from error
+    def encode(
+        problems: list[str], answers: list[str], rows: list[int]
+    ) -> dict[str, list[list[int]]]:
+        encoded = []
+        for problem, answer, row in zip(problems, answers, rows, strict=True):
+            try:
+                encoded.append(tokenizer.encode_pair(problem, answer))
+            except ValueError as error:
+                raise ValueError(f"row {row} of the dataset: {error}") from error
+        return {name: [features[name] for features in encoded] for name in encoded[0]}
 
     return dataset.map(
         encode,
+        batched=True,
         input_columns=["problem", "answer"],
         with_indices=True,
         num_proc=num_workers if num_workers > 1 else None,
+        new_fingerprint=_fingerprint(dataset, tokenizer),
         desc="tokenizing",
+    )
+
+
+def _fingerprint(dataset: Dataset, tokenizer: AlphaTokenizer) -> str:
+    """Name of the tokenised data in the cache.
+
+    By default it would be a hash of the pickled tokenizer, which changes as the tokenizer is used.
+    """
+    grammar = tokenizer.grammar
+    classes = [type(tokenizer), *([type(grammar)] if grammar else [])]
+    code = [inspect.getsource(sys.modules[cls.__module__]) for cls in classes]
+    return Hasher.hash(
+        [
+            dataset._fingerprint,
+            tokenizer.get_vocab(),
+            tokenizer.symbol_ranges,
+            tokenizer.name_patterns,
+            grammar and grammar.to_dict(),
+            code,
+        ]
     )
 
 

@@ -4,19 +4,30 @@ import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-import torch.distributed
+import torch
 
 Item = TypeVar("Item")
 
 
 def process_state() -> Any | None:
-    """Return accelerate's `PartialState` if this is one of several processes, else None."""
-    running = torch.distributed.is_available() and torch.distributed.is_initialized()
-    if not running and int(os.environ.get("WORLD_SIZE", "1")) < 2:
-        return None
-    from accelerate import PartialState
+    """Return accelerate's `PartialState` if this is one of several processes, else None.
 
-    state = PartialState()
+    Raises:
+        RuntimeError: several processes were started, but accelerate does not connect them.
+    """
+    launched = "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    running = torch.distributed.is_available() and torch.distributed.is_initialized()
+    if not launched and not running:
+        return None
+    from accelerate import PartialState  # type: ignore[import-untyped]
+
+    # Without `cpu`, accelerate connects no processes on a machine without accelerators.
+    state = PartialState() if torch.accelerator.is_available() else PartialState(cpu=True)
+    if launched and state.num_processes == 1:
+        raise RuntimeError(
+            f"{os.environ['WORLD_SIZE']} processes were started, but accelerate takes each for the "
+            "only one: start them with `accelerate launch`, with --cpu if there is no accelerator"
+        )
     return state if state.num_processes > 1 else None
 
 
@@ -33,7 +44,7 @@ def gather(items: list[Item], state: Any | None) -> list[Item]:
     """Return the items of all processes, in every process."""
     if state is None:
         return items
-    from accelerate.utils import gather_object
+    from accelerate.utils import gather_object  # type: ignore[import-untyped]
 
     return list(gather_object(items))
 

@@ -66,7 +66,13 @@ class Record:
 
 @dataclass(frozen=True)
 class Rates:
-    """How often each outcome occurs in a set of samples; the rates of OUTCOMES add up to 1."""
+    """How often each outcome occurs in a set of samples.
+
+    Attributes:
+        count: samples.
+        outcomes: outcome -> how many; they add up to `count`.
+        any_correct: samples with a correct answer among all candidates.
+    """
 
     count: int
     outcomes: Mapping[str, int]
@@ -83,8 +89,9 @@ class Rates:
     def rate(self, name: str) -> float:
         """Return the share of an outcome of all samples; nan without samples.
 
-        `correct` includes `exact`; `top_n` is the share of samples with a correct answer among all
-        candidates. Timeouts, undecided checks and samples outside the vocabulary are not correct.
+        `correct` includes `exact`, so that it and the other outcomes add up to 1. `top_n` is the
+        share of samples with a correct answer among all candidates. Timeouts, undecided checks and
+        samples outside the vocabulary are not correct.
 
         Raises:
             ValueError: no such rate.
@@ -227,23 +234,28 @@ def table(reports: Sequence[Report], metrics: Sequence[str] | None = None) -> st
         metrics: names for `Rates.rate`, and `alpha_covariance`. By default correct, exact where
             there are targets, top_n where there are several answers, alpha_covariance where known.
 
-    A cell outside a model's vocabulary is `–` and counts as not correct in the column `all`. A
+    A cell outside a model's vocabulary is a dash and counts as not correct in the column `all`. A
     metric that was not measured there is an empty cell.
     """
     metrics = _known_metrics(reports) if metrics is None else metrics
     columns = sorted({count for report in reports for count in report.by_num_symbols})
     rows = [["%", "symbols:", *map(str, columns), "all"]]
     for metric in metrics:
+        label = metric
         for report in reports:
-            shown = rows[-1][0] != metric and all(row[0] != metric for row in rows)
+            if metric == "alpha_covariance" and report.alpha_covariance is None:
+                continue
             cells = [_cell(report, metric, count) for count in (*columns, None)]
-            if any(cells):
-                rows.append([metric if shown else "", report.model, *cells])
-    counts = Rates.of(reports[0].records).count if reports else 0
-    samples = [str(reports[0].by_num_symbols[c].count) if c in reports[0].by_num_symbols else ""
-               for c in columns] if reports else []  # fmt: skip
-    rows.append(["samples", "", *samples, str(counts)])
+            rows.append([label, report.model, *cells])
+            label = ""
+    samples = [_most(r.by_num_symbols[c].count for r in reports if c in r.by_num_symbols)
+               for c in columns]  # fmt: skip
+    rows.append(["samples", "", *samples, _most(report.overall.count for report in reports)])
     return _align(rows)
+
+
+def _most(counts: Iterable[int]) -> str:
+    return str(max(counts, default=0))
 
 
 def _known_metrics(reports: Sequence[Report]) -> list[str]:
@@ -296,7 +308,8 @@ def _json(data: Any) -> str:
 
 def json_lines(records: Iterable[Record]) -> str:
     """Write records as lines of JSON."""
-    return "".join(json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in records)
+    # In ASCII: a line is a record, whatever line separators a text contains.
+    return "".join(json.dumps(asdict(record)) + "\n" for record in records)
 
 
 def write_text(path: Path, text: str) -> None:

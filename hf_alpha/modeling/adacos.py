@@ -4,6 +4,7 @@ Shapes: B batch, T length, V vocabulary, N labelled positions.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
@@ -28,10 +29,12 @@ class LogitScale(nn.Module):
 
     Attributes:
         frozen: when set, training leaves the scale alone.
+        statistics: of the current optimiser step: angle histogram below pi/4, angles above, sum of
+            exp, positions. No buffer, because it has to keep its precision in a half-precision
+            model and belongs in no checkpoint.
     """
 
     scale: torch.Tensor
-    statistics: torch.Tensor
 
     def __init__(self, initial: float, adaptive: bool):
         super().__init__()
@@ -39,15 +42,21 @@ class LogitScale(nn.Module):
         self.adaptive = adaptive
         self.frozen = False
         self.register_buffer("scale", torch.tensor(float(initial)))
-        # [angle histogram below pi/4 | angles above | sum of exp | positions]; never saved.
-        self.register_buffer("statistics", torch.zeros(ANGLE_BINS + 3), persistent=False)
-        self._weight_version: int | None = None
+        self._forget()
 
     def reset(self) -> None:
-        """Initialise the buffers that a checkpoint did not bring."""
+        """Initialise what a checkpoint did not bring."""
         init.constant_(self.scale, self.initial)
-        init.zeros_(self.statistics)
-        self._weight_version = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.statistics = torch.zeros(ANGLE_BINS + 3, device="cpu")
+        self._weight_version: int | None = None
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        """Statistics of the weights that are replaced say nothing about the new ones."""
+        super()._load_from_state_dict(*args, **kwargs)
+        self._forget()
 
     def forward(self, cosines: torch.Tensor) -> torch.Tensor:
         return cosines * self.scale.to(cosines.dtype)
@@ -70,21 +79,23 @@ class LogitScale(nn.Module):
         if self.frozen or not self.adaptive:
             return
         self._weight_version = version
+        # exp(100), a wrong token at the largest scale, overflows float32. MPS has nothing wider.
+        device = logits_BTV.device
+        dtype = torch.float32 if device.type == "mps" else torch.float64
         labelled = labels_BT != IGNORE
         labels = labels_BT[labelled]
-        logits = logits_BTV[labelled].float()
+        logits = logits_BTV[labelled].to(dtype)
         usable = usable_BV[:, None].expand_as(logits_BTV)[labelled]
         target = logits.gather(1, labels[:, None])[:, 0]
         usable = usable.scatter(1, labels[:, None], False)
-        exp_sum = torch.where(usable, logits.exp(), 0.0).sum()
         angles = (target / self.scale).clamp(-1.0, 1.0).arccos()
-        bins = (angles * (ANGLE_BINS / MAX_ANGLE)).long().clamp(max=ANGLE_BINS)
-        new = torch.zeros_like(self.statistics)
+        bins = (angles * (ANGLE_BINS / MAX_ANGLE)).long().clamp(0, ANGLE_BINS)
+        new = torch.zeros(ANGLE_BINS + 3, dtype=dtype, device=device)
         new[: ANGLE_BINS + 1] = torch.bincount(bins, minlength=ANGLE_BINS + 1)
-        new[-2], new[-1] = exp_sum, labels.numel()
+        new[-2], new[-1] = torch.where(usable, logits.exp(), 0.0).sum(), labels.numel()
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(new)
-        self.statistics += new
+        self.statistics = self.statistics.to(new) + new
 
     @torch.compiler.disable
     @torch.no_grad()
@@ -92,17 +103,19 @@ class LogitScale(nn.Module):
         """Turn the statistics into the next scale if an optimiser step has happened since."""
         if self._weight_version is None or self._weight_version == version:
             return
-        count = self.statistics[-1]
-        mean = (self.statistics[-2] / count).log()
+        if not self.frozen:
+            self.scale.copy_(self._next_scale())
+        self._forget()
+
+    def _next_scale(self) -> torch.Tensor:
+        exp_sum, count = self.statistics[-2:]
         histogram = self.statistics[: ANGLE_BINS + 1].cumsum(0)
         # Lower median, as torch.median has it; the middle of its bin.
         index = torch.searchsorted(histogram, (count / 2).ceil())
         angle = ((index + 0.5) * (MAX_ANGLE / ANGLE_BINS)).clamp(max=MAX_ANGLE)
-        scale = (mean / angle.cos()).clamp(max=MAX_SCALE)
+        scale = ((exp_sum / count).log() / angle.cos()).clamp(max=MAX_SCALE)
         # Hardly any mass on other columns gives no usable scale: keep the last one.
-        self.scale.copy_(torch.where(scale.isfinite() & (scale > 0), scale, self.scale))
-        self.statistics.zero_()
-        self._weight_version = None
+        return torch.where(scale.isfinite() & (scale > 0), scale, self.scale)
 
 
 def token_loss(

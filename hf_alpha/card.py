@@ -1,0 +1,127 @@
+"""Model cards: what a model is, how it was made and what it reaches, from files that say so."""
+
+from pathlib import Path
+
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+
+from hf_alpha.evaluation.report import Report, table
+from hf_alpha.loading import load_checkpoint
+
+RECIPE_FILE = "recipe.yaml"
+
+TEMPLATE = """---
+{data}
+---
+# {name}
+
+{description}
+
+| | |
+|---|---|
+| symbol encoding | `{encoding}` |
+| parameters | {parameters:,} |
+| size | d {d_model}, {encoder_layers} + {decoder_layers} layers, {heads} heads, FFN {ffn} |
+| vocabulary | {base} base tokens, symbols: {symbols} |
+
+## Use
+```python
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
+batch = tokenizer(["& request ! grant"], return_tensors="pt", padding=True)
+tokenizer.batch_decode(model.generate(**batch, num_beams=3), names=batch.names)
+```
+With hf_alpha installed no trust flag is needed, and `hf-alpha solve --model {name}` checks
+every answer.
+
+## Results
+`{command}` wrote this
+({date}); percent, by number of symbols. Problems are new up to renaming. The random assignment
+gives every symbol of a formula a value.
+```
+{table}
+```
+{training}"""
+
+DESCRIPTIONS = {
+    "streams": (
+        "A symbol-invariant encoder-decoder (arXiv 2601.23169): one stream per symbol, so renaming "
+        "a problem renames its answer and changes nothing else, and symbols can be added after "
+        "training with `extend_symbols`."
+    ),
+    "learned": (
+        "A vanilla encoder-decoder with one trained vector per symbol: the baseline that "
+        "`hf-alpha convert` starts from. It knows the symbols of its training only."
+    ),
+}
+
+
+def write_card(
+    folder: Path, report: Report, baseline: Report, command: str, date: str
+) -> ModelCard:
+    """Write README.md beside a model.
+
+    Args:
+        folder: a checkpoint; its `recipe.yaml`, if there is one, is quoted.
+        report: of this model.
+        baseline: of the random assignment on the same problems.
+        command: that made the report.
+        date: of the report.
+    """
+    model, tokenizer = load_checkpoint(folder)
+    config = model.config
+    recipe = folder / RECIPE_FILE
+    training = ""
+    if recipe.is_file():
+        training = f"## Training\n```yaml\n{recipe.read_text().strip()}\n```\n"
+    text = TEMPLATE.format(
+        data=_metadata(folder.name, report).to_yaml(),
+        name=folder.name,
+        description=DESCRIPTIONS[config.symbol_encoding],
+        encoding=config.symbol_encoding,
+        parameters=model.num_parameters(),
+        d_model=config.d_model,
+        encoder_layers=config.encoder_layers,
+        decoder_layers=config.decoder_layers,
+        heads=config.encoder_attention_heads,
+        ffn=config.encoder_ffn_dim,
+        base=config.num_base_tokens,
+        symbols=", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items()),
+        command=command,
+        date=date,
+        table=table([report, baseline]),
+        training=training,
+    )
+    card = ModelCard(text, ignore_metadata_errors=False)
+    card.save(folder / "README.md")
+    return card
+
+
+def _metadata(name: str, report: Report) -> ModelCardData:
+    task = report.settings["task"]
+    results = [
+        EvalResult(
+            task_type="other",
+            task_name=task,
+            dataset_type=f"hf_alpha/{task}",
+            dataset_name=f"formulas with {count} symbol{'s' * (count != 1)}",
+            # Part of a result's identity: without it the metadata would merge all rows into one.
+            dataset_config=f"{count}-symbols",
+            metric_type="accuracy",
+            metric_name="correct answers",
+            metric_value=round(rates.correct, 4),
+        )
+        for count, rates in report.by_num_symbols.items()
+        if not rates.is_outside
+    ]
+    return ModelCardData(
+        license="apache-2.0",
+        library_name="transformers",
+        tags=["hf_alpha", "alpha-equivalence", "logic", task],
+        model_name=name,
+        eval_results=results,
+    )
+
+
+__all__ = ["RECIPE_FILE", "write_card"]

@@ -1,0 +1,317 @@
+"""The command line: `hf-alpha COMMAND`. Each command imports what it needs when it runs."""
+
+import re
+import shlex
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DEFAULT_MODEL = "propositional-streams-small"
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Train, convert, evaluate and share models that do not care how symbols are named.",
+)
+
+
+def integers(text: str) -> list[int]:
+    """Read `3`, `1-8` or `1,2,5-7` as sorted numbers.
+
+    Raises:
+        ValueError: the text is something else.
+    """
+    numbers: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if match is None:
+            raise ValueError(f"{text!r} is no range of numbers: write 3, 1-8 or 1,2,5-7")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first > last:
+            raise ValueError(f"{part.strip()!r} is an empty range: write {last}-{first}")
+        numbers.update(range(first, last + 1))
+    return sorted(numbers)
+
+
+Task = Annotated[str, typer.Option(help="What is solved: propositional.")]
+Beams = Annotated[int, typer.Option(min=1, help="Width of the beam search; 1 is greedy.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes; they do not change the result.")]
+Seed = Annotated[int, typer.Option(help="Everything drawn is a function of it.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
+
+
+@app.command("generate-data")
+def generate_data(
+    out: Annotated[Path, typer.Argument(help="Folder to make; a killed run there continues.")],
+    task: Task = "propositional",
+    samples: Annotated[int, typer.Option(min=1, help="Formulas in all splits together.")] = 10_000,
+    sizes: Annotated[str, typer.Option(help="Sizes in tokens, e.g. 1-35.")] = "1-35",
+    symbols: Annotated[
+        str, typer.Option(help="Symbols to draw from; with --grid a range, e.g. 0-10.")
+    ] = "5",
+    alpha: Annotated[
+        float, typer.Option(help="How far sizes may depart from uniform where small ones run out.")
+    ] = 0.095,
+    targets: Annotated[
+        str, typer.Option(help="equivariant (fewest literals), or papers (py-aiger's unsat core).")
+    ] = "equivariant",
+    constants: Annotated[
+        float, typer.Option(help="Weight of the leaves 0 and 1 beside a symbol's 1.")
+    ] = 0.0,
+    grid: Annotated[
+        bool, typer.Option("--grid", help="A heatmap's test set: each (symbols, size) alike.")
+    ] = False,
+    per_cell: Annotated[int, typer.Option(min=1, help="With --grid: formulas in a cell.")] = 100,
+    workers: Workers = 1,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Generate a dataset of formulas and answers, split without overlap up to renaming."""
+    from hf_alpha.data.generate import generate, generate_grid
+
+    shared = {"seed": seed, "targets": targets, "num_workers": workers, "progress": not quiet}
+    numbers = integers(sizes)
+    if grid:
+        counts = generate_grid(task, out, integers(symbols), numbers, per_cell, **shared)  # type: ignore[arg-type]
+    else:
+        counts = generate(
+            task,
+            out,
+            samples,
+            (numbers[0], numbers[-1]),
+            max(integers(symbols)),
+            alpha,
+            constant_priority=constants,
+            **shared,  # type: ignore[arg-type]
+        )
+    rows = ", ".join(f"{count:,} {split}" for split, count in counts.items())
+    typer.echo(f"{out}: {rows}")
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="A YAML file, or a name: propositional/debug.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Changes: training.max_steps=100 model.d_model=64")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Refuse to resume what is in the output folder.")
+    ] = False,
+) -> None:
+    """Train as a recipe says; a run that was killed is resumed.
+
+    On several devices: accelerate launch -m hf_alpha.cli train RECIPE
+    """
+    from hf_alpha.train import read_recipe
+    from hf_alpha.train import train as run
+
+    trainer = run(read_recipe(recipe, overrides), resume=not fresh)
+    if trainer.is_world_process_zero():
+        typer.echo(f"the trained model is in {trainer.args.output_dir}")
+
+
+@app.command()
+def convert(
+    vanilla: Annotated[str, typer.Argument(help="Folder or Hub name of a 'learned' model.")],
+    out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
+    actual: Annotated[
+        str, typer.Option(help="Symbol whose vector becomes the actual one; commas for classes.")
+    ] = "a",
+    placeholder: Annotated[
+        str, typer.Option(help="Symbol whose vector becomes the placeholder.")
+    ] = "b",
+    add_aggregated_attention: Annotated[
+        str, typer.Option(help="Sides that get silent new blocks: encoder,decoder")
+    ] = "",
+) -> None:
+    """Convert a vanilla model into a symbol-invariant one, and prove it by logits."""
+    from hf_alpha.convert import convert_checkpoint
+
+    sides = [side.strip() for side in add_aggregated_attention.split(",") if side.strip()]
+    model = convert_checkpoint(vanilla, out, actual, placeholder, sides)
+    typer.echo(
+        f"{out}: {model.num_parameters():,} parameters. Proved on random inputs: without symbols, "
+        f"and with {actual} only, the logits are identical to the vanilla model's."
+    )
+
+
+@app.command()
+def evaluate(
+    models: Annotated[list[str], typer.Argument(help="Folders or Hub names, one row for each.")],
+    out: Annotated[Path, typer.Option(help="Folder for the report; a killed run continues.")],
+    task: Task = "propositional",
+    data: Annotated[
+        str | None, typer.Option(help="Dataset to use; by default formulas are drawn.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Its split.")] = "test",
+    symbols: Annotated[str, typer.Option(help="Without --data: numbers of symbols.")] = "1-8",
+    sizes: Annotated[str, typer.Option(help="Without --data: sizes.")] = "1-15",
+    samples: Annotated[
+        int, typer.Option(min=1, help="Without --data: formulas for each number of symbols.")
+    ] = 100,
+    trained_symbols: Annotated[
+        int | None, typer.Option(help="For the picture: most symbols seen in training.")
+    ] = None,
+    trained_size: Annotated[
+        int | None, typer.Option(help="For the picture: largest size seen in training.")
+    ] = None,
+    beams: Beams = 3,
+    top_n: Annotated[int, typer.Option(min=1, help="Also: is one of N answers correct?")] = 1,
+    covariance: Annotated[
+        int, typer.Option(min=0, help="Formulas for each number of symbols; 0 for none.")
+    ] = 10,
+    card: Annotated[
+        bool, typer.Option("--card", help="Write each model's README.md from the results.")
+    ] = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Measure correctness, exactness and alpha-covariance beside a random assignment."""
+    from hf_alpha.card import write_card
+    from hf_alpha.data.read import load
+    from hf_alpha.evaluation.compare import Entrant, compare, draw_problems
+    from hf_alpha.loading import load_checkpoint
+    from hf_alpha.tasks import get_task
+
+    entrants = [Entrant(Path(model).name, *load_checkpoint(model)) for model in models]
+    if data is not None:
+        rows = list(load(data, split, task))
+    else:
+        rows = draw_problems(
+            get_task(task), out / "problems", integers(symbols), integers(sizes), samples, seed
+        )
+    region = None
+    if trained_symbols is not None and trained_size is not None:
+        region = ((0, trained_symbols), (1, trained_size))
+    table, reports = compare(
+        entrants,
+        get_task(task),
+        rows,
+        out,
+        region=region,
+        num_beams=beams,
+        top_n=top_n,
+        covariance=covariance,
+        seed=seed,
+        progress=not quiet,
+    )
+    if card:
+        command = shlex.join(["hf-alpha", *sys.argv[1:]])
+        for folder, report in zip(models, reports, strict=False):
+            write_card(Path(folder), report, reports[-1], command, f"{date.today()}")
+    typer.echo(table)
+    typer.echo(f"report and pictures are in {out}")
+
+
+@app.command()
+def solve(
+    formulas: Annotated[
+        list[str] | None, typer.Argument(help="Prefix or infix; standard input if there are none.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="File with a formula in each line.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help=f"Folder or Hub name; by default {DEFAULT_MODEL}.")
+    ] = None,
+    task: Task = "propositional",
+    top: Annotated[int, typer.Option(min=1, help="Print the N best answers.")] = 1,
+    beams: Beams = 3,
+    notation: Annotated[
+        str | None, typer.Option(help="prefix, compact or infix; detected by default.")
+    ] = None,
+) -> None:
+    """Solve formulas, and check every answer with a solver.
+
+    hf-alpha solve "request & !grant" "|a&bc"
+    """
+    from hf_alpha.loading import load_checkpoint
+    from hf_alpha.resources import resource_path
+    from hf_alpha.solve import solve as run
+    from hf_alpha.tasks import get_task
+
+    problems = _problems(formulas, file)
+    where = model if model is not None else resource_path("model_cards", DEFAULT_MODEL)
+    loaded, tokenizer = load_checkpoint(where)
+    unsolved = 0
+    for solution in run(
+        loaded, tokenizer, get_task(task), problems, top=top, num_beams=beams, notation=notation
+    ):
+        unsolved += not solution.solved
+        typer.echo(solution.problem)
+        if solution.error:
+            typer.echo(f"  error: {solution.error}", err=True)
+        for answer, verdict in solution.answers:
+            typer.echo(f"  {verdict.value:<10} {answer or '(empty: true under every assignment)'}")
+    if unsolved:
+        raise typer.Exit(1)
+
+
+def _problems(formulas: list[str] | None, file: Path | None) -> list[str]:
+    problems = list(formulas or [])
+    if file is not None:
+        problems += file.read_text(encoding="utf-8").splitlines()
+    elif not problems:
+        if sys.stdin.isatty():
+            raise ValueError(
+                "no formula: give one as an argument, with --file or on standard input"
+            )
+        problems = sys.stdin.read().splitlines()
+    problems = [problem for problem in problems if problem.strip()]
+    if not problems:
+        raise ValueError("no formula: the input is empty")
+    return problems
+
+
+@app.command()
+def push(
+    folder: Annotated[Path, typer.Argument(help="Model folder, or dataset folder.")],
+    repository: Annotated[str, typer.Argument(help="owner/name on the Hub.")],
+    private: Annotated[
+        bool, typer.Option("--private", help="Make the repository private.")
+    ] = False,
+) -> None:
+    """Share a model with its tokenizer, card and code, or a dataset, on the Hugging Face Hub."""
+    from hf_alpha.push import push as run
+
+    typer.echo(run(folder, repository, private=private))
+
+
+@app.command()
+def quickstart(
+    output: Annotated[Path, typer.Option(help="Folder for model, table and picture.")] = Path(
+        "quickstart"
+    ),
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Fine-tuning steps; by default two minutes of them.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(min=1, help="Formulas for each number of symbols in the evaluation.")
+    ] = 100,
+    seed: Seed = 0,
+) -> None:
+    """Convert a vanilla model, fine-tune it and compare both on 1 to 8 symbols, in minutes."""
+    from hf_alpha.quickstart import quickstart as run
+
+    run(output, steps=steps, samples=samples, seed=seed)
+
+
+def main() -> None:
+    """Entry point: errors that the user can mend are one line, others keep their traceback."""
+    from huggingface_hub.errors import HfHubHTTPError
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # those of loading and saving; our own say more
+    try:
+        app()
+    except (ValueError, FileNotFoundError, FileExistsError, HfHubHTTPError) as error:
+        typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
+        typer.echo(str(error), err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

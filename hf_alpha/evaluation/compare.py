@@ -1,0 +1,158 @@
+"""Models side by side on the same problems: reports, one table, one picture."""
+
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hf_alpha.data.generate import generate_grid
+from hf_alpha.data.read import load
+from hf_alpha.evaluation.covariance import alpha_covariance
+from hf_alpha.evaluation.evaluate import evaluate, evaluate_random
+from hf_alpha.evaluation.heatmap import Heatmap, draw
+from hf_alpha.evaluation.report import Report, table, write_text
+from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.tasks import Task
+
+Region = tuple[tuple[int, int], tuple[int, int]]
+TABLE_FILE, HEATMAP_FILE = "table.txt", "heatmap.png"
+
+
+@dataclass
+class Entrant:
+    """A model to be measured, and what its row is called."""
+
+    name: str
+    model: AlphaForConditionalGeneration
+    tokenizer: AlphaTokenizer
+
+    def make_room(self, num_symbols: int) -> None:
+        """Extend a `streams` model's vocabulary to so many symbols; others stay as they are."""
+        if self.model.config.symbol_encoding == "learned" or len(self.tokenizer.symbol_classes) > 1:
+            return
+        ((name, count),) = self.tokenizer.symbol_classes.items()
+        if num_symbols > count:
+            self.model.extend_symbols({name: num_symbols - count})
+            self.tokenizer.extend_symbols({name: num_symbols - count})
+
+
+def draw_problems(
+    task: Task,
+    out: Path,
+    symbols: Iterable[int],
+    sizes: Iterable[int],
+    samples: int,
+    seed: int = 0,
+    progress: bool = True,
+) -> list[dict[str, Any]]:
+    """Draw `samples` problems for each number of symbols, spread evenly over the sizes.
+
+    They come from the test split: none is in a training set made by this package, up to renaming.
+    `out` keeps the data they are taken from.
+    """
+    generate_grid(task, out, symbols, sizes, samples, seed, progress=progress)
+    cells: dict[int, dict[int, list[dict[str, Any]]]] = {}
+    for row in load(out, "test"):
+        cells.setdefault(row["num_symbols"], {}).setdefault(row["size"], []).append(row)
+    chosen: list[dict[str, Any]] = []
+    for by_size in cells.values():
+        # Round after round, one of each size: small sizes run out of formulas first.
+        rounds = [
+            rows[turn] for turn in range(samples) for rows in by_size.values() if turn < len(rows)
+        ]
+        chosen += rounds[:samples]
+    return chosen
+
+
+def compare(
+    entrants: Sequence[Entrant],
+    task: Task,
+    rows: Sequence[Mapping[str, Any]],
+    out: Path,
+    *,
+    region: Region | None = None,
+    num_beams: int = 3,
+    top_n: int = 1,
+    covariance: int = 10,
+    max_renamings: int = 24,
+    solver: str = "auto",
+    seed: int = 0,
+    progress: bool = True,
+) -> tuple[str, list[Report]]:
+    """Evaluate models and a random assignment on the same problems.
+
+    `out` gets a folder with the report of each, `table.txt` and `heatmap.png`; a run that was
+    stopped continues there.
+
+    Args:
+        region: symbols and sizes of the training data, outlined in the picture.
+        covariance: problems for each number of symbols whose alpha-covariance is measured.
+        max_renamings: of each of these problems.
+
+    Returns:
+        The table and the reports, the random assignment's last.
+    """
+    most = max((row["num_symbols"] for row in rows), default=0)
+    probes = _probes(rows, covariance, seed)
+    reports = []
+    for entrant in entrants:
+        entrant.make_room(most)
+        folder = out / _slug(entrant.name)
+        report = evaluate(
+            entrant.model,
+            entrant.tokenizer,
+            task,
+            rows,
+            name=entrant.name,
+            num_beams=num_beams,
+            top_n=top_n,
+            solver=solver,
+            folder=folder,
+            progress=progress,
+        )
+        if covariance and report.alpha_covariance is None:
+            report.alpha_covariance = alpha_covariance(
+                entrant.model,
+                entrant.tokenizer,
+                probes,
+                max_renamings=max_renamings,
+                seed=seed,
+                generate_kwargs={"num_beams": num_beams},
+                progress=progress,
+            )
+            report.save(folder)
+        reports.append(report)
+    pictures = [Heatmap.of(report, training_region=region) for report in reports]
+    counts = sorted(cell.count for picture in pictures for cell in picture.cells)
+    draw(pictures, out / HEATMAP_FILE, full_count=counts[len(counts) // 2] if counts else None)
+    for report, picture in zip(reports, pictures, strict=True):
+        picture.save(out / _slug(report.model) / "heatmap.json")
+    reports.append(evaluate_random(task, rows, seed=seed, solver=solver))
+    reports[-1].save(out / _slug(reports[-1].model))
+    text = table(reports)
+    write_text(out / TABLE_FILE, text + "\n")
+    return text, reports
+
+
+def _probes(rows: Sequence[Mapping[str, Any]], count: int, seed: int) -> list[str]:
+    """A few problems of each number of symbols, for alpha-covariance."""
+    groups: dict[int, list[str]] = {}
+    for row in rows:
+        groups.setdefault(row["num_symbols"], []).append(row["problem"])
+    rng = random.Random(seed)
+    return [
+        problem
+        for symbols, problems in sorted(groups.items())
+        if symbols
+        for problem in rng.sample(problems, min(count, len(problems)))
+    ]
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "model"
+
+
+__all__ = ["Entrant", "compare", "draw_problems"]

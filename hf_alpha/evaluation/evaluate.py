@@ -1,0 +1,401 @@
+"""Evaluation of a model on a set of problems; long runs continue where they were stopped."""
+
+import hashlib
+import json
+import os
+import random
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+from tqdm.auto import tqdm
+
+from hf_alpha.evaluation.generation import (
+    answer_batch,
+    encode_problems,
+    evaluation_mode,
+    plan_batches,
+    search_settings,
+)
+from hf_alpha.evaluation.processes import gather, process_state, split
+from hf_alpha.evaluation.report import OUTSIDE, REPORT_FILE, Record, Report, json_lines, write_text
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.tasks import Task, Verdict, get_task
+
+RANDOM_NAME = "random assignment"
+PROGRESS_FILE = "progress.json"
+PROGRESS_PARTS = "progress-*.jsonl"
+
+Row = Mapping[str, Any]
+
+
+def evaluate(
+    model: AlphaForConditionalGeneration,
+    tokenizer: AlphaTokenizer,
+    task: Task | str,
+    dataset: Iterable[Row],
+    *,
+    name: str = "model",
+    num_beams: int = 3,
+    length_penalty: float = 1.0,
+    max_new_tokens: int = 128,
+    top_n: int = 1,
+    batch_size: int = 64,
+    solver: str = "auto",
+    timeout: float = 10.0,
+    num_workers: int = 0,
+    folder: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> Report:
+    """Let a model answer problems and check its answers.
+
+    In several processes (accelerate) each answers a share, and all of them return the whole report.
+
+    Args:
+        model: on the device on which to work.
+        tokenizer: the one that belongs to the model.
+        task: a task or its name.
+        dataset: rows with `problem` and, if there is a target, `answer`; a `datasets.Dataset` is
+            one. `num_symbols` and `size` are used if they are there.
+        name: what the row of a table is called.
+        num_beams: width of the beam search, and at least `top_n`: top-N accuracy is that of a beam
+            search of width N (2601.23169, Appendix I).
+        length_penalty: beams are ranked by log-probability / length ** length_penalty.
+        max_new_tokens: limit of an answer's length.
+        top_n: candidates that are checked; the first one counts as the answer.
+        batch_size: problems in a batch; without influence on the settings of a run.
+        solver: as in the task's `check`.
+        timeout: seconds for a call into a solver (the papers: 30).
+        num_workers: processes that check answers; 0 checks them between batches.
+        folder: where the report is saved. A run that was stopped there continues, and a finished
+            one is loaded.
+        progress: show a progress bar.
+
+    Raises:
+        FormulaError: a problem cannot be read; the message has its index.
+        ValueError: a row has no problem, or `folder` holds a run with other settings.
+    """
+    task = get_task(task) if isinstance(task, str) else task
+    samples = read_samples(task, dataset)
+    search = search_settings(max(num_beams, top_n), length_penalty, max_new_tokens, top_n)
+    settings = {
+        "task": task.name,
+        "model": name,
+        "weights": fingerprint(model),
+        "vocabulary": tokenizer.vocab_size,
+        "data": _hash_samples(samples),
+        "num_samples": len(samples),
+        "solver": solver,
+        "timeout": timeout,
+        **search,
+    }
+    run = _Run(folder, settings)
+    if run.finished is not None:
+        return run.finished
+    encodings = encode_problems(tokenizer, [sample.problem for sample in samples])
+    outside = [samples[i].record(None, (OUTSIDE,)) for i, e in enumerate(encodings) if e is None]
+    left = [e if i not in run.done else None for i, e in enumerate(encodings)]
+    batches = split(plan_batches(left, batch_size), run.state)
+    checker = _Checker(task, solver, timeout, num_workers)
+    total = sum(map(len, batches)) + (len(run.done) if run.state is None else 0)
+    with (
+        run,
+        checker,
+        evaluation_mode(model),
+        tqdm(total=total, desc=f"evaluating {name}", disable=not progress) as bar,
+    ):
+        bar.update(total - sum(map(len, batches)))
+        for batch in batches:
+            answers = answer_batch(model, tokenizer, [left[i] for i in batch], search)
+            checker.submit([samples[i] for i in batch], answers)
+            run.append(checker.ready())
+            bar.update(len(batch))
+        run.append(checker.ready(wait=True))
+    records = {record.index: record for record in [*gather(run.new, run.state), *outside]}
+    records = {**run.done, **records}
+    return run.finish(Report(name, settings, [records[i] for i in range(len(samples))]))
+
+
+def evaluate_random(
+    task: Task | str,
+    dataset: Iterable[Row],
+    *,
+    seed: int = 0,
+    name: str = RANDOM_NAME,
+    solver: str = "auto",
+    timeout: float = 10.0,
+) -> Report:
+    """Check one random answer to each problem in the same way: what a model has to beat."""
+    task = get_task(task) if isinstance(task, str) else task
+    samples = read_samples(task, dataset)
+    answers = [[task.random_answer(s.problem, random.Random(f"{seed} {s.index}"))] for s in samples]
+    verdicts = check_answers(task, solver, timeout, samples, answers)
+    settings = {
+        "task": task.name,
+        "model": name,
+        "data": _hash_samples(samples),
+        "num_samples": len(samples),
+        "seed": seed,
+        "solver": solver,
+        "timeout": timeout,
+    }
+    rows = zip(samples, answers, verdicts, strict=True)
+    return Report(name, settings, [sample.record(a, v) for sample, a, v in rows])
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A row of the data; attributes as in `Record`."""
+
+    index: int
+    problem: str
+    target: str | None
+    num_symbols: int
+    size: int
+
+    def record(self, answers: Sequence[str] | None, verdicts: Sequence[str]) -> Record:
+        """Return the record of answers and verdicts."""
+        given = None if answers is None else tuple(answers)
+        return Record(**vars(self), answers=given, verdicts=tuple(verdicts))
+
+
+def read_samples(task: Task, dataset: Iterable[Row]) -> list[Sample]:
+    """Read rows of a dataset, counting symbols and tokens where the row does not.
+
+    Raises:
+        FormulaError: a problem cannot be read; the message has its row.
+        ValueError: a row has no `problem`.
+    """
+    samples = []
+    for index, row in enumerate(dataset):
+        problem = row.get("problem")
+        if problem is None:
+            raise ValueError(f"row {index} has no `problem`: it has {', '.join(row)}")
+        num_symbols, size = row.get("num_symbols"), row.get("size")
+        if num_symbols is None or size is None:
+            try:
+                tokens = task.parse(problem)
+            except FormulaError as error:
+                raise FormulaError(f"problem {index}: {error}", error.position) from None
+            num_symbols, size = len(task.symbols_in(tokens)), len(tokens)
+        samples.append(Sample(index, problem, row.get("answer"), num_symbols, size))
+    return samples
+
+
+def check_answers(
+    task: Task,
+    solver: str,
+    timeout: float,
+    samples: Sequence[Sample],
+    answers: Sequence[Sequence[str]],
+) -> list[tuple[str, ...]]:
+    """Return the verdicts on each sample's answers.
+
+    Answers have to be written as the tokenizer writes them: that a base token happens to make a
+    model's output read like another notation (`a=1`) does not count for it.
+    """
+    return [
+        tuple(
+            str(
+                task.check(
+                    sample.problem,
+                    answer,
+                    sample.target,
+                    notation="prefix" if " " in answer else "compact",
+                    solver=solver,
+                    timeout=timeout,
+                )
+            )
+            for answer in candidates
+        )
+        for sample, candidates in zip(samples, answers, strict=True)
+    ]
+
+
+class _Checker:
+    """Checks answers here, or in worker processes while the model goes on."""
+
+    def __init__(self, task: Task, solver: str, timeout: float, num_workers: int):
+        self._arguments = (task, solver, timeout)
+        self._num_workers = num_workers
+        self._pool: ProcessPoolExecutor | None = None
+        self._pending: deque[tuple[list[Sample], list[list[str]], Future | None]] = deque()
+
+    def __enter__(self) -> "_Checker":
+        if self._num_workers:
+            self._pool = self._new_pool()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def submit(self, samples: list[Sample], answers: list[list[str]]) -> None:
+        """Take on a batch."""
+        future = self._schedule(samples, answers)
+        self._pending.append((samples, answers, future))
+
+    def ready(self, wait: bool = False) -> list[Record]:
+        """Return the records of batches that are done, of all of them with `wait`."""
+        records = []
+        while self._pending:
+            samples, answers, future = self._pending[0]
+            if future is not None and not future.done() and not wait:
+                break
+            self._pending.popleft()
+            verdicts = self._verdicts(samples, answers, future)
+            rows = zip(samples, answers, verdicts, strict=True)
+            records += [sample.record(given, found) for sample, given, found in rows]
+        return records
+
+    def _verdicts(
+        self, samples: list[Sample], answers: list[list[str]], future: Future | None
+    ) -> list[tuple[str, ...]]:
+        if future is None:
+            return check_answers(*self._arguments, samples, answers)
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return [self._alone(*row) for row in zip(samples, answers, strict=True)]
+
+    def _alone(self, sample: Sample, answers: list[str]) -> tuple[str, ...]:
+        """Check one sample of a batch whose worker died; the one that kills it is undecided."""
+        try:
+            future = self._schedule([sample], [answers])
+            assert future is not None
+            return future.result()[0]
+        except BrokenProcessPool:
+            return (Verdict.undecided.value,) * len(answers)
+
+    def _schedule(self, samples: list[Sample], answers: list[list[str]]) -> Future | None:
+        """Give work to the pool, to a new one if it is broken."""
+        if self._pool is None:
+            return None
+        try:
+            return self._pool.submit(check_answers, *self._arguments, samples, answers)
+        except BrokenProcessPool:
+            self._pool = self._new_pool()
+            return self._pool.submit(check_answers, *self._arguments, samples, answers)
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        # Not fork: it copies the locks of the model's threads in whatever state they are.
+        return ProcessPoolExecutor(self._num_workers, get_context("spawn"))
+
+
+class _Run:
+    """The files of a run: settings, records as they come, and the report at the end.
+
+    Attributes:
+        state: the processes of this run.
+        finished: the report, if the folder holds one already.
+        done: index -> record of what an earlier start found.
+        new: records that this process found.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None, settings: dict[str, Any]):
+        self.state = process_state()
+        self.finished: Report | None = None
+        self.done: dict[int, Record] = {}
+        self.new: list[Record] = []
+        self._folder = None if folder is None else Path(folder)
+        self._is_main = self.state is None or self.state.is_main_process
+        self._file: TextIO | None = None
+        if self._folder is not None:
+            self._open(self._folder, settings)
+
+    def _open(self, folder: Path, settings: dict[str, Any]) -> None:
+        if (folder / REPORT_FILE).is_file():
+            self.finished = Report.load(folder)
+            _check_settings(folder, self.finished.settings, settings)
+            return
+        if (folder / PROGRESS_FILE).is_file():
+            stored = json.loads((folder / PROGRESS_FILE).read_text(encoding="utf-8"))
+            _check_settings(folder, stored, settings)
+            self.done = _read_parts(folder)
+        if self.state is not None:
+            self.state.wait_for_everyone()
+        if self._is_main:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_text(folder / PROGRESS_FILE, json.dumps(settings))
+
+    def __enter__(self) -> "_Run":
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            rank = 0 if self.state is None else self.state.process_index
+            path = self._folder / PROGRESS_PARTS.replace("*", str(rank))
+            # A killed run may have left half a line.
+            torn = path.is_file() and not path.read_bytes().endswith(b"\n")
+            self._file = path.open("a", encoding="utf-8")
+            self._file.write("\n" if torn else "")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def append(self, records: list[Record]) -> None:
+        """Keep finished records."""
+        self.new += records
+        if self._file is not None:
+            self._file.write(json_lines(records))
+            self._file.flush()
+
+    def finish(self, report: Report) -> Report:
+        """Save the report in place of the records that came one by one."""
+        if self._folder is not None:
+            if self._is_main:
+                report.save(self._folder)
+                for path in [*self._folder.glob(PROGRESS_PARTS), self._folder / PROGRESS_FILE]:
+                    path.unlink(missing_ok=True)
+            if self.state is not None:
+                self.state.wait_for_everyone()
+        return report
+
+
+def _read_parts(folder: Path) -> dict[int, Record]:
+    """Read what earlier starts found; half a line at the end of a killed one is left out."""
+    records = {}
+    for path in sorted(folder.glob(PROGRESS_PARTS)):
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                record = Record.from_dict(json.loads(line))
+            except ValueError:
+                continue
+            records[record.index] = record
+    return records
+
+
+def _check_settings(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    # Through JSON, as the stored ones have been.
+    settings = json.loads(json.dumps(settings))
+    for key in dict.fromkeys([*stored, *settings]):
+        if stored.get(key) != settings.get(key):
+            raise ValueError(
+                f"{folder} holds an evaluation with {key} = {stored.get(key)!r}, this one has "
+                f"{settings.get(key)!r}: choose another folder, or remove that one"
+            )
+
+
+def fingerprint(model: torch.nn.Module) -> str:
+    """Return a hash of a model's weights."""
+    digest = hashlib.sha256()
+    for name, tensor in model.state_dict().items():
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()[:16]
+
+
+def _hash_samples(samples: Sequence[Sample]) -> str:
+    text = json.dumps([(sample.problem, sample.target) for sample in samples])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+__all__ = ["RANDOM_NAME", "evaluate", "evaluate_random"]

@@ -1,0 +1,269 @@
+"""Heatmaps: a rate by number of symbols and length, as data (JSON, CSV) and as a picture."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hf_alpha.evaluation.report import Report, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure
+
+COLORS = ("#d73027", "#fc8d59", "#fee090", "#8fd3c8", "#2f9ee0")
+"""From red over yellow to blue: like red to green, but told apart by the colour-blind too, and
+bright at both ends, because brightness says something else."""
+
+EMPTY = (0.08, 0.08, 0.08)
+OUTSIDE_GRAY = (0.55, 0.55, 0.55)
+DIMMEST = 0.4
+"""Brightness of a cell with next to no samples; a full one has 1."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: a number of symbols and a length.
+
+    Attributes:
+        num_symbols: the row.
+        size: the column.
+        rate: between 0 and 1.
+        count: samples.
+        outside: all of them are outside the model's vocabulary.
+    """
+
+    num_symbols: int
+    size: int
+    rate: float
+    count: int
+    outside: bool
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """A rate of one model by number of symbols and length.
+
+    Attributes:
+        model: whose.
+        metric: which rate.
+        overall: the rate of all samples.
+        cells: those with samples.
+        training_region: ((fewest, most symbols), (shortest, longest)) of the training data, or
+            None.
+    """
+
+    model: str
+    metric: str
+    overall: float
+    cells: tuple[Cell, ...]
+    training_region: tuple[tuple[int, int], tuple[int, int]] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        report: Report,
+        metric: str = "correct",
+        training_region: tuple[tuple[int, int], tuple[int, int]] | None = None,
+    ) -> "Heatmap":
+        """Take a heatmap from a report.
+
+        Raises:
+            ValueError: there is no such rate.
+        """
+        cells = tuple(
+            Cell(symbols, size, rates.rate(metric), rates.count, rates.is_outside)
+            for (symbols, size), rates in report.by_cell.items()
+        )
+        return cls(report.model, metric, report.overall.rate(metric), cells, training_region)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write .json (all of it) or .csv (a line for each cell).
+
+        Raises:
+            ValueError: the name ends otherwise.
+        """
+        path = Path(path)
+        if path.suffix == ".json":
+            text = json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        elif path.suffix == ".csv":
+            text = self._csv()
+        else:
+            raise ValueError(f"cannot write heatmap data as {path.name}: use .json or .csv")
+        write_text(path, text)
+
+    def _csv(self) -> str:
+        file = io.StringIO()
+        writer = csv.DictWriter(file, list(Cell.__dataclass_fields__), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(cell) for cell in self.cells)
+        return file.getvalue()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Heatmap":
+        """Read a .json file that `save` wrote."""
+        data: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        region = data["training_region"]
+        if region is not None:
+            (low, high), (short, long) = region
+            region = ((low, high), (short, long))
+        cells = tuple(Cell(**cell) for cell in data["cells"])
+        return cls(data["model"], data["metric"], data["overall"], cells, region)
+
+
+def draw(
+    heatmaps: Heatmap | Sequence[Heatmap],
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    columns: int | None = None,
+    scale: tuple[float, float] = (0.0, 1.0),
+    full_count: int | None = None,
+) -> Path:
+    """Draw heatmaps as one picture, with one scale for all.
+
+    Colour shows the rate and brightness the number of samples; cells without samples are black,
+    cells outside a model's vocabulary hatched grey. A dashed box marks the training data.
+
+    Args:
+        heatmaps: one panel each.
+        path: the picture; its ending (.png, .svg, .pdf) chooses the format.
+        title: above all panels.
+        columns: panels side by side; by default as many as are readable.
+        scale: rates at the two ends of the colours.
+        full_count: samples in a cell of full brightness; by default the most in any cell.
+
+    Raises:
+        ValueError: nothing to draw.
+    """
+    panels = [heatmaps] if isinstance(heatmaps, Heatmap) else list(heatmaps)
+    cells = [cell for panel in panels for cell in panel.cells]
+    if not cells:
+        raise ValueError("no cells to draw: the report has no samples")
+    full_count = full_count or max(cell.count for cell in cells)
+    rows = _span([cell.num_symbols for cell in cells])
+    sizes = _span([cell.size for cell in cells])
+    # About 0.13 inches a column of a panel, and no more than 16 inches in all.
+    width, height = max(3.4, 0.13 * len(sizes)), max(1.6, 0.24 * len(rows))
+    columns = columns or max(1, min(len(panels), int(16 / (width + 0.4))))
+    lines = -(-len(panels) // columns)
+
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    size = ((width + 0.5) * columns + 1.3, (height + 0.75) * lines + 0.55 + 0.35 * bool(title))
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    for axis, panel in zip(axes.flat, panels, strict=False):
+        _draw_panel(axis, panel, rows, sizes, scale, full_count)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    _label(figure, axes, panels, scale, full_count, title)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def _span(values: Sequence[int]) -> range:
+    return range(min(values), max(values) + 1)
+
+
+def _colors(scale: tuple[float, float]) -> "ScalarMappable":
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+    colors = LinearSegmentedColormap.from_list("rate", COLORS)
+    return ScalarMappable(Normalize(*scale, clip=True), colors)
+
+
+def _draw_panel(
+    axis: "Axes",
+    heatmap: Heatmap,
+    rows: range,
+    sizes: range,
+    scale: tuple[float, float],
+    full_count: int,
+) -> None:
+    from matplotlib.patches import Rectangle
+
+    colors = _colors(scale)
+    image = np.empty((len(rows), len(sizes), 3))
+    image[:] = EMPTY
+    for cell in heatmap.cells:
+        place = cell.num_symbols - rows.start, cell.size - sizes.start
+        if cell.outside:
+            image[place] = OUTSIDE_GRAY
+            corner = (cell.size - 0.5, cell.num_symbols - 0.5)
+            hatch = Rectangle(corner, 1, 1, fill=False, hatch="////", lw=0, ec="0.35")
+            axis.add_patch(hatch)
+            continue
+        bright = DIMMEST + (1 - DIMMEST) * min(1.0, cell.count / full_count)
+        color = colors.to_rgba(np.array([cell.rate]))[0, :3]
+        image[place] = np.multiply(EMPTY, 1 - bright) + np.multiply(color, bright)
+    edges = (sizes.start - 0.5, sizes.stop - 0.5, rows.start - 0.5, rows.stop - 0.5)
+    axis.imshow(image, origin="lower", extent=edges, aspect="auto", interpolation="nearest")
+    if heatmap.training_region is not None:
+        _outline(axis, heatmap.training_region, edges)
+    axis.set_title(f"{heatmap.model}: {100 * heatmap.overall:.1f} % overall", fontsize=10)
+    axis.set_yticks(list(rows) if len(rows) <= 12 else list(rows)[::2])
+    axis.tick_params(labelsize=8)
+
+
+def _outline(
+    axis: "Axes",
+    region: tuple[tuple[int, int], tuple[int, int]],
+    edges: tuple[float, float, float, float],
+) -> None:
+    """Draw the box of the training data, as far as it lies within the picture."""
+    from matplotlib.patches import Rectangle
+
+    (fewest, most), (shortest, longest) = region
+    left, right = max(shortest - 0.5, edges[0]), min(longest + 0.5, edges[1])
+    bottom, top = max(fewest - 0.5, edges[2]), min(most + 0.5, edges[3])
+    box = ((left, bottom), right - left, top - bottom)
+    # White dashes on a black line are seen on any colour.
+    axis.add_patch(Rectangle(*box, fill=False, ec="black", lw=2.4, clip_on=False))
+    axis.add_patch(Rectangle(*box, fill=False, ec="white", lw=1.4, ls=(0, (3, 2)), clip_on=False))
+
+
+def _label(
+    figure: "Figure",
+    axes: np.ndarray,
+    panels: Sequence[Heatmap],
+    scale: tuple[float, float],
+    full_count: int,
+    title: str | None,
+) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    names = {"correct": "correct answers", "exact": "exact answers", "top_n": "top-N correct"}
+    metrics = {names.get(panel.metric, panel.metric) for panel in panels}
+    bar = figure.colorbar(
+        _colors(scale), ax=axes, fraction=0.04, pad=0.02, format=PercentFormatter(1)
+    )
+    bar.set_label(", ".join(sorted(metrics)), fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("number of symbols", fontsize=9)
+    for axis in axes[-1]:
+        axis.set_xlabel("length of the problem (tokens)", fontsize=9)
+    notes = [f"brightness: samples in a cell (full: {full_count})", "black: none"]
+    if any(cell.outside for panel in panels for cell in panel.cells):
+        notes.append("hatched: outside the vocabulary")
+    if any(panel.training_region for panel in panels):
+        notes.append("dashed: training data")
+    figure.supxlabel("; ".join(notes), fontsize=8, color="0.3")
+    if title:
+        figure.suptitle(title, fontsize=12)
+
+
+__all__ = ["Cell", "Heatmap", "draw"]

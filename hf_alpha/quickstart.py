@@ -1,0 +1,154 @@
+"""The tour in minutes: convert a vanilla model, fine-tune it, compare both on 1 to 8 symbols."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from transformers import Seq2SeqTrainingArguments, TrainerCallback
+from transformers.utils import logging
+
+from hf_alpha.convert import to_streams
+from hf_alpha.data.collate import AlphaCollator, tokenize
+from hf_alpha.data.generate import generate
+from hf_alpha.data.read import load
+from hf_alpha.evaluation.compare import HEATMAP_FILE, Entrant, compare, draw_problems
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.resources import resource_path
+from hf_alpha.tasks import get_task
+from hf_alpha.train import AlphaTrainer
+
+VANILLA = "propositional-learned-small"
+TUNED = "propositional-converted-small"
+SIZES = range(1, 16)
+TRAINED_SYMBOLS, SYMBOLS = 3, range(1, 9)
+TUNING_SECONDS = 90.0
+
+
+def quickstart(
+    output: Path,
+    steps: int | None = None,
+    samples: int = 100,
+    seed: int = 0,
+    say: Callable[[str], None] = print,
+) -> str:
+    """Run the tour; everything it makes is in `output`.
+
+    Args:
+        output: folder for the data, the fine-tuned model, reports, table and picture.
+        steps: fine-tuning steps; by default as many as fit into a minute and a half.
+        samples: problems for each number of symbols.
+
+    Returns:
+        The table that it prints.
+    """
+    start = time.monotonic()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    task = get_task("propositional")
+    vanilla, tokenizer = load_checkpoint(resource_path("model_cards", VANILLA))
+    say(f"1. {VANILLA}: a vanilla encoder-decoder, one vector for each of its symbols a, b, c.")
+    a, b = tokenizer.convert_tokens_to_ids(["a", "b"])
+    converted = to_streams(vanilla, a, b, ("encoder", "decoder"))
+    say("2. Converted to one stream per symbol: without symbols, and with a alone, its logits are")
+    say("   identical to the vanilla model's. Aggregated attention added, silent until trained.")
+    tuned, tuned_tokenizer = load_checkpoint(resource_path("model_cards", TUNED))
+    say(f"3. Two minutes of training are not enough, so it goes on from {TUNED}:")
+    say("   this very conversion, tuned longer on formulas with at most 3 symbols.")
+    _check_same_shape(converted, tuned)
+    done = _tune(tuned, tuned_tokenizer, output / "data", steps, seed)
+    say(f"   Fine-tuned for another {done} steps.")
+    folder = output / "model"
+    tuned.save_pretrained(folder)
+    tuned_tokenizer.save_pretrained(folder)
+    say("4. Both, and a random assignment, on new formulas; a SAT solver checks every answer.")
+    rows = draw_problems(task, output / "problems", SYMBOLS, SIZES, samples, seed, progress=False)
+    entrants = [
+        Entrant("vanilla", vanilla.eval(), tokenizer),
+        Entrant("converted", *load_checkpoint(folder)),
+    ]
+    table, _ = compare(
+        entrants,
+        task,
+        rows,
+        output / "evaluation",
+        region=((0, TRAINED_SYMBOLS), (SIZES[0], SIZES[-1])),
+        covariance=min(8, samples),
+        max_renamings=12,
+        solver="aiger",
+        seed=seed,
+    )
+    say(f"\n{table}\n")
+    say(f"Picture: {output / 'evaluation' / HEATMAP_FILE}")
+    say(f"Model:   {folder} - AutoModelForSeq2SeqLM.from_pretrained({str(folder)!r}, ")
+    say("         trust_remote_code=True) loads it, here and on any machine.")
+    say(f"Solve:   hf-alpha solve --model {folder} 'request & !(grant | idle)'")
+    say(f"{time.monotonic() - start:.0f} seconds in all.")
+    return table
+
+
+def _check_same_shape(
+    one: AlphaForConditionalGeneration, two: AlphaForConditionalGeneration
+) -> None:
+    shapes = [{name: p.shape for name, p in model.named_parameters()} for model in (one, two)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{TUNED} is not a conversion of {VANILLA}: their shapes differ")
+
+
+class _StopAfter(TrainerCallback):
+    """Stops training when its time is up, and lets the learning rate fall with it."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self.start = time.monotonic()
+
+    def on_step_end(self, args, state, control, **kwargs):  # type: ignore[no-untyped-def]
+        control.should_training_stop |= time.monotonic() - self.start > self.seconds
+
+
+def _tune(
+    model: AlphaForConditionalGeneration,
+    tokenizer: AlphaTokenizer,
+    folder: Path,
+    steps: int | None,
+    seed: int,
+) -> int:
+    """Train a little on fresh data; returns the number of steps."""
+    generate(
+        "propositional",
+        folder,
+        20_000,
+        sizes=(SIZES[0], SIZES[-1]),
+        num_symbols=TRAINED_SYMBOLS,
+        constant_priority=0.05,
+        seed=seed + 1,
+        progress=False,
+    )
+    data = tokenize(load(folder, "train"), tokenizer)
+    trainer = AlphaTrainer(
+        model=model,
+        args=Seq2SeqTrainingArguments(
+            output_dir=str(folder.parent / "tuning"),
+            max_steps=steps if steps is not None else 100_000,
+            per_device_train_batch_size=128,
+            learning_rate=1e-4,
+            lr_scheduler_type="constant",
+            adam_beta2=0.95,
+            weight_decay=0.1,
+            save_strategy="no",
+            logging_steps=100,
+            report_to="none",
+            dataloader_pin_memory=torch.cuda.is_available(),
+            seed=seed,
+        ),
+        train_dataset=data,
+        data_collator=AlphaCollator(tokenizer),
+        callbacks=[_StopAfter(TUNING_SECONDS)] if steps is None else [],
+    )
+    trainer.train()
+    return trainer.state.global_step
+
+
+__all__ = ["quickstart"]

@@ -1,0 +1,82 @@
+"""Solve problems with a model and check every answer."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from hf_alpha.evaluation.compare import Entrant
+from hf_alpha.evaluation.generation import generate_answers
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.tasks import Task, Verdict
+
+
+@dataclass
+class Solution:
+    """A problem and what the model makes of it.
+
+    Attributes:
+        problem: as it was given.
+        answers: best first, in the problem's own names, each with its verdict.
+        error: why there is no answer.
+    """
+
+    problem: str
+    answers: list[tuple[str, Verdict]]
+    error: str | None = None
+
+    @property
+    def solved(self) -> bool:
+        """Whether one of the answers is correct."""
+        return any(verdict.is_correct for _, verdict in self.answers)
+
+
+def solve(
+    model: AlphaForConditionalGeneration,
+    tokenizer: AlphaTokenizer,
+    task: Task,
+    problems: Iterable[str],
+    *,
+    top: int = 1,
+    num_beams: int = 3,
+    max_new_tokens: int = 128,
+    notation: str | None = None,
+    solver: str = "auto",
+) -> Iterator[Solution]:
+    """Solve problems one after the other; one that cannot be read is a solution with an error.
+
+    A `streams` model whose vocabulary is too small for a problem is extended on the way: new
+    symbols need no training.
+    """
+    entrant = Entrant("model", model, tokenizer)
+    for problem in problems:
+        try:
+            tokens = task.parse(problem, notation)
+            entrant.make_room(len(task.symbols_in(tokens)))
+            prefix = " ".join(tokens)
+            (answers,) = generate_answers(
+                model,
+                tokenizer,
+                [prefix],
+                num_beams=max(num_beams, top),
+                num_return_sequences=top,
+                max_new_tokens=max_new_tokens,
+                progress=False,
+            )
+        except FormulaError as error:
+            yield Solution(problem, [], str(error))
+            continue
+        if answers is None:
+            known = sum(tokenizer.symbol_classes.values())
+            yield Solution(
+                problem,
+                [],
+                f"more names than the {known} symbols that this model was trained on; convert it "
+                "to 'streams' (hf-alpha convert), which takes any number",
+            )
+            continue
+        checked = [(answer, task.check(prefix, answer, solver=solver)) for answer in answers]
+        yield Solution(problem, checked)
+
+
+__all__ = ["Solution", "solve"]

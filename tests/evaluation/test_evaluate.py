@@ -1,0 +1,185 @@
+import json
+import os
+import random
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from datasets import Dataset
+from strategies import make_model
+
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.evaluation import Report, evaluate, evaluate_random, generate_answers
+from hf_alpha.evaluation.report import OUTSIDE
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.tasks import PropositionalTask, Verdict
+
+TASK = PropositionalTask()
+FAST = {"max_new_tokens": 5, "progress": False}
+
+
+def make_rows(count: int, symbols: int = 4) -> list[dict]:
+    rng = random.Random(0)
+    problems = [TASK.sample(rng, rng.randint(1, 9), "abcdefgh"[:symbols]) for _ in range(count)]
+    return [{"problem": p, "answer": TASK.target(p)} for p in problems]
+
+
+class CountingTask(PropositionalTask):
+    """Counts its checks, and stops the run like Ctrl-C at one of them."""
+
+    def __init__(self, stop_at: int | None = None):
+        self.checks = 0
+        self.stop_at = stop_at
+
+    def check(self, *args, **kwargs) -> Verdict:
+        if self.checks == self.stop_at:
+            raise KeyboardInterrupt
+        self.checks += 1
+        return super().check(*args, **kwargs)
+
+
+@pytest.mark.parametrize("encoding", ["learned", "streams"])
+def test_records_say_what_the_model_answered_and_the_task_found(encoding):
+    model = make_model(symbol_encoding=encoding, symbol_classes={"proposition": 3})
+    tokenizer, rows = build_tokenizer("propositional", 3), make_rows(24)
+    report = evaluate(model, tokenizer, "propositional", Dataset.from_list(rows), top_n=2, **FAST)
+    answers = generate_answers(
+        model, tokenizer, [row["problem"] for row in rows], num_return_sequences=2, **FAST
+    )
+    assert {len(TASK.symbols_of(row["problem"])) for row in rows} >= {2, 3, 4}
+    for index, (row, found, record) in enumerate(zip(rows, answers, report.records, strict=True)):
+        problem = row["problem"]
+        assert (record.index, record.problem, record.target) == (index, problem, row["answer"])
+        assert record.num_symbols == len(TASK.symbols_of(problem))
+        assert record.size == len(TASK.parse(problem))
+        if record.num_symbols == 4:
+            assert record.answers is None and record.verdicts == (OUTSIDE,)
+        else:
+            assert list(record.answers) == found
+            checked = [TASK.check(problem, x, row["answer"], "compact") for x in found]
+            assert record.verdicts == tuple(checked)
+    assert report.by_num_symbols[4].is_outside
+
+
+def test_a_random_answer_is_the_same_for_the_same_seed():
+    rows = [row for row in make_rows(300) if row["answer"] is not None]
+    report = evaluate_random(TASK, rows, seed=1)
+    assert report == evaluate_random("propositional", rows, seed=1)
+    assert report != evaluate_random(TASK, rows, seed=2)
+    assert 0.3 < report.overall.correct < 0.95
+    assert all(r.outcome in ("exact", "correct", "wrong") for r in report.records)
+    assert all(set(r.answers[0]) - {"0", "1"} == set(TASK.symbols_of(r.problem))
+               for r in report.records)  # fmt: skip
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+    model, tokenizer = make_model(), build_tokenizer("propositional", 5)
+    rows, settings = make_rows(20), {"batch_size": 4, "num_beams": 1, **FAST}
+    whole = evaluate(model, tokenizer, TASK, rows, **settings)
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(model, tokenizer, CountingTask(stop_at=10), rows, folder=tmp_path, **settings)
+    with pytest.raises(FileNotFoundError):
+        Report.load(tmp_path)
+    part = tmp_path / "progress-0.jsonl"
+    assert len(part.read_text().splitlines()) == 8
+    part.write_text(part.read_text()[:-20])  # as if killed while writing the eighth
+
+    with pytest.raises(ValueError, match="num_beams = 1, this one has 2: choose another folder"):
+        evaluate(model, tokenizer, TASK, rows, folder=tmp_path, **{**settings, "num_beams": 2})
+    with pytest.raises(ValueError, match="holds an evaluation with weights"):
+        evaluate(make_model(1), tokenizer, TASK, rows, folder=tmp_path, **settings)
+
+    second = CountingTask()
+    resumed = evaluate(
+        model, tokenizer, second, rows, folder=tmp_path, **{**settings, "batch_size": 3}
+    )
+    assert second.checks == 13
+    assert resumed == whole == Report.load(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["records.jsonl", "report.json"]
+
+    finished = CountingTask()
+    assert evaluate(model, tokenizer, finished, rows, folder=tmp_path, **settings) == whole
+    assert finished.checks == 0
+    with pytest.raises(ValueError, match="holds an evaluation with data"):
+        evaluate(model, tokenizer, TASK, rows[1:], folder=tmp_path, **settings)
+
+
+class DeadlyTask(PropositionalTask):
+    """Its solver takes the process down on one problem."""
+
+    def check(self, problem: str, *args, **kwargs) -> Verdict:
+        if problem == "&a!b":
+            os._exit(1)
+        return super().check(problem, *args, **kwargs)
+
+
+def test_a_crash_in_a_worker_costs_one_verdict():
+    model, tokenizer = make_model(), build_tokenizer("propositional", 5)
+    rows = [{"problem": "a"}, {"problem": "&a!b"}]
+    alone = evaluate(model, tokenizer, TASK, rows, num_beams=1, **FAST)
+    report = evaluate(model, tokenizer, DeadlyTask(), rows, num_workers=1, num_beams=1, **FAST)
+    assert report.records[0] == alone.records[0]
+    assert report.records[1].answers == alone.records[1].answers
+    assert report.records[1].verdicts == ("undecided",)
+    assert report.overall.correct == alone.records[0].any_correct / 2
+
+
+def test_bad_rows_are_named():
+    model, tokenizer = make_model(), build_tokenizer("propositional", 5)
+    with pytest.raises(ValueError, match="row 1 has no `problem`: it has formula"):
+        evaluate(model, tokenizer, TASK, [{"problem": "a"}, {"formula": "a"}], **FAST)
+    with pytest.raises(FormulaError, match="problem 1: "):
+        evaluate(model, tokenizer, TASK, [{"problem": "a"}, {"problem": "&a"}], **FAST)
+
+
+SCRIPT = textwrap.dedent("""
+    import json, sys
+    sys.path[:0] = {paths}
+    import torch
+    torch.set_num_threads(1)
+    from strategies import make_model
+    from accelerate import PartialState
+    from hf_alpha.build_tokenizer import build_tokenizer
+    from hf_alpha.evaluation import alpha_covariance, evaluate
+
+    rows = json.loads(open({rows!r}).read())
+    model, tokenizer = make_model(symbol_encoding="learned"), build_tokenizer("propositional", 5)
+    settings = dict(num_beams=1, max_new_tokens=5, progress=False, batch_size=3)
+    report = evaluate(model, tokenizer, "propositional", rows, folder={folder!r}, **settings)
+    covariance = alpha_covariance(
+        model, tokenizer, [row["problem"] for row in rows[:4]], max_renamings=5, progress=False,
+        generate_kwargs=dict(num_beams=1, max_new_tokens=5),
+    )
+    state = PartialState()
+    assert state.num_processes == 2 and len(report.records) == len(rows)
+    if state.is_main_process:
+        print(json.dumps(covariance.to_dict()))
+    state.destroy_process_group()
+""")
+
+
+def test_two_processes_share_the_work(tmp_path):
+    rows, data = make_rows(11), tmp_path / "rows.json"
+    data.write_text(json.dumps(rows))
+    tests = Path(__file__).resolve().parents[1]
+    paths = [str(tests), str(tests.parent)]
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(paths=paths, rows=str(data), folder=str(tmp_path / "report")))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone",
+               "--nproc_per_node=2", str(script)]  # fmt: skip
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+
+    from hf_alpha.evaluation import alpha_covariance
+
+    model, tokenizer = make_model(symbol_encoding="learned"), build_tokenizer("propositional", 5)
+    alone = evaluate(model, tokenizer, TASK, rows, num_beams=1, **FAST)
+    assert Report.load(tmp_path / "report") == alone
+    covariance = alpha_covariance(
+        model, tokenizer, [row["problem"] for row in rows[:4]], max_renamings=5, progress=False,
+        generate_kwargs={"num_beams": 1, "max_new_tokens": 5},
+    )  # fmt: skip
+    assert json.loads(result.stdout.strip().splitlines()[-1]) == covariance.to_dict()

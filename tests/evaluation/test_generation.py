@@ -1,0 +1,60 @@
+import pytest
+import torch
+from strategies import make_model
+
+from hf_alpha.evaluation import generate_answers
+from hf_alpha.evaluation.generation import encode_problems, plan_batches
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.tasks import PropositionalTask
+
+PROBLEMS = ["&a!b", "| request ! grant", "a", "^ab", "=&ab|cd", "&&&a^bc|de!a"]
+
+
+def make_tokenizer(num_symbols: int = 5) -> AlphaTokenizer:
+    return AlphaTokenizer(
+        base_tokens=PropositionalTask.base_tokens,
+        symbol_classes={"proposition": num_symbols},
+        grammar=PropositionalTask.grammar,
+    )
+
+
+@pytest.mark.parametrize("encoding", ["learned", "streams"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_answers_come_in_the_order_of_the_problems(encoding, count):
+    model, tokenizer = make_model(symbol_encoding=encoding), make_tokenizer()
+    settings = {"max_new_tokens": 6, "num_return_sequences": count, "progress": False}
+    together = generate_answers(model, tokenizer, PROBLEMS, batch_size=2, **settings)
+    alone = [generate_answers(model, tokenizer, [p], **settings)[0] for p in PROBLEMS]
+    assert together == alone
+    assert all(len(answers) == count for answers in together)
+
+    model.train()
+    batch = tokenizer([PROBLEMS[1]], return_tensors="pt")
+    with torch.inference_mode():
+        out = model.eval().generate(
+            **batch, num_beams=3, num_return_sequences=count, max_new_tokens=6
+        )
+    assert tokenizer.batch_decode(out, names=batch.names) == together[1]
+
+
+def test_more_names_than_symbols_is_outside_the_vocabulary_and_nonsense_an_error():
+    model, tokenizer = make_model(symbol_classes={"proposition": 2}), make_tokenizer(2)
+    settings = {"max_new_tokens": 4, "num_beams": 1, "progress": False}
+    answers = generate_answers(model.train(), tokenizer, ["a", "&&abc", "& x y"], **settings)
+    assert answers[1] is None and answers[0] is not None and answers[2] is not None
+    assert model.training, "the mode that the caller chose comes back"
+    assert generate_answers(model, tokenizer, [], **settings) == []
+    with pytest.raises(FormulaError, match="problem 1: "):
+        generate_answers(model, tokenizer, ["a", "&a"], **settings)
+    with pytest.raises(ValueError, match="3 beams cannot give 4 answers"):
+        generate_answers(model, tokenizer, ["a"], num_return_sequences=4)
+
+
+def test_batches_hold_problems_alike_the_most_expensive_first():
+    encodings = encode_problems(make_tokenizer(), [*PROBLEMS, "&&&&&abcdef"])
+    batches = plan_batches(encodings, 4)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(PROBLEMS)))
+    costs = [(len(encodings[i]["stream_ids"]), len(encodings[i]["input_ids"]))
+             for batch in batches for i in batch]  # fmt: skip
+    assert costs == sorted(costs, reverse=True)

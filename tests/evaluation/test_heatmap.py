@@ -1,0 +1,70 @@
+import csv
+
+import pytest
+
+from hf_alpha.evaluation import Heatmap, Record, Report, draw
+from hf_alpha.evaluation.report import OUTSIDE
+
+REGION = ((1, 2), (1, 3))
+
+
+def make_report() -> Report:
+    found = [
+        (1, 1, "exact"), (1, 1, "correct"), (1, 1, "wrong"), (1, 3, "timeout"), (2, 3, "exact"),
+        (3, 5, OUTSIDE), (3, 5, OUTSIDE),
+    ]  # fmt: skip
+    records = [
+        Record(index, "a", "a1", symbols, size, None if outcome == OUTSIDE else ("a1",), (outcome,))
+        for index, (symbols, size, outcome) in enumerate(found)
+    ]
+    return Report("vanilla", {}, records)
+
+
+@pytest.mark.parametrize("metric", ["correct", "exact", "timeout"])
+def test_numbers_are_those_of_the_report(tmp_path, metric):
+    report = make_report()
+    heatmap = Heatmap.of(report, metric, REGION)
+    assert heatmap.overall == report.overall.rate(metric)
+    assert {(cell.num_symbols, cell.size) for cell in heatmap.cells} == set(report.by_cell)
+    for cell in heatmap.cells:
+        rates = report.by_cell[cell.num_symbols, cell.size]
+        assert (cell.rate, cell.count) == (rates.rate(metric), rates.count)
+        assert cell.outside == (cell.num_symbols == 3)
+    heatmap.save(tmp_path / "heatmap.json")
+    assert Heatmap.load(tmp_path / "heatmap.json") == heatmap
+    heatmap.save(tmp_path / "heatmap.csv")
+    with (tmp_path / "heatmap.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["rate"]) for row in rows] == [cell.rate for cell in heatmap.cells]
+    with pytest.raises(ValueError, match=r"heatmap\.txt: use \.json or \.csv"):
+        heatmap.save(tmp_path / "heatmap.txt")
+
+
+def test_picture(tmp_path):
+    from matplotlib.image import imread
+
+    heatmap = Heatmap.of(make_report(), training_region=REGION)
+    one = draw(heatmap, tmp_path / "deep" / "one.png")
+    two = draw([heatmap, Heatmap.of(make_report(), "exact")], tmp_path / "two.png", title="Both")
+    assert imread(two).shape[1] > 1.5 * imread(one).shape[1]
+    stacked = draw([heatmap, heatmap], tmp_path / "stacked.png", columns=1)
+    assert imread(stacked).shape[1] == imread(one).shape[1]
+    with pytest.raises(ValueError, match="no cells to draw"):
+        draw(Heatmap.of(Report("empty", {}, [])), tmp_path / "empty.png")
+
+
+def test_colour_shows_the_rate_and_brightness_the_count(tmp_path):
+    """Pixels in the middle of cells, read back from an image of the axes alone."""
+    from matplotlib.figure import Figure
+
+    from hf_alpha.evaluation.heatmap import EMPTY, _draw_panel
+
+    axis = Figure().subplots()
+    _draw_panel(axis, Heatmap.of(make_report()), range(1, 4), range(1, 6), (0, 1), 3)
+    image = axis.images[0].get_array()
+    assert tuple(image[0, 1]) == EMPTY
+    red, _, blue = image[0, 2]
+    assert red > blue, "a rate of 0"
+    red, _, blue = image[1, 2]
+    assert blue > red, "a rate of 1"
+    assert image[0, 0].sum() > image[0, 2].sum(), "three samples against one"

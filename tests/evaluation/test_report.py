@@ -1,0 +1,99 @@
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_alpha.evaluation import AlphaCovariance, Rates, Record, Report, table
+from hf_alpha.evaluation.covariance import CovarianceSample
+from hf_alpha.evaluation.report import OUTCOMES, OUTSIDE
+from hf_alpha.tasks import Verdict
+
+DASH = "\N{EN DASH}"
+verdicts = st.sampled_from([str(verdict) for verdict in Verdict])
+
+
+@st.composite
+def reports(draw):
+    found = draw(st.lists(st.none() | st.lists(verdicts, min_size=2, max_size=2), max_size=30))
+    records = []
+    for index, given_verdicts in enumerate(found):
+        records.append(
+            Record(
+                index,
+                "&ab",
+                draw(st.none() | st.just("a1b1")),
+                draw(st.integers(0, 4)),
+                draw(st.integers(1, 6)),
+                None if given_verdicts is None else ("a1", "é\n\u2028"),
+                (OUTSIDE,) if given_verdicts is None else tuple(given_verdicts),
+            )
+        )
+    return Report("a model", {"num_beams": 3}, records)
+
+
+@given(reports())
+def test_rates_add_up_in_every_grouping(report):
+    for groups in (report.by_num_symbols, report.by_size, report.by_cell):
+        assert sum(rates.count for rates in groups.values()) == len(report.records)
+        for name in OUTCOMES:
+            total = sum(rates.outcomes[name] for rates in groups.values())
+            assert total == report.overall.outcomes[name]
+        for rates in groups.values():
+            assert math.isclose(sum(rates.rate(name) for name in OUTCOMES if name != "exact"), 1)
+            assert rates.exact <= rates.correct <= rates.top_n <= 1
+    right = [r for r in report.records if r.outcome in ("exact", "correct")]
+    if report.records:
+        assert report.overall.correct == len(right) / len(report.records)
+
+
+@given(reports())
+def test_round_trip(tmp_path_factory, report):
+    report.alpha_covariance = AlphaCovariance(
+        (CovarianceSample(0, 2, 20, 5, 3),), {1: "has a single renaming"}, 5, 7
+    )
+    data = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert Report.from_dict(data) == report
+    folder = tmp_path_factory.mktemp("report")
+    report.save(folder)
+    report.save(folder)
+    assert Report.load(folder) == report
+    assert sorted(path.name for path in folder.iterdir()) == ["records.jsonl", "report.json"]
+    assert "records" not in json.loads((folder / "report.json").read_text())
+
+
+def test_load_says_what_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"holds no report\.json"):
+        Report.load(tmp_path)
+    with pytest.raises(ValueError, match="no rate 'precision'"):
+        Rates.of([]).rate("precision")
+
+
+def record(index: int, num_symbols: int, *found: str) -> Record:
+    answers = None if found == (OUTSIDE,) else tuple("a1" for _ in found)
+    return Record(index, "a", "a1", num_symbols, 1, answers, found)
+
+
+def test_table():
+    vanilla = Report("vanilla", {}, [
+        record(0, 1, "exact", "wrong"), record(1, 1, "wrong", "correct"),
+        record(2, 1, "wrong", "wrong"), record(3, 4, OUTSIDE), record(4, 4, OUTSIDE)])  # fmt: skip
+    other = Report("converted", {}, [
+        record(0, 1, "correct"), record(1, 1, "exact"), record(2, 1, "exact"),
+        record(3, 4, "malformed"), record(4, 4, "correct")])  # fmt: skip
+    other.alpha_covariance = AlphaCovariance((CovarianceSample(0, 4, 24, 24, 1),), {}, None, 0)
+    assert vanilla.table(other) == table([vanilla, other])
+    assert table([vanilla, other]).splitlines() == [
+        "%                 symbols:       1      4    all",
+        "------------------------------------------------",
+        f"correct           vanilla     33.3      {DASH}   20.0",
+        "                  converted  100.0   50.0   80.0",
+        f"exact             vanilla     33.3      {DASH}   20.0",
+        "                  converted   66.7    0.0   40.0",
+        f"top_n             vanilla     66.7      {DASH}   40.0",
+        "                  converted  100.0   50.0   80.0",
+        "alpha_covariance  converted         100.0  100.0",
+        "samples                          3      2      5",
+    ]
+    assert "correct" not in table([vanilla], metrics=["exact"])
