@@ -6,8 +6,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from hf_alpha.evaluation.report import Report, table
 from hf_alpha.loading import load_checkpoint
-
-RECIPE_FILE = "recipe.yaml"
+from hf_alpha.train import RECIPE_FILE
 
 TEMPLATE = """---
 {data}
@@ -124,4 +123,4 @@ def _metadata(name: str, report: Report) -> ModelCardData:
     )
 
 
-__all__ = ["RECIPE_FILE", "write_card"]
+__all__ = ["write_card"]

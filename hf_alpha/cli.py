@@ -38,6 +38,18 @@ def integers(text: str) -> list[int]:
     return sorted(numbers)
 
 
+def row_names(models: list[str]) -> list[str]:
+    """Call each model by the last part of its name, or by all of it where that says too little.
+
+    Raises:
+        ValueError: a model is given twice.
+    """
+    if len(set(models)) < len(models):
+        raise ValueError(f"a model is given twice: {' '.join(models)}")
+    names = [Path(model).expanduser().resolve().name for model in models]
+    return names if len(set(names)) == len(names) else models
+
+
 Task = Annotated[str, typer.Option(help="What is solved: propositional.")]
 Beams = Annotated[int, typer.Option(min=1, help="Width of the beam search; 1 is greedy.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes; they do not change the result.")]
@@ -74,8 +86,10 @@ def generate_data(
     """Generate a dataset of formulas and answers, split without overlap up to renaming."""
     from hf_alpha.data.generate import generate, generate_grid
 
-    shared = {"seed": seed, "targets": targets, "num_workers": workers, "progress": not quiet}
     numbers = integers(sizes)
+    if not grid and len(numbers) != numbers[-1] - numbers[0] + 1:
+        raise ValueError(f"--sizes {sizes}: without --grid sizes are one range, e.g. 1-35")
+    shared = {"seed": seed, "targets": targets, "num_workers": workers, "progress": not quiet}
     if grid:
         counts = generate_grid(task, out, integers(symbols), numbers, per_cell, **shared)  # type: ignore[arg-type]
     else:
@@ -105,7 +119,9 @@ def train(
 ) -> None:
     """Train as a recipe says; a run that was killed is resumed.
 
-    On several devices: accelerate launch -m hf_alpha.cli train RECIPE
+    On several GPUs: accelerate launch -m hf_alpha.cli train RECIPE
+
+    In several processes on CPUs: torchrun --nproc-per-node 2 -m hf_alpha.cli train RECIPE
     """
     from hf_alpha.train import read_recipe
     from hf_alpha.train import train as run
@@ -132,6 +148,10 @@ def convert(
     """Convert a vanilla model into a symbol-invariant one, and prove it by logits."""
     from hf_alpha.convert import convert_checkpoint
 
+    if out.is_file():
+        raise FileExistsError(f"{out} is a file: name a folder for the converted model")
+    if out.resolve() == Path(vanilla).expanduser().resolve():
+        raise ValueError(f"{out} holds the vanilla model: choose another folder for the new one")
     sides = [side.strip() for side in add_aggregated_attention.split(",") if side.strip()]
     model = convert_checkpoint(vanilla, out, actual, placeholder, sides)
     typer.echo(
@@ -172,18 +192,33 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Measure correctness, exactness and alpha-covariance beside a random assignment."""
+    from datasets import disable_progress_bars
+
     from hf_alpha.card import write_card
     from hf_alpha.data.read import load
     from hf_alpha.evaluation.compare import Entrant, compare, draw_problems
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.tasks import get_task
 
-    entrants = [Entrant(Path(model).name, *load_checkpoint(model)) for model in models]
+    if (trained_symbols is None) != (trained_size is None):
+        raise ValueError("--trained-symbols and --trained-size outline a region together")
+    if quiet:
+        disable_progress_bars()
+    names = row_names(models)
+    entrants = [
+        Entrant(name, *load_checkpoint(model)) for name, model in zip(names, models, strict=True)
+    ]
     if data is not None:
         rows = list(load(data, split, task))
     else:
         rows = draw_problems(
-            get_task(task), out / "problems", integers(symbols), integers(sizes), samples, seed
+            get_task(task),
+            out / "problems",
+            integers(symbols),
+            integers(sizes),
+            samples,
+            seed,
+            progress=not quiet,
         )
     region = None
     if trained_symbols is not None and trained_size is not None:
@@ -226,7 +261,7 @@ def solve(
 ) -> None:
     """Solve formulas, and check every answer with a solver.
 
-    hf-alpha solve "request & !grant" "|a&bc"
+    hf-alpha solve 'request & !grant' '|a&bc'
     """
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.resources import resource_path
@@ -245,7 +280,7 @@ def solve(
         if solution.error:
             typer.echo(f"  error: {solution.error}", err=True)
         for answer, verdict in solution.answers:
-            typer.echo(f"  {verdict.value:<10} {answer or '(empty: true under every assignment)'}")
+            typer.echo(f"  {verdict.value:<10} {answer or '(empty: any assignment)'}")
     if unsolved:
         raise typer.Exit(1)
 
@@ -264,6 +299,18 @@ def _problems(formulas: list[str] | None, file: Path | None) -> list[str]:
     if not problems:
         raise ValueError("no formula: the input is empty")
     return problems
+
+
+@app.command()
+def release(
+    run: Annotated[Path, typer.Argument(help="Output folder of a finished training run.")],
+    out: Annotated[Path, typer.Argument(help="Folder to make, e.g. model_cards/NAME.")],
+) -> None:
+    """Make the folder to share from a training run: model, code, recipe and log, no more."""
+    from hf_alpha.release import release as make
+
+    make(run, out)
+    typer.echo(f"{out}: add a card with hf-alpha evaluate {out} --out DIR --card")
 
 
 @app.command()
@@ -286,7 +333,7 @@ def quickstart(
         "quickstart"
     ),
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Fine-tuning steps; by default two minutes of them.")
+        int | None, typer.Option(min=1, help="Fine-tuning steps; by default 90 seconds of them.")
     ] = None,
     samples: Annotated[
         int, typer.Option(min=1, help="Formulas for each number of symbols in the evaluation.")
@@ -301,13 +348,14 @@ def quickstart(
 
 def main() -> None:
     """Entry point: errors that the user can mend are one line, others keep their traceback."""
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import StrictDataclassError
+    from huggingface_hub.utils import httpx
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # those of loading and saving; our own say more
     try:
         app()
-    except (ValueError, FileNotFoundError, FileExistsError, HfHubHTTPError) as error:
+    except (ValueError, OSError, httpx.HTTPError, StrictDataclassError) as error:
         typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(str(error), err=True)
         sys.exit(2)

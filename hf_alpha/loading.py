@@ -20,6 +20,8 @@ def load_checkpoint(path: str | Path) -> tuple[AlphaForConditionalGeneration, Al
     where = str(folder)
     if (folder.is_absolute() or where.count("/") != 1) and not folder.is_dir():
         raise FileNotFoundError(f"no checkpoint folder {where!r}")
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        raise FileNotFoundError(f"{where!r} is no checkpoint folder: it has no config.json")
     try:
         config = AutoConfig.from_pretrained(where)
         if config.model_type != "alpha":

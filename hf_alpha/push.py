@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from datasets import DatasetDict, load_dataset
+from datasets import load_dataset
+from datasets.exceptions import DatasetsError
 from huggingface_hub import HfApi
 
 from hf_alpha.loading import load_checkpoint
@@ -23,18 +24,8 @@ def push(folder: Path, repository: str, private: bool = False) -> str:
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {str(folder)!r}")
+    kind = _kind(folder)
     api = HfApi()
-    if (folder / "config.json").is_file():
-        load_checkpoint(folder)
-        kind = "model"
-    elif any(folder.glob("data/*.parquet")):
-        data = load_dataset(str(folder))
-        assert isinstance(data, DatasetDict)
-        kind = "dataset"
-    else:
-        raise ValueError(
-            f"{folder} is neither a model (config.json) nor a dataset (data/*.parquet)"
-        )
     url = api.create_repo(repository, private=private, repo_type=kind, exist_ok=True)
     api.upload_folder(
         folder_path=folder,
@@ -45,6 +36,22 @@ def push(folder: Path, repository: str, private: bool = False) -> str:
         ignore_patterns=["checkpoint-*", "*.pt", "*.pth", "*.bin", "runs/*", ".parts/*"],
     )
     return str(url)
+
+
+def _kind(folder: Path) -> str:
+    """Tell model from dataset; either has to load."""
+    if (folder / "config.json").is_file():
+        load_checkpoint(folder)
+        if not any(folder.glob("*.safetensors")):
+            raise ValueError(f"{folder} has no *.safetensors: save the model by save_pretrained")
+        return "model"
+    if any(folder.glob("data/*.parquet")):
+        try:
+            load_dataset(str(folder))
+        except DatasetsError as error:
+            raise ValueError(f"{folder}: the dataset does not load: {error}") from error
+        return "dataset"
+    raise ValueError(f"{folder} is neither a model (config.json) nor a dataset (data/*.parquet)")
 
 
 __all__ = ["push"]

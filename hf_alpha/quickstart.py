@@ -48,6 +48,8 @@ def quickstart(
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     task = get_task("propositional")
+    # First, because a folder that holds other problems is an error.
+    rows = draw_problems(task, output / "problems", SYMBOLS, SIZES, samples, seed, progress=False)
     vanilla, tokenizer = load_checkpoint(resource_path("model_cards", VANILLA))
     say(f"1. {VANILLA}: a vanilla encoder-decoder, one vector for each of its symbols a, b, c.")
     a, b = tokenizer.convert_tokens_to_ids(["a", "b"])
@@ -64,7 +66,7 @@ def quickstart(
     tuned.save_pretrained(folder)
     tuned_tokenizer.save_pretrained(folder)
     say("4. Both, and a random assignment, on new formulas; a SAT solver checks every answer.")
-    rows = draw_problems(task, output / "problems", SYMBOLS, SIZES, samples, seed, progress=False)
+    _forget_reports(output / "evaluation")
     entrants = [
         Entrant("vanilla", vanilla.eval(), tokenizer),
         Entrant("converted", *load_checkpoint(folder)),
@@ -95,6 +97,13 @@ def _check_same_shape(
     shapes = [{name: p.shape for name, p in model.named_parameters()} for model in (one, two)]
     if shapes[0] != shapes[1]:
         raise ValueError(f"{TUNED} is not a conversion of {VANILLA}: their shapes differ")
+
+
+def _forget_reports(folder: Path) -> None:
+    """Remove what an earlier tour has left there: its model had other weights."""
+    for name in ("report.json", "records.jsonl", "progress.json", "progress-*.jsonl"):
+        for path in folder.glob(f"*/{name}"):
+            path.unlink()
 
 
 class _StopAfter(TrainerCallback):

@@ -75,8 +75,13 @@ def solve(
                 "to 'streams' (hf-alpha convert), which takes any number",
             )
             continue
-        checked = [(answer, task.check(prefix, answer, solver=solver)) for answer in answers]
-        yield Solution(problem, checked)
+        # Judged as in `evaluate`: in the notation that the tokenizer writes, and in no other.
+        written = ["prefix" if " " in answer else "compact" for answer in answers]
+        verdicts = [
+            task.check(prefix, answer, notation=kind, solver=solver)
+            for answer, kind in zip(answers, written, strict=True)
+        ]
+        yield Solution(problem, list(zip(answers, verdicts, strict=True)))
 
 
 __all__ = ["Solution", "solve"]

@@ -46,6 +46,7 @@ from hf_alpha.tasks import get_task
 logger = logging.getLogger(__name__)
 
 TRAINER_STATE = "trainer_state.json"
+RECIPE_FILE = "recipe.yaml"
 # What a recipe may not say because it follows from something else.
 FROM_TOKENIZER = ("vocab_size", "num_base_tokens", "symbol_classes", "symbol_ranges")
 FROM_RECIPE = ("task", "out_dir", "num_workers")
@@ -202,11 +203,19 @@ def _override(content: dict[str, Any], override: str) -> None:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 takes 1e-3 for a string, 1.2 and everybody else for a number."""
+    """Reads 1e-3 as a number and `no` as text, as YAML 1.2 has it and everybody means it."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":bool")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), list("-+0123456789")
+    "tag:yaml.org,2002:bool", re.compile("(true|True|false|False)$"), list("tTfF")
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )
 
 
@@ -376,7 +385,15 @@ def train(recipe: Recipe, resume: bool = True) -> AlphaTrainer:
         trainer.train(resume_from_checkpoint=None if last is None else str(last))
     trainer.save_model()
     trainer.save_state()
+    if trainer.is_world_process_zero():
+        write_recipe(recipe, Path(arguments.output_dir) / RECIPE_FILE)
     return trainer
+
+
+def write_recipe(recipe: Recipe, path: Path) -> None:
+    """Write a recipe, overrides included, so that `hf-alpha train` can read it again."""
+    content = {key: value for key, value in dataclasses.asdict(recipe).items() if value}
+    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
 def last_checkpoint(output_dir: str | Path) -> Path | None:
@@ -402,6 +419,7 @@ def _finished_state(checkpoint: Path, arguments: Seq2SeqTrainingArguments) -> Tr
 
 
 __all__ = [
+    "RECIPE_FILE",
     "AlphaTrainer",
     "Recipe",
     "RecipeError",
@@ -412,4 +430,5 @@ __all__ = [
     "prepare_model",
     "read_recipe",
     "train",
+    "write_recipe",
 ]

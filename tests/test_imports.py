@@ -19,7 +19,7 @@ LAYERS = [
     {"build_tokenizer"},
     {"data"},
     {"convert", "evaluation", "train"},
-    {"card", "push", "quickstart", "solve"},
+    {"card", "push", "quickstart", "release", "solve"},
     {"cli"},
 ]
 HUB_MAY_IMPORT = {"torch", "transformers", "tokenizers", "huggingface_hub"}

@@ -9,12 +9,24 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from transformers import initialization as init
 
 MAX_SCALE = 100.0
 MAX_ANGLE = math.pi / 4
 ANGLE_BINS = 1 << 14  # a bin is 5e-5 rad wide: the median is exact enough for float32 training
 IGNORE = -100
+
+_optimizer_steps = 0
+
+
+def _count_step(*_: Any) -> None:
+    global _optimizer_steps
+    _optimizer_steps += 1
+
+
+# Fused optimisers, the Trainer's default, move the weights without counting up their version.
+register_optimizer_step_post_hook(_count_step)
 
 
 class LogitScale(nn.Module):
@@ -25,7 +37,8 @@ class LogitScale(nn.Module):
     the sum over the other usable columns of exp(s cos). It changes once per optimiser step, however
     the batch is cut into micro-batches and processes: each training forward adds to statistics that
     are sums (a histogram of angles gives the median), summed over processes, and the first forward
-    after the weights have moved turns them into the next scale.
+    after the weights have moved (an optimiser of this process has done a step, or their version
+    has changed) turns them into the next scale.
 
     Attributes:
         frozen: when set, training leaves the scale alone.
@@ -51,7 +64,7 @@ class LogitScale(nn.Module):
 
     def _forget(self) -> None:
         self.statistics = torch.zeros(ANGLE_BINS + 3, device="cpu")
-        self._weight_version: int | None = None
+        self._moment: tuple[int, int] | None = None
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         """Statistics of the weights that are replaced say nothing about the new ones."""
@@ -78,7 +91,7 @@ class LogitScale(nn.Module):
         """
         if self.frozen or not self.adaptive:
             return
-        self._weight_version = version
+        self._moment = (_optimizer_steps, version)
         # exp(100), a wrong token at the largest scale, overflows float32. MPS has nothing wider.
         device = logits_BTV.device
         dtype = torch.float32 if device.type == "mps" else torch.float64
@@ -101,7 +114,7 @@ class LogitScale(nn.Module):
     @torch.no_grad()
     def advance(self, version: int) -> None:
         """Turn the statistics into the next scale if an optimiser step has happened since."""
-        if self._weight_version is None or self._weight_version == version:
+        if self._moment is None or self._moment == (_optimizer_steps, version):
             return
         if not self.frozen:
             self.scale.copy_(self._next_scale())

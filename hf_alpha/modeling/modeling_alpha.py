@@ -638,14 +638,21 @@ class AlphaModelOutput(Seq2SeqModelOutput):
 class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
     """[`AlphaModel`] with the projection to the vocabulary (Algorithm 5), tied to the embedding."""
 
+    # Tied: a checkpoint holds them once, and loading one is not to complain about it.
+    _keys_to_ignore_on_save = [  # noqa: RUF012
+        "model.encoder.embed_tokens.weight",
+        "model.decoder.embed_tokens.weight",
+    ]
+
     def __init__(self, config: AlphaConfig):
         super().__init__(config)
         self.model = AlphaModel(config)
         self.logit_scale = LogitScale(config.initial_logit_scale, config.adacos)
         self.post_init()
-        # As the public code does: padding and start are never predicted.
-        never = {config.pad_token_id, config.decoder_start_token_id} - {None}
+        # Settings of the paper: padding and start are never predicted, answers end at 128 tokens.
+        never = {config.pad_token_id, config.decoder_start_token_id}
         self.generation_config.suppress_tokens = sorted(never)
+        self.generation_config.max_new_tokens = 128
 
     def get_encoder(self, *args: Any, **kwargs: Any) -> AlphaEncoder:
         return self.model.encoder

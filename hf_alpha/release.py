@@ -1,0 +1,37 @@
+"""From the folder of a training run to the folder of a released model: what is shared, no more."""
+
+import json
+import shutil
+from pathlib import Path
+
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.train import RECIPE_FILE, TRAINER_STATE
+
+LOG_FILE = "training_log.json"
+
+
+def release(run: Path, out: Path) -> None:
+    """Write a finished run's model, tokenizer, code, recipe and training log to `out`.
+
+    `hf-alpha evaluate OUT --card` adds the card, `hf-alpha push OUT owner/name` shares it.
+
+    Raises:
+        FileNotFoundError: `run` holds no finished run.
+        FileExistsError: `out` is there already.
+    """
+    if not (run / TRAINER_STATE).is_file() or not (run / RECIPE_FILE).is_file():
+        raise FileNotFoundError(
+            f"{run} holds no finished run: {TRAINER_STATE} or recipe is missing"
+        )
+    if out.exists():
+        raise FileExistsError(f"{out} is there already: remove it, or choose another folder")
+    model, tokenizer = load_checkpoint(run)
+    state = json.loads((run / TRAINER_STATE).read_text(encoding="utf-8"))
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    shutil.copy(run / RECIPE_FILE, out / RECIPE_FILE)
+    rows = ",\n ".join(json.dumps(row) for row in state["log_history"])
+    (out / LOG_FILE).write_text(f"[{rows}]\n", encoding="utf-8")
+
+
+__all__ = ["release"]

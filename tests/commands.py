@@ -1,0 +1,40 @@
+"""Runs `hf-alpha` commands in this process, the way its entry point does."""
+
+import contextlib
+import io
+import sys
+from dataclasses import dataclass
+
+from hf_alpha.cli import main
+
+
+@dataclass
+class Result:
+    """What a user sees of a finished command."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """What is said about an error that the user can mend, without the box around it."""
+        assert self.code == 2 and not self.out and "Traceback" not in self.err, self
+        return " ".join(self.err[self.err.rfind("rror") - 1 :].replace("│", " ").split())
+
+
+def hf_alpha(*arguments: object, stdin: str = "") -> Result:
+    """Run `hf-alpha ARGUMENTS`, with the text as its standard input."""
+    out, err = io.StringIO(), io.StringIO()
+    before = sys.argv, sys.stdin
+    sys.argv, sys.stdin = ["hf-alpha", *map(str, arguments)], io.StringIO(stdin)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main()
+        code: object = 0
+    except SystemExit as stop:
+        code = stop.code or 0
+    finally:
+        sys.argv, sys.stdin = before
+    assert isinstance(code, int)
+    return Result(code, out.getvalue(), err.getvalue())

@@ -1,0 +1,115 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import seeds
+
+from hf_alpha.modeling.grammar import PROPOSITIONAL
+from hf_alpha.modeling.positions import rotary, rotate, sinusoidal, token_positions, tree
+
+paths = st.lists(st.sampled_from([0, 1]), max_size=61)
+
+
+def number(path: list[int]) -> int:
+    """Heap number of a node, from the steps root -> node."""
+    heap = 1
+    for step in path:
+        heap = 2 * heap + step
+    return heap
+
+
+def reference(path: list[int], width: int) -> list[float]:
+    """Shiv & Quirk 2019: a child's vector is its step, then its parent's vector, cut to width."""
+    if not path:
+        return [0.0] * width
+    step = [0.0, 1.0] if path[-1] else [1.0, 0.0]
+    pairs = width - width % 2
+    return (step + reference(path[:-1], width))[:pairs] + [0.0] * (width % 2)
+
+
+@given(st.lists(paths, min_size=1, max_size=4), st.integers(1, 140))
+@settings(deadline=None)
+def test_tree_is_the_path_by_recursion(rows, width):
+    heap = torch.tensor([[number(path) for path in rows]])
+    vectors = tree(heap, width, torch.float32)
+    assert vectors.shape == (1, len(rows), width)
+    assert vectors[0].tolist() == [reference(path, width) for path in rows]
+
+
+def test_tree_of_padding_and_root_is_zero():
+    assert not tree(torch.tensor([[0, 1]]), 8, torch.float32).any()
+
+
+@pytest.mark.parametrize("width", [64, 128, 161])
+def test_trees_deeper_than_a_number_keep_their_nearest_steps(width):
+    depth = 100
+    heap = PROPOSITIONAL.tree_paths(["!", "&", "a"] + ["!"] * (depth - 2) + ["b"])[-1]
+    path = [0, 1] + [0] * (depth - 2)
+    vector = tree(torch.tensor([[heap]]), width, torch.float32)[0, 0].tolist()
+    assert vector == reference(path[-62:], width)
+
+
+@given(st.integers(0, 500), st.integers(1, 33))
+@settings(deadline=None)
+def test_sinusoidal_is_its_formula(position, width):
+    vector = sinusoidal(torch.tensor([[position]]), width, torch.float32)[0, 0].tolist()
+    half = (width + 1) // 2
+    angles = [position / 10000 ** (i / half) for i in range(half)]
+    expected = [*map(math.sin, angles), *map(math.cos, angles)][:width]
+    assert vector == pytest.approx(expected, abs=1e-4)
+
+
+@given(seeds, st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(1, 8))
+@settings(deadline=None)
+def test_rotary_depends_on_the_distance_only(seed, p, q, shift, half):
+    generator = torch.Generator().manual_seed(seed)
+    query, key = torch.randn(2, 1, 3, 1, 2, 2 * half, generator=generator)
+
+    def score(query_position, key_position):
+        sides = [(query, query_position), (key, key_position)]
+        rotated = [
+            rotate(x, rotary(torch.tensor([[position]]), 2 * half, 10000.0))
+            for x, position in sides
+        ]
+        assert torch.allclose(rotated[0].norm(dim=-1), query.norm(dim=-1), atol=1e-4)
+        return (rotated[0] * rotated[1]).sum(-1)
+
+    torch.testing.assert_close(score(p, q), score(p + shift, q + shift), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(score(p, p), (query * key).sum(-1), atol=1e-4, rtol=1e-4)
+
+
+@given(seeds, st.integers(0, 300), st.integers(1, 8))
+@settings(deadline=None)
+def test_rotary_turns_pairs_by_their_angle(seed, position, half):
+    x = torch.randn(1, 1, 1, 1, 2 * half, generator=torch.Generator().manual_seed(seed))
+    turned = rotate(x, rotary(torch.tensor([[position]]), 2 * half, 100.0)).flatten().tolist()
+    x = x.flatten().tolist()
+    for i in range(half):
+        pair = complex(x[i], x[i + half])
+        angle = position * 100.0 ** (-i / half)
+        pair *= complex(math.cos(angle), math.sin(angle))
+        assert (turned[i], turned[i + half]) == pytest.approx((pair.real, pair.imag), abs=1e-3)
+
+
+def test_rotate_without_angles_is_the_identity():
+    x = torch.randn(1, 1, 2, 1, 4)
+    assert rotate(x, None) is x
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 5)), min_size=1, max_size=3),
+       st.booleans())  # fmt: skip
+@settings(deadline=None)
+def test_positions_count_from_the_first_token(rows, left):
+    width = max(pad + length for pad, length in rows)
+    mask = []
+    for _, length in rows:
+        ones, zeros = [1] * length, [0] * (width - length)
+        mask.append(zeros + ones if left else ones + zeros)
+    ids = torch.zeros(len(rows), width, dtype=torch.long)
+    positions = token_positions(torch.tensor(mask), ids)
+    for row, (_, length) in enumerate(rows):
+        kept = [int(p) for p, m in zip(positions[row], mask[row], strict=True) if m]
+        assert kept == list(range(length))
+    assert token_positions(None, ids).tolist() == [list(range(width))]

@@ -1,0 +1,49 @@
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+TINY = [
+    *("--symbols=1,3", "--repeats=2", "--batch=3", "--size=6", "--new-tokens=2"),
+    *("--d-model=16", "--layers=1", "--heads=2", "--ffn=16"),
+    *("--reference-size=5", "--reference-new-tokens=2", "--reference-repeats=2"),
+]
+
+
+@pytest.fixture
+def streams() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("benchmark_streams", FOLDER / "streams.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_streams_prints_a_row_for_each_number_of_symbols(streams, capsys, tmp_path):
+    streams.main([*TINY, "--markdown", "--json", str(tmp_path / "out.json")])
+    printed = capsys.readouterr().out
+    cells = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")]
+    assert [line[0] for line in cells] == ["| symbols", "| ---:", "| 1", "| 3"] * 2
+    assert {len(line) for line in cells} == {len(streams.COLUMNS)}
+
+    rows = json.loads((tmp_path / "out.json").read_text())["rows"]
+    sides = {"streams", "BART", "learned", "small streams", "reference"}
+    assert {(row["work"], row["symbols"], row["side"]) for row in rows} == {
+        (work, k, side) for work in ("training step", "generation") for k in (1, 3)
+        for side in sides
+    }  # fmt: skip
+    assert all(len(row["seconds"]) == 2 and min(row["seconds"]) > 0 for row in rows)
+
+
+def test_streams_draws_exactly_what_it_says(streams):
+    tokenizer = streams.build_tokenizer("propositional", 10)
+    batch = streams.draw_batch(tokenizer, 7, 15, 4, seed=0)
+    assert batch["input_ids"].shape == (4, 16) and batch["stream_ids"].shape == (4, 7)
+    assert (batch["labels"] != -100).any(dim=1).all()
+    sizes = streams.model_sizes(streams.parse([]))
+    assert (sizes.d_model, sizes.layers, sizes.heads, sizes.ffn) == (64, 8, 4, 1024)
+    # The paper's count for LTL (EP DP EA DA CP) less the three base tokens that LTL has more.
+    assert streams.alpha_model(sizes, tokenizer).num_parameters() == 2_788_288 - 3 * 64

@@ -1,0 +1,37 @@
+import random
+
+from huggingface_hub import ModelCard
+from strategies import make_model
+
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.card import write_card
+from hf_alpha.evaluation import evaluate, evaluate_random
+from hf_alpha.tasks import get_task
+from hf_alpha.train import RECIPE_FILE
+
+
+def test_card_says_what_the_report_says(tmp_path):
+    task = get_task("propositional")
+    rng = random.Random(0)
+    rows = [
+        {"problem": task.sample(rng, 7, "abcdefg"[:k]), "answer": None}
+        for k in (2, 3)
+        for _ in "12"
+    ]
+    model, tokenizer = make_model(), build_tokenizer("propositional", 5)
+    model.save_pretrained(tmp_path / "toy")
+    tokenizer.save_pretrained(tmp_path / "toy")
+    (tmp_path / "toy" / RECIPE_FILE).write_text("task: propositional\n")
+    report = evaluate(model, tokenizer, task, rows, progress=False, max_new_tokens=8)
+    baseline = evaluate_random(task, rows)
+    write_card(tmp_path / "toy", report, baseline, "hf-alpha evaluate toy", "2026-01-02")
+    card = ModelCard.load(tmp_path / "toy" / "README.md")
+    assert card.data.model_name == "toy"
+    values = {r.dataset_config: r.metric_value for r in card.data.eval_results}
+    assert values == {
+        f"{count}-symbols": round(rates.correct, 4)
+        for count, rates in report.by_num_symbols.items()
+    }
+    assert f"{model.num_parameters():,}" in card.text
+    assert report.table(baseline) in card.text
+    assert "hf-alpha evaluate toy" in card.text and "task: propositional" in card.text

@@ -1,0 +1,271 @@
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+from commands import hf_alpha
+from datasets import load_dataset
+from strategies import make_model
+
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.cli import app, integers, row_names
+
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "samples"
+    arguments = ["--samples", 120, "--sizes", "1-6", "--symbols", 3, "--constants", 0.1, "--quiet"]
+    done = hf_alpha("generate-data", folder, *arguments)
+    assert done.code == 0, done.err
+    return folder
+
+
+@pytest.fixture(scope="module")
+def vanilla(tmp_path_factory, data) -> Path:
+    """A `learned` model of three symbols, trained for two steps."""
+    folder = tmp_path_factory.mktemp("vanilla") / "vanilla"
+    done = hf_alpha(
+        "train",
+        "propositional/debug",
+        f"data.path={data}",
+        "data.generate={}",
+        "num_symbols=3",
+        "model.symbol_encoding=learned",
+        "model.encoder_aggregated_attention=false",
+        "model.decoder_aggregated_attention=false",
+        "training.max_steps=2",
+        "training.eval_strategy=no",
+        f"training.output_dir={folder}",
+    )
+    assert done.code == 0, done.err
+    assert f"the trained model is in {folder}" in done.out
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("3", [3]),
+        ("1-4", [1, 2, 3, 4]),
+        (" 5-7,1, 2 ", [1, 2, 5, 6, 7]),
+        ("2-3,3-4", [2, 3, 4]),
+        ("0", [0]),
+    ],
+)
+def test_integers(text, numbers):
+    assert integers(text) == numbers
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "1-2-3", "1,,2", "1.5", "4-2", "1 2"])
+def test_what_is_no_integers(text):
+    with pytest.raises(ValueError, match=re.escape(text.strip() or "''")):
+        integers(text)
+
+
+def test_row_names_differ():
+    assert row_names(["runs/small/", "me/large"]) == ["small", "large"]
+    assert row_names(["runs/one/model", "runs/two/model"]) == ["runs/one/model", "runs/two/model"]
+    with pytest.raises(ValueError, match="given twice"):
+        row_names(["a", "a"])
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_help_has_everything_within_80_columns(monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = hf_alpha(*([command] if command else []), "--help")
+    assert done.code == 0
+    text = re.sub(r"\x1b\[[\d;]*m", "", done.out)
+    assert max(map(len, text.splitlines())) <= 80
+    if command is None:
+        words = set(COMMANDS)
+        assert words == {
+            *("generate-data", "train", "convert", "evaluate", "solve", "push", "quickstart")
+        }
+    else:
+        words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
+        assert all(getattr(parameter, "help", "") for parameter in COMMANDS[command].params)
+    assert all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
+
+
+def test_generated_data_can_be_made_again_and_extended_nowhere(data):
+    rows = load_dataset(str(data))
+    assert sum(len(split) for split in rows.values()) <= 120
+    assert {max(split["size"]) for split in rows.values()} == {6}
+    arguments = ["--samples", 120, "--sizes", "1-6", "--symbols", 3, "--constants", 0.1, "--quiet"]
+    again = hf_alpha("generate-data", data, *arguments)
+    assert again.code == 0 and again.out.startswith(f"{data}: {len(rows['train'])} train, ")
+    assert "seed is 0 there and 1 here" in (
+        hf_alpha("generate-data", data, *arguments, "--seed", 1).error
+    )
+
+
+def test_a_grid_has_each_cell(tmp_path):
+    folder, arguments = tmp_path / "grid", ["--grid", "--per-cell", 2, "--quiet"]
+    done = hf_alpha("generate-data", folder, *arguments, "--symbols", "1,3", "--sizes", "4,6")
+    assert done.code == 0, done.err
+    rows = load_dataset(str(folder))["test"]
+    assert done.out == f"{folder}: {len(rows)} test\n"
+    cells = list(zip(rows["num_symbols"], rows["size"], strict=True))
+    assert set(cells) <= {(1, 4), (1, 6), (3, 6)} and cells.count((3, 6)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sizes", "x"], "'x' is no range of numbers: write 3, 1-8 or 1,2,5-7"),
+        (["--sizes", "1,5"], "--sizes 1,5: without --grid sizes are one range"),
+        (["--sizes", "0-3"], "from 1 on"),
+        (["--alpha", "2"], "alpha must be between 0 and 1"),
+        (["--symbols", "30"], "at most 16 symbols"),
+        (["--targets", "best"], "unknown targets 'best': choose one of equivariant, papers"),
+        (["--task", "chess"], "unknown task 'chess'"),
+        (["--samples", "0"], "Invalid value for '--samples'"),
+        (["--sample", "3"], "No such option"),
+        (["--grid", "--symbols", "9", "--sizes", "1-3"], "no satisfiable formula"),
+    ],
+)
+def test_data_that_cannot_be_made(tmp_path, arguments, message):
+    done = hf_alpha("generate-data", tmp_path / "out", "--quiet", *arguments)
+    assert message in done.error
+
+
+def test_training_resumes_and_refuses_to(tmp_path, data):
+    arguments = [
+        "train",
+        "propositional/debug",
+        f"data.path={data}",
+        "data.generate={}",
+        "training.eval_strategy=no",
+        "training.save_steps=2",
+        "training.lr_scheduler_type=constant",
+        f"training.output_dir={tmp_path}",
+    ]
+    assert hf_alpha(*arguments, "training.max_steps=2").code == 0
+    assert hf_alpha(*arguments, "training.max_steps=4").code == 0
+    state = json.loads((tmp_path / "trainer_state.json").read_text())
+    assert state["global_step"] == 4
+    assert [row["step"] for row in state["log_history"] if "loss" in row] == [1, 2, 3, 4]
+    done = hf_alpha(*arguments, "training.max_steps=6", "--fresh")
+    assert f"{tmp_path} holds a checkpoint already" in done.error
+    assert hf_alpha("solve", "--model", tmp_path, "a & b").code in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["propositional/debug", "training.max_stepz=3"], "did you mean 'max_steps'?"),
+        (["propositional/debug", "model.d_modell=3"], "did you mean 'd_model'?"),
+        (["propositional/debug", "colour=red"], "unknown key 'colour'"),
+        (["propositional/debug", "training.max_steps"], "write it as key=value"),
+        (["propositional/debug", "model.d_model=wide"], "d_model"),
+        (["propositional/nothing"], "no recipe 'propositional/nothing'"),
+    ],
+)
+def test_recipes_that_cannot_be_read(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in hf_alpha("train", *arguments).error
+    assert not (tmp_path / "runs").exists()
+
+
+def test_convert_evaluate_solve(tmp_path, vanilla, data):
+    converted, out = tmp_path / "converted", tmp_path / "report"
+    done = hf_alpha("convert", vanilla, converted, "--add-aggregated-attention", "encoder, decoder")
+    assert done.code == 0, done.err
+    assert "identical to the vanilla model's" in done.out
+    assert json.loads((converted / "config.json").read_text())["decoder_aggregated_attention"]
+
+    arguments = ["evaluate", vanilla, converted, "--out", out, "--quiet", "--symbols", "2-4",
+                 "--sizes", "3-8", "--samples", 2, "--beams", 2, "--top-n", 2, "--covariance", 1,
+                 "--trained-symbols", 3, "--trained-size", 6]  # fmt: skip
+    done = hf_alpha(*arguments)
+    assert done.code == 0 and done.err == ""
+    assert "vanilla" in done.out and "converted" in done.out and "random assignment" in done.out
+    assert "\N{EN DASH}" in done.out and (out / "heatmap.png").stat().st_size > 1000
+    heatmap = json.loads((out / "vanilla" / "heatmap.json").read_text())
+    assert "[[0, 3], [1, 6]]" in json.dumps(heatmap)
+
+    # Stopped before the second report was there: the first is not made again.
+    written = (out / "vanilla" / "records.jsonl").stat().st_mtime_ns
+    shutil.rmtree(out / "converted")
+    assert hf_alpha(*arguments).out == done.out
+    assert (out / "vanilla" / "records.jsonl").stat().st_mtime_ns == written
+    assert "choose another folder" in hf_alpha(*arguments, "--top-n", 1).error
+
+    done = hf_alpha("solve", "--model", converted, "--top", 2, "p & q & r & s & t")
+    assert done.code in (0, 1) and len(done.out.splitlines()) == 3
+
+
+def test_evaluate_on_given_data(tmp_path, vanilla, data):
+    (tmp_path / "pairs.txt").write_text("&ab\na1b1\n|a!c\na1\n1\n\n&a&b&cd\na1b1c1d1\n")
+    shared = ["evaluate", vanilla, "--quiet", "--beams", 1, "--covariance", 2]
+    done = hf_alpha(*shared, "--out", tmp_path / "one", "--data", tmp_path / "pairs.txt",
+                    "--split", "pairs")  # fmt: skip
+    assert done.code == 0, done.err
+    assert re.search(r"symbols: +0 +2 +4 +all\n", done.out)
+    done = hf_alpha(*shared, "--out", tmp_path / "two", "--data", data, "--covariance", 0)
+    assert done.code == 0 and "alpha_covariance" not in done.out
+    assert "no split 'dev'" in (
+        hf_alpha(*shared, "--out", tmp_path / "x", "--data", data, "--split", "dev").error
+    )
+    assert "no file or folder" in (
+        hf_alpha(*shared, "--out", tmp_path / "x", "--data", "nothing/at/all").error
+    )
+
+
+def test_evaluate_without_symbols(tmp_path, vanilla):
+    (tmp_path / "pairs.txt").write_text("1\n\n|10\n\n")
+    done = hf_alpha("evaluate", vanilla, "--out", tmp_path / "out", "--quiet", "--beams", 1,
+                    "--data", tmp_path / "pairs.txt", "--split", "pairs")  # fmt: skip
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--trained-symbols", "3"], "--trained-size outline a region together"),
+        (["--symbols", "three"], "'three' is no range of numbers"),
+        (["--task", "chess"], "unknown task 'chess'"),
+        (["--beams", "0"], "Invalid value for '--beams'"),
+    ],
+)
+def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):
+    done = hf_alpha("evaluate", vanilla, "--out", tmp_path / "out", "--quiet", *arguments)
+    assert message in done.error
+
+
+def test_conversions_that_cannot_be_made(tmp_path, vanilla):
+    def error(*arguments: object) -> str:
+        return hf_alpha("convert", *arguments).error
+
+    out = tmp_path / "out"
+    assert "'q' is no symbol; this model has a b c" in error(vanilla, out, "--actual", "q")
+    assert "the same symbol" in error(vanilla, out, "--actual", "b")
+    assert "not 'middle'" in error(vanilla, out, "--add-aggregated-attention", "middle")
+    assert "holds the vanilla model" in error(vanilla, vanilla / ".." / vanilla.name)
+    assert "no checkpoint folder" in error(tmp_path / "absent", out)
+    (tmp_path / "file").write_text("")
+    assert "is a file" in error(vanilla, tmp_path / "file")
+    assert not out.exists()
+
+    make_model(symbol_encoding="learned").save_pretrained(tmp_path / "odd")
+    build_tokenizer("propositional", 3).save_pretrained(tmp_path / "odd")
+    assert "model and tokenizer disagree: symbol_classes" in error(tmp_path / "odd", out)
+    config = json.loads((tmp_path / "odd" / "config.json").read_text())
+    (tmp_path / "odd" / "config.json").write_text(json.dumps(config | {"d_model": "wide"}))
+    assert "d_model" in error(tmp_path / "odd", out)
+
+
+def test_the_installed_command_ends_with_these_codes(tmp_path):
+    command = [sys.executable, "-m", "hf_alpha.cli"]
+    done = subprocess.run(
+        [*command, "solve", "--model", str(tmp_path / "absent"), "a"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: no checkpoint folder '{tmp_path / 'absent'}'\n"

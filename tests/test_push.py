@@ -1,0 +1,88 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import hf_alpha
+from datasets import load_dataset
+from strategies import make_model
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.data.generate import generate
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A model folder as training leaves it."""
+    folder = tmp_path / "trained"
+    make_model().save_pretrained(folder)
+    build_tokenizer("propositional", 5).save_pretrained(folder)
+    (folder / "README.md").write_text("---\nlicense: apache-2.0\n---\n# Card\n")
+    for name in ("optimizer.pt", "rng_state.pth", "training_args.bin", "checkpoint-5/optimizer.pt",
+                 "checkpoint-5/model.safetensors", "runs/Jan01/events.out"):  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"state")
+    return folder
+
+
+def test_a_model_folder_is_shared_without_its_training_state(hub, folder):
+    done = hf_alpha("push", folder, "me/shared")
+    assert done.code == 0, done.err
+    assert done.out.strip() == f"{hub.url}/me/shared"
+    local = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    state = {"optimizer.pt", "rng_state.pth", "training_args.bin"}
+    shared = hub.files("me/shared")
+    assert shared == {name: data for name, data in local.items() if name not in state}
+    assert {"README.md", "config.json", "vocab.json", "modeling_alpha.py"} <= set(shared)
+    AutoTokenizer.from_pretrained("me/shared")
+    assert AutoModelForSeq2SeqLM.from_pretrained("me/shared").config.vocab_size == 15
+
+    (folder / "README.md").write_text("# Another card\n")
+    assert hf_alpha("push", folder, "me/shared").code == 0
+    assert hub.files("me/shared")["README.md"] == b"# Another card\n"
+
+
+def test_a_dataset_folder_is_shared(hub, tmp_path):
+    generate("propositional", tmp_path, 60, sizes=(1, 6), num_symbols=3, progress=False)
+    done = hf_alpha("push", tmp_path, "me/formulas", "--private")
+    assert done.code == 0, done.err
+    assert done.out.strip() == f"{hub.url}/datasets/me/formulas"
+    assert "generation.json" in hub.files("me/formulas", "dataset")
+    ours, theirs = load_dataset(str(tmp_path)), load_dataset("me/formulas")
+    assert {name: split.to_dict() for name, split in theirs.items()} == {
+        name: split.to_dict() for name, split in ours.items()
+    }
+
+
+def test_what_does_not_load_is_not_shared(hub, folder, tmp_path):
+    def error(path: Path, repository: str = "me/nothing") -> str:
+        return hf_alpha("push", path, repository).error
+
+    assert "neither a model (config.json) nor a dataset" in error(tmp_path)
+    assert "no folder" in error(tmp_path / "absent")
+    assert "Repo id" in error(folder, "a/b/c")
+
+    build_tokenizer("propositional", 4).save_pretrained(folder)
+    assert "model and tokenizer disagree" in error(folder)
+    (folder / "tokenizer_config.json").unlink()
+    (folder / "vocab.json").unlink()
+    assert error(folder)
+
+    (tmp_path / "set" / "data").mkdir(parents=True)
+    (tmp_path / "set" / "data" / "train.parquet").write_bytes(b"PAR1 broken PAR1")
+    assert hf_alpha("push", tmp_path / "set", "me/nothing").code == 2
+    assert not hub.repos
+
+
+def test_a_hub_that_cannot_be_reached_is_one_line(folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "hf_alpha.cli", "push", str(folder), "me/shared"],
+        env={**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DOWNLOAD_TIMEOUT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert "error: " in done.stderr and "Traceback" not in done.stderr

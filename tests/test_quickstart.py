@@ -1,0 +1,87 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import hf_alpha
+from PIL import Image
+
+from hf_alpha.quickstart import quickstart
+
+DASH = "\N{EN DASH}"
+# What somebody does with the model who has Transformers and not this package.
+ELSEWHERE = """
+import sys
+
+class NoPackage:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "hf_alpha":
+            raise ModuleNotFoundError(f"{name} is hidden")
+
+sys.meta_path.insert(0, NoPackage())
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+folder = sys.argv[1]
+tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
+batch = tokenizer(["request & !grant", "&a!b"], return_tensors="pt", padding=True)
+out = model.generate(**batch, num_beams=3)
+print(tokenizer.batch_decode(out, names=batch.names))
+"""
+
+
+@pytest.fixture(scope="module")
+def tour(tmp_path_factory) -> tuple[Path, str, str]:
+    """Folder, table and printed text of a short tour."""
+    folder = tmp_path_factory.mktemp("tour") / "quickstart"
+    lines: list[str] = []
+    table = quickstart(folder, steps=2, samples=2, say=lines.append)
+    return folder, table, "\n".join(lines)
+
+
+def test_the_table_compares_both_models_with_a_random_answer(tour):
+    folder, table, said = tour
+    assert table in said and (folder / "evaluation" / "table.txt").read_text() == table + "\n"
+    rows = [line.split() for line in table.splitlines()]
+    assert rows[0][2:] == [*"12345678", "all"]
+    # Each kind of figure has a row for each model; its name stands in the first one only.
+    assert [row[0] for row in rows[2:]] == [
+        *("correct", "converted", "random"),
+        *("exact", "converted", "random"),
+        *("alpha_covariance", "converted"),
+        "samples",
+    ]
+    vanilla, converted, chance = (row[-9:] for row in rows[2:5])
+    assert vanilla[3:8] == [DASH] * 5 and DASH not in vanilla[:3]
+    assert DASH not in converted + chance
+    assert rows[9][1:] == ["100.0"] * 9
+
+
+def test_the_picture_is_one(tour):
+    with Image.open(tour[0] / "evaluation" / "heatmap.png") as picture:
+        picture.load()
+        assert picture.format == "PNG" and min(picture.size) > 200
+
+
+def test_the_model_loads_without_the_package(tour, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", ELSEWHERE, str(tour[0] / "model")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "request" in done.stdout or "grant" in done.stdout
+
+
+def test_a_second_tour_in_the_same_folder(tour):
+    folder = tour[0]
+    before = (folder / "model" / "model.safetensors").read_bytes()
+    done = hf_alpha("quickstart", "--output", folder, "--steps", 3, "--samples", 2)
+    assert done.code == 0, done.err
+    assert (folder / "model" / "model.safetensors").read_bytes() != before
+    assert "seconds in all" in done.out and "Fine-tuned for another 3 steps." in done.out
+
+    done = hf_alpha("quickstart", "--output", folder, "--steps", 1, "--samples", 3)
+    assert "per_cell is 2 there and 3 here; choose another folder" in done.error

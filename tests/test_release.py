@@ -1,0 +1,37 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from strategies import make_model
+
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.release import release
+from hf_alpha.train import RECIPE_FILE, TRAINER_STATE, read_recipe, write_recipe
+
+
+def test_release_holds_what_is_shared_and_no_more(tmp_path):
+    run, out = tmp_path / "run", tmp_path / "out"
+    model = make_model()
+    model.save_pretrained(run)
+    build_tokenizer("propositional", 5).save_pretrained(run)
+    (run / "checkpoint-5").mkdir()
+    (run / "training_args.bin").write_bytes(b"pickle")
+    with pytest.raises(FileNotFoundError, match="no finished run"):
+        release(run, out)
+    assert not out.exists()
+    log = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}]
+    (run / TRAINER_STATE).write_text(json.dumps({"log_history": log}))
+    recipe = read_recipe("propositional/debug", ["training.max_steps=2"])
+    write_recipe(recipe, run / RECIPE_FILE)
+    release(run, out)
+    loaded, _ = load_checkpoint(out)
+    assert torch.equal(loaded.model.shared.weight, model.model.shared.weight)
+    assert loaded.generation_config.max_new_tokens == 128
+    names = {path.name for path in out.iterdir()}
+    assert names.isdisjoint({"checkpoint-5", "training_args.bin", TRAINER_STATE})
+    assert json.loads((out / "training_log.json").read_text()) == log
+    assert read_recipe(out / RECIPE_FILE) == recipe
+    with pytest.raises(FileExistsError):
+        release(run, Path(out))

@@ -1,0 +1,165 @@
+from pathlib import Path
+
+import pytest
+import torch
+from commands import hf_alpha
+from strategies import make_model
+
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.solve import solve
+from hf_alpha.tasks import PropositionalTask, Verdict
+
+TASK = PropositionalTask()
+KNOWN = {"a": "a1", "!a": "a0", "&ab": "a1b1", "&a!b": "a1b0"}
+
+
+def overfit(model, tokenizer, pairs: dict[str, str], steps: int = 120):
+    """Let a model learn a few answers by heart; a `streams` model knows them under any names."""
+    batch = tokenizer(list(pairs), text_target=list(pairs.values()), padding=True,
+                      return_tensors="pt")  # fmt: skip
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        model(**batch).loss.backward()
+        optimiser.step()
+    return model.eval()
+
+
+def save(folder: Path, symbols: int, **settings) -> Path:
+    model = make_model(symbol_classes={"proposition": symbols}, **settings)
+    tokenizer = build_tokenizer("propositional", symbols)
+    overfit(model, tokenizer, KNOWN).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def streams(tmp_path_factory) -> Path:
+    """A model of three symbols that has learnt `KNOWN`, under whatever names."""
+    settings = {"adacos": False, "logit_scale": 10.0, "dropout": 0.0}
+    return save(tmp_path_factory.mktemp("streams") / "model", 3, **settings)
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory) -> Path:
+    settings = {"adacos": False, "logit_scale": 10.0, "dropout": 0.0, "symbol_encoding": "learned"}
+    return save(tmp_path_factory.mktemp("learned") / "model", 3, **settings)
+
+
+def test_the_users_names_come_back_with_verdicts(streams):
+    done = hf_alpha("solve", "--model", streams, "request & !grant", "& x ! y", "~p_1", "&ab")
+    assert done.code == 0, done.err
+    assert done.out == (
+        "request & !grant\n  correct    request 1 grant 0\n"
+        "& x ! y\n  correct    x1y0\n"
+        "~p_1\n  correct    p_1 0\n"
+        "&ab\n  correct    a1b1\n"
+    )
+    assert done.err == ""
+
+
+def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
+    lines = "a\n\n  & a b\n"
+    expected = "a\n  correct    a1\n  & a b\n  correct    a1b1\n"
+    assert hf_alpha("solve", "--model", streams, stdin=lines).out == expected
+    file = tmp_path / "formulas.txt"
+    file.write_text(lines)
+    assert hf_alpha("solve", "--model", streams, "--file", file).out == expected
+    both = hf_alpha("solve", "--model", streams, "!a", "--file", file)
+    assert both.out == "!a\n  correct    a0\n" + expected
+
+
+def test_one_bad_formula_does_not_stop_the_others(streams):
+    bad = ["& a", "a # b", "(a | b", "&a!b c", "!" * 10_000, "(" * 10_000 + "a"]
+    done = hf_alpha("solve", "--model", streams, "a", *bad, "&ab")
+    assert done.code == 1
+    assert done.out.startswith("a\n  correct    a1\n& a\n")
+    assert done.out.endswith("\n&ab\n  correct    a1b1\n")
+    errors = done.err.splitlines()
+    assert len(errors) == len(bad) and all(line.startswith("  error: ") for line in errors)
+    assert "'#' at character 3" in errors[1]
+
+
+def test_a_wrong_answer_is_no_success(streams):
+    done = hf_alpha("solve", "--model", streams, "^a^b^ca", "--beams", 1)
+    assert done.code == 1 and done.err == ""
+
+
+def test_a_formula_10000_deep_is_answered(streams):
+    formula = "!" * 10_000 + "a"
+    done = hf_alpha("solve", "--model", streams, "--beams", 1, stdin=formula)
+    assert done.code in (0, 1) and done.err == ""
+    assert done.out.startswith(formula + "\n  ")
+
+
+def test_top_n_prints_n_different_answers_best_first(streams):
+    done = hf_alpha("solve", "--model", streams, "--top", 4, "--beams", 2, "p | !q", "&pq")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert [line for line in lines if line[0] != " "] == ["p | !q", "&pq"]
+    assert lines[6] == "  correct    p1q1"
+    assert len(set(lines[1:5])) == len(set(lines[6:10])) == 4 and len(lines) == 10
+
+
+def test_notation_is_detected_or_named(streams):
+    assert hf_alpha("solve", "--model", streams, "--notation", "infix", "a&b").code == 0
+    done = hf_alpha("solve", "--model", streams, "--notation", "prefix", "a&b")
+    assert done.code == 1 and "error:" in done.err
+    done = hf_alpha("solve", "--model", streams, "--notation", "polish", "a")
+    assert done.error == "error: unknown notation 'polish': choose one of prefix, compact, infix"
+
+
+def test_more_names_than_the_vocabulary(streams, learned):
+    many = "n0 & !n1 | n2 | n3 | n4 | n5"
+    done = hf_alpha("solve", "--model", streams, many, "request & !grant")
+    assert done.err == "" and len(done.out.splitlines()) == 4
+    assert done.out.endswith("  correct    request 1 grant 0\n")
+
+    done = hf_alpha("solve", "--model", learned, many, "&ab")
+    assert done.code == 1
+    assert done.out == f"{many}\n&ab\n  correct    a1b1\n"
+    assert done.err == (
+        "  error: more names than the 3 symbols that this model was trained on; convert it to "
+        "'streams' (hf-alpha convert), which takes any number\n"
+    )
+
+
+def test_extended_on_the_way_answers_as_extended_before(streams):
+    from hf_alpha.loading import load_checkpoint
+
+    problems = ["a | b & !c | d", "&e!f", "^a^b^c^de"]
+    (model, tokenizer), (larger, larger_tokenizer) = load_checkpoint(streams), load_checkpoint(
+        streams
+    )  # fmt: skip
+    larger.extend_symbols({"proposition": 20})
+    larger_tokenizer.extend_symbols({"proposition": 20})
+    first = list(solve(model, tokenizer, TASK, problems, top=2))
+    assert first == list(solve(larger, larger_tokenizer, TASK, problems, top=2))
+    assert tokenizer.symbol_classes == {"proposition": 5}
+    assert first[1].solved and first[1].answers[0] == ("e1f0", Verdict.correct)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "nowhere/at/all", "a"], "error: no checkpoint folder 'nowhere/at/all'"),
+        (["--model", ".", "a"], "error: '.' is no checkpoint folder"),
+        ([], "error: no formula: the input is empty"),
+        (["--file", "nowhere.txt"], "No such file or directory: 'nowhere.txt'"),
+        (["--file", "."], "Is a directory: '.'"),
+        (["--task", "chess", "a"], "error: unknown task 'chess': choose one of propositional"),
+        (["--top", "0", "a"], "Invalid value for '--top'"),
+    ],
+)
+def test_bad_calls_say_what_is_wrong(streams, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    done = hf_alpha("solve", "--model", streams, *arguments)  # the last --model counts
+    assert message in done.error
+
+
+def test_model_and_tokenizer_that_disagree(streams, tmp_path):
+    make_model(symbol_classes={"proposition": 4}).save_pretrained(tmp_path)
+    build_tokenizer("propositional", 3).save_pretrained(tmp_path)
+    assert hf_alpha("solve", "--model", tmp_path, "a").error.startswith(
+        f"error: {tmp_path}: model and tokenizer disagree: symbol_classes is {{'proposition': 4}}"
+    )

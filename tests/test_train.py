@@ -1,0 +1,371 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import Dataset
+from safetensors.torch import load_file
+from strategies import make_model
+from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+import hf_alpha
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.data.collate import AlphaCollator, tokenize
+from hf_alpha.data.read import load
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.resources import resource_path
+from hf_alpha.train import (
+    RecipeError,
+    last_checkpoint,
+    parse_recipe,
+    prepare_arguments,
+    prepare_data,
+    prepare_model,
+    read_recipe,
+    train,
+)
+
+RECIPES = sorted(resource_path("training").rglob("*.yaml"))
+QUIET = ["training.disable_tqdm=true", "training.logging_steps=1"]
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("data") / "propositional-debug"
+
+
+def debug(data_dir, out, *overrides: str):
+    places = [f"data.path={data_dir}", f"training.output_dir={out}"]
+    return read_recipe("propositional/debug", [*places, *QUIET, *overrides])
+
+
+def weights(folder) -> dict[str, torch.Tensor]:
+    return load_file(Path(folder) / "model.safetensors")
+
+
+def assert_same(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> None:
+    assert ours.keys() == theirs.keys()
+    assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
+
+
+# Reading recipes
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_recipe_builds_its_model_and_arguments(path, tmp_path):
+    name = f"{path.parent.name}/{path.stem}"
+    recipe = read_recipe(name, [f"training.output_dir={tmp_path}"])
+    assert recipe == read_recipe(path, [f"training.output_dir={tmp_path}"])
+    assert path.parent.name == recipe.task
+    prepare_arguments(recipe)
+    if recipe.checkpoint is not None:
+        return
+    with torch.device("meta"):
+        model, tokenizer = prepare_model(recipe)
+    assert model.config.vocab_size == tokenizer.vocab_size
+    if path.stem == "streams":
+        assert model.num_parameters() == 2_906_496  # 2601.23169, Table 6
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("xyz=1", "unknown key 'xyz'; known: checkpoint, data"),
+        ("chekpoint=x", "unknown key 'chekpoint'; did you mean 'checkpoint'?"),
+        ("data.max_train_sample=1", "data: unknown .*did you mean 'max_train_samples'?"),
+        ("data.generate.num_sample=1", "generate: unknown .*did you mean 'num_samples'?"),
+        ("data.generate.out_dir=x", "generate: unknown key 'out_dir'"),
+        ("training.max_stps=1", "training: unknown .*did you mean 'max_steps'?"),
+        ("model.d_modell=1", "model: unknown .*did you mean 'd_model'?"),
+        ("model.vocab_size=20", "model: 'vocab_size' follows from the key 'num_symbols'"),
+        ("checkpoint=here", "either 'checkpoint' or 'model', not both"),
+        ("num_symbols=many", "'num_symbols' must be a whole number, not 'many'"),
+        ("training=3", "'training' must be a mapping, not 3"),
+        ("data.generate=no", "data: 'generate' must be a mapping"),
+        ("training.max_steps=1.5", "'max_steps' must be a whole number, not 1.5"),
+        ("training.learning_rate=high", "'learning_rate' must be a number, not 'high'"),
+        ("training.bf16=x", "'bf16' must be true or false, not 'x'"),
+        ("training.max_steps", "override 'training.max_steps': write it as key=value"),
+        ("=3", "override '=3': write it"),
+        ("training..x=3", "override 'training..x=3': write it"),
+        ("task.name=3", "override 'task.name=3': 'task' is not a mapping"),
+        ("model.cross_attention=[a", re.escape("'model.cross_attention=[a': not valid YAML")),
+    ],
+)
+def test_wrong_overrides_are_named(override, message):
+    with pytest.raises(RecipeError, match=message):
+        read_recipe("propositional/debug", [override])
+
+
+@pytest.mark.parametrize(
+    ("override", "prepare", "message"),
+    [
+        ("training.eval_strategy=sometimes", prepare_arguments, "training: sometimes is not"),
+        ("model.dropout=much", prepare_model, "model: .*'dropout'"),
+        ("model.d_model=33", prepare_model, "model: d_model 33 is not a multiple"),
+    ],
+)
+def test_values_that_a_class_refuses_are_named(override, prepare, message):
+    with pytest.raises(RecipeError, match=message):
+        prepare(read_recipe("propositional/debug", [override]))
+
+
+def test_overrides_are_yaml(tmp_path):
+    overrides = [
+        "training.max_steps=10", "--model.dropout=0.1", "training.learning_rate=1e-3",
+        "training.adam_epsilon=1E-9", "training.run_name=1e-3x", "training.eval_strategy=no",
+        "training.bf16=false", "model.cross_attention=[aggregated]",
+        "data.max_train_samples=null", "checkpoint=",
+    ]  # fmt: skip
+    recipe = read_recipe("propositional/debug.yaml", overrides)
+    assert recipe.training["max_steps"] == 10
+    assert recipe.training["learning_rate"] == 0.001
+    assert recipe.training["adam_epsilon"] == 1e-9
+    assert recipe.training["eval_strategy"] == "no" and recipe.training["bf16"] is False
+    assert recipe.training["run_name"] == "1e-3x"
+    assert recipe.model["dropout"] == 0.1
+    assert recipe.model["cross_attention"] == ["aggregated"]
+    assert recipe.data.max_train_samples is None and recipe.checkpoint is None
+
+
+def test_missing_parts_and_files_are_named(tmp_path):
+    whole = {"task": "propositional", "data": {"path": "x"}, "training": {"output_dir": "y"}}
+    assert parse_recipe(whole).data.path == "x"
+    for key in whole:
+        with pytest.raises(RecipeError, match=f"the key '{key}' is missing"):
+            parse_recipe({name: value for name, value in whole.items() if name != key})
+    with pytest.raises(RecipeError, match="data: the key 'path' is missing"):
+        parse_recipe({**whole, "data": {}})
+    with pytest.raises(RecipeError, match="training: the key 'output_dir' is missing"):
+        parse_recipe({**whole, "training": {}})
+    with pytest.raises(RecipeError, match=r"no recipe 'propositional/nothing'.*debug\.yaml"):
+        read_recipe("propositional/nothing")
+    file = tmp_path / "recipe.yaml"
+    for text, message in [("- 1", "a mapping"), ("", "a mapping"), ("a: [", "not valid YAML")]:
+        file.write_text(text)
+        with pytest.raises(RecipeError, match=message):
+            read_recipe(file)
+
+
+def test_missing_and_changed_data_are_explained(data_dir, tmp_path):
+    tokenizer = build_tokenizer("propositional", 5)
+    nowhere = debug(tmp_path / "no" / "data", tmp_path / "out", "data.generate={}")
+    with pytest.raises(RecipeError, match=r"data: no file or folder .*generate-data"):
+        prepare_data(nowhere, tokenizer)
+    train_data, valid_data = prepare_data(
+        debug(data_dir, tmp_path, "data.max_train_samples=7", "data.max_eval_samples=5"), tokenizer
+    )
+    assert len(train_data) == 7 and len(valid_data) == 5
+    changed = debug(data_dir, tmp_path, "data.generate.num_samples=601")
+    with pytest.raises(RecipeError, match="num_samples is 600 there and 601 here; choose another"):
+        prepare_data(changed, tokenizer)
+
+
+# Training
+
+
+def test_debug_recipe(data_dir, tmp_path):
+    out = tmp_path / "out"
+    recipe = debug(data_dir, out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # of pinned memory without a device
+        trainer = train(recipe)
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert len(losses) == 10 and sum(losses[-3:]) < sum(losses[:3]) - 1
+
+    model, tokenizer = load_checkpoint(out)
+    assert_same(dict(model.state_dict()), dict(trainer.model.state_dict()))
+    initial = model.config.initial_logit_scale
+    assert abs(float(model.logit_scale.scale) - initial) > 0.01
+    batch = tokenizer(["& a ! b", "| c 1"], padding=True, return_tensors="pt")
+    assert model.generate(**batch, max_new_tokens=4).shape[0] == 2
+    code = {path.name for path in Path(hf_alpha.__file__).parent.joinpath("modeling").glob("*.py")}
+    files = {path.name for path in out.iterdir() if path.is_file()}
+    assert code - {"__init__.py"} <= files and "model.safetensors" in files
+    # The one pickle records the settings, and is not needed.
+    assert {name for name in files if name.endswith((".bin", ".pt", ".pth"))} == {
+        "training_args.bin"
+    }
+
+    with pytest.raises(RecipeError, match="holds a checkpoint already: resume it, or choose"):
+        train(recipe, resume=False)
+    # Resuming a finished run changes nothing, and makes the final model if it is missing.
+    (out / "model.safetensors").unlink()
+    again = train(recipe)
+    assert again.state.global_step == 10
+    assert_same(weights(out), dict(load_file(out / "checkpoint-10" / "model.safetensors")))
+    # A new run is a function of its seed.
+    other = train(debug(data_dir, tmp_path / "other"))
+    assert_same(dict(other.model.state_dict()), dict(trainer.model.state_dict()))
+
+
+def test_checkpoints_cut_off_are_passed_over(tmp_path):
+    assert last_checkpoint(tmp_path / "absent") is None
+    for step, state in [(5, "{}"), (10, "{}"), (20, '{"epoch": 1.'), (100, None)]:
+        folder = tmp_path / f"checkpoint-{step}"
+        folder.mkdir()
+        if state is not None:
+            (folder / "trainer_state.json").write_text(state)
+    (tmp_path / "checkpoint-best").mkdir()
+    assert last_checkpoint(tmp_path) == tmp_path / "checkpoint-10"
+
+
+def python(script: str, *arguments: str) -> list[str]:
+    setup = f"import torch; torch.set_num_threads({torch.get_num_threads()})\n"
+    return [sys.executable, "-c", setup + textwrap.dedent(script), *arguments]
+
+
+def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path):
+    # 16 steps are an epoch: the run is killed after or while it writes a checkpoint of the second
+    # one. Dropout and AdaCos are on.
+    changes = ["training.max_steps=60", "training.save_steps=7", "training.eval_steps=7"]
+    train(debug(data_dir, tmp_path / "whole", *changes))
+
+    out = tmp_path / "killed"
+    script = """
+        import sys
+        from hf_alpha.train import read_recipe, train
+        train(read_recipe("propositional/debug", sys.argv[1:]))
+    """
+    places = [f"data.path={data_dir}", f"training.output_dir={out}"]
+    process = subprocess.Popen(python(script, *places, *QUIET, *changes), stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not (out / "checkpoint-28" / "trainer_state.json").exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (out / "model.safetensors").exists()
+    killed_at = last_checkpoint(out)
+    assert killed_at is not None and 21 <= int(killed_at.name.removeprefix("checkpoint-")) < 56
+
+    trainer = train(debug(data_dir, out, *changes))
+    assert trainer.state.global_step == 60
+    assert_same(weights(out), weights(tmp_path / "whole"))
+
+
+TWO_PROCESSES = """
+    import json, sys
+    from pathlib import Path
+    from hf_alpha.train import read_recipe, train
+
+    data, out, *changes = sys.argv[1:]
+
+    def run(name, *more):
+        places = [f"data.path={data}", f"training.output_dir={out}/{name}"]
+        trainer = train(read_recipe("propositional/debug", [*places, *changes, *more]))
+        args, file = trainer.args, Path(data, "data", "train-00000-of-00001.parquet")
+        record = {"world_size": args.world_size, "data": file.stat().st_ino,
+                  "scale": float(trainer.model.logit_scale.scale)}
+        Path(out, f"{name}-{args.process_index}.json").write_text(json.dumps(record))
+
+    run("together", "training.max_steps=6", "training.optim=sgd", "training.learning_rate=0.1",
+        "model.dropout=0.0")
+    stopping = ["training.save_steps=20", "training.lr_scheduler_type=constant"]
+    run("whole", "training.max_steps=24", *stopping)
+    run("resumed", "training.max_steps=20", *stopping)
+    run("resumed", "training.max_steps=24", *stopping)
+"""
+
+
+def test_two_processes_are_one_with_twice_the_accumulation(tmp_path):
+    data, script = tmp_path / "data", tmp_path / "script.py"
+    script.write_text(textwrap.dedent(TWO_PROCESSES))
+    changes = [*QUIET, "training.per_device_train_batch_size=16", "training.eval_strategy=no"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+               str(script), str(data), str(tmp_path), *changes]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    made = json.loads((data / "generation.json").read_text())["rows"]
+
+    alone = train(
+        debug(
+            data, tmp_path / "alone", *changes, "training.max_steps=6", "training.optim=sgd",
+            "training.learning_rate=0.1", "model.dropout=0.0",
+            "training.gradient_accumulation_steps=2",
+        )
+    )  # fmt: skip
+    assert sum(made.values()) == 600
+    inode = (data / "data" / "train-00000-of-00001.parquet").stat().st_ino
+    scale = float(alone.model.logit_scale.scale)
+    assert abs(scale - alone.model.config.initial_logit_scale) > 0.01
+    for rank in (0, 1):
+        record = json.loads((tmp_path / f"together-{rank}.json").read_text())
+        assert record["world_size"] == 2
+        assert record["data"] == inode  # written once
+        assert record["scale"] == pytest.approx(scale, abs=1e-5)
+    ours, theirs = weights(tmp_path / "alone"), weights(tmp_path / "together")
+    start = dict(prepare_model_of(alone).state_dict())
+    for name, weight in ours.items():
+        torch.testing.assert_close(theirs[name], weight, atol=1e-5, rtol=0)
+    moved = max(float((ours[name] - start[name]).abs().max()) for name in ours)
+    assert moved > 0.01
+    # Resuming in the middle of the second epoch goes on with that epoch's batches.
+    assert_same(weights(tmp_path / "resumed"), weights(tmp_path / "whole"))
+
+
+def prepare_model_of(trainer):
+    torch.manual_seed(trainer.args.seed)
+    return type(trainer.model)(trainer.model.config)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_accumulation_through_the_trainer_changes_nothing(data_dir, tmp_path, frozen):
+    """1 x 8 and 8 x 1, with transformers' own trainer."""
+    tokenizer = build_tokenizer("propositional", 5)
+    train_data, _ = prepare_data(debug(data_dir, tmp_path), tokenizer)
+
+    def run(batch, accumulation):
+        model = make_model(seed=1, dropout=0.0)
+        model.logit_scale.frozen = frozen
+        arguments = Seq2SeqTrainingArguments(
+            output_dir=str(tmp_path), max_steps=3, per_device_train_batch_size=batch,
+            gradient_accumulation_steps=accumulation, learning_rate=0.1, optim="sgd",
+            train_sampling_strategy="sequential", save_strategy="no", report_to="none",
+            logging_steps=1, disable_tqdm=True, use_cpu=True, dataloader_pin_memory=False,
+        )  # fmt: skip
+        trainer = Seq2SeqTrainer(
+            model=model, args=arguments, train_dataset=train_data,
+            data_collator=AlphaCollator(tokenizer),
+        )  # fmt: skip
+        trainer.train()
+        model.advance_logit_scale()
+        logged = [(e["loss"], e["grad_norm"]) for e in trainer.state.log_history if "loss" in e]
+        return model.state_dict(), torch.tensor(logged)
+
+    (whole, logged), (pieces, logged_pieces) = run(8, 1), run(1, 8)
+    torch.testing.assert_close(logged_pieces, logged, atol=1e-4, rtol=1e-4)
+    initial = make_model(seed=1).config.initial_logit_scale
+    assert (float(whole["logit_scale.scale"]) == pytest.approx(initial)) == frozen
+    for name, weight in whole.items():
+        torch.testing.assert_close(pieces[name], weight, atol=1e-5, rtol=0, msg=name)
+
+
+def test_tokenised_data_is_cached_once(data_dir, tmp_path):
+    tokenizer = build_tokenizer("propositional", 5)
+    prepare_data(debug(data_dir, tmp_path), tokenizer)
+    first = tokenize(load(data_dir, "validation"), tokenizer)
+    tokenizer(["& request ! grant"], padding=True, return_tensors="pt")  # use changes nothing
+    second = tokenize(load(data_dir, "validation"), build_tokenizer("propositional", 5))
+    assert first.cache_files == second.cache_files != []
+    assert first._fingerprint == second._fingerprint
+    wider = build_tokenizer("propositional", 5)
+    wider.extend_symbols({"proposition": 1})
+    assert tokenize(load(data_dir, "validation"), wider)._fingerprint != first._fingerprint
+
+
+def test_unreadable_row_is_named():
+    data = Dataset.from_dict({"problem": ["& a b", "& a"], "answer": ["a1b1", "a1"]})
+    with pytest.raises(ValueError, match="row 1 of the dataset: "):
+        tokenize(data, build_tokenizer("propositional", 5))
