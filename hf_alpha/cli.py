@@ -304,13 +304,20 @@ def _problems(formulas: list[str] | None, file: Path | None) -> list[str]:
 @app.command()
 def release(
     run: Annotated[Path, typer.Argument(help="Output folder of a finished training run.")],
-    out: Annotated[Path, typer.Argument(help="Folder to make, e.g. model_cards/NAME.")],
+    out: Annotated[
+        Path | None, typer.Argument(help="Folder to make; left out, RUN's code is renewed.")
+    ] = None,
 ) -> None:
     """Make the folder to share from a training run: model, code, recipe and log, no more."""
+    from hf_alpha.release import refresh
     from hf_alpha.release import release as make
 
-    make(run, out)
-    typer.echo(f"{out}: add a card with hf-alpha evaluate {out} --out DIR --card")
+    if out is None:
+        refresh(run)
+        typer.echo(f"{run} has this version's code")
+    else:
+        make(run, out)
+        typer.echo(f"{out}: add a card with hf-alpha evaluate {out} --out DIR --card")
 
 
 @app.command()

@@ -25,13 +25,24 @@ def release(run: Path, out: Path) -> None:
         )
     if out.exists():
         raise FileExistsError(f"{out} is there already: remove it, or choose another folder")
-    model, tokenizer = load_checkpoint(run)
     state = json.loads((run / TRAINER_STATE).read_text(encoding="utf-8"))
-    model.save_pretrained(out)
-    tokenizer.save_pretrained(out)
+    _write(run, out)
     shutil.copy(run / RECIPE_FILE, out / RECIPE_FILE)
     rows = ",\n ".join(json.dumps(row) for row in state["log_history"])
     (out / LOG_FILE).write_text(f"[{rows}]\n", encoding="utf-8")
 
 
-__all__ = ["release"]
+def refresh(folder: Path) -> None:
+    """Rewrite a released model in place with this version's code; weights and card stay."""
+    _write(folder, folder)
+
+
+def _write(source: Path, out: Path) -> None:
+    model, tokenizer = load_checkpoint(source)
+    # This version's defaults, whatever version trained it.
+    model.generation_config = type(model)(model.config).generation_config
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+
+
+__all__ = ["LOG_FILE", "refresh", "release"]

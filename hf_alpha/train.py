@@ -47,6 +47,10 @@ logger = logging.getLogger(__name__)
 
 TRAINER_STATE = "trainer_state.json"
 RECIPE_FILE = "recipe.yaml"
+LABEL_SMOOTHING = (
+    "label_smoothing_factor spreads over columns that a sample cannot use; "
+    "set label_smoothing in the model's configuration instead"
+)
 # What a recipe may not say because it follows from something else.
 FROM_TOKENIZER = ("vocab_size", "num_base_tokens", "symbol_classes", "symbol_ranges")
 FROM_RECIPE = ("task", "out_dir", "num_workers")
@@ -227,17 +231,23 @@ def _parse_yaml(text: str, where: str) -> Any:
 
 
 class AlphaTrainer(Seq2SeqTrainer):
-    """Seq2SeqTrainer whose batches are alike in number of symbols and length."""
+    """Seq2SeqTrainer whose batches are alike in number of symbols and length.
+
+    Raises:
+        ValueError: `label_smoothing_factor` is set: the Trainer's own smoothing would spread over
+            columns that a sample cannot use.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
+        if self.args.label_smoothing_factor:
+            raise ValueError(LABEL_SMOOTHING)
         self.add_callback(_KeepInStep())
 
     def _get_train_sampler(self, train_dataset: Dataset | None = None) -> Sampler | None:
         dataset = train_dataset if train_dataset is not None else self.train_dataset
-        return BucketSampler(
-            bucket_keys(dataset), self._train_batch_size, seed=self.args.data_seed or self.args.seed
-        )
+        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+        return BucketSampler(bucket_keys(dataset), self._train_batch_size, seed=seed)
 
 
 class _KeepInStep(TrainerCallback):
@@ -331,6 +341,8 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
         "use_cpu": not torch.accelerator.is_available(),
         "ddp_find_unused_parameters": False,
     }
+    if recipe.training.get("label_smoothing_factor"):
+        raise RecipeError(f"training: {LABEL_SMOOTHING}")
     with _named("training"):
         return Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
 

@@ -28,7 +28,7 @@ def test_release_holds_what_is_shared_and_no_more(tmp_path):
     release(run, out)
     loaded, _ = load_checkpoint(out)
     assert torch.equal(loaded.model.shared.weight, model.model.shared.weight)
-    assert loaded.generation_config.max_new_tokens == 128
+    assert loaded.generation_config.max_length == 129
     names = {path.name for path in out.iterdir()}
     assert names.isdisjoint({"checkpoint-5", "training_args.bin", TRAINER_STATE})
     assert json.loads((out / "training_log.json").read_text()) == log

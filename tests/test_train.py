@@ -369,3 +369,9 @@ def test_unreadable_row_is_named():
     data = Dataset.from_dict({"problem": ["& a b", "& a"], "answer": ["a1b1", "a1"]})
     with pytest.raises(ValueError, match="row 1 of the dataset: "):
         tokenize(data, build_tokenizer("propositional", 5))
+
+
+def test_the_trainers_own_label_smoothing_is_refused(tmp_path):
+    overrides = [f"training.output_dir={tmp_path}", "training.label_smoothing_factor=0.1"]
+    with pytest.raises(RecipeError, match="label_smoothing in the model's configuration"):
+        prepare_arguments(read_recipe("propositional/debug", overrides))

@@ -56,7 +56,6 @@ def to_streams(
     if new or unexpected:
         raise ConversionError(f"weights do not fit: missing {new}, left over {unexpected}")
     _silence_new_blocks(converted, set(missing))
-    converted.generation_config = copy.deepcopy(vanilla.generation_config)
     converted.train(vanilla.training)
     prove(vanilla, converted, actual, placeholder)
     return converted
@@ -136,7 +135,8 @@ def _probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int =
     def draw(choices: list[int], *shape: int) -> Tensor:
         return torch.tensor(choices)[torch.randint(len(choices), shape, generator=generator)]
 
-    tokens = [*range(3, config.num_base_tokens), *symbols]
+    special = (config.pad_token_id, config.decoder_start_token_id)
+    tokens = [*(i for i in range(config.num_base_tokens) if i not in special), *symbols]
     ids, decoder_ids = draw(tokens, rows, length), draw(tokens, rows, 6)
     ids[:, : len(symbols)] = torch.tensor(symbols, dtype=torch.long)
     decoder_ids[:, 0] = config.decoder_start_token_id

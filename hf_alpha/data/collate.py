@@ -35,7 +35,7 @@ class AlphaCollator:
 
     def _check_labels(self, index: int, row: Mapping[str, Any]) -> None:
         base = self.tokenizer.num_base_tokens
-        missing = {i for i in row.get("labels", ()) if i >= base}.difference(row["stream_ids"])
+        missing = {i for i in row.get("labels", ()) if i >= base}.difference(row["input_ids"])
         if missing:
             names = self.tokenizer.convert_ids_to_tokens(sorted(missing))
             raise ValueError(

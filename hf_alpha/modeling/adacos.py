@@ -17,16 +17,27 @@ MAX_ANGLE = math.pi / 4
 ANGLE_BINS = 1 << 14  # a bin is 5e-5 rad wide: the median is exact enough for float32 training
 IGNORE = -100
 
-_optimizer_steps = 0
+_STEPS = "_alpha_optimizer_steps"  # attribute of the weights that a scale watches
 
 
-def _count_step(*_: Any) -> None:
-    global _optimizer_steps
-    _optimizer_steps += 1
+def _count_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    for group in optimizer.param_groups:
+        for weight in group["params"]:
+            if hasattr(weight, _STEPS):
+                setattr(weight, _STEPS, getattr(weight, _STEPS) + 1)
 
 
 # Fused optimisers, the Trainer's default, move the weights without counting up their version.
 register_optimizer_step_post_hook(_count_step)
+
+
+def weight_version(weight: torch.Tensor) -> int:
+    """A number that is larger after each optimiser step on the weight or other change in place."""
+    if weight.is_inference():
+        return 0  # it cannot be trained
+    if not hasattr(weight, _STEPS):
+        setattr(weight, _STEPS, 0)
+    return weight._version + getattr(weight, _STEPS)
 
 
 class LogitScale(nn.Module):
@@ -37,8 +48,7 @@ class LogitScale(nn.Module):
     the sum over the other usable columns of exp(s cos). It changes once per optimiser step, however
     the batch is cut into micro-batches and processes: each training forward adds to statistics that
     are sums (a histogram of angles gives the median), summed over processes, and the first forward
-    after the weights have moved (an optimiser of this process has done a step, or their version
-    has changed) turns them into the next scale.
+    after the weights have moved (`weight_version`) turns them into the next scale.
 
     Attributes:
         frozen: when set, training leaves the scale alone.
@@ -64,7 +74,7 @@ class LogitScale(nn.Module):
 
     def _forget(self) -> None:
         self.statistics = torch.zeros(ANGLE_BINS + 3, device="cpu")
-        self._moment: tuple[int, int] | None = None
+        self._seen_version: int | None = None
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         """Statistics of the weights that are replaced say nothing about the new ones."""
@@ -86,12 +96,12 @@ class LogitScale(nn.Module):
         """Add one micro-batch of scaled logits to the statistics.
 
         Args:
-            version: counter of in-place changes of the weights; the micro-batches of one optimiser
+            version: `weight_version` of the model's weights; the micro-batches of one optimiser
                 step see the same value.
         """
         if self.frozen or not self.adaptive:
             return
-        self._moment = (_optimizer_steps, version)
+        self._seen_version = version
         # exp(100), a wrong token at the largest scale, overflows float32. MPS has nothing wider.
         device = logits_BTV.device
         dtype = torch.float32 if device.type == "mps" else torch.float64
@@ -114,7 +124,7 @@ class LogitScale(nn.Module):
     @torch.no_grad()
     def advance(self, version: int) -> None:
         """Turn the statistics into the next scale if an optimiser step has happened since."""
-        if self._moment is None or self._moment == (_optimizer_steps, version):
+        if self._seen_version is None or self._seen_version == version:
             return
         if not self.frozen:
             self.scale.copy_(self._next_scale())
@@ -157,7 +167,8 @@ def token_loss(
         num_items = labelled.sum()
     elif isinstance(num_items, torch.Tensor):
         num_items = num_items.to(total.device)
-    return total / num_items
+    # Without any label, 0 and not 0 / 0.
+    return total / (num_items.clamp(min=1) if isinstance(num_items, torch.Tensor) else num_items)
 
 
-__all__ = ["LogitScale", "token_loss"]
+__all__ = ["LogitScale", "token_loss", "weight_version"]

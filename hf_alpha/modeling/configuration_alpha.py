@@ -9,6 +9,7 @@ from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
 SYMBOL_ENCODINGS = ("learned", "streams")
+SYMBOL_RENAMINGS = ("none",)
 CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
 ENCODER_POSITIONS = ("tree", "rope", "sinusoidal", "none")
 DECODER_POSITIONS = ("rope", "sinusoidal", "none")
@@ -35,6 +36,7 @@ class AlphaConfig(PreTrainedConfig):
             classes follow each other after the base tokens; `extend_symbols` appends ranges.
         symbol_encoding: `"streams"` (one stream per symbol, 2601.23169) or `"learned"` (one trained
             vector per symbol, the vanilla model).
+        symbol_renaming: `"none"`: ids as they come; the only choice so far.
         encoder_per_stream_attention, encoder_aggregated_attention, decoder_per_stream_attention,
             decoder_aggregated_attention, cross_attention: the six switches EP, EA, DP, DA, CP, CA
             of Table 6; `cross_attention` lists `"per_stream"` and `"aggregated"` in order.
@@ -68,6 +70,7 @@ class AlphaConfig(PreTrainedConfig):
     symbol_ranges: dict[str, list[list[int]]] = field(default_factory=dict)
     vocab_size: int = 0
     symbol_encoding: str = "streams"
+    symbol_renaming: str = "none"
 
     d_model: int = 96
     encoder_layers: int = 6
@@ -131,6 +134,7 @@ class AlphaConfig(PreTrainedConfig):
     def validate_architecture(self) -> None:
         """Part of `@strict` validation: cross-field checks."""
         _check_choice("symbol_encoding", self.symbol_encoding, SYMBOL_ENCODINGS)
+        _check_choice("symbol_renaming", self.symbol_renaming, SYMBOL_RENAMINGS)
         _check_choice("encoder_position", self.encoder_position, ENCODER_POSITIONS)
         _check_choice("decoder_position", self.decoder_position, DECODER_POSITIONS)
         _check_choice("aggregated_attention_norm", self.aggregated_attention_norm, AGGREGATED_NORMS)
@@ -144,6 +148,13 @@ class AlphaConfig(PreTrainedConfig):
             raise ValueError(f"label_smoothing must lie in [0, 1), not {self.label_smoothing}")
 
     def _check_vocabulary(self) -> None:
+        ends = self.eos_token_id if isinstance(self.eos_token_id, list) else [self.eos_token_id]
+        for token in (self.pad_token_id, self.decoder_start_token_id, *ends):
+            if token is not None and not 0 <= token < self.num_base_tokens:
+                raise ValueError(
+                    f"special token {token} is no base token: num_base_tokens is "
+                    f"{self.num_base_tokens}"
+                )
         if set(self.symbol_ranges) != set(self.symbol_classes):
             raise ValueError(
                 f"symbol_ranges has classes {sorted(self.symbol_ranges)}, "

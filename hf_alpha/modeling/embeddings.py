@@ -43,6 +43,15 @@ class AlphaEmbedding(nn.Embedding):
                 rows = torch.where((ids_BL >= start) & (ids_BL < stop), row, rows)
         return rows
 
+    def _check_ids(self, ids_BL: torch.Tensor) -> None:
+        largest = int(ids_BL.max()) if ids_BL.numel() else 0
+        if largest >= self.config.vocab_size:
+            raise ValueError(
+                f"token id {largest} is outside the model's vocabulary of "
+                f"{self.config.vocab_size}: model and tokenizer must come from the same folder, "
+                "and extend_symbols must be called on both"
+            )
+
     def _placeholders(self) -> range:
         first = self.config.num_base_tokens + 1
         return range(first, first + 2 * len(self.config.symbol_classes), 2)
@@ -55,6 +64,8 @@ class AlphaEmbedding(nn.Embedding):
             own_BL: index of the stream centred on each token, -1 for none.
             num_streams: S; 1 for `learned`.
         """
+        if not torch.compiler.is_compiling() and ids_BL.device.type == "cpu":
+            self._check_ids(ids_BL)  # elsewhere it would cost a synchronisation
         if not self.streams:
             rows_BSL = ids_BL[:, None]
         else:

@@ -26,7 +26,7 @@ from transformers.modeling_outputs import (
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
-from .adacos import LogitScale, token_loss
+from .adacos import LogitScale, token_loss, weight_version
 from .attention import AlphaAttention, CosSin
 from .configuration_alpha import AlphaConfig
 from .embeddings import AlphaEmbedding
@@ -391,6 +391,11 @@ class AlphaDecoder(AlphaPreTrainedModel):
         states_on = (
             config.output_hidden_states if output_hidden_states is None else output_hidden_states
         )
+        if past_key_values is not None and not isinstance(past_key_values, EncoderDecoderCache):
+            raise ValueError(
+                "past_key_values must be an EncoderDecoderCache, e.g. "
+                "EncoderDecoderCache(DynamicCache(), DynamicCache())"
+            )
         if (
             use_cache
             and past_key_values is None
@@ -599,9 +604,10 @@ class AlphaModel(AlphaPreTrainedModel):
     ) -> AlphaEncoderOutput:
         """Accept what other code makes of an encoder output, as long as the streams are known."""
         if isinstance(outputs, (tuple, list)):
-            outputs = AlphaEncoderOutput(last_hidden_state=outputs[0])
-        known = getattr(outputs, "stream_ids", None)
-        if known is not None:
+            # As the encoder returns it with `return_dict=False`: the streams come last.
+            tail = outputs[-2:] if len(outputs) > 2 else (None, None)
+            outputs = AlphaEncoderOutput(outputs[0], stream_ids=tail[0], own_streams=tail[1])
+        if getattr(outputs, "stream_ids", None) is not None:
             return outputs
         hidden = outputs.last_hidden_state
         if self.config.symbol_encoding == "learned":
@@ -649,10 +655,11 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         self.model = AlphaModel(config)
         self.logit_scale = LogitScale(config.initial_logit_scale, config.adacos)
         self.post_init()
-        # Settings of the paper: padding and start are never predicted, answers end at 128 tokens.
+        # Settings of the paper: padding and start are never predicted, answers have at most 128
+        # tokens behind the start. (With `max_new_tokens` a caller's `max_length` would not count.)
         never = {config.pad_token_id, config.decoder_start_token_id}
         self.generation_config.suppress_tokens = sorted(never)
-        self.generation_config.max_new_tokens = 128
+        self.generation_config.max_length = 129
 
     def get_encoder(self, *args: Any, **kwargs: Any) -> AlphaEncoder:
         return self.model.encoder
@@ -700,6 +707,8 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         Returns:
             `logits` (B, T, V); columns of symbols that are not in a sample's input hold -1e4.
         """
+        if unknown := {"inputs_embeds", "decoder_inputs_embeds"}.intersection(kwargs):
+            raise ValueError(f"{sorted(unknown)[0]} is not supported: streams need token ids")
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:
@@ -804,7 +813,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
 
     @torch.compiler.disable
     def _weight_version(self) -> int:
-        return self.model.shared.weight._version
+        return weight_version(self.model.shared.weight)
 
     def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
         """As in the base class, with the scale of the last optimiser step."""

@@ -167,14 +167,14 @@ class AlphaTokenizer(PreTrainedTokenizer):
             The new ids.
 
         Raises:
-            ValueError: a class is unknown or a count is not a positive integer.
+            ValueError: a class is unknown or a count is negative.
         """
         for name, count in counts.items():
             if name not in self.symbol_ranges:
                 known = ", ".join(map(repr, self.symbol_ranges)) or "none"
                 raise ValueError(f"no symbol class {name!r}: this tokenizer's classes are {known}")
-            if not isinstance(count, int) or count < 1:
-                raise ValueError(f"cannot add {count!r} symbols to {name!r}: give a count above 0")
+            if not isinstance(count, int) or count < 0:
+                raise ValueError(f"cannot add {count!r} symbols to class {name!r}")
         first = len(self._tokens)
         self._grow(counts)
         self._update_total_vocab_size()
@@ -182,6 +182,8 @@ class AlphaTokenizer(PreTrainedTokenizer):
 
     def _grow(self, counts: Mapping[str, int]) -> None:
         for name, count in counts.items():
+            if not count:
+                continue
             start = len(self._tokens)
             for _ in range(count):
                 token = self._new_symbol(name)

@@ -282,3 +282,19 @@ def test_token_loss(seed, smoothing, num_items):
     for given_items in {num_items, num_items and torch.tensor(num_items)}:
         loss = token_loss(logits, labels, usable, smoothing, given_items)
         assert float(loss) == pytest.approx(expected / items, rel=1e-4)
+
+
+def test_another_models_steps_do_not_count():
+    mine, other = make_model(dropout=0.0).train(), make_model(seed=1, dropout=0.0).train()
+    batch = random_batch(3, mine.config, [(6, 3), (5, 2)])
+    labels = batch["decoder_input_ids"]
+    mine(**batch, labels=labels).loss.backward()
+    before = float(mine.logit_scale.scale)
+    optimizer = torch.optim.AdamW(other.parameters(), fused=True)
+    other(**batch, labels=labels).loss.backward()
+    optimizer.step()
+    mine(**batch, labels=labels).loss.backward()
+    assert float(mine.logit_scale.scale) == before
+    torch.optim.AdamW(mine.parameters(), fused=True).step()
+    mine.advance_logit_scale()
+    assert float(mine.logit_scale.scale) != before

@@ -153,3 +153,15 @@ def test_sides():
     assert config.get_text_config() is config is config.get_text_config(encoder=True, decoder=True)
     assert config.get_text_config(encoder=True).num_hidden_layers == 3
     assert config.hidden_size == config.d_model
+
+
+def test_settings_of_later_versions_are_refused():
+    with pytest.raises(ValueError, match="symbol_renaming must be one of none; not 'random'"):
+        AlphaConfig(symbol_renaming="random")
+    with pytest.raises(ValueError, match="symbol_encoding must be one of learned, streams"):
+        AlphaConfig(symbol_encoding="dual_part")
+
+
+def test_special_tokens_are_base_tokens():
+    with pytest.raises(ValueError, match="special token 2 is no base token"):
+        AlphaConfig(num_base_tokens=2)

@@ -20,6 +20,7 @@ from strategies import (
     rename_batch,
     seeds,
 )
+from transformers import DynamicCache
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.modeling.symbols import first_occurrence
@@ -494,7 +495,7 @@ def test_smoothing_spreads_over_usable_columns_only():
             expected -= 0.3 * log_probs[position].mean()
             count += 1
     assert loss.isfinite()
-    assert float(loss) == pytest.approx(float(expected / count), rel=1e-5)
+    assert float(loss.detach()) == pytest.approx(float((expected / count).detach()), rel=1e-5)
 
 
 def test_compiled_model_agrees():
@@ -526,3 +527,57 @@ def test_shortest_inputs(sizes):
     model = make_model()
     batch = random_batch(2, model.config, [sizes])
     assert logits(model, batch).isfinite().all()
+
+
+def test_batches_without_labels_have_no_loss_and_no_nan():
+    model = make_model().train()
+    batch = labelled_batch(model, [(6, 3), (4, 2)])
+    batch["labels"] = torch.full_like(batch["labels"], -100)
+    for items in (None, torch.tensor(0)):
+        loss = model(**batch, num_items_in_batch=items).loss
+        loss.backward()
+        assert float(loss.detach()) == 0.0
+
+
+def test_generation_limits():
+    model = make_model()
+    batch = random_batch(2, model.config, [(6, 3)])
+    del batch["decoder_input_ids"]
+    assert model.generation_config.max_length == 129
+    assert model.generate(**batch, max_length=5).shape[1] <= 5
+    assert model.generate(**batch, max_new_tokens=3).shape[1] <= 4
+
+
+def test_wrong_inputs_are_named():
+    model = make_model()
+    batch = random_batch(2, model.config, [(6, 3)])
+    with pytest.raises(ValueError, match="inputs_embeds is not supported"):
+        model(**batch, inputs_embeds=torch.zeros(1, 6, 16))
+    with pytest.raises(ValueError, match="EncoderDecoderCache"):
+        model(**batch, past_key_values=DynamicCache())
+    batch["input_ids"][0, 0] = model.config.vocab_size
+    with pytest.raises(ValueError, match=r"token id 15 is outside.*extend_symbols"):
+        model(**batch)
+
+
+def test_encoder_outputs_as_a_tuple():
+    model = make_model()
+    batch = random_batch(2, model.config, [(6, 3), (4, 0)])
+    encoded = model.get_encoder()(
+        batch["input_ids"],
+        batch["attention_mask"],
+        tree_paths=batch["tree_paths"],
+        return_dict=False,
+    )
+    out = model(
+        encoder_outputs=encoded,
+        attention_mask=batch["attention_mask"],
+        decoder_input_ids=batch["decoder_input_ids"],
+    )
+    assert torch.equal(out.logits, logits(model, batch))
+
+
+def test_inference_tensors_can_be_saved(tmp_path):
+    with torch.inference_mode():
+        model = make_model().half()
+    model.save_pretrained(tmp_path)

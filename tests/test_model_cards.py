@@ -1,0 +1,41 @@
+"""Released models: complete, current, and their cards say what their files say."""
+
+import json
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.release import LOG_FILE
+from hf_alpha.train import RECIPE_FILE, read_recipe
+
+ROOT = Path(__file__).resolve().parents[1]
+CODE = ROOT / "hf_alpha" / "modeling"
+FOLDERS = sorted(path for path in (ROOT / "model_cards").iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_released_model_is_complete_and_current(folder):
+    model, tokenizer = load_checkpoint(folder)
+    assert model.config.vocab_size == len(tokenizer)
+    assert sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) < 4e6
+    copies = {path.name: path.read_text() for path in folder.glob("*.py")}
+    code = {path.name: path.read_text() for path in CODE.glob("*.py") if path.name != "__init__.py"}
+    assert copies == code, f"run: hf-alpha release model_cards/{folder.name}"
+    recipe = read_recipe(folder / RECIPE_FILE)
+    log = json.loads((folder / LOG_FILE).read_text())
+    assert max(row["step"] for row in log) == recipe.training["max_steps"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_card_has_metadata_and_figures(folder):
+    card = ModelCard.load(folder / "README.md")
+    assert card.data.model_name == folder.name
+    assert card.data.license == "apache-2.0"
+    report = json.loads((ROOT / "docs/results/small" / folder.name / "report.json").read_text())
+    rates = {row["num_symbols"]: row for row in report["by_num_symbols"]}
+    for result in card.data.eval_results:
+        count = int(result.dataset_config.split("-")[0])
+        row = rates[count]
+        assert result.metric_value == round(row["exact"] + row["correct"], 4)
