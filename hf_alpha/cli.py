@@ -50,10 +50,24 @@ def row_names(models: list[str]) -> list[str]:
     return names if len(set(names)) == len(names) else models
 
 
+def renamings(text: str) -> int | None:
+    """Read a limit on renamings; None for `all`.
+
+    Raises:
+        ValueError: the text is neither a number from 2 on nor `all`.
+    """
+    if text == "all":
+        return None
+    if not re.fullmatch(r"\d+", text) or int(text) < 2:
+        raise ValueError(f"--renamings {text}: write a number from 2 on, or all")
+    return int(text)
+
+
 Task = Annotated[str, typer.Option(help="What is solved: propositional.")]
 Beams = Annotated[int, typer.Option(min=1, help="Width of the beam search; 1 is greedy.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes; they do not change the result.")]
 Seed = Annotated[int, typer.Option(help="Everything drawn is a function of it.")]
+Device = Annotated[str, typer.Option(help="auto (an accelerator if there is one), cpu, cuda:1")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
 
@@ -168,7 +182,9 @@ def evaluate(
     data: Annotated[
         str | None, typer.Option(help="Dataset to use; by default formulas are drawn.")
     ] = None,
-    split: Annotated[str, typer.Option(help="Its split.")] = "test",
+    split: Annotated[
+        str | None, typer.Option(help="Its split; by default test, or the only one.")
+    ] = None,
     symbols: Annotated[str, typer.Option(help="Without --data: numbers of symbols.")] = "1-8",
     sizes: Annotated[str, typer.Option(help="Without --data: sizes.")] = "1-15",
     samples: Annotated[
@@ -185,6 +201,15 @@ def evaluate(
     covariance: Annotated[
         int, typer.Option(min=0, help="Formulas for each number of symbols; 0 for none.")
     ] = 10,
+    max_renamings: Annotated[
+        str, typer.Option("--renamings", help="For alpha-covariance: most of a formula, or all.")
+    ] = "24",
+    batch_size: Annotated[int, typer.Option(min=1, help="Formulas in a batch.")] = 64,
+    workers: Annotated[
+        int, typer.Option(min=0, help="Processes that check; 0 checks between batches.")
+    ] = 0,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds for a call of a solver.")] = 10.0,
+    device: Device = "auto",
     card: Annotated[
         bool, typer.Option("--card", help="Write each model's README.md from the results.")
     ] = False,
@@ -197,19 +222,21 @@ def evaluate(
     from hf_alpha.card import write_card
     from hf_alpha.data.read import load
     from hf_alpha.evaluation.compare import Entrant, compare, draw_problems
+    from hf_alpha.evaluation.processes import choose_device
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.tasks import get_task
 
     if (trained_symbols is None) != (trained_size is None):
         raise ValueError("--trained-symbols and --trained-size outline a region together")
+    limit, where = renamings(max_renamings), choose_device(device)
     if quiet:
         disable_progress_bars()
-    names = row_names(models)
-    entrants = [
-        Entrant(name, *load_checkpoint(model)) for name, model in zip(names, models, strict=True)
-    ]
+    entrants = []
+    for name, folder in zip(row_names(models), models, strict=True):
+        model, tokenizer = load_checkpoint(folder)
+        entrants.append(Entrant(name, model.to(where), tokenizer))
     if data is not None:
-        rows = list(load(data, split, task))
+        rows = list(load(data, split, task, preferred_split="test"))
     else:
         rows = draw_problems(
             get_task(task),
@@ -232,6 +259,10 @@ def evaluate(
         num_beams=beams,
         top_n=top_n,
         covariance=covariance,
+        max_renamings=limit,
+        batch_size=batch_size,
+        timeout=timeout,
+        num_workers=workers,
         seed=seed,
         progress=not quiet,
     )
@@ -258,22 +289,33 @@ def solve(
     notation: Annotated[
         str | None, typer.Option(help="prefix, compact or infix; detected by default.")
     ] = None,
+    device: Device = "auto",
 ) -> None:
     """Solve formulas, and check every answer with a solver.
 
     hf-alpha solve 'request & !grant' '|a&bc'
+
+    Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
+    from hf_alpha.evaluation.processes import choose_device
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.resources import resource_path
     from hf_alpha.solve import solve as run
     from hf_alpha.tasks import get_task
 
     problems = _problems(formulas, file)
+    work_on = choose_device(device)
     where = model if model is not None else resource_path("model_cards", DEFAULT_MODEL)
     loaded, tokenizer = load_checkpoint(where)
     unsolved = 0
     for solution in run(
-        loaded, tokenizer, get_task(task), problems, top=top, num_beams=beams, notation=notation
+        loaded.to(work_on),
+        tokenizer,
+        get_task(task),
+        problems,
+        top=top,
+        num_beams=beams,
+        notation=notation,
     ):
         unsolved += not solution.solved
         typer.echo(solution.problem)

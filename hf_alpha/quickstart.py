@@ -13,6 +13,7 @@ from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.compare import HEATMAP_FILE, Entrant, compare, draw_problems
+from hf_alpha.evaluation.processes import choose_device
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
@@ -67,9 +68,11 @@ def quickstart(
     tuned_tokenizer.save_pretrained(folder)
     say("4. Both, and a random assignment, on new formulas; a SAT solver checks every answer.")
     _forget_reports(output / "evaluation")
+    saved, saved_tokenizer = load_checkpoint(folder)
+    device = choose_device()
     entrants = [
-        Entrant("vanilla", vanilla.eval(), tokenizer),
-        Entrant("converted", *load_checkpoint(folder)),
+        Entrant("vanilla", vanilla.eval().to(device), tokenizer),
+        Entrant("converted", saved.to(device), saved_tokenizer),
     ]
     table, _ = compare(
         entrants,

@@ -5,7 +5,7 @@ from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.card import write_card
-from hf_alpha.evaluation import evaluate, evaluate_random
+from hf_alpha.evaluation import alpha_covariance, evaluate, evaluate_random
 from hf_alpha.tasks import get_task
 from hf_alpha.train import RECIPE_FILE
 
@@ -23,6 +23,10 @@ def test_card_says_what_the_report_says(tmp_path):
     tokenizer.save_pretrained(tmp_path / "toy")
     (tmp_path / "toy" / RECIPE_FILE).write_text("task: propositional\n")
     report = evaluate(model, tokenizer, task, rows, progress=False, max_new_tokens=8)
+    problems, brief = [row["problem"] for row in rows], {"num_beams": 1, "max_new_tokens": 2}
+    report.alpha_covariance = alpha_covariance(
+        model, tokenizer, problems, max_renamings=2, generate_kwargs=brief, progress=False
+    )
     baseline = evaluate_random(task, rows)
     write_card(tmp_path / "toy", report, baseline, "hf-alpha evaluate toy", "2026-01-02")
     card = ModelCard.load(tmp_path / "toy" / "README.md")
@@ -34,4 +38,5 @@ def test_card_says_what_the_report_says(tmp_path):
     }
     assert f"{model.num_parameters():,}" in card.text
     assert report.table(baseline) in card.text
+    assert "a column, at most 2 renamings each (seed 0)" in card.text
     assert "hf-alpha evaluate toy" in card.text and "task: propositional" in card.text

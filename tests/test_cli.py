@@ -85,7 +85,8 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
     if command is None:
         words = set(COMMANDS)
         assert words == {
-            *("generate-data", "train", "convert", "evaluate", "solve", "push", "quickstart")
+            *("generate-data", "train", "convert", "evaluate", "solve", "release", "push"),
+            "quickstart",
         }
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
@@ -204,10 +205,23 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
 def test_evaluate_on_given_data(tmp_path, vanilla, data):
     (tmp_path / "pairs.txt").write_text("&ab\na1b1\n|a!c\na1\n1\n\n&a&b&cd\na1b1c1d1\n")
     shared = ["evaluate", vanilla, "--quiet", "--beams", 1, "--covariance", 2]
-    done = hf_alpha(*shared, "--out", tmp_path / "one", "--data", tmp_path / "pairs.txt",
-                    "--split", "pairs")  # fmt: skip
+    one = [*shared, "--out", tmp_path / "one", "--data", tmp_path / "pairs.txt"]
+    done = hf_alpha(*one, "--renamings", "3", "--batch-size", 2, "--workers", 1, "--timeout", 5,
+                    "--device", "cpu")  # fmt: skip
     assert done.code == 0, done.err
     assert re.search(r"symbols: +0 +2 +4 +all\n", done.out)
+    line = "alpha-covariance: 2 problems a column, "
+    assert f"{line}at most 3 renamings each (seed 0); vanilla skipped 1 of 3\n" in done.out
+    settings = json.loads((tmp_path / "one" / "vanilla" / "report.json").read_text())["settings"]
+    assert settings["timeout"] == 5
+    # A finished report stays, alpha-covariance is measured as it is asked for now.
+    done = hf_alpha(*one, "--timeout", 5, "--renamings", "all")
+    assert f"{line}all renamings of each; vanilla skipped 1 of 3\n" in done.out
+    load_dataset(str(data))["test"].to_parquet(str(tmp_path / "some.parquet"))
+    for name in ("some.parquet", "missing.parquet"):
+        done = hf_alpha(*shared, "--out", tmp_path / name[:4], "--data", tmp_path / name,
+                        "--covariance", 0)  # fmt: skip
+        assert done.code == (0 if name == "some.parquet" else 2), done.err
     done = hf_alpha(*shared, "--out", tmp_path / "two", "--data", data, "--covariance", 0)
     assert done.code == 0 and "alpha_covariance" not in done.out
     assert "no split 'dev'" in (
@@ -232,6 +246,9 @@ def test_evaluate_without_symbols(tmp_path, vanilla):
         (["--symbols", "three"], "'three' is no range of numbers"),
         (["--task", "chess"], "unknown task 'chess'"),
         (["--beams", "0"], "Invalid value for '--beams'"),
+        (["--renamings", "1"], "--renamings 1: write a number from 2 on, or all"),
+        (["--device", "abacus"], "no device 'abacus' here: choose auto or cpu"),
+        (["--device", "cuda:99"], "no device 'cuda:99' here: choose auto or cpu"),
     ],
 )
 def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):

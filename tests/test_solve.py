@@ -109,6 +109,13 @@ def test_notation_is_detected_or_named(streams):
     assert done.error == "error: unknown notation 'polish': choose one of prefix, compact, infix"
 
 
+def test_a_formula_that_begins_with_a_dash_comes_after_two(streams):
+    done = hf_alpha("solve", "--model", streams, "--device", "cpu", "--", "->ab", "&ab")
+    assert done.code in (0, 1) and done.err == ""
+    assert done.out.startswith("->ab\n  ") and done.out.endswith("&ab\n  correct    a1b1\n")
+    assert "-- '->ab'" in hf_alpha("solve", "--help").out
+
+
 def test_more_names_than_the_vocabulary(streams, learned):
     many = "n0 & !n1 | n2 | n3 | n4 | n5"
     done = hf_alpha("solve", "--model", streams, many, "request & !grant")

@@ -14,7 +14,10 @@ _SPLIT_NAMES = {"val": "validation", "valid": "validation", "dev": "validation"}
 
 
 def load(
-    path: str | os.PathLike[str], split: str | None = None, task: str | Task | None = None
+    path: str | os.PathLike[str],
+    split: str | None = None,
+    task: str | Task | None = None,
+    preferred_split: str | None = None,
 ) -> Dataset:
     """Read a dataset with the columns `problem` and `answer`.
 
@@ -24,6 +27,7 @@ def load(
             are DeepLTL's: a formula in one line, its answer in the next.
         split: which split; may be left out if there is only one.
         task: if given, columns `num_symbols` and `size` are computed where they are missing.
+        preferred_split: taken where `split` is left out and the data has it.
 
     Raises:
         FileNotFoundError: if there is nothing at `path`.
@@ -37,6 +41,8 @@ def load(
         data = _load_file(where)
     else:
         data = _load_folder(where)
+    if split is None and isinstance(data, DatasetDict) and preferred_split in data:
+        split = preferred_split
     dataset = _choose_split(data, split, path)
     missing = [column for column in ("problem", "answer") if column not in dataset.column_names]
     if missing:

@@ -77,8 +77,11 @@ def compare(
     num_beams: int = 3,
     top_n: int = 1,
     covariance: int = 10,
-    max_renamings: int = 24,
+    max_renamings: int | None = 24,
+    batch_size: int = 64,
     solver: str = "auto",
+    timeout: float = 10.0,
+    num_workers: int = 0,
     seed: int = 0,
     progress: bool = True,
 ) -> tuple[str, list[Report]]:
@@ -90,7 +93,10 @@ def compare(
     Args:
         region: symbols and sizes of the training data, outlined in the picture.
         covariance: problems for each number of symbols whose alpha-covariance is measured.
-        max_renamings: of each of these problems.
+        max_renamings: of each of these problems; None for all.
+        batch_size: problems in a batch.
+        timeout: seconds for a call into a solver.
+        num_workers: processes that check answers; 0 checks them between batches.
 
     Returns:
         The table and the reports, the random assignment's last.
@@ -109,11 +115,14 @@ def compare(
             name=entrant.name,
             num_beams=num_beams,
             top_n=top_n,
+            batch_size=batch_size,
             solver=solver,
+            timeout=timeout,
+            num_workers=num_workers,
             folder=folder,
             progress=progress,
         )
-        if covariance and report.alpha_covariance is None:
+        if covariance and not _is_measured(report, len(probes), max_renamings, seed):
             report.alpha_covariance = alpha_covariance(
                 entrant.model,
                 entrant.tokenizer,
@@ -121,6 +130,7 @@ def compare(
                 max_renamings=max_renamings,
                 seed=seed,
                 generate_kwargs={"num_beams": num_beams},
+                batch_size=batch_size,
                 progress=progress,
             )
             report.save(folder)
@@ -130,7 +140,7 @@ def compare(
     draw(pictures, out / HEATMAP_FILE, full_count=counts[len(counts) // 2] if counts else None)
     for report, picture in zip(reports, pictures, strict=True):
         picture.save(out / _slug(report.model) / "heatmap.json")
-    reports.append(evaluate_random(task, rows, seed=seed, solver=solver))
+    reports.append(evaluate_random(task, rows, seed=seed, solver=solver, timeout=timeout))
     reports[-1].save(out / _slug(reports[-1].model))
     text = table(reports)
     write_text(out / TABLE_FILE, text + "\n")
@@ -149,6 +159,16 @@ def _probes(rows: Sequence[Mapping[str, Any]], count: int, seed: int) -> list[st
         if symbols
         for problem in rng.sample(problems, min(count, len(problems)))
     ]
+
+
+def _is_measured(report: Report, problems: int, max_renamings: int | None, seed: int) -> bool:
+    """Whether a report, of an earlier start perhaps, has the alpha-covariance asked for."""
+    found = report.alpha_covariance
+    return found is not None and (problems, max_renamings, seed) == (
+        found.used + len(found.skipped),
+        found.max_renamings,
+        found.seed,
+    )
 
 
 def _slug(name: str) -> str:

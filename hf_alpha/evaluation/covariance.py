@@ -8,6 +8,7 @@ and U the set of predictions with the renamings undone; its alpha-covariance is
 import inspect
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -20,7 +21,6 @@ from tqdm.auto import tqdm
 
 from hf_alpha.evaluation.generation import encode_problem, evaluation_mode
 from hf_alpha.evaluation.processes import gather, process_state, split
-from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
 Symbols = Sequence[str] | Mapping[str, Sequence[str]]
 Ids = tuple[int, ...]
@@ -89,6 +89,11 @@ class AlphaCovariance:
     def sampled(self) -> int:
         """Number of samples that had more renamings than were run."""
         return sum(sample.renamings < sample.possible for sample in self.samples)
+
+    @cached_property
+    def counts(self) -> dict[int, int]:
+        """Number of symbols -> samples that have so many."""
+        return Counter(sample.num_symbols for sample in self.samples)
 
     @cached_property
     def by_num_symbols(self) -> dict[int, float]:
@@ -299,7 +304,7 @@ def _choose(possible: int, limit: int | None, rng: random.Random) -> list[int]:
 
 
 def _encode(tokenizer: Any, problem: str) -> Features | None:
-    if isinstance(tokenizer, AlphaTokenizer):
+    if hasattr(tokenizer, "symbol_ranges"):  # not by class: code from the Hub has its own
         encoding = encode_problem(tokenizer, problem)
     else:
         # What GPT-2 makes of token types that are all 0 is not what it makes of none.

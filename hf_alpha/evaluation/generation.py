@@ -1,5 +1,6 @@
 """Answers of a model to a list of problems: encoded once, batched by cost, in the order given."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -93,12 +94,23 @@ def encode_problem(tokenizer: AlphaTokenizer, problem: str) -> AlphaEncoding | N
     """
     try:
         return tokenizer(problem)
-    except FormulaError:
-        if tokenizer.grammar is not None:
-            tokenizer.grammar.parse(problem)
-        elif not problem.strip():
-            raise
-        return None
+    except ValueError as error:  # a FormulaError may be that of another copy of the class
+        if _lacks_only_symbols(tokenizer, problem):
+            return None
+        text = str(error).removeprefix("row 0: ")
+        raise FormulaError(text, getattr(error, "position", -1)) from None
+
+
+def _lacks_only_symbols(tokenizer: AlphaTokenizer, problem: str) -> bool:
+    """Whether the tokenizer could read a problem if it had a symbol for each possible name."""
+    roomy = copy.deepcopy(tokenizer)
+    roomy.extend_symbols({name: len(set(problem.split())) + len(set(problem))
+                          for name in roomy.symbol_classes})  # fmt: skip
+    try:
+        roomy(problem)
+    except ValueError:
+        return False
+    return True
 
 
 def encode_problems(
@@ -143,13 +155,21 @@ def answer_batch(
 
 @contextmanager
 def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
-    """Switch dropout off meanwhile."""
-    training = model.training
+    """Meanwhile switch dropout off, and the model's own limit of length: the caller has another.
+
+    (Transformers warns in every batch where both are set.)
+    """
+    training, config = model.training, getattr(model, "generation_config", None)
+    limit = getattr(config, "max_length", None)
     model.eval()
+    if config is not None:
+        config.max_length = None
     try:
         yield
     finally:
         model.train(training)
+        if config is not None:
+            config.max_length = limit
 
 
 __all__ = ["encode_problem", "generate_answers", "plan_batches"]

@@ -1,4 +1,4 @@
-"""Work on one list in several processes, when `accelerate launch` or torchrun started them."""
+"""Where the work is done: on which device, and in which of the processes that were started."""
 
 import os
 from collections.abc import Sequence
@@ -8,27 +8,58 @@ import torch
 
 Item = TypeVar("Item")
 
+ALONE = (
+    "several processes were asked for, but this one does not know of any other: on CPUs start them "
+    "with `torchrun --nproc-per-node N` (`accelerate launch --cpu` starts one only), on several "
+    "GPUs with `accelerate launch` or torchrun"
+)
+
 
 def process_state() -> Any | None:
     """Return accelerate's `PartialState` if this is one of several processes, else None.
 
     Raises:
-        RuntimeError: several processes were started, but accelerate does not connect them.
+        ValueError: several processes were asked for, but they are not there or do not know of each
+            other.
     """
-    launched = "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
     running = torch.distributed.is_available() and torch.distributed.is_initialized()
-    if not launched and not running:
+    if not running and not _several_asked_for():
         return None
+    if not running and not {"RANK", "LOCAL_RANK"} <= os.environ.keys():
+        raise ValueError(ALONE)
     from accelerate import PartialState  # type: ignore[import-untyped]
 
     # Without `cpu`, accelerate connects no processes on a machine without accelerators.
     state = PartialState() if torch.accelerator.is_available() else PartialState(cpu=True)
-    if launched and state.num_processes == 1:
-        raise RuntimeError(
-            f"{os.environ['WORLD_SIZE']} processes were started, but accelerate takes each for the "
-            "only one: start them with `accelerate launch`, with --cpu if there is no accelerator"
-        )
+    if not running and state.num_processes == 1:
+        raise ValueError(ALONE)
     return state if state.num_processes > 1 else None
+
+
+def _several_asked_for() -> bool:
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        return True
+    # What `accelerate launch` leaves where it starts one process although more were asked for.
+    return {"ACCELERATE_USE_CPU", "MASTER_ADDR"} <= os.environ.keys()
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """Return the device to work on; `auto` is this process's accelerator, or the CPU without one.
+
+    Raises:
+        ValueError: there is no such device here.
+    """
+    if name == "auto":
+        state = process_state()
+        if state is not None:
+            return state.device
+        return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # which of them depends on how torch was built
+        raise ValueError(f"no device {name!r} here: choose auto or cpu ({error})") from None
+    return device
 
 
 def split(items: Sequence[Item], state: Any | None) -> list[Item]:
@@ -49,4 +80,4 @@ def gather(items: list[Item], state: Any | None) -> list[Item]:
     return list(gather_object(items))
 
 
-__all__ = ["gather", "process_state", "split"]
+__all__ = ["choose_device", "gather", "process_state", "split"]

@@ -235,7 +235,8 @@ def table(reports: Sequence[Report], metrics: Sequence[str] | None = None) -> st
             there are targets, top_n where there are several answers, alpha_covariance where known.
 
     A cell outside a model's vocabulary is a dash and counts as not correct in the column `all`. A
-    metric that was not measured there is an empty cell.
+    metric that was not measured there is an empty cell. Below the table a line says how
+    alpha-covariance was measured.
     """
     metrics = _known_metrics(reports) if metrics is None else metrics
     columns = sorted({count for report in reports for count in report.by_num_symbols})
@@ -251,7 +252,33 @@ def table(reports: Sequence[Report], metrics: Sequence[str] | None = None) -> st
     samples = [_most(r.by_num_symbols[c].count for r in reports if c in r.by_num_symbols)
                for c in columns]  # fmt: skip
     rows.append(["samples", "", *samples, _most(report.overall.count for report in reports)])
-    return _align(rows)
+    notes = _covariance_notes(reports) if "alpha_covariance" in metrics else []
+    return "\n".join([_align(rows), *notes])
+
+
+def _covariance_notes(reports: Sequence[Report]) -> list[str]:
+    """On how many problems and renamings alpha-covariance was measured: a line for each way."""
+    ways: dict[tuple[int | None, int], list[tuple[str, AlphaCovariance]]] = {}
+    for report in reports:
+        if (found := report.alpha_covariance) is not None:
+            ways.setdefault((found.max_renamings, found.seed), []).append((report.model, found))
+    notes = []
+    for (limit, seed), found_by in ways.items():
+        counts = [n for _, found in found_by for n in found.counts.values()] or [0]
+        fewest, most = min(counts), max(counts)
+        number = f"{most}" if fewest == most else f"{fewest} to {most}"
+        renamings = "all renamings of each" if limit is None else (
+            f"at most {limit} renamings each (seed {seed})"
+        )  # fmt: skip
+        skips = [
+            f"; {name} skipped {len(found.skipped)} of {found.used + len(found.skipped)}"
+            for name, found in found_by
+            if found.skipped
+        ]
+        models = f" of {', '.join(name for name, _ in found_by)}" if len(ways) > 1 else ""
+        problems = f"{number} problem{'s' * (most != 1)} a column"
+        notes.append(f"alpha-covariance{models}: {problems}, {renamings}{''.join(skips)}")
+    return notes
 
 
 def _most(counts: Iterable[int]) -> str:

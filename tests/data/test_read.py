@@ -18,6 +18,7 @@ def test_all_ways_to_store_give_the_same_rows(tmp_path):
     places = ["disk", "dict", "folder", "folder/train.parquet", "lines", "lines/train.txt"]
     for place in places:
         assert load(tmp_path / place).to_dict() == ROWS, place
+        assert load(tmp_path / place, preferred_split="test").to_dict() == ROWS, place
         counted = load(tmp_path / place, task="propositional").to_dict()
         assert counted == {**ROWS, "num_symbols": [2, 1], "size": [3, 4]}
 
@@ -30,6 +31,11 @@ def test_generated_data(tmp_path):
         assert len(dataset) == count
     with pytest.raises(ValueError, match=r"choose a split of .*train, validation, test"):
         load(tmp_path / "data")
+    for preferred, split in (("test", None), ("test", "train")):
+        found = load(tmp_path / "data", split, preferred_split=preferred)
+        assert found.to_dict() == load(tmp_path / "data", split or preferred).to_dict()
+    with pytest.raises(ValueError, match=r"choose a split of .*train, validation, test"):
+        load(tmp_path / "data", preferred_split="dev")
     with pytest.raises(ValueError, match=r"no split 'dev' in .*train, validation, test"):
         load(tmp_path / "data", "dev")
 

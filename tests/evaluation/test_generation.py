@@ -1,11 +1,15 @@
 import pytest
 import torch
 from strategies import make_model
+from transformers import AutoTokenizer
 
-from hf_alpha.evaluation import generate_answers
-from hf_alpha.evaluation.generation import encode_problems, plan_batches
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.evaluation import alpha_covariance, evaluate, generate_answers
+from hf_alpha.evaluation.generation import encode_problem, encode_problems, plan_batches
+from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.solve import solve
 from hf_alpha.tasks import PropositionalTask
 
 PROBLEMS = ["&a!b", "| request ! grant", "a", "^ab", "=&ab|cd", "&&&a^bc|de!a"]
@@ -49,6 +53,47 @@ def test_more_names_than_symbols_is_outside_the_vocabulary_and_nonsense_an_error
         generate_answers(model, tokenizer, ["a", "&a"], **settings)
     with pytest.raises(ValueError, match="3 beams cannot give 4 answers"):
         generate_answers(model, tokenizer, ["a"], num_return_sequences=4)
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_the_copy_of_the_code_beside_a_model_works_like_the_package(tmp_path, remote):
+    model = make_model(symbol_classes={"proposition": 3}, symbol_encoding="learned")
+    model.save_pretrained(tmp_path)
+    build_tokenizer("propositional", 3).save_pretrained(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path, trust_remote_code=remote)
+    assert isinstance(tokenizer, AlphaTokenizer) is not remote
+    settings = {"num_beams": 1, "max_new_tokens": 4}
+    ours, problems = make_tokenizer(3), ["&a!b", "& x | y & z w", "| request ! grant"]
+    answers = generate_answers(model, tokenizer, problems, **settings, progress=False)
+    assert answers == generate_answers(model, ours, problems, **settings, progress=False)
+    assert answers[1] is None
+    rows = [{"problem": problem} for problem in problems]
+    report = evaluate(model, tokenizer, "propositional", rows, **settings, progress=False)
+    assert [r.outcome == OUTSIDE for r in report.records] == [False, True, False]
+    found = alpha_covariance(model, tokenizer, problems, generate_kwargs=settings, progress=False)
+    assert found.skipped == {1: "outside the vocabulary"} and found.used == 2
+    solutions = list(solve(model, tokenizer, PropositionalTask(), [*problems, "&a"], num_beams=1))
+    assert [s.error is None for s in solutions] == [True, False, True, False]
+    assert "more names than the 3 symbols" in str(solutions[1].error)
+    for call in (generate_answers, alpha_covariance):
+        with pytest.raises(FormulaError, match="operand is missing"):
+            call(model, tokenizer, ["a", "&a"], progress=False)
+
+
+def test_outside_a_vocabulary_is_what_more_symbols_would_bring_inside():
+    classes = {"variable": 2, "function": 1}
+    tokenizer = AlphaTokenizer(
+        base_tokens=PropositionalTask.base_tokens,
+        symbol_classes=classes,
+        name_patterns={"variable": "[x-z]", "function": "[f-h]"},
+        grammar=PropositionalTask.grammar,
+    )
+    assert encode_problem(tokenizer, "&&xyf") is not None
+    assert encode_problem(tokenizer, "&&xyz") is None and encode_problem(tokenizer, "&fg") is None
+    assert tokenizer.symbol_classes == classes
+    for text in ("&xq", "&&xyq", "& x", ""):
+        with pytest.raises(FormulaError):
+            encode_problem(tokenizer, text)
 
 
 def test_batches_hold_problems_alike_the_most_expensive_first():

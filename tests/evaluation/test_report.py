@@ -95,5 +95,22 @@ def test_table():
         "                  converted  100.0   50.0   80.0",
         "alpha_covariance  converted         100.0  100.0",
         "samples                          3      2      5",
+        "alpha-covariance: 1 problem a column, all renamings of each",
     ]
     assert "correct" not in table([vanilla], metrics=["exact"])
+
+    def measured(*symbols: int, skipped: int = 0, seed: int = 0) -> AlphaCovariance:
+        samples = (CovarianceSample(i, k, 24, 12, 1) for i, k in enumerate(symbols))
+        return AlphaCovariance(tuple(samples), dict.fromkeys(range(skipped), "outside"), 12, seed)
+
+    vanilla.alpha_covariance = measured(1, 1, skipped=2)
+    other.alpha_covariance = measured(1, 1, 4, 4)
+    line = "alpha-covariance: 2 problems a column, at most 12 renamings each (seed 0)"
+    assert table([vanilla, other]).endswith(f"\n{line}; vanilla skipped 2 of 4")
+    vanilla.alpha_covariance = measured(1, seed=3)
+    assert table([vanilla, other]).splitlines()[-2:] == [
+        "alpha-covariance of vanilla: 1 problem a column, at most 12 renamings each (seed 3)",
+        "alpha-covariance of converted: 2 problems a column, at most 12 renamings each (seed 0)",
+    ]
+    other.alpha_covariance = measured(1, 1, 4)
+    assert "\nalpha-covariance: 1 to 2 problems a column" in other.table()
