@@ -386,7 +386,7 @@ def quickstart(
     ] = None,
     samples: Annotated[
         int, typer.Option(min=1, help="Formulas for each number of symbols in the evaluation.")
-    ] = 100,
+    ] = 200,
     seed: Seed = 0,
 ) -> None:
     """Convert a vanilla model, fine-tune it and compare both on 1 to 8 symbols, in minutes."""

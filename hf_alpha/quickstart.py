@@ -31,7 +31,7 @@ TUNING_SECONDS = 90.0
 def quickstart(
     output: Path,
     steps: int | None = None,
-    samples: int = 100,
+    samples: int = 200,
     seed: int = 0,
     say: Callable[[str], None] = print,
 ) -> str:

@@ -400,16 +400,14 @@ class _Run:
     def executor(self) -> Iterator[Executor]:
         """Give a function from chunks to their tables, in the order of the chunks."""
         work = partial(run_chunk, folder=str(self.parts))
-        # py-aiger's results depend on string hashing, which only a new process can fix.
-        if self.num_workers == 1 and self.settings["targets"] != "papers":
+        if self.num_workers == 1:
             yield lambda chunks: (pq.read_table(work(chunk)) for chunk in chunks)
             return
-        with _environment(PYTHONHASHSEED="0"):
-            pool = ProcessPoolExecutor(self.num_workers, mp_context=get_context("spawn"))
-            try:
-                yield lambda chunks: map(pq.read_table, pool.map(work, chunks))
-            finally:
-                pool.shutdown(cancel_futures=True)
+        pool = ProcessPoolExecutor(self.num_workers, mp_context=get_context("spawn"))
+        try:
+            yield lambda chunks: map(pq.read_table, pool.map(work, chunks))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def finish(self, table: pa.Table, splits: Sequence[str]) -> dict[str, int]:
         """Write one file a split, the card and the record; the parts are then deleted.
@@ -524,21 +522,6 @@ def _check_samples(settings: Mapping[str, Any]) -> None:
         raise ValueError(f"alpha must be between 0 and 1, got {settings['alpha']}")
     # Refuses what cannot be drawn from, before any work is done.
     FormulaSampler(tuple(default_symbols(settings["num_symbols"])), settings["constant_priority"])
-
-
-@contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    """Set environment variables for processes started meanwhile."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _write_table(table: pa.Table, path: Path) -> None:

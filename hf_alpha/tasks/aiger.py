@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 TIMEOUT = 10.0
@@ -207,7 +207,7 @@ def _implies(tokens: Sequence[str], assignment: dict[str, bool]) -> bool:
     return not solver.is_sat(assumptions=assignment)
 
 
-_SERVED = {
+_SERVED: dict[str, Callable[..., Any]] = {
     "is_satisfiable": _is_satisfiable,
     "reduced_model": _reduced_model,
     "implies": _implies,

@@ -1,5 +1,6 @@
 """Propositional satisfiability: a formula is answered by a partial assignment that implies it."""
 
+import logging
 import random
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -11,6 +12,8 @@ from . import truth_table
 from .assignment import Assignment, read_assignment, write_assignment
 from .base import Task, Verdict
 from .sampling import FormulaSampler
+
+logger = logging.getLogger(__name__)
 
 SOLVERS = ("auto", "truth_table", "aiger")
 
@@ -26,7 +29,9 @@ class PropositionalTask(Task):
             first in the formula, then true before false; written in order of first occurrence.
             Renaming the formula renames the target and does nothing else.
         papers: a model from py-aiger-sat, reduced to an unsat core of the negated formula. It
-            depends on how the symbols are spelt and need not be minimal.
+            depends on how the symbols are spelt and need not be minimal. A formula on which
+            py-aiger-sat fails, or spends more than 10 seconds, gets no target but a warning in the
+            log; near that limit, whether it gets one depends on the machine.
     """
 
     name: ClassVar[str] = "propositional"
@@ -47,7 +52,12 @@ class PropositionalTask(Task):
         return self.write(sampler.sample(rng, size))
 
     def is_satisfiable(self, tokens: Sequence[str]) -> bool:
-        """Decide satisfiability of canonical tokens, by truth table where it fits."""
+        """Decide satisfiability of canonical tokens, by truth table where it fits.
+
+        Raises:
+            TimeoutError, SolverCrashError, MissingSolverError: beyond 16 symbols, as
+                `aiger.implies` does.
+        """
         symbols = self.symbols_in(tokens)
         if len(symbols) > truth_table.MAX_VARIABLES:
             from . import aiger
@@ -57,11 +67,12 @@ class PropositionalTask(Task):
         return truth_table.evaluate(tokens, tables, tables["1"]) != 0
 
     def target(self, problem: str, method: str | None = None) -> str | None:
-        """Compute an answer, None if the formula is unsatisfiable; the class describes `targets`.
+        """Compute an answer, None if there is none; the class describes `targets`.
 
         Raises:
             FormulaError: if the problem cannot be read.
             ValueError: if the method is unknown, or is `equivariant` with more than 16 symbols.
+            MissingSolverError: if the method is `papers` and py-aiger-sat is not installed.
         """
         return self.target_of(self.parse(problem), method)
 
@@ -71,9 +82,7 @@ class PropositionalTask(Task):
             raise ValueError(f"unknown targets {method!r}: choose one of {', '.join(self.targets)}")
         symbols = self.symbols_in(tokens)
         if method == "papers":
-            from . import aiger
-
-            core = aiger.reduced_model(tokens)
+            core = _papers_core(tokens)
             return None if core is None else write_assignment(_ordered(core, symbols))
         if len(symbols) > truth_table.MAX_VARIABLES:
             raise ValueError(
@@ -117,8 +126,8 @@ class PropositionalTask(Task):
                 never taken for infix.
             solver: "truth_table" (at most 16 symbols without a value), "aiger" (py-aiger-sat) or
                 "auto": the table where it fits.
-            timeout: seconds for a call to py-aiger-sat, after which the verdict is `timeout`; if
-                it is not installed or crashes, the verdict is `undecided`.
+            timeout: seconds for py-aiger-sat, after which the verdict is `timeout`; if it is not
+                installed or its process fails, the verdict is `undecided`.
 
         Raises:
             FormulaError: if the problem cannot be read.
@@ -174,6 +183,17 @@ def _parsed(problem: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Parse a problem once for the many answers (beams, renamings) that are checked against it."""
     tokens = _TASK.parse(problem)
     return tuple(tokens), tuple(_TASK.symbols_in(tokens))
+
+
+def _papers_core(tokens: Sequence[str]) -> Assignment | None:
+    from . import aiger
+
+    try:
+        return aiger.reduced_model(tokens, aiger.TIMEOUT)
+    except (TimeoutError, aiger.SolverCrashError) as error:
+        shown = " ".join(tokens[:50]) + (" ..." if len(tokens) > 50 else "")
+        logger.warning("no target for a formula of %d tokens, %s: %s", len(tokens), error, shown)
+        return None
 
 
 def _same_sequence(assignment: Assignment, target: str) -> bool:

@@ -1,12 +1,18 @@
+import logging
+import os
 import random
+import signal
+import subprocess
 import sys
+import threading
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import Verdict, get_task
+from hf_alpha.tasks import Verdict, aiger, get_task
 
 TASK = get_task("propositional")
 SYMBOLS = tuple("abcde")
@@ -170,10 +176,87 @@ def pigeons(holes):
     return " ".join(["!", *["&"] * (len(parts) - 1), *(token for part in parts for token in part)])
 
 
+def parity_twice(count):
+    """Say that the parity of symbols does not depend on their order: true, and hard to prove."""
+    names = [f"x{i}" for i in range(count)]
+    chain = ["^"] * (count - 1)
+    return " ".join(["=", *chain, *names, *chain, *random.Random(0).sample(names, count)])
+
+
 def test_the_time_limit_holds():
     assert TASK.check(pigeons(5), "", timeout=60) == Verdict.correct
-    assert TASK.check(pigeons(16), "", timeout=1) == Verdict.timeout
-    assert TASK.check(pigeons(5), "", timeout=60) == Verdict.correct  # by a fresh worker
+    for problem in (pigeons(16), parity_twice(50)):
+        start = time.monotonic()
+        assert TASK.check(problem, "", timeout=1) == Verdict.timeout
+        assert time.monotonic() - start < 2
+    with pytest.raises(TimeoutError, match=r"more than 0\.5 s"):
+        aiger.reduced_model(["!", *parity_twice(50).split()], timeout=0.5)
+    with pytest.raises(TimeoutError, match=r"more than 0\.5 s"):
+        aiger.is_satisfiable(["!", *parity_twice(50).split()], timeout=0.5)
+    assert TASK.check(pigeons(5), "", timeout=60) == Verdict.correct  # by a fresh process
+
+
+def test_a_target_that_takes_too_long_is_skipped(monkeypatch, caplog):
+    monkeypatch.setattr(aiger, "TIMEOUT", 0.5)
+    with caplog.at_level(logging.WARNING):
+        assert TASK.target("! " + parity_twice(50), "papers") is None
+    assert "no target for a formula of 200 tokens, the solver took more than 0.5 s" in caplog.text
+    assert TASK.target("|ab", "papers") in ("a1", "b1")
+
+
+def test_a_killed_solver_costs_one_answer():
+    assert TASK.check("|a!a", "", solver="aiger") == Verdict.correct
+    killer = threading.Timer(0.3, os.kill, (aiger._process._process.pid, signal.SIGKILL))
+    killer.start()
+    assert TASK.check(parity_twice(50), "", timeout=60) == Verdict.undecided
+    assert TASK.check("|a!a", "", solver="aiger") == Verdict.correct
+    os.kill(aiger._process._process.pid, signal.SIGKILL)  # between two answers
+    TASK.check("|a!a", "", solver="aiger")
+    assert TASK.check("|a!a", "", solver="aiger") == Verdict.correct
+
+
+def test_a_fork_starts_a_solver_of_its_own():
+    assert TASK.check("|a!a", "", solver="aiger") == Verdict.correct
+    parents = aiger._process._process.pid
+    child = os.fork()
+    if child == 0:
+        right = TASK.check("|a!a", "", solver="aiger") == Verdict.correct
+        os._exit(0 if right and aiger._process._process.pid != parents else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert TASK.check("|a!a", "", solver="aiger") == Verdict.correct
+    assert aiger._process._process.pid == parents
+
+
+def test_scripts_without_a_main_guard(tmp_path):
+    script = (
+        "from hf_alpha.tasks import get_task\n"
+        "task = get_task('propositional')\n"
+        f"print(task.check({pigeons(5)!r}, ''), task.target('|aa', 'papers'))\n"
+    )
+    path = tmp_path / "script.py"
+    path.write_text(script)
+    for argument, text in ((str(path), None), ("-", script)):
+        run = subprocess.run(
+            [sys.executable, argument], input=text, capture_output=True, text=True, timeout=120
+        )
+        assert (run.stdout, run.stderr) == ("correct a1\n", "")
+
+
+def test_papers_targets_do_not_depend_on_the_process():
+    problems = [TASK.sample(random.Random(seed), 40, "abcdefgh") for seed in range(20)]
+    script = (
+        "from hf_alpha.tasks import get_task\n"
+        f"for problem in reversed({problems!r}):\n"
+        "    print(get_task('propositional').target(problem, 'papers'))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.stdout.split()[::-1] == [str(TASK.target(problem, "papers")) for problem in problems]
 
 
 @given(FORMULAS, st.integers(0, 2**32))
