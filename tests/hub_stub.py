@@ -88,7 +88,9 @@ class HubStub(ThreadingHTTPServer):
 
     def append(self, kind: str, repo_id: str, files: dict[str, bytes]) -> str:
         repo = self.repos.setdefault((kind, repo_id), [])
-        oid = hashlib.sha1(f"{kind} {repo_id} {len(repo)}".encode()).hexdigest()
+        # Contents count: clients keep what they know of a commit, also beyond a test's end.
+        content = sorted((path, hashlib.sha1(data).hexdigest()) for path, data in files.items())
+        oid = hashlib.sha1(f"{kind} {repo_id} {len(repo)} {content}".encode()).hexdigest()
         repo.append((oid, files))
         return oid
 

@@ -1,5 +1,4 @@
 import json
-import os
 import random
 import subprocess
 import sys
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from datasets import Dataset
+from deadly import DeadlyTask
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
@@ -105,15 +105,6 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert finished.checks == 0
     with pytest.raises(ValueError, match="holds an evaluation with data"):
         evaluate(model, tokenizer, TASK, rows[1:], folder=tmp_path, **settings)
-
-
-class DeadlyTask(PropositionalTask):
-    """Its solver takes the process down on one problem."""
-
-    def check(self, problem: str, *args, **kwargs) -> Verdict:
-        if problem == "&a!b":
-            os._exit(1)
-        return super().check(problem, *args, **kwargs)
 
 
 def test_a_crash_in_a_worker_costs_one_verdict():
