@@ -182,7 +182,8 @@ def check_renaming(seed, sizes, switches, classes, generate):
     before, after = logits(model, batch), logits(model, renamed)
     for row, table in enumerate(tables):
         assert torch.equal(after[row][:, table], before[row])
-    if generate:
+    # Without per-stream cross-attention, symbols that the answer has not used yet tie exactly.
+    if generate and "per_stream" in model.config.cross_attention:
         batch.pop("decoder_input_ids"), renamed.pop("decoder_input_ids")
         kept = {"max_new_tokens": 5, "return_dict_in_generate": True, "output_scores": True}
         for kwargs in ({}, {"num_beams": 3, "num_return_sequences": 3}):
