@@ -110,7 +110,7 @@ def _forget_reports(folder: Path) -> None:
 
 
 class _StopAfter(TrainerCallback):
-    """Stops training when its time is up, and lets the learning rate fall with it."""
+    """Stops training when its time is up."""
 
     def __init__(self, seconds: float):
         self.seconds = seconds
