@@ -42,8 +42,6 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.cli import integers
 from hf_alpha.data.collate import AlphaCollator
 from hf_alpha.tasks import PropositionalTask
-from hf_alpha.tasks.base import default_symbols
-from hf_alpha.tasks.sampling import FormulaSampler
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from reference.streams import ReferenceModel
@@ -95,10 +93,10 @@ class Row:
 def draw_batch(tokenizer: AlphaTokenizer, symbols: int, size: int, count: int, seed: int) -> Batch:
     """Satisfiable formulas with exactly `symbols` symbols and `size` tokens, and their answers."""
     task, rng = PropositionalTask(), random.Random(f"{seed} {symbols}")
-    sampler = FormulaSampler(tuple(default_symbols(symbols)))
+    names = task.default_symbols(symbols)
     rows: list[dict[str, list[int]]] = []
     while len(rows) < count:
-        tokens = sampler.sample_exactly(rng, size)
+        tokens = task.draw(rng, size, names, exactly=True)
         answer = task.target_of(tokens)
         if answer is not None:
             rows.append(tokenizer.encode_pair(" ".join(tokens), answer))

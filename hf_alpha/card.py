@@ -6,6 +6,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from hf_alpha.evaluation.report import Report, table
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.tasks import get_task
 from hf_alpha.train import RECIPE_FILE
 
 TEMPLATE = """---
@@ -28,21 +29,25 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
 model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
-batch = tokenizer(["& request ! grant"], return_tensors="pt", padding=True)
-tokenizer.batch_decode(model.generate(**batch, num_beams=3), names=batch.names)
+batch = tokenizer(["{example}"], return_tensors="pt", padding=True)
+tokenizer.batch_decode(model.generate(**batch, num_beams={num_beams}), names=batch.names)
 ```
-With hf_alpha installed no trust flag is needed, and `hf-alpha solve --model {name}` checks
+With hf_alpha installed no trust flag is needed, and `{solve} --model {name}` checks
 every answer.
 
 ## Results
 `{command}` wrote this
-({date}); percent, by number of symbols. Problems are new up to renaming. The random assignment
-gives every symbol of a formula a value.
+({date}); percent, by number of symbols. {notes}
 ```
 {table}
 ```
 {training}"""
 
+METRICS = {
+    "correct": ("accuracy", "correct answers"),
+    "edit_distance": ("edit_distance", "mean edit distance"),
+}
+NEW = "Problems are new up to renaming."
 DESCRIPTIONS = {
     "streams": (
         "A symbol-invariant encoder-decoder (arXiv 2601.23169): one stream per symbol, so renaming "
@@ -69,7 +74,7 @@ def write_card(
         date: of the report.
     """
     model, tokenizer = load_checkpoint(folder)
-    config = model.config
+    config, task = model.config, get_task(report.settings["task"])
     recipe = folder / RECIPE_FILE
     training = ""
     if recipe.is_file():
@@ -87,6 +92,10 @@ def write_card(
         ffn=config.encoder_ffn_dim,
         base=config.num_base_tokens,
         symbols=", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items()),
+        example=task.example,
+        num_beams=task.num_beams,
+        solve="hf-alpha solve" + f" --task {task.name}" * (task.name != "propositional"),
+        notes=" ".join([NEW] * task.held_out + [task.random_note]),
         command=command,
         date=date,
         table=table([report, baseline]),
@@ -98,18 +107,19 @@ def write_card(
 
 
 def _metadata(name: str, report: Report) -> ModelCardData:
-    task = report.settings["task"]
+    task = get_task(report.settings["task"])
+    metric, title = METRICS[task.measure]
     results = [
         EvalResult(
             task_type="other",
-            task_name=task,
-            dataset_type=f"hf_alpha/{task}",
-            dataset_name=f"formulas with {count} symbol{'s' * (count != 1)}",
+            task_name=task.name,
+            dataset_type=f"hf_alpha/{task.name}",
+            dataset_name=f"{task.problems} with {count} symbol{'s' * (count != 1)}",
             # Part of a result's identity: without it the metadata would merge all rows into one.
             dataset_config=f"{count}-symbols",
-            metric_type="accuracy",
-            metric_name="correct answers",
-            metric_value=round(rates.correct, 4),
+            metric_type=metric,
+            metric_name=title,
+            metric_value=round(rates.rate(task.measure), 4),
         )
         for count, rates in report.by_num_symbols.items()
         if not rates.is_outside
@@ -117,7 +127,7 @@ def _metadata(name: str, report: Report) -> ModelCardData:
     return ModelCardData(
         license="apache-2.0",
         library_name="transformers",
-        tags=["hf_alpha", "alpha-equivalence", "logic", task],
+        tags=["hf_alpha", "alpha-equivalence", "logic", task.name],
         model_name=name,
         eval_results=results,
     )

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-DEFAULT_MODEL = "propositional-streams-small"
+DEFAULT_MODEL = "{task}-streams-small"
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -63,8 +63,11 @@ def renamings(text: str) -> int | None:
     return int(text)
 
 
-Task = Annotated[str, typer.Option(help="What is solved: propositional.")]
-Beams = Annotated[int, typer.Option(min=1, help="Width of the beam search; 1 is greedy.")]
+Task = Annotated[str, typer.Option(help="What is solved: propositional, ltl or copying.")]
+Beams = Annotated[
+    int | None,
+    typer.Option(min=1, help="Width of the beam search; by default 3, for copying 1 (greedy)."),
+]
 Workers = Annotated[int, typer.Option(min=1, help="Processes; they do not change the result.")]
 Seed = Annotated[int, typer.Option(help="Everything drawn is a function of it.")]
 Device = Annotated[str, typer.Option(help="auto (an accelerator if there is one), cpu, cuda:1")]
@@ -76,19 +79,31 @@ def generate_data(
     out: Annotated[Path, typer.Argument(help="Folder to make; a killed run there continues.")],
     task: Task = "propositional",
     samples: Annotated[int, typer.Option(min=1, help="Formulas in all splits together.")] = 10_000,
-    sizes: Annotated[str, typer.Option(help="Sizes in tokens, e.g. 1-35.")] = "1-35",
+    sizes: Annotated[
+        str | None,
+        typer.Option(help="Sizes in tokens, e.g. 1-35; by default the papers', with --grid 1-50."),
+    ] = None,
     symbols: Annotated[
-        str, typer.Option(help="Symbols to draw from; with --grid a range, e.g. 0-10.")
-    ] = "5",
+        str | None,
+        typer.Option(help="Symbols to draw from, by default 5; with --grid a range, 0-10."),
+    ] = None,
     alpha: Annotated[
-        float, typer.Option(help="How far sizes may depart from uniform where small ones run out.")
-    ] = 0.095,
+        float | None,
+        typer.Option(help="How far sizes may depart from uniform where small ones run out."),
+    ] = None,
     targets: Annotated[
-        str, typer.Option(help="equivariant (fewest literals), or papers (py-aiger's unsat core).")
-    ] = "equivariant",
+        str | None,
+        typer.Option(
+            help="equivariant (the default: shortest answers), or the papers': papers (py-aiger's "
+            "unsat core) for propositional, deepltl (Spot's default translation) for ltl."
+        ),
+    ] = None,
     constants: Annotated[
-        float, typer.Option(help="Weight of the leaves 0 and 1 beside a symbol's 1.")
-    ] = 0.0,
+        float | None, typer.Option(help="Weight of the leaves 0 and 1 beside a symbol's 1.")
+    ] = None,
+    few_symbols: Annotated[
+        int, typer.Option(min=0, help="So many more training formulas with at most one symbol.")
+    ] = 0,
     grid: Annotated[
         bool, typer.Option("--grid", help="A heatmap's test set: each (symbols, size) alike.")
     ] = False,
@@ -99,26 +114,55 @@ def generate_data(
 ) -> None:
     """Generate a dataset of formulas and answers, split without overlap up to renaming."""
     from hf_alpha.data.generate import generate, generate_grid
+    from hf_alpha.tasks import get_task
 
-    numbers = integers(sizes)
+    smallest, largest = (1, 50) if grid else get_task(task).sizes
+    numbers = integers(sizes or f"{smallest}-{largest}")
+    counts = integers(symbols or ("0-10" if grid else "5"))
     if not grid and len(numbers) != numbers[-1] - numbers[0] + 1:
         raise ValueError(f"--sizes {sizes}: without --grid sizes are one range, e.g. 1-35")
     shared = {"seed": seed, "targets": targets, "num_workers": workers, "progress": not quiet}
     if grid:
-        counts = generate_grid(task, out, integers(symbols), numbers, per_cell, **shared)  # type: ignore[arg-type]
+        made = generate_grid(task, out, counts, numbers, per_cell, **shared)  # type: ignore[arg-type]
     else:
-        counts = generate(
+        made = generate(
             task,
             out,
             samples,
             (numbers[0], numbers[-1]),
-            max(integers(symbols)),
+            max(counts),
             alpha,
             constant_priority=constants,
+            few_symbols=few_symbols,
             **shared,  # type: ignore[arg-type]
         )
-    rows = ", ".join(f"{count:,} {split}" for split, count in counts.items())
-    typer.echo(f"{out}: {rows}")
+    typer.echo(f"{out}: {_rows(made)}")
+
+
+@app.command()
+def perturb(
+    data: Annotated[Path, typer.Argument(help="A dataset.")],
+    out: Annotated[Path, typer.Argument(help="Folder to make.")],
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="renamed (names in order of first occurrence in the answer), or reduced (fewer "
+            "training rows)."
+        ),
+    ],
+    samples: Annotated[int, typer.Option(min=1, help="Rows that reduced keeps.")] = 80_000,
+    task: Annotated[
+        str | None, typer.Option(help="What is solved, if the dataset does not say.")
+    ] = None,
+) -> None:
+    """Make a perturbed copy of a dataset: its training data, the rest stays as it is."""
+    from hf_alpha.data.perturb import perturb as run
+
+    typer.echo(f"{out}: {_rows(run(data, out, kind, task, samples))}")
+
+
+def _rows(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {split}" for split, count in counts.items())
 
 
 @app.command()
@@ -191,12 +235,14 @@ def evaluate(
         int, typer.Option(min=1, help="Without --data: formulas for each number of symbols.")
     ] = 100,
     trained_symbols: Annotated[
-        int | None, typer.Option(help="For the picture: most symbols seen in training.")
+        str | None,
+        typer.Option(help="For the picture: symbols seen in training, 3 (at most) or 1-5."),
     ] = None,
     trained_size: Annotated[
-        int | None, typer.Option(help="For the picture: largest size seen in training.")
+        str | None,
+        typer.Option(help="For the picture: sizes seen in training, 15 (at most) or 3-20."),
     ] = None,
-    beams: Beams = 3,
+    beams: Beams = None,
     top_n: Annotated[int, typer.Option(min=1, help="Also: is one of N answers correct?")] = 1,
     covariance: Annotated[
         int, typer.Option(min=0, help="Formulas for each number of symbols; 0 for none.")
@@ -216,7 +262,7 @@ def evaluate(
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Measure correctness, exactness and alpha-covariance beside a random assignment."""
+    """Measure correctness, exactness, edit distance and alpha-covariance beside random answers."""
     from datasets import disable_progress_bars
 
     from hf_alpha.card import write_card
@@ -249,7 +295,7 @@ def evaluate(
         )
     region = None
     if trained_symbols is not None and trained_size is not None:
-        region = ((0, trained_symbols), (1, trained_size))
+        region = (_bounds(trained_symbols, 0), _bounds(trained_size, 1))
     table, reports = compare(
         entrants,
         get_task(task),
@@ -274,6 +320,11 @@ def evaluate(
     typer.echo(f"report and pictures are in {out}")
 
 
+def _bounds(text: str, smallest: int) -> tuple[int, int]:
+    numbers = integers(text)
+    return (numbers[0] if len(numbers) > 1 else smallest), numbers[-1]
+
+
 @app.command()
 def solve(
     formulas: Annotated[
@@ -281,11 +332,14 @@ def solve(
     ] = None,
     file: Annotated[Path | None, typer.Option(help="File with a formula in each line.")] = None,
     model: Annotated[
-        str | None, typer.Option(help=f"Folder or Hub name; by default {DEFAULT_MODEL}.")
+        str | None,
+        typer.Option(
+            help="Folder or Hub name; by default propositional-, ltl- or ..-streams-small."
+        ),
     ] = None,
     task: Task = "propositional",
     top: Annotated[int, typer.Option(min=1, help="Print the N best answers.")] = 1,
-    beams: Beams = 3,
+    beams: Beams = None,
     notation: Annotated[
         str | None, typer.Option(help="prefix, compact or infix; detected by default.")
     ] = None,
@@ -305,7 +359,8 @@ def solve(
 
     problems = _problems(formulas, file)
     work_on = choose_device(device)
-    where = model if model is not None else resource_path("model_cards", DEFAULT_MODEL)
+    name = DEFAULT_MODEL.format(task=get_task(task).name)
+    where = model if model is not None else resource_path("model_cards", name)
     loaded, tokenizer = load_checkpoint(where)
     unsolved = 0
     for solution in run(
@@ -319,6 +374,8 @@ def solve(
     ):
         unsolved += not solution.solved
         typer.echo(solution.problem)
+        if solution.read_as is not None:
+            typer.echo(f"  {'read as':<10} {solution.read_as}")
         if solution.error:
             typer.echo(f"  error: {solution.error}", err=True)
         for answer, verdict in solution.answers:
@@ -378,9 +435,13 @@ def push(
 
 @app.command()
 def quickstart(
-    output: Annotated[Path, typer.Option(help="Folder for model, table and picture.")] = Path(
-        "quickstart"
+    task: Annotated[str, typer.Option(help="What is solved: propositional or ltl.")] = (
+        "propositional"
     ),
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder for model, table and picture; quickstart or quickstart-ltl."),
+    ] = None,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Fine-tuning steps; by default 90 seconds of them.")
     ] = None,
@@ -392,7 +453,8 @@ def quickstart(
     """Convert a vanilla model, fine-tune it and compare both on 1 to 8 symbols, in minutes."""
     from hf_alpha.quickstart import quickstart as run
 
-    run(output, steps=steps, samples=samples, seed=seed)
+    folder = "quickstart" if task == "propositional" else f"quickstart-{task}"
+    run(output or Path(folder), task, steps=steps, samples=samples, seed=seed)
 
 
 def main() -> None:
@@ -404,7 +466,7 @@ def main() -> None:
     logging.disable_progress_bar()  # those of loading and saving; our own say more
     try:
         app()
-    except (ValueError, OSError, httpx.HTTPError, StrictDataclassError) as error:
+    except (ValueError, OSError, ImportError, httpx.HTTPError, StrictDataclassError) as error:
         typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(str(error), err=True)
         sys.exit(2)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -18,18 +19,61 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.resources import resource_path
-from hf_alpha.tasks import get_task
+from hf_alpha.tasks import get_task, spot
 from hf_alpha.train import AlphaTrainer
 
-VANILLA = "propositional-learned-small"
-TUNED = "propositional-converted-small"
-SIZES = range(1, 16)
 TRAINED_SYMBOLS, SYMBOLS = 3, range(1, 9)
 TUNING_SECONDS = 90.0
 
 
+@dataclass(frozen=True)
+class Tour:
+    """What the tour of a task needs to know.
+
+    Attributes:
+        vanilla: the released model that it starts from.
+        tuned: the released model that is its conversion, tuned.
+        sizes: of the formulas in training and in the test.
+        sides: where the conversion adds aggregated attention.
+        solver: what checks answers, and what to call it.
+        constants: weight of the leaves 0 and 1; None for the task's own.
+        example: a formula to try.
+    """
+
+    vanilla: str
+    tuned: str
+    sizes: range
+    sides: tuple[str, ...]
+    solver: tuple[str, str]
+    constants: float | None
+    example: str
+
+
+TOURS = {
+    "propositional": Tour(
+        "propositional-learned-small",
+        "propositional-converted-small",
+        range(1, 16),
+        ("encoder", "decoder"),
+        ("aiger", "a SAT solver"),
+        0.05,
+        "request & !(grant | idle)",
+    ),
+    "ltl": Tour(
+        "ltl-learned-small",
+        "ltl-converted-small",
+        range(1, 16),
+        ("encoder",),
+        ("spot", "Spot"),
+        None,
+        "G(request -> F grant) & F request",
+    ),
+}
+
+
 def quickstart(
     output: Path,
+    task_name: str = "propositional",
     steps: int | None = None,
     samples: int = 200,
     seed: int = 0,
@@ -39,34 +83,48 @@ def quickstart(
 
     Args:
         output: folder for the data, the fine-tuned model, reports, table and picture.
+        task_name: one of `TOURS`.
         steps: fine-tuning steps; by default as many as fit into a minute and a half.
         samples: problems for each number of symbols.
 
     Returns:
         The table that it prints.
+
+    Raises:
+        ValueError: if the task has no tour.
+        MissingSolverError: if what checks the answers is not installed.
     """
+    if task_name not in TOURS:
+        raise ValueError(f"no tour of task {task_name!r}: choose one of {', '.join(TOURS)}")
     start = time.monotonic()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    task = get_task("propositional")
+    task, tour = get_task(task_name), TOURS[task_name]
+    if task_name == "ltl":
+        spot.require()
     # First, because a folder that holds other problems is an error.
-    rows = draw_problems(task, output / "problems", SYMBOLS, SIZES, samples, seed, progress=False)
-    vanilla, tokenizer = load_checkpoint(resource_path("model_cards", VANILLA))
-    say(f"1. {VANILLA}: a vanilla encoder-decoder, one vector for each of its symbols a, b, c.")
+    rows = draw_problems(
+        task, output / "problems", SYMBOLS, tour.sizes, samples, seed, progress=False
+    )
+    vanilla, tokenizer = load_checkpoint(resource_path("model_cards", tour.vanilla))
+    say(
+        f"1. {tour.vanilla}: a vanilla encoder-decoder, one vector for each of its symbols a, b, c."
+    )
     a, b = tokenizer.convert_tokens_to_ids(["a", "b"])
-    converted = to_streams(vanilla, a, b, ("encoder", "decoder"))
+    converted = to_streams(vanilla, a, b, tour.sides)
     say("2. Converted to one stream per symbol: without symbols, and with a alone, its logits are")
     say("   identical to the vanilla model's. Aggregated attention added, silent until trained.")
-    tuned, tuned_tokenizer = load_checkpoint(resource_path("model_cards", TUNED))
-    say(f"3. Two minutes of training are not enough, so it goes on from {TUNED}:")
+    tuned, tuned_tokenizer = load_checkpoint(resource_path("model_cards", tour.tuned))
+    say(f"3. Two minutes of training are not enough, so it goes on from {tour.tuned}:")
     say("   this very conversion, tuned longer on formulas with at most 3 symbols.")
-    _check_same_shape(converted, tuned)
-    done = _tune(tuned, tuned_tokenizer, output / "data", steps, seed)
+    _check_same_shape(tour, converted, tuned)
+    done = _tune(tuned, tuned_tokenizer, task_name, output / "data", steps, seed)
     say(f"   Fine-tuned for another {done} steps.")
     folder = output / "model"
     tuned.save_pretrained(folder)
     tuned_tokenizer.save_pretrained(folder)
-    say("4. Both, and a random assignment, on new formulas; a SAT solver checks every answer.")
+    solver, checker = tour.solver
+    say(f"4. Both, and a {task.random_name}, on new formulas; {checker} checks every answer.")
     _forget_reports(output / "evaluation")
     saved, saved_tokenizer = load_checkpoint(folder)
     device = choose_device()
@@ -79,27 +137,27 @@ def quickstart(
         task,
         rows,
         output / "evaluation",
-        region=((0, TRAINED_SYMBOLS), (SIZES[0], SIZES[-1])),
+        region=((0, TRAINED_SYMBOLS), (tour.sizes[0], tour.sizes[-1])),
         covariance=min(8, samples),
         max_renamings=12,
-        solver="aiger",
+        solver=solver,
         seed=seed,
     )
     say(f"\n{table}\n")
     say(f"Picture: {output / 'evaluation' / HEATMAP_FILE}")
     say(f"Model:   {folder} - AutoModelForSeq2SeqLM.from_pretrained({str(folder)!r}, ")
     say("         trust_remote_code=True) loads it, here and on any machine.")
-    say(f"Solve:   hf-alpha solve --model {folder} 'request & !(grant | idle)'")
+    say(f"Solve:   hf-alpha solve --task {task_name} --model {folder} '{tour.example}'")
     say(f"{time.monotonic() - start:.0f} seconds in all.")
     return table
 
 
 def _check_same_shape(
-    one: AlphaForConditionalGeneration, two: AlphaForConditionalGeneration
+    tour: Tour, one: AlphaForConditionalGeneration, two: AlphaForConditionalGeneration
 ) -> None:
     shapes = [{name: p.shape for name, p in model.named_parameters()} for model in (one, two)]
     if shapes[0] != shapes[1]:
-        raise ValueError(f"{TUNED} is not a conversion of {VANILLA}: their shapes differ")
+        raise ValueError(f"{tour.tuned} is not a conversion of {tour.vanilla}: their shapes differ")
 
 
 def _forget_reports(folder: Path) -> None:
@@ -123,18 +181,20 @@ class _StopAfter(TrainerCallback):
 def _tune(
     model: AlphaForConditionalGeneration,
     tokenizer: AlphaTokenizer,
+    task_name: str,
     folder: Path,
     steps: int | None,
     seed: int,
 ) -> int:
     """Train a little on fresh data; returns the number of steps."""
+    tour = TOURS[task_name]
     generate(
-        "propositional",
+        task_name,
         folder,
         20_000,
-        sizes=(SIZES[0], SIZES[-1]),
+        sizes=(tour.sizes[0], tour.sizes[-1]),
         num_symbols=TRAINED_SYMBOLS,
-        constant_priority=0.05,
+        constant_priority=tour.constants,
         seed=seed + 1,
         progress=False,
     )

@@ -19,11 +19,13 @@ class Solution:
         problem: as it was given.
         answers: best first, in the problem's own names, each with its verdict.
         error: why there is no answer.
+        read_as: the problem in infix, if operators of it were rewritten while reading.
     """
 
     problem: str
     answers: list[tuple[str, Verdict]]
     error: str | None = None
+    read_as: str | None = None
 
     @property
     def solved(self) -> bool:
@@ -38,7 +40,7 @@ def solve(
     problems: Iterable[str],
     *,
     top: int = 1,
-    num_beams: int = 3,
+    num_beams: int | None = None,
     max_new_tokens: int = 128,
     notation: str | None = None,
     solver: str = "auto",
@@ -58,7 +60,7 @@ def solve(
                 model,
                 tokenizer,
                 [prefix],
-                num_beams=max(num_beams, top),
+                num_beams=max(num_beams or task.num_beams, top),
                 num_return_sequences=top,
                 max_new_tokens=max_new_tokens,
                 progress=False,
@@ -81,7 +83,10 @@ def solve(
             task.check(prefix, answer, notation=kind, solver=solver)
             for answer, kind in zip(answers, written, strict=True)
         ]
-        yield Solution(problem, list(zip(answers, verdicts, strict=True)))
+        grammar, read_as = task.grammar, None
+        if grammar is not None and grammar.rewrites(problem, notation):
+            read_as = grammar.format(tokens, "infix")
+        yield Solution(problem, list(zip(answers, verdicts, strict=True)), read_as=read_as)
 
 
 __all__ = ["Solution", "solve"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow.compute as pc
@@ -36,6 +36,7 @@ from hf_alpha.data.bucket import BucketSampler
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
+from hf_alpha.data.stream import DrawnProblems
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
@@ -45,6 +46,8 @@ from hf_alpha.tasks import get_task
 
 logger = logging.getLogger(__name__)
 
+TrainingData: TypeAlias = Dataset | DrawnProblems
+
 TRAINER_STATE = "trainer_state.json"
 RECIPE_FILE = "recipe.yaml"
 LABEL_SMOOTHING = (
@@ -53,7 +56,7 @@ LABEL_SMOOTHING = (
 )
 # What a recipe may not say because it follows from something else.
 FROM_TOKENIZER = ("vocab_size", "num_base_tokens", "symbol_classes", "symbol_ranges")
-FROM_RECIPE = ("task", "out_dir", "num_workers")
+FROM_RECIPE = ("task", "out_dir", "num_workers", "tokenizer", "split")
 KINDS = {
     bool: "true or false",
     dict: "a mapping",
@@ -69,18 +72,21 @@ class RecipeError(ValueError):
 
 @dataclass
 class DataSettings:
-    """Where the data lies, and how it is generated if it is not there yet.
+    """Where the data lies, and how it is generated if it is not there yet; or how it is drawn.
 
     Attributes:
         path: folder of a dataset; made by `generate` when absent.
         generate: arguments of [`hf_alpha.data.generate.generate`].
+        draw: arguments of [`hf_alpha.data.stream.DrawnProblems`], in place of a folder: problems
+            are drawn when they are needed, those for validation from other seeds.
         max_train_samples: use only the first so many (the papers' `reduced`: 80,000).
         max_eval_samples: validation samples for the loss during training.
         num_workers: processes that generate and tokenise.
     """
 
-    path: str
+    path: str | None = None
     generate: dict[str, Any] = field(default_factory=dict)
+    draw: dict[str, Any] = field(default_factory=dict)
     max_train_samples: int | None = None
     max_eval_samples: int = 2000
     num_workers: int = 1
@@ -140,10 +146,7 @@ def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
     data, training, model = content["data"], content["training"], content.get("model", {})
     _check_keys(data, _names(DataSettings), f"{where}: data")
     _check_kinds(data, DataSettings, f"{where}: data")
-    if "path" not in data:
-        raise RecipeError(f"{where}: data: the key 'path' is missing")
-    arguments = set(inspect.signature(generate).parameters) - set(FROM_RECIPE)
-    _check_keys(data.get("generate", {}), arguments, f"{where}: data: generate")
+    _check_source(data, f"{where}: data")
     _check_keys(training, _names(Seq2SeqTrainingArguments), f"{where}: training")
     _check_kinds(training, Seq2SeqTrainingArguments, f"{where}: training")
     if "output_dir" not in training:
@@ -157,6 +160,17 @@ def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
     if model and content.get("checkpoint") is not None:
         raise RecipeError(f"{where}: give either 'checkpoint' or 'model', not both")
     return Recipe(**{**content, "data": DataSettings(**data)})
+
+
+def _check_source(data: dict[str, Any], where: str) -> None:
+    """Check that data comes from one place, and the arguments of what makes it."""
+    if data.get("path") is None and not data.get("draw"):
+        raise RecipeError(f"{where}: the key 'path' is missing, or 'draw' in its place")
+    if data.get("draw") and (data.get("path") is not None or data.get("generate")):
+        raise RecipeError(f"{where}: give either 'draw' or 'path' with 'generate', not both")
+    for key, maker in (("generate", generate), ("draw", DrawnProblems)):
+        arguments = set(inspect.signature(maker).parameters) - set(FROM_RECIPE)
+        _check_keys(data.get(key, {}), arguments, f"{where}: {key}")
 
 
 def _names(settings: type) -> set[str]:
@@ -280,20 +294,25 @@ class _KeepInStep(TrainerCallback):
         model.advance_logit_scale()
 
 
-def bucket_keys(dataset: Dataset) -> np.ndarray:
+def bucket_keys(dataset: TrainingData) -> np.ndarray:
     """(number of symbols, input length) of each tokenised row: (N, 2)."""
+    if isinstance(dataset, DrawnProblems):
+        return dataset.keys
     table = dataset.with_format("arrow")[:]
     columns = (pc.list_value_length(table[name]) for name in ("stream_ids", "input_ids"))
     return np.stack([column.to_numpy() for column in columns], axis=1)
 
 
-def prepare_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[Dataset, Dataset]:
+def prepare_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[TrainingData, TrainingData]:
     """Training and validation data of a recipe, generated first if need be, tokenised.
 
     Raises:
         RecipeError: the data cannot be made or read as the recipe says.
     """
     settings = recipe.data
+    if settings.draw:
+        return _draw_data(recipe, tokenizer)
+    assert settings.path is not None
     with _named("data"):
         if settings.generate:
             # Returns at once where the same data has been made, refuses where other data has.
@@ -309,6 +328,16 @@ def prepare_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[Dataset, Da
         tokenize(train, tokenizer, settings.num_workers),
         tokenize(valid, tokenizer, settings.num_workers),
     )
+
+
+def _draw_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[DrawnProblems, DrawnProblems]:
+    settings = recipe.data
+    few = {**settings.draw, "num_samples": settings.max_eval_samples}
+    with _named("data: draw"):
+        train = DrawnProblems(recipe.task, tokenizer, **settings.draw)
+        valid = DrawnProblems(recipe.task, tokenizer, split="validation", **few)
+    train.keys = train.keys[: settings.max_train_samples]
+    return train, valid
 
 
 def prepare_model(recipe: Recipe) -> tuple[AlphaForConditionalGeneration, AlphaTokenizer]:
@@ -405,6 +434,8 @@ def train(recipe: Recipe, resume: bool = True) -> AlphaTrainer:
 def write_recipe(recipe: Recipe, path: Path) -> None:
     """Write a recipe, overrides included, so that `hf-alpha train` can read it again."""
     content = {key: value for key, value in dataclasses.asdict(recipe).items() if value}
+    data = content["data"].items()
+    content["data"] = {key: value for key, value in data if value not in (None, {})}
     path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 

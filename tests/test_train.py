@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,6 +35,11 @@ from hf_alpha.train import (
 )
 
 RECIPES = sorted(resource_path("training").rglob("*.yaml"))
+PARAMETERS = {
+    "propositional": 2_906_496,  # 2601.23169, Table 6
+    "ltl": 2_654_144,
+    "copying": 2_389_120,  # by the formula that gives the table: no paper has this model
+}
 QUIET = ["training.disable_tqdm=true", "training.logging_steps=1"]
 
 
@@ -72,7 +78,7 @@ def test_every_recipe_builds_its_model_and_arguments(path, tmp_path):
         model, tokenizer = prepare_model(recipe)
     assert model.config.vocab_size == tokenizer.vocab_size
     if path.stem == "streams":
-        assert model.num_parameters() == 2_906_496  # 2601.23169, Table 6
+        assert model.num_parameters() == PARAMETERS[recipe.task]
 
 
 @pytest.mark.parametrize(
@@ -90,6 +96,8 @@ def test_every_recipe_builds_its_model_and_arguments(path, tmp_path):
         ("num_symbols=many", "'num_symbols' must be a whole number, not 'many'"),
         ("training=3", "'training' must be a mapping, not 3"),
         ("data.generate=no", "data: 'generate' must be a mapping"),
+        ("data.draw={num_samples: 5}", "data: give either 'draw' or 'path' with 'generate', not"),
+        ("data.draw=no", "data: 'draw' must be a mapping"),
         ("training.max_steps=1.5", "'max_steps' must be a whole number, not 1.5"),
         ("training.learning_rate=high", "'learning_rate' must be a number, not 'high'"),
         ("training.bf16=x", "'bf16' must be true or false, not 'x'"),
@@ -144,6 +152,11 @@ def test_missing_parts_and_files_are_named(tmp_path):
             parse_recipe({name: value for name, value in whole.items() if name != key})
     with pytest.raises(RecipeError, match="data: the key 'path' is missing"):
         parse_recipe({**whole, "data": {}})
+    draw = {"num_samples": 5, "sizes": [3, 4], "num_symbols": 2}
+    assert parse_recipe({**whole, "data": {"draw": draw}}).data.draw == draw
+    for key in ("num_sample", "split", "tokenizer"):
+        with pytest.raises(RecipeError, match=f"data: draw: unknown key '{key}'"):
+            parse_recipe({**whole, "data": {"draw": {**draw, key: 1}}})
     with pytest.raises(RecipeError, match="training: the key 'output_dir' is missing"):
         parse_recipe({**whole, "training": {}})
     with pytest.raises(RecipeError, match=r"no recipe 'propositional/nothing'.*debug\.yaml"):
@@ -205,6 +218,39 @@ def test_debug_recipe(data_dir, tmp_path):
     # A new run is a function of its seed.
     other = train(debug(data_dir, tmp_path / "other"))
     assert_same(dict(other.model.state_dict()), dict(trainer.model.state_dict()))
+
+
+def copying(out, *overrides: str):
+    return read_recipe("copying/debug", [f"training.output_dir={out}", *QUIET, *overrides])
+
+
+def test_data_is_drawn_as_it_is_needed(tmp_path):
+    """No folder, and a run that resumes in the middle goes on with the rows that come next."""
+    changes = ["training.dataloader_num_workers=1"]
+    whole = train(copying(tmp_path / "whole", *changes))
+    losses = [entry["eval_loss"] for entry in whole.state.log_history if "eval_loss" in entry]
+    assert len(losses) == 2 and losses[1] < losses[0]
+    out = tmp_path / "resumed"
+    shutil.copytree(tmp_path / "whole" / "checkpoint-5", out / "checkpoint-5")
+    train(copying(out, *changes))
+    assert_same(weights(out), weights(tmp_path / "whole"))
+    assert read_recipe(out / "recipe.yaml").data == copying(out).data
+
+
+def test_drawn_data_follows_the_recipe(tmp_path):
+    tokenizer = build_tokenizer("copying", 5)
+    changes = ["data.max_train_samples=7", "data.max_eval_samples=5"]
+    train_data, valid_data = prepare_data(copying(tmp_path, *changes), tokenizer)
+    assert len(train_data) == 7 and len(valid_data) == 5
+    assert train_data[3] == prepare_data(copying(tmp_path), tokenizer)[0][3]
+    for change, message in [
+        ("data.draw={num_samples: 9}", r"data: draw: .*missing 2 required .*'sizes'"),
+        ("data.draw.sizes=[0, 3]", "data: draw: sizes must be"),
+        ("data.draw.sizes=3", "data: draw: cannot unpack"),
+        ("data.draw.num_symbols=6", "data: draw: the vocabulary has 5 symbols"),
+    ]:
+        with pytest.raises(RecipeError, match=message):
+            prepare_data(copying(tmp_path, change), tokenizer)
 
 
 def test_checkpoints_cut_off_are_passed_over(tmp_path):

@@ -1,13 +1,15 @@
 """Generate datasets of problems with their answers.
 
-The work is cut into numbered chunks. A chunk draws a fixed number of formulas of one size from a
+The work is cut into numbered chunks. A chunk draws a fixed number of problems of one size from a
 seed of its own, derived from (seed, size, number), and is written as one parquet file; how many
 chunks a size needs depends on nothing but what earlier chunks contain. The dataset is therefore
-the same for any number of workers, and a run that was killed continues with the chunks it has.
+the same for any number of workers, and a run that was killed continues with the chunks it has. So
+does a run of which a worker was killed.
 
-Formulas that are equal up to renaming count as one. The hash of the canonical form decides which
-split a formula is in, whatever the seed, the settings or the dataset: no training set overlaps any
-test set made here, the heatmap grid included.
+Problems that are equal up to renaming count as one. The hash of the canonical form decides which
+split a problem is in, whatever the seed, the settings or the dataset: no training set overlaps any
+test set made here, the heatmap grid included. Tasks with too few problems for that (`held_out`)
+have problems count as one only where their texts are equal, and tests that may be in training data.
 """
 
 import hashlib
@@ -17,13 +19,15 @@ import math
 import os
 import random
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -31,54 +35,48 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
-from hf_alpha.tasks import PropositionalTask, Task, get_task
-from hf_alpha.tasks.base import default_symbols
-from hf_alpha.tasks.sampling import FormulaSampler
-from hf_alpha.tasks.truth_table import MAX_VARIABLES
+from hf_alpha.tasks import Task, get_task
 
 logger = logging.getLogger(__name__)
 
 SPLITS = {"train": 0.8, "validation": 0.1, "test": 0.1}
-SCHEMA = pa.schema(
-    [
-        ("problem", pa.string()),
-        ("answer", pa.string()),
-        ("num_symbols", pa.int32()),
-        ("size", pa.int32()),
-    ]
-)
 PARTS = ".parts"
 SETTINGS = "generation.json"
 GENERATOR_VERSION = 1
 
-_PART_SCHEMA = SCHEMA.append(pa.field("key", pa.binary(16)))
 _MAX_DRAWS = 4096
 _MIN_DRAWS = 64
 _PATIENCE = 20
 """A grid cell is given up after so many draws in a row, times the rows wanted, without a row."""
 _EXHAUSTED_BELOW = 0.02
-"""A size of which a round's draws were new less often than this has run out of formulas."""
+"""A size of which a round's draws were new less often than this has run out of problems."""
+_MAX_DEATHS = 3
+"""So many deaths of workers in a row without a chunk done end the run."""
 
 Executor = Callable[[Sequence["Chunk"]], Iterable[pa.Table]]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """One unit of work: `draws` formulas of one size, or a grid cell.
+    """One unit of work: `draws` problems of one size, or a grid cell.
 
     Attributes:
         name: file name of the result, unique within a run.
+        task: what to draw.
+        targets: how answers are computed.
         seed: seed of the chunk's own random generator.
-        size: number of tokens of every formula.
+        size: number of tokens of every problem.
         num_symbols: symbols to draw from.
-        draws: how many formulas to draw.
-        exactly: every formula has all `num_symbols` symbols.
-        split: keep only formulas of this split.
-        wanted: stop when so many different formulas are found; 0 for no such limit.
+        constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
+        draws: how many problems to draw.
+        exactly: every problem has all `num_symbols` symbols.
+        single: every problem has at most one of the symbols.
+        split: keep only problems of this split.
+        wanted: stop when so many different problems are found; 0 for no such limit.
     """
 
     name: str
-    task: str
+    task: Task
     targets: str
     seed: str
     size: int
@@ -86,6 +84,7 @@ class Chunk:
     constant_priority: float
     draws: int
     exactly: bool = False
+    single: bool = False
     split: str | None = None
     wanted: int = 0
 
@@ -94,33 +93,40 @@ def generate(
     task: str | Task,
     out_dir: str | os.PathLike[str],
     num_samples: int,
-    sizes: tuple[int, int] = (1, 35),
+    sizes: tuple[int, int] | None = None,
     num_symbols: int = 5,
-    alpha: float = 0.095,
+    alpha: float | None = None,
     seed: int = 0,
-    targets: str = "equivariant",
+    targets: str | None = None,
     num_workers: int = 1,
-    constant_priority: float = 0.0,
+    constant_priority: float | None = None,
+    few_symbols: int = 0,
     progress: bool = True,
 ) -> dict[str, int]:
-    """Generate a dataset of satisfiable formulas that `datasets.load_dataset(out_dir)` loads.
+    """Generate a dataset of problems with answers that `datasets.load_dataset(out_dir)` loads.
 
-    Sizes are uniform: each of the m sizes has a quota of `num_samples / m` formulas that differ up
+    Sizes are uniform: each of the m sizes has a quota of `num_samples / m` problems that differ up
     to renaming. Small sizes run out of them; the other sizes then take over in equal parts, but
     none gets more than the share 1/m + alpha of `num_samples` (0 is strictly uniform, 1 free).
     What the limits leave over is missing from the dataset, with a warning.
 
+    Where an argument is None, it is what the papers have for the task.
+
     Args:
         task: a task or its name.
         out_dir: folder to make; a run with the same settings that was killed there continues.
-        num_samples: formulas in all splits together, before 80/10/10 splitting.
+        num_samples: problems in all splits together, before 80/10/10 splitting.
         sizes: smallest and largest number of tokens.
-        num_symbols: formulas are drawn over so many symbols and contain as many as they happen to.
+        num_symbols: problems are drawn over so many symbols and contain as many as they happen to.
         alpha: how far the distribution of sizes may depart from uniform, see above.
         seed: the dataset is a function of the settings above and the seed.
         targets: how answers are computed, one of the task's `targets`.
         num_workers: processes; no influence on the result.
         constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
+        few_symbols: up to so many more rows of the training split, with one symbol or none, of
+            which training data has few. The papers take them from another dataset (2601.23169,
+            Appendix F); here they are drawn, as uniform over the sizes from 1 to the largest one
+            as there are problems. Those without symbols need constants.
         progress: show a progress bar.
 
     Returns:
@@ -128,9 +134,14 @@ def generate(
 
     Raises:
         ValueError: for impossible settings, or if `out_dir` holds a run with other settings.
+        ImportError: if the targets need something that is not installed.
+        RuntimeError: if worker processes keep dying; what is done is kept.
     """
-    task = _task(task)
-    settings = {
+    task = get_task(task) if isinstance(task, str) else task
+    sizes = task.sizes if sizes is None else sizes
+    alpha = task.alpha if alpha is None else alpha
+    constants = task.constant_priority if constant_priority is None else constant_priority
+    settings: dict[str, Any] = {
         "kind": "samples",
         "version": GENERATOR_VERSION,
         "task": task.name,
@@ -139,24 +150,33 @@ def generate(
         "num_symbols": num_symbols,
         "alpha": alpha,
         "seed": seed,
-        "targets": targets,
-        "constant_priority": constant_priority,
+        "targets": _choose_targets(task, targets),
+        "constant_priority": constants,
     }
-    _check_targets(task, targets, num_symbols)
+    if few_symbols:
+        settings["few_symbols"] = few_symbols
     _check_samples(settings)
-    run = _Run(Path(out_dir), settings, num_workers)
+    run = _Run(Path(out_dir), task, settings, num_workers)
     if run.counts is not None:
         return run.counts
-    plan = _Plan(settings)
-    with run.executor() as execute, tqdm(total=num_samples, disable=not progress) as bar:
+    plan = _Plan(task, settings)
+    with (
+        run.executor() as execute,
+        tqdm(total=num_samples + few_symbols, disable=not progress) as bar,
+    ):
         plan.fill(execute, lambda total: bar.update(total - bar.n))
-    if plan.total < num_samples:
-        logger.warning(
-            "%d of %d samples are missing: sizes %d-%d over %d symbol(s) have run out of different "
-            "formulas within alpha=%g; raise alpha, num_symbols or the largest size",
-            *(num_samples - plan.total, num_samples, *sizes, num_symbols, alpha),
-        )
-    return run.finish(plan.table(), tuple(SPLITS))
+        if plan.total < num_samples:
+            logger.warning(
+                "%d of %d samples are missing: sizes %d-%d over %d symbol(s) have run out of "
+                "different problems within alpha=%g; raise alpha, num_symbols or the largest size",
+                *(num_samples - plan.total, num_samples, *sizes, num_symbols, alpha),
+            )
+        tables = [plan.table()]
+        if few_symbols:
+            few = plan.of_few_symbols()
+            few.fill(execute, lambda total: bar.update(plan.total + total - bar.n))
+            tables.append(few.table())
+    return run.finish(pa.concat_tables(tables))
 
 
 def generate_grid(
@@ -166,24 +186,24 @@ def generate_grid(
     sizes: Iterable[int] = range(1, 51),
     per_cell: int = 100,
     seed: int = 0,
-    targets: str = "equivariant",
+    targets: str | None = None,
     num_workers: int = 1,
     progress: bool = True,
 ) -> dict[str, int]:
     """Generate the test set of a heatmap.
 
-    Up to `per_cell` formulas for each number of distinct symbols and each size, both exact. All
-    come from the test split, so none is in a training set made by `generate`, up to renaming.
-    Cells that cannot exist stay empty (k symbols need 2k - 1 tokens), small ones hold what there
-    is. The cells without symbols are made of constants. The symbols of a cell are the first ones
-    of the vocabulary.
+    Up to `per_cell` problems for each number of distinct symbols and each size, both exact. All
+    come from the test split, so none is in a training set made by `generate`, up to renaming
+    (except where the task is not `held_out`). Cells that cannot exist stay empty (k symbols need
+    2k - 1 tokens of a formula), small ones hold what there is. Constants have the task's weight;
+    the cells without symbols are made of them. The symbols of a cell are the first ones of the
+    vocabulary.
 
     Args, returns and errors are those of `generate`; the one split is "test".
     """
-    task = _task(task)
+    task = get_task(task) if isinstance(task, str) else task
     num_symbols, sizes = sorted(set(num_symbols)), sorted(set(sizes))
-    _check_targets(task, targets, max(num_symbols))
-    settings = {
+    settings: dict[str, Any] = {
         "kind": "grid",
         "version": GENERATOR_VERSION,
         "task": task.name,
@@ -191,35 +211,36 @@ def generate_grid(
         "sizes": sizes,
         "per_cell": per_cell,
         "seed": seed,
-        "targets": targets,
+        "targets": _choose_targets(task, targets),
     }
-    run = _Run(Path(out_dir), settings, num_workers)
+    cells = [(k, size, task.constant_priority if k else 1.0) for k in num_symbols for size in sizes]
+    cells = [(k, size, c) for k, size, c in cells if task.is_feasible(size, k, True, c)]
+    run = _Run(Path(out_dir), task, settings, num_workers)
     if run.counts is not None:
         return run.counts
-    cells = [(k, size) for k in num_symbols for size in sizes if 2 * k - 1 <= size]
     chunks = [
         Chunk(
             name=f"cell-{k:03d}-{size:05d}",
-            task=task.name,
-            targets=targets,
+            task=task,
+            targets=settings["targets"],
             seed=f"grid/{seed}/{k}/{size}",
             size=size,
             num_symbols=k,
-            constant_priority=0.0 if k else 1.0,
+            constant_priority=constants,
             draws=200 * per_cell,
             exactly=True,
-            split="test",
+            split="test" if task.held_out else None,
             wanted=per_cell,
         )
-        for k, size in cells
+        for k, size, constants in cells
     ]
     with run.executor() as execute:
         parts = list(tqdm(execute(chunks), total=len(chunks), unit="cell", disable=not progress))
-    return run.finish(pa.concat_tables([_PART_SCHEMA.empty_table(), *parts]), ("test",))
+    return run.finish(pa.concat_tables([_part_schema(task).empty_table(), *parts]), "test")
 
 
 def split_of(key: bytes) -> str:
-    """Return the split that a formula with this key (see `key_of`) belongs to."""
+    """Return the split that a problem with this key (see `key_of`) belongs to."""
     position = int.from_bytes(key[:8], "big") / 2**64
     for split, share in SPLITS.items():
         if position < share:
@@ -233,24 +254,34 @@ def key_of(canonical: str) -> bytes:
     return hashlib.blake2b(canonical.encode(), digest_size=16).digest()
 
 
+def schema_of(task: Task) -> pa.Schema:
+    """Return the columns of a dataset; `facts` may be missing in a row, the others not."""
+    text, number = pa.string(), pa.int32()
+    columns = {"problem": text, "answer": text, "num_symbols": number, "size": number}
+    return pa.schema({**columns, **dict.fromkeys(task.facts, number)})
+
+
+def _part_schema(task: Task) -> pa.Schema:
+    return schema_of(task).append(pa.field("key", pa.binary(16)))
+
+
 def run_chunk(chunk: Chunk, folder: str) -> str:
     """Do one chunk and write its file under `folder`, atomically; return the file's path."""
     path = Path(folder, f"{chunk.name}.parquet")
     if not path.exists():
-        rows = [dict(zip(_PART_SCHEMA.names, row, strict=True)) for row in _rows(chunk)]
-        _write_table(pa.Table.from_pylist(rows, schema=_PART_SCHEMA), path)
+        rows = list(_rows(chunk))
+        _write_table(pa.Table.from_pylist(rows, schema=_part_schema(chunk.task)), path)
     return str(path)
 
 
-def _rows(chunk: Chunk) -> Iterator[tuple[str, str, int, int, bytes]]:
-    """Draw a chunk's formulas: problem, answer, number of symbols, size, key."""
-    task = get_task(chunk.task)
-    assert isinstance(task, PropositionalTask)
-    symbols = tuple(default_symbols(chunk.num_symbols))
-    sampler = FormulaSampler(symbols, chunk.constant_priority)
-    if not sampler.is_feasible(chunk.size, max(1, chunk.num_symbols) if chunk.exactly else 1):
+def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
+    """Draw a chunk's problems; columns are those of `_part_schema`."""
+    task, size, constants = chunk.task, chunk.size, chunk.constant_priority
+    symbols = task.default_symbols(chunk.num_symbols)
+    num_symbols = 1 if chunk.single else chunk.num_symbols
+    if not task.is_feasible(size, num_symbols, chunk.exactly, constants):
         return
-    draw = sampler.sample_exactly if chunk.exactly else sampler.sample
+    default = chunk.targets == next(iter(task.targets))
     rng = random.Random(chunk.seed)
     seen: set[bytes] = set()
     kept = unlucky = 0
@@ -258,23 +289,44 @@ def _rows(chunk: Chunk) -> Iterator[tuple[str, str, int, int, bytes]]:
         if chunk.wanted and (kept == chunk.wanted or unlucky == _PATIENCE * chunk.wanted):
             return
         unlucky += 1
-        tokens = draw(rng, chunk.size)
-        key = key_of(task.canonical_form(tokens))
+        leaves = [rng.choice(symbols)] if chunk.single else symbols
+        tokens = task.draw(rng, size, leaves, chunk.exactly, constants)
+        key = key_of(task.canonical_form(tokens) if task.held_out else task.write(tokens))
         if key in seen or (chunk.split and split_of(key) != chunk.split):
             continue
         seen.add(key)
         answer = task.target_of(tokens, chunk.targets)
         if answer is not None:
             kept, unlucky = kept + 1, 0
-            yield task.write(tokens), answer, len(task.symbols_in(tokens)), chunk.size, key
+            yield {
+                "problem": task.write(tokens),
+                "answer": answer,
+                "num_symbols": len(task.symbols_in(tokens)),
+                "size": size,
+                **task.facts_of(tokens, answer if default else None),
+                "key": key,
+            }
 
 
 class _Plan:
-    """Decide which chunks are needed, from nothing but the chunks before them."""
+    """Decide which chunks are needed, from nothing but the chunks before them.
 
-    def __init__(self, settings: dict[str, Any]):
+    Args:
+        task: what to draw.
+        settings: as they are recorded.
+        few: draw problems of at most one symbol for the training split.
+        keys: of the problems that there are already.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        settings: Mapping[str, Any],
+        few: bool = False,
+        keys: Iterable[bytes] = (),
+    ):
         smallest, largest = settings["sizes"]
-        self.settings = settings
+        self.task, self.settings, self.few = task, settings, few
         self.sizes = range(smallest, largest + 1)
         self.wanted: int = settings["num_samples"]
         even = math.ceil(self.wanted / len(self.sizes))
@@ -284,10 +336,17 @@ class _Plan:
         self.found = dict.fromkeys(self.sizes, 0)
         self.chunks = dict.fromkeys(self.sizes, 0)
         self.rates = dict.fromkeys(self.sizes, 1.0)
-        self.keys: set[bytes] = set()
+        self.keys = set(keys)
+
+    def of_few_symbols(self) -> "_Plan":
+        """Return the plan for the rows that `few_symbols` asks for."""
+        rows = self.table()
+        sizes, count = [1, self.sizes[-1]], self.settings["few_symbols"]
+        settings = {**self.settings, "sizes": sizes, "num_samples": count, "alpha": 1.0}
+        return _Plan(self.task, settings, few=True, keys=rows["key"].to_pylist())
 
     def fill(self, execute: Executor, report: Callable[[int], object]) -> None:
-        """Run rounds of chunks until every size is full or has run out of formulas."""
+        """Run rounds of chunks until every size is full or has run out of problems."""
         while chunks := self._next_round():
             before = dict(self.found)
             for chunk, part in zip(chunks, execute(chunks), strict=True):
@@ -305,7 +364,7 @@ class _Plan:
     def table(self) -> pa.Table:
         """Return the rows, each size cut to its quota."""
         quotas = self._quotas()
-        tables = [_PART_SCHEMA.empty_table()]
+        tables = [_part_schema(self.task).empty_table()]
         for size, parts in self.tables.items():
             if parts:
                 tables.append(pa.concat_tables(parts).slice(0, quotas[size]))
@@ -341,14 +400,16 @@ class _Plan:
         self.chunks[size] += 1
         settings = self.settings
         return Chunk(
-            name=f"size-{size:05d}-{number:06d}",
-            task=settings["task"],
+            name=f"{'few' if self.few else 'size'}-{size:05d}-{number:06d}",
+            task=self.task,
             targets=settings["targets"],
-            seed=f"samples/{settings['seed']}/{size}/{number}",
+            seed=f"{'few' if self.few else 'samples'}/{settings['seed']}/{size}/{number}",
             size=size,
             num_symbols=settings["num_symbols"],
             constant_priority=settings["constant_priority"],
             draws=self.draws,
+            single=self.few,
+            split="train" if self.few else None,
         )
 
     def _accept(self, size: int, part: pa.Table) -> None:
@@ -365,10 +426,11 @@ class _Plan:
 class _Run:
     """A folder in which a run with given settings is made, continued or found finished."""
 
-    def __init__(self, folder: Path, settings: dict[str, Any], num_workers: int):
+    def __init__(self, folder: Path, task: Task, settings: dict[str, Any], num_workers: int):
         if num_workers < 1:
             raise ValueError(f"num_workers must be at least 1, got {num_workers}")
-        self.folder, self.settings, self.num_workers = folder, settings, num_workers
+        self.folder, self.task = folder, task
+        self.settings, self.num_workers = settings, num_workers
         self.parts = folder / PARTS
         self.counts: dict[str, int] | None = None
         finished, started = folder / SETTINGS, self.parts / SETTINGS
@@ -381,8 +443,9 @@ class _Run:
         elif folder.exists() and any(path.name != PARTS for path in folder.iterdir()):
             raise ValueError(f"{folder} is not empty and holds no generated data: choose another")
         else:
+            _try_target(task, settings)
             self.parts.mkdir(parents=True, exist_ok=True)
-            _write_text(json.dumps(settings, indent=2) + "\n", started)
+            write_text(json.dumps(settings, indent=2) + "\n", started)
 
     def _compare(self, other: dict[str, Any]) -> None:
         names = [n for n in {**other, **self.settings} if other.get(n) != self.settings.get(n)]
@@ -403,68 +466,117 @@ class _Run:
         if self.num_workers == 1:
             yield lambda chunks: (pq.read_table(work(chunk)) for chunk in chunks)
             return
-        pool = ProcessPoolExecutor(self.num_workers, mp_context=get_context("spawn"))
+        pool = self._pool()
+
+        def execute(chunks: Sequence[Chunk]) -> Iterator[pa.Table]:
+            nonlocal pool
+            done = deaths = 0
+            finished = self._chunks_done()
+            while done < len(chunks):
+                try:
+                    for path in pool.map(work, chunks[done:]):
+                        yield pq.read_table(path)
+                        done += 1
+                except BrokenProcessPool:
+                    before, finished = finished, self._chunks_done()
+                    deaths = 1 if finished > before else deaths + 1
+                    if deaths >= _MAX_DEATHS:
+                        raise RuntimeError(
+                            f"worker processes died {deaths} times in a row without finishing a "
+                            f"chunk (out of memory?); what is done is kept in {self.folder}: start "
+                            "again, with fewer workers"
+                        ) from None
+                    logger.warning(
+                        "a worker process died; a new one goes on, %d of %d chunks are done",
+                        *(done, len(chunks)),
+                    )
+                    pool.shutdown(cancel_futures=True)
+                    pool = self._pool()
+
         try:
-            yield lambda chunks: map(pq.read_table, pool.map(work, chunks))
+            yield execute
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def finish(self, table: pa.Table, splits: Sequence[str]) -> dict[str, int]:
+    def _pool(self) -> ProcessPoolExecutor:
+        method = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+        context = get_context(method)
+        if method == "forkserver":  # imports this module once, not in every worker
+            context.set_forkserver_preload([__name__])
+        return ProcessPoolExecutor(self.num_workers, context, initializer=_end_with_parent)
+
+    def _chunks_done(self) -> int:
+        return len(list(self.parts.glob("*.parquet")))
+
+    def finish(self, table: pa.Table, only: str | None = None) -> dict[str, int]:
         """Write one file a split, the card and the record; the parts are then deleted.
 
-        An empty split gets no file, because `datasets` cannot load one.
+        Keys decide about splits, unless there is `only` one. An empty split gets no file, because
+        `datasets` cannot load one.
         """
         if not len(table):
-            raise ValueError("there is no satisfiable formula with these settings")
+            raise ValueError("there is no problem with an answer with these settings")
         keys = table["key"].to_pylist()
         # Keys are hashes: their order is a shuffle that depends on nothing else.
         order = sorted(range(len(keys)), key=keys.__getitem__)
-        rows: dict[str, list[int]] = {split: [] for split in splits}
+        rows: dict[str, list[int]] = {split: [] for split in SPLITS}
         for index in order:
-            rows[split_of(keys[index])].append(index)
+            rows[only or split_of(keys[index])].append(index)
         rows = {split: indices for split, indices in rows.items() if indices}
         (self.folder / "data").mkdir(exist_ok=True)
         for split, indices in rows.items():
-            part = table.select(SCHEMA.names).take(pa.array(indices, pa.int64()))
+            part = table.drop_columns("key").take(pa.array(indices, pa.int64()))
             _write_table(part, self.folder / "data" / f"{split}-00000-of-00001.parquet")
         counts = {split: len(indices) for split, indices in rows.items()}
-        _write_text(dataset_card(self.settings, counts, table), self.folder / "README.md")
-        record = {"settings": self.settings, "rows": counts}
-        _write_text(json.dumps(record, indent=2) + "\n", self.folder / SETTINGS)
+        write_records(
+            self.folder, self.task, self.settings, counts, table["num_symbols"].to_pylist()
+        )
         shutil.rmtree(self.parts)
         return counts
 
 
-def dataset_card(settings: Mapping[str, Any], counts: Mapping[str, int], table: pa.Table) -> str:
+def write_records(
+    folder: Path,
+    task: Task,
+    settings: Mapping[str, Any],
+    counts: Mapping[str, int],
+    num_symbols: Iterable[int],
+) -> None:
+    """Write what says how a dataset was made; `dataset_card` describes the arguments."""
+    card = dataset_card(task, settings, counts, num_symbols)
+    write_text(card, folder / "README.md")
+    record = {"settings": settings, "rows": counts}
+    write_text(json.dumps(record, indent=2) + "\n", folder / SETTINGS)
+
+
+def dataset_card(
+    task: Task, settings: Mapping[str, Any], counts: Mapping[str, int], num_symbols: Iterable[int]
+) -> str:
     """Write the README.md that the Hub shows.
 
     It names no data files, `load_dataset` finds them: if it did, `datasets` 5.2 would take two
     local folders of the same name for the same data and serve the first from its cache.
+
+    Args:
+        task: of the problems.
+        settings: how they were made; data that is known by its task only has no others.
+        counts: split -> number of rows.
+        num_symbols: number of distinct symbols of each row.
     """
     listed = "\n".join(f"| {name} | `{json.dumps(value)}` |" for name, value in settings.items())
     rows = "\n".join(f"| {split} | {count:,} |" for split, count in counts.items())
-    symbols = Counter(table["num_symbols"].to_pylist())
+    symbols = Counter(num_symbols)
     by_symbols = "\n".join(f"| {k} | {symbols[k]:,} |" for k in sorted(symbols))
-    kind = _KINDS[settings["kind"]]
+    about = "\n\n".join(_about(task, settings))
     return f"""---
-pretty_name: {settings["task"]} ({settings["kind"]})
+pretty_name: {task.name} ({settings.get("perturbation", settings.get("kind"))})
 tags:
 - hf_alpha
 - logic
 ---
-# {settings["task"].capitalize()} logic: formulas and assignments
+# {task.name}: problems and answers
 
-{kind} Made by `hf_alpha` (`hf-alpha generate-data`).
-
-`problem` is a satisfiable formula in prefix notation (`!` not, `&` and, `|` or, `=` iff, `^` xor),
-`answer` a partial assignment all of whose completions satisfy it (`a1b0`; empty for a tautology),
-`num_symbols` the number of distinct symbols in the formula and `size` its number of tokens.
-
-**Targets: {settings["targets"]}.** {_TARGETS[settings["targets"]]}
-
-Formulas are different up to renaming of their symbols. The hash of a formula's canonical form
-(symbols renamed in order of first occurrence) decides its split, so splits do not overlap up to
-renaming, in this and in every other dataset made this way.
+{about}
 
 | split | rows |
 |---|---|
@@ -481,35 +593,57 @@ renaming, in this and in every other dataset made this way.
 """
 
 
+def _about(task: Task, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the data is, a paragraph at a time."""
+    if "kind" in settings:
+        few = _FEW if settings.get("few_symbols") else ""
+        yield f"{_KINDS[settings['kind']]}{few} Made by `hf_alpha` (`hf-alpha generate-data`)."
+    if "perturbation" in settings:
+        splits = ", ".join(settings["perturbed_splits"])
+        text = _PERTURBATIONS[settings["perturbation"]]
+        yield f"**Perturbed ({splits}): {settings['perturbation']}.** {text}"
+    yield f"{task.data}, {_COLUMNS}."
+    if "targets" in settings:
+        yield f"**Targets: {settings['targets']}.** {task.targets[settings['targets']]}"
+    if "kind" in settings:
+        yield _HELD_OUT if task.held_out else _NOT_HELD_OUT
+
+
 _KINDS = {
     "samples": "Training, validation and test data, as uniform over sizes as `alpha` demands.",
-    "grid": "Test data for a heatmap: up to `per_cell` formulas for each number of distinct "
+    "grid": "Test data for a heatmap: up to `per_cell` problems for each number of distinct "
     "symbols and each size.",
 }
-_TARGETS = {
-    "equivariant": "The answer with the fewest literals; among those, the one whose symbols occur "
-    "first in the formula, then true before false; written in order of first occurrence. Renaming "
-    "a formula renames its answer.",
-    "papers": "A model found by py-aiger-sat, reduced to an unsat core of the negated formula, "
-    "written in order of first occurrence. It depends on how the symbols are spelt.",
+_PERTURBATIONS = {
+    "renamed": "The symbols of a problem and its answer are renamed so that their order of first "
+    "occurrence in the answer, and then in the problem, is always the same (2410.17161, Section "
+    "5.2.1; 2601.23169, Section 5.3).",
+    "reduced": "Only the first rows are left (2601.23169, Section 5.3).",
 }
+_COLUMNS = (
+    "`num_symbols` the number of distinct symbols in the problem, `size` its number of tokens"
+)
+_FEW = (
+    " The training data has up to `few_symbols` more rows with one symbol or none, of every size "
+    "from 1 to the largest (2601.23169, Appendix F)."
+)
+_HELD_OUT = (
+    "Problems are different up to renaming of their symbols. The hash of a problem's canonical "
+    "form (symbols renamed in order of first occurrence) decides its split, so splits do not "
+    "overlap up to renaming, in this and in every other dataset made this way."
+)
+_NOT_HELD_OUT = (
+    "Problems are different as texts. There are too few for test data that is not in training data "
+    "up to renaming."
+)
 
 
-def _task(task: str | Task) -> Task:
-    task = get_task(task) if isinstance(task, str) else task
-    if not isinstance(task, PropositionalTask):
-        raise ValueError(f"task {task.name!r} cannot be generated yet: choose 'propositional'")
-    return task
-
-
-def _check_targets(task: Task, targets: str, num_symbols: int) -> None:
+def _choose_targets(task: Task, targets: str | None) -> str:
+    if targets is None:
+        return next(iter(task.targets))
     if targets not in task.targets:
         raise ValueError(f"unknown targets {targets!r}: choose one of {', '.join(task.targets)}")
-    if targets == "equivariant" and num_symbols > MAX_VARIABLES:
-        raise ValueError(
-            f"targets 'equivariant' take at most {MAX_VARIABLES} symbols, got {num_symbols}: "
-            "use targets 'papers'"
-        )
+    return targets
 
 
 def _check_samples(settings: Mapping[str, Any]) -> None:
@@ -518,10 +652,44 @@ def _check_samples(settings: Mapping[str, Any]) -> None:
         raise ValueError(f"sizes must be (smallest, largest) from 1 on, got {smallest, largest}")
     if settings["num_samples"] < 1:
         raise ValueError(f"num_samples must be at least 1, got {settings['num_samples']}")
+    if settings.get("few_symbols", 0) < 0:
+        raise ValueError(f"few_symbols must be at least 0, got {settings['few_symbols']}")
     if not 0 <= settings["alpha"] <= 1:
         raise ValueError(f"alpha must be between 0 and 1, got {settings['alpha']}")
-    # Refuses what cannot be drawn from, before any work is done.
-    FormulaSampler(tuple(default_symbols(settings["num_symbols"])), settings["constant_priority"])
+
+
+def _try_target(task: Task, settings: Mapping[str, Any]) -> None:
+    """Compute one answer: what cannot be drawn or answered is refused before any work is done.
+
+    The problem has as many of the symbols as fit, and is else as small as can be.
+    """
+    smallest, largest = min(settings["sizes"]), max(settings["sizes"])
+    most = settings["num_symbols"]
+    most = most if isinstance(most, int) else max(most)
+    constants = settings.get("constant_priority", task.constant_priority)
+    for count in range(most, min(most, 1) - 1, -1):
+        weight = constants if count or "constant_priority" in settings else 1.0
+        for size in range(smallest, largest + 1):
+            if task.is_feasible(size, count, True, weight):
+                names = task.default_symbols(count)
+                tokens = task.draw(random.Random(0), size, names, True, weight)
+                task.target_of(tokens, settings["targets"])
+                return
+    raise ValueError(
+        f"task {task.name!r} has no problem of size {smallest} to {largest} over {most} symbol(s)"
+    )
+
+
+def _end_with_parent() -> None:
+    """Make this worker end when its run is killed; it would wait for work forever."""
+
+    def wait() -> None:
+        parent = parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _write_table(table: pa.Table, path: Path) -> None:
@@ -530,7 +698,8 @@ def _write_table(table: pa.Table, path: Path) -> None:
     os.replace(temporary, path)
 
 
-def _write_text(text: str, path: Path) -> None:
+def write_text(text: str, path: Path) -> None:
+    """Write a file that is never seen half-written."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(text)
     os.replace(temporary, path)

@@ -34,24 +34,20 @@ def load(
         ValueError: if it cannot be read, lacks a column or the split, or leaves the choice of a
             split open.
     """
-    where = Path(path)
-    if not where.exists():
-        data = _load_from_hub(str(path))
-    elif where.is_file():
-        data = _load_file(where)
-    else:
-        data = _load_folder(where)
+    data = _load(path)
     if split is None and isinstance(data, DatasetDict) and preferred_split in data:
         split = preferred_split
-    dataset = _choose_split(data, split, path)
-    missing = [column for column in ("problem", "answer") if column not in dataset.column_names]
-    if missing:
-        raise ValueError(
-            f"{path} has no column {', '.join(missing)}: it has {', '.join(dataset.column_names)}"
-        )
-    if task is None or {"num_symbols", "size"} <= set(dataset.column_names):
-        return dataset
-    return _with_counts(dataset, get_task(task) if isinstance(task, str) else task, path)
+    return _checked(_choose_split(data, split, path), task, path)
+
+
+def load_splits(path: str | os.PathLike[str], task: str | Task | None = None) -> DatasetDict:
+    """Read all splits of a dataset; `load` describes arguments and errors.
+
+    What has no split is called "train".
+    """
+    data = _load(path)
+    splits = data if isinstance(data, DatasetDict) else {"train": data}
+    return DatasetDict({name: _checked(split, task, path) for name, split in splits.items()})
 
 
 def read_two_line_file(path: str | os.PathLike[str]) -> Dataset:
@@ -70,6 +66,13 @@ def read_two_line_file(path: str | os.PathLike[str]) -> Dataset:
         line = 2 * problems.index("") + 1
         raise ValueError(f"{path}, line {line}: empty where a formula is expected")
     return Dataset.from_dict({"problem": problems, "answer": [x.strip() for x in lines[1::2]]})
+
+
+def _load(path: str | os.PathLike[str]) -> Dataset | DatasetDict:
+    where = Path(path)
+    if not where.exists():
+        return _load_from_hub(str(path))
+    return _load_file(where) if where.is_file() else _load_folder(where)
 
 
 def _load_from_hub(name: str) -> DatasetDict:
@@ -120,6 +123,17 @@ def _choose_split(
         problem = "choose a split of" if split is None else f"no split {split!r} in"
         raise ValueError(f"{problem} {path}: it has {', '.join(data)}")
     return data[split]
+
+
+def _checked(dataset: Dataset, task: str | Task | None, path: str | os.PathLike[str]) -> Dataset:
+    missing = [column for column in ("problem", "answer") if column not in dataset.column_names]
+    if missing:
+        raise ValueError(
+            f"{path} has no column {', '.join(missing)}: it has {', '.join(dataset.column_names)}"
+        )
+    if task is None or {"num_symbols", "size"} <= set(dataset.column_names):
+        return dataset
+    return _with_counts(dataset, get_task(task) if isinstance(task, str) else task, path)
 
 
 def _with_counts(dataset: Dataset, task: Task, path: str | os.PathLike[str]) -> Dataset:

@@ -74,7 +74,7 @@ def compare(
     out: Path,
     *,
     region: Region | None = None,
-    num_beams: int = 3,
+    num_beams: int | None = None,
     top_n: int = 1,
     covariance: int = 10,
     max_renamings: int | None = 24,
@@ -85,13 +85,14 @@ def compare(
     seed: int = 0,
     progress: bool = True,
 ) -> tuple[str, list[Report]]:
-    """Evaluate models and a random assignment on the same problems.
+    """Evaluate models and random answers on the same problems.
 
     `out` gets a folder with the report of each, `table.txt` and `heatmap.png`; a run that was
     stopped continues there.
 
     Args:
         region: symbols and sizes of the training data, outlined in the picture.
+        num_beams: width of the beam search, for alpha-covariance too; by default the papers'.
         covariance: problems for each number of symbols whose alpha-covariance is measured.
         max_renamings: of each of these problems; None for all.
         batch_size: problems in a batch.
@@ -99,8 +100,9 @@ def compare(
         num_workers: processes that check answers; 0 checks them between batches.
 
     Returns:
-        The table and the reports, the random assignment's last.
+        The table and the reports, that of the random answers last.
     """
+    num_beams = num_beams or task.num_beams
     most = max((row["num_symbols"] for row in rows), default=0)
     probes = _probes(rows, covariance, seed)
     reports = []
@@ -135,7 +137,7 @@ def compare(
             )
             report.save(folder)
         reports.append(report)
-    pictures = [Heatmap.of(report, training_region=region) for report in reports]
+    pictures = [Heatmap.of(report, task.measure, region) for report in reports]
     counts = sorted(cell.count for picture in pictures for cell in picture.cells)
     draw(pictures, out / HEATMAP_FILE, full_count=counts[len(counts) // 2] if counts else None)
     for report, picture in zip(reports, pictures, strict=True):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TextIO
@@ -24,13 +25,19 @@ from hf_alpha.evaluation.generation import (
     search_settings,
 )
 from hf_alpha.evaluation.processes import gather, process_state, split
-from hf_alpha.evaluation.report import OUTSIDE, REPORT_FILE, Record, Report, json_lines, write_text
+from hf_alpha.evaluation.report import (
+    OUTSIDE,
+    REPORT_FILE,
+    Record,
+    Report,
+    json_lines,
+    write_text,
+)
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task, Verdict, get_task
 
-RANDOM_NAME = "random assignment"
 PROGRESS_FILE = "progress.json"
 PROGRESS_PARTS = "progress-*.jsonl"
 
@@ -44,7 +51,7 @@ def evaluate(
     dataset: Iterable[Row],
     *,
     name: str = "model",
-    num_beams: int = 3,
+    num_beams: int | None = None,
     length_penalty: float = 1.0,
     max_new_tokens: int = 128,
     top_n: int = 1,
@@ -66,8 +73,9 @@ def evaluate(
         dataset: rows with `problem` and, if there is a target, `answer`; a `datasets.Dataset` is
             one. `num_symbols` and `size` are used if they are there.
         name: what the row of a table is called.
-        num_beams: width of the beam search, and at least `top_n`: top-N accuracy is that of a beam
-            search of width N (2601.23169, Appendix I).
+        num_beams: width of the beam search, by default the papers', and at
+            least `top_n`: top-N accuracy is that of a beam search of width N (2601.23169,
+            Appendix I).
         length_penalty: beams are ranked by log-probability / length ** length_penalty.
         max_new_tokens: limit of an answer's length.
         top_n: candidates that are checked; the first one counts as the answer.
@@ -85,7 +93,8 @@ def evaluate(
     """
     task = get_task(task) if isinstance(task, str) else task
     samples = read_samples(task, dataset)
-    search = search_settings(max(num_beams, top_n), length_penalty, max_new_tokens, top_n)
+    num_beams = max(num_beams or task.num_beams, top_n)
+    search = search_settings(num_beams, length_penalty, max_new_tokens, top_n)
     settings = {
         "task": task.name,
         "model": name,
@@ -101,7 +110,11 @@ def evaluate(
     if run.finished is not None:
         return run.finished
     encodings = encode_problems(tokenizer, [sample.problem for sample in samples])
-    outside = [samples[i].record(None, (OUTSIDE,)) for i, e in enumerate(encodings) if e is None]
+    outside = [
+        samples[index].record(task, None, (OUTSIDE,))
+        for index, encoding in enumerate(encodings)
+        if encoding is None
+    ]
     left = [e if i not in run.done else None for i, e in enumerate(encodings)]
     batches = split(plan_batches(left, batch_size), run.state)
     checker = _Checker(task, solver, timeout, num_workers)
@@ -129,12 +142,16 @@ def evaluate_random(
     dataset: Iterable[Row],
     *,
     seed: int = 0,
-    name: str = RANDOM_NAME,
+    name: str | None = None,
     solver: str = "auto",
     timeout: float = 10.0,
 ) -> Report:
-    """Check one random answer to each problem in the same way: what a model has to beat."""
+    """Check one random answer to each problem in the same way: what a model has to beat.
+
+    The row is called `name`, by default the task's `random_name`.
+    """
     task = get_task(task) if isinstance(task, str) else task
+    name = task.random_name if name is None else name
     samples = read_samples(task, dataset)
     answers = [[task.random_answer(s.problem, random.Random(f"{seed} {s.index}"))] for s in samples]
     verdicts = check_answers(task, solver, timeout, samples, answers)
@@ -148,7 +165,7 @@ def evaluate_random(
         "timeout": timeout,
     }
     rows = zip(samples, answers, verdicts, strict=True)
-    return Report(name, settings, [sample.record(a, v) for sample, a, v in rows])
+    return Report(name, settings, [sample.record(task, a, v) for sample, a, v in rows])
 
 
 @dataclass(frozen=True)
@@ -160,15 +177,17 @@ class Sample:
     target: str | None
     num_symbols: int
     size: int
+    facts: Mapping[str, int | None]
 
-    def record(self, answers: Sequence[str] | None, verdicts: Sequence[str]) -> Record:
+    def record(self, task: Task, answers: Sequence[str] | None, verdicts: Sequence[str]) -> Record:
         """Return the record of answers and verdicts."""
         given = None if answers is None else tuple(answers)
-        return Record(**vars(self), answers=given, verdicts=tuple(verdicts))
+        distance = task.distance(self.problem, given[0] if given else None)
+        return Record(**vars(self), answers=given, verdicts=tuple(verdicts), distance=distance)
 
 
 def read_samples(task: Task, dataset: Iterable[Row]) -> list[Sample]:
-    """Read rows of a dataset, counting symbols and tokens where the row does not.
+    """Read rows of a dataset, finding out what they do not say: symbols, size and facts.
 
     Raises:
         FormulaError: a problem cannot be read; the message has its row.
@@ -180,14 +199,20 @@ def read_samples(task: Task, dataset: Iterable[Row]) -> list[Sample]:
         if problem is None:
             raise ValueError(f"row {index} has no `problem`: it has {', '.join(row)}")
         num_symbols, size = row.get("num_symbols"), row.get("size")
-        if num_symbols is None or size is None:
+        facts: Mapping[str, int | None] = {name: row[name] for name in task.facts if name in row}
+        if num_symbols is None or size is None or len(facts) < len(task.facts):
             try:
-                tokens = task.parse(problem)
+                num_symbols, size, facts = _describe(task, problem)
             except FormulaError as error:
                 raise FormulaError(f"problem {index}: {error}", error.position) from None
-            num_symbols, size = len(task.symbols_in(tokens)), len(tokens)
-        samples.append(Sample(index, problem, row.get("answer"), num_symbols, size))
+        samples.append(Sample(index, problem, row.get("answer"), num_symbols, size, facts))
     return samples
+
+
+@lru_cache(maxsize=2**16)  # compared models meet the same problems, and facts may take a search
+def _describe(task: Task, problem: str) -> tuple[int, int, Mapping[str, int | None]]:
+    tokens = task.parse(problem)
+    return len(task.symbols_in(tokens)), len(tokens), task.facts_of(tokens)
 
 
 def check_answers(
@@ -253,7 +278,8 @@ class _Checker:
             self._pending.popleft()
             verdicts = self._verdicts(samples, answers, future)
             rows = zip(samples, answers, verdicts, strict=True)
-            records += [sample.record(given, found) for sample, given, found in rows]
+            task = self._arguments[0]
+            records += [sample.record(task, given, found) for sample, given, found in rows]
         return records
 
     def _verdicts(
@@ -398,4 +424,4 @@ def _hash_samples(samples: Sequence[Sample]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-__all__ = ["RANDOM_NAME", "evaluate", "evaluate_random"]
+__all__ = ["evaluate", "evaluate_random"]

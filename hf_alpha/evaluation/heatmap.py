@@ -1,4 +1,7 @@
-"""Heatmaps: a rate by number of symbols and length, as data (JSON, CSV) and as a picture."""
+"""Heatmaps: a rate, or the mean edit distance, by number of symbols and length.
+
+They are kept as data (JSON, CSV) and drawn as pictures.
+"""
 
 import csv
 import io
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hf_alpha.evaluation.report import Report, write_text
+from hf_alpha.evaluation.report import EDIT_DISTANCE, Report, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +27,12 @@ bright at both ends, because brightness says something else."""
 
 EMPTY = (0.08, 0.08, 0.08)
 OUTSIDE_GRAY = (0.55, 0.55, 0.55)
+NAMES = {
+    "correct": "correct answers",
+    "exact": "exact answers",
+    "top_n": "top-N correct",
+    EDIT_DISTANCE: "mean edit distance (tokens)",
+}
 DIMMEST = 0.4
 """Brightness of a cell with next to no samples; a full one has 1."""
 
@@ -35,7 +44,7 @@ class Cell:
     Attributes:
         num_symbols: the row.
         size: the column.
-        rate: between 0 and 1.
+        rate: between 0 and 1; for `edit_distance` the mean number of tokens.
         count: samples.
         outside: all of them are outside the model's vocabulary.
     """
@@ -53,7 +62,7 @@ class Heatmap:
 
     Attributes:
         model: whose.
-        metric: which rate.
+        metric: which rate, by its name in `Rates.rate`.
         overall: the rate of all samples.
         cells: those with samples.
         training_region: ((fewest, most symbols), (shortest, longest)) of the training data, or
@@ -124,29 +133,34 @@ def draw(
     *,
     title: str | None = None,
     columns: int | None = None,
-    scale: tuple[float, float] = (0.0, 1.0),
+    scale: tuple[float, float] | None = None,
     full_count: int | None = None,
 ) -> Path:
     """Draw heatmaps as one picture, with one scale for all.
 
-    Colour shows the rate and brightness the number of samples; cells without samples are black,
-    cells outside a model's vocabulary hatched grey. A dashed box marks the training data.
+    Colour shows the rate, blue being good, and brightness the number of samples; cells without
+    samples are black, cells outside a model's vocabulary hatched grey. A dashed box marks the
+    training data.
 
     Args:
         heatmaps: one panel each.
         path: the picture; its ending (.png, .svg, .pdf) chooses the format.
         title: above all panels.
         columns: panels side by side; by default as many as are readable.
-        scale: rates at the two ends of the colours.
+        scale: rates at the two ends of the colours; by default 0 and 1, for edit distances 0 and
+            the worst of a cell within the vocabulary, at least 1.
         full_count: samples in a cell of full brightness; by default the most in any cell.
 
     Raises:
-        ValueError: nothing to draw.
+        ValueError: nothing to draw, or edit distances beside rates.
     """
     panels = [heatmaps] if isinstance(heatmaps, Heatmap) else list(heatmaps)
     cells = [cell for panel in panels for cell in panel.cells]
     if not cells:
         raise ValueError("no cells to draw: the report has no samples")
+    distances = _are_distances(panels)
+    scale = scale or (0.0, _worst(cells) if distances else 1.0)
+    colors = _colors(scale, reverse=distances)
     full_count = full_count or max(cell.count for cell in cells)
     rows = _span([cell.num_symbols for cell in cells])
     sizes = _span([cell.size for cell in cells])
@@ -163,10 +177,10 @@ def draw(
     FigureCanvasAgg(figure)
     axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
     for axis, panel in zip(axes.flat, panels, strict=False):
-        _draw_panel(axis, panel, rows, sizes, scale, full_count)
+        _draw_panel(axis, panel, rows, sizes, colors, full_count)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
-    _label(figure, axes, panels, scale, full_count, title)
+    _label(figure, axes, panels, colors, full_count, title)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
@@ -177,11 +191,22 @@ def _span(values: Sequence[int]) -> range:
     return range(min(values), max(values) + 1)
 
 
-def _colors(scale: tuple[float, float]) -> "ScalarMappable":
+def _are_distances(panels: Sequence[Heatmap]) -> bool:
+    kinds = {panel.metric == EDIT_DISTANCE for panel in panels}
+    if len(kinds) > 1:
+        raise ValueError("edit distances and rates have no scale in common: draw two pictures")
+    return kinds.pop()
+
+
+def _worst(cells: Sequence[Cell]) -> float:
+    return max([1.0, *(cell.rate for cell in cells if not cell.outside)])
+
+
+def _colors(scale: tuple[float, float], reverse: bool = False) -> "ScalarMappable":
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    colors = LinearSegmentedColormap.from_list("rate", COLORS)
+    colors = LinearSegmentedColormap.from_list("rate", COLORS[::-1] if reverse else COLORS)
     return ScalarMappable(Normalize(*scale, clip=True), colors)
 
 
@@ -190,12 +215,11 @@ def _draw_panel(
     heatmap: Heatmap,
     rows: range,
     sizes: range,
-    scale: tuple[float, float],
+    colors: "ScalarMappable",
     full_count: int,
 ) -> None:
     from matplotlib.patches import Rectangle
 
-    colors = _colors(scale)
     image = np.empty((len(rows), len(sizes), 3))
     image[:] = EMPTY
     for cell in heatmap.cells:
@@ -213,7 +237,9 @@ def _draw_panel(
     axis.imshow(image, origin="lower", extent=edges, aspect="auto", interpolation="nearest")
     if heatmap.training_region is not None:
         _outline(axis, heatmap.training_region, edges)
-    axis.set_title(f"{heatmap.model}: {100 * heatmap.overall:.1f} % overall", fontsize=10)
+    distances = heatmap.metric == EDIT_DISTANCE
+    overall = f"{heatmap.overall:.2f}" if distances else f"{100 * heatmap.overall:.1f} %"
+    axis.set_title(f"{heatmap.model}: {overall} overall", fontsize=10)
     axis.set_yticks(list(rows) if len(rows) <= 12 else list(rows)[::2])
     axis.tick_params(labelsize=8)
 
@@ -239,17 +265,15 @@ def _label(
     figure: "Figure",
     axes: np.ndarray,
     panels: Sequence[Heatmap],
-    scale: tuple[float, float],
+    colors: "ScalarMappable",
     full_count: int,
     title: str | None,
 ) -> None:
     from matplotlib.ticker import PercentFormatter
 
-    names = {"correct": "correct answers", "exact": "exact answers", "top_n": "top-N correct"}
-    metrics = {names.get(panel.metric, panel.metric) for panel in panels}
-    bar = figure.colorbar(
-        _colors(scale), ax=axes, fraction=0.04, pad=0.02, format=PercentFormatter(1)
-    )
+    metrics = {NAMES.get(panel.metric, panel.metric) for panel in panels}
+    numbers = None if panels[0].metric == EDIT_DISTANCE else PercentFormatter(1)
+    bar = figure.colorbar(colors, ax=axes, fraction=0.04, pad=0.02, format=numbers)
     bar.set_label(", ".join(sorted(metrics)), fontsize=9)
     bar.ax.tick_params(labelsize=8)
     for axis in axes[:, 0]:
@@ -258,7 +282,8 @@ def _label(
         axis.set_xlabel("length of the problem (tokens)", fontsize=9)
     notes = [f"brightness: samples in a cell (full: {full_count})", "black: none"]
     if any(cell.outside for panel in panels for cell in panel.cells):
-        notes.append("hatched: outside the vocabulary")
+        empty = " (an empty answer)" if panels[0].metric == EDIT_DISTANCE else ""
+        notes.append(f"hatched: outside the vocabulary{empty}")
     if any(panel.training_region for panel in panels):
         notes.append("dashed: training data")
     figure.supxlabel("; ".join(notes), fontsize=8, color="0.3")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeVar
 
 from hf_alpha.evaluation.covariance import AlphaCovariance
@@ -15,10 +16,15 @@ from hf_alpha.tasks import Verdict
 OUTSIDE = "outside_vocabulary"
 OUTCOMES = (*(verdict.value for verdict in Verdict), OUTSIDE)
 OUTSIDE_MARK = "\N{EN DASH}"
+EDIT_DISTANCE = "edit_distance"
+POOL = 3
+"""A table has one column for all values of a fact from here on."""
+UNKNOWN = -1
 REPORT_FILE = "report.json"
 RECORDS_FILE = "records.jsonl"
 
 Key = TypeVar("Key", bound=Hashable)
+Groups = Callable[["Report"], Mapping[int, "Rates"]]
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,9 @@ class Record:
         size: tokens of the problem.
         answers: the model's, best first; None if the problem is outside its vocabulary.
         verdicts: of the answers; `(OUTSIDE,)` without answers.
+        distance: of the first answer, or of none, from the right one; None where the task has no
+            such measure.
+        facts: what else the task knows of the problem; None where it could not be found out.
     """
 
     index: int
@@ -42,6 +51,8 @@ class Record:
     size: int
     answers: tuple[str, ...] | None
     verdicts: tuple[str, ...]
+    distance: int | None = None
+    facts: Mapping[str, int | None] = field(default_factory=dict)
 
     @property
     def outcome(self) -> str:
@@ -72,11 +83,14 @@ class Rates:
         count: samples.
         outcomes: outcome -> how many; they add up to `count`.
         any_correct: samples with a correct answer among all candidates.
+        edit_distance: mean over the samples, those outside the vocabulary included; None where the
+            task has no such measure, or without samples.
     """
 
     count: int
     outcomes: Mapping[str, int]
     any_correct: int
+    edit_distance: float | None = None
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> "Rates":
@@ -84,18 +98,22 @@ class Rates:
         rows = list(records)
         counts = Counter(record.outcome for record in rows)
         outcomes = {name: counts[name] for name in OUTCOMES}
-        return cls(len(rows), outcomes, sum(record.any_correct for record in rows))
+        distances = [record.distance for record in rows if record.distance is not None]
+        mean = fmean(distances) if distances else None
+        return cls(len(rows), outcomes, sum(record.any_correct for record in rows), mean)
 
     def rate(self, name: str) -> float:
-        """Return the share of an outcome of all samples; nan without samples.
+        """Return the share of an outcome of all samples, or their mean `edit_distance`.
 
         `correct` includes `exact`, so that it and the other outcomes add up to 1. `top_n` is the
         share of samples with a correct answer among all candidates. Timeouts, undecided checks and
-        samples outside the vocabulary are not correct.
+        samples outside the vocabulary are not correct. Without samples every rate is nan.
 
         Raises:
             ValueError: no such rate.
         """
+        if name == EDIT_DISTANCE:
+            return float("nan") if self.edit_distance is None else self.edit_distance
         if name == "top_n":
             part = self.any_correct
         elif name == "correct":
@@ -103,7 +121,9 @@ class Rates:
         elif name in self.outcomes:
             part = self.outcomes[name]
         else:
-            raise ValueError(f"no rate {name!r}: choose one of {', '.join(OUTCOMES)}, top_n")
+            raise ValueError(
+                f"no rate {name!r}: choose one of {', '.join(OUTCOMES)}, top_n, {EDIT_DISTANCE}"
+            )
         return part / self.count if self.count else float("nan")
 
     @property
@@ -129,7 +149,8 @@ class Rates:
     def to_dict(self) -> dict[str, Any]:
         """Return the count and all rates."""
         rates = {name: self.rate(name) if self.count else None for name in (*OUTCOMES, "top_n")}
-        return {"count": self.count, **rates}
+        distance = {} if self.edit_distance is None else {EDIT_DISTANCE: self.edit_distance}
+        return {"count": self.count, **rates, **distance}
 
 
 @dataclass
@@ -168,6 +189,17 @@ class Report:
         """Rates by (number of symbols, length)."""
         return self._group(lambda record: (record.num_symbols, record.size))
 
+    @cached_property
+    def facts(self) -> list[str]:
+        """What the task found out about problems beside symbols and size."""
+        found = (record.facts for record in self.records)
+        return list(dict.fromkeys(k for facts in found for k, v in facts.items() if v is not None))
+
+    def by_fact(self, name: str, pool: int | None = None) -> dict[int, Rates]:
+        """Rates by a fact, such as `witness_length`, where it is known; from `pool` on together."""
+        groups = self._group(lambda record: _fact(record, name, pool))
+        return {value: rates for value, rates in groups.items() if value != UNKNOWN}
+
     def _group(self, key: Callable[[Record], Key]) -> dict[Key, Rates]:
         groups: dict[Any, list[Record]] = {}
         for record in self.records:
@@ -186,6 +218,10 @@ class Report:
             "by_cell": _rows(self.by_cell, lambda k: {"num_symbols": k[0], "size": k[1]}),
             "alpha_covariance": None if covariance is None else covariance.to_dict(),
         }
+        for fact in self.facts:
+            data[f"by_{fact}"] = [
+                {fact: value} | rates.to_dict() for value, rates in self.by_fact(fact).items()
+            ]
         return data | ({"records": [asdict(r) for r in self.records]} if records else {})
 
     @classmethod
@@ -231,29 +267,52 @@ def table(reports: Sequence[Report], metrics: Sequence[str] | None = None) -> st
 
     Args:
         reports: one row each.
-        metrics: names for `Rates.rate`, and `alpha_covariance`. By default correct, exact where
-            there are targets, top_n where there are several answers, alpha_covariance where known.
+        metrics: names for `Rates.rate`, and `alpha_covariance`. By default edit_distance where it
+            is measured, correct, exact where there are targets that it may differ from, top_n where
+            there are several answers, alpha_covariance where known.
 
-    A cell outside a model's vocabulary is a dash and counts as not correct in the column `all`. A
-    metric that was not measured there is an empty cell. Below the table a line says how
-    alpha-covariance was measured.
+    A cell outside a model's vocabulary is a dash and counts as not correct, and as an empty answer,
+    in the column `all`. A metric that was not measured there is an empty cell. Below the table a
+    line says how alpha-covariance was measured. Facts of the problems, such as the length of the
+    shortest witness, have a block of their own.
     """
     metrics = _known_metrics(reports) if metrics is None else metrics
-    columns = sorted({count for report in reports for count in report.by_num_symbols})
-    rows = [["%", "symbols:", *map(str, columns), "all"]]
+    blocks = [_block(reports, metrics, "symbols:", lambda report: report.by_num_symbols)]
+    for fact in dict.fromkeys(name for report in reports for name in report.facts):
+        known = [metric for metric in metrics if metric != "alpha_covariance"]
+        blocks.append(_block(reports, known, f"{fact.replace('_', ' ')}:", _by_fact(fact), POOL))
+    notes = _covariance_notes(reports) if "alpha_covariance" in metrics else []
+    if EDIT_DISTANCE in metrics:
+        notes.insert(0, f"{EDIT_DISTANCE}: mean number of tokens, less is better; the rest in %")
+    return "\n\n".join(["\n".join([blocks[0], *notes]), *blocks[1:]])
+
+
+def _by_fact(name: str) -> Groups:
+    return lambda report: report.by_fact(name, POOL)
+
+
+def _block(
+    reports: Sequence[Report],
+    metrics: Sequence[str],
+    title: str,
+    groups_of: Groups,
+    pool: int | None = None,
+) -> str:
+    """One table: a column for each group and one for all samples."""
+    groups = [groups_of(report) for report in reports]
+    columns = sorted({column for rates in groups for column in rates})
+    rows = [["%", title, *(f"{c}+" if c == pool else f"{c}" for c in columns), "all"]]
     for metric in metrics:
         label = metric
-        for report in reports:
+        for report, rates in zip(reports, groups, strict=True):
             if metric == "alpha_covariance" and report.alpha_covariance is None:
                 continue
-            cells = [_cell(report, metric, count) for count in (*columns, None)]
-            rows.append([label, report.model, *cells])
+            cells = [_cell(report, metric, rates.get(column), column) for column in columns]
+            rows.append([label, report.model, *cells, _cell(report, metric, report.overall)])
             label = ""
-    samples = [_most(r.by_num_symbols[c].count for r in reports if c in r.by_num_symbols)
-               for c in columns]  # fmt: skip
+    samples = [_most(rates[c].count for rates in groups if c in rates) for c in columns]
     rows.append(["samples", "", *samples, _most(report.overall.count for report in reports)])
-    notes = _covariance_notes(reports) if "alpha_covariance" in metrics else []
-    return "\n".join([_align(rows), *notes])
+    return _align(rows)
 
 
 def _covariance_notes(reports: Sequence[Report]) -> list[str]:
@@ -286,8 +345,11 @@ def _most(counts: Iterable[int]) -> str:
 
 
 def _known_metrics(reports: Sequence[Report]) -> list[str]:
-    metrics = ["correct"]
-    if any(record.target is not None for report in reports for record in report.records):
+    # Where distance counts, there is one right answer: correct and exact are the same.
+    distance = any(report.overall.edit_distance is not None for report in reports)
+    metrics = [EDIT_DISTANCE, "correct"] if distance else ["correct"]
+    targets = any(record.target is not None for report in reports for record in report.records)
+    if targets and not distance:
         metrics.append("exact")
     if any(len(record.verdicts) > 1 for report in reports for record in report.records):
         metrics.append("top_n")
@@ -296,13 +358,14 @@ def _known_metrics(reports: Sequence[Report]) -> list[str]:
     return metrics
 
 
-def _cell(report: Report, metric: str, num_symbols: int | None) -> str:
+def _cell(report: Report, metric: str, rates: Rates | None, num_symbols: int | None = None) -> str:
     """One cell; the column `all` if `num_symbols` is None."""
-    rates = report.overall if num_symbols is None else report.by_num_symbols.get(num_symbols)
     if rates is None:
         return ""
     if rates.is_outside:
         return OUTSIDE_MARK
+    if metric == EDIT_DISTANCE:
+        return "" if rates.edit_distance is None else f"{rates.edit_distance:.2f}"
     if metric != "alpha_covariance":
         return f"{100 * rates.rate(metric):.1f}"
     covariance = report.alpha_covariance
@@ -310,6 +373,13 @@ def _cell(report: Report, metric: str, num_symbols: int | None) -> str:
         return ""
     mean = covariance.mean if num_symbols is None else covariance.by_num_symbols.get(num_symbols)
     return "" if mean is None else f"{100 * mean:.1f}"
+
+
+def _fact(record: Record, name: str, pool: int | None) -> int:
+    value = record.facts.get(name)
+    if value is None:
+        return UNKNOWN
+    return value if pool is None else min(value, pool)
 
 
 def _align(rows: list[list[str]]) -> str:
@@ -346,4 +416,4 @@ def write_text(path: Path, text: str) -> None:
     os.replace(temporary, path)
 
 
-__all__ = ["OUTCOMES", "OUTSIDE", "Rates", "Record", "Report", "table"]
+__all__ = ["EDIT_DISTANCE", "OUTCOMES", "OUTSIDE", "Rates", "Record", "Report", "table"]

@@ -1,9 +1,13 @@
 """Tasks: what is solved, how an answer is written and how it is checked."""
 
 from .base import Task, Verdict
+from .copying import CopyingTask
+from .ltl import LTLTask
 from .propositional import PropositionalTask
 
-_TASKS: dict[str, type[Task]] = {task.name: task for task in (PropositionalTask,)}
+_TASKS: dict[str, type[Task]] = {
+    task.name: task for task in (CopyingTask, LTLTask, PropositionalTask)
+}
 
 
 def get_task(name: str) -> Task:
@@ -17,4 +21,4 @@ def get_task(name: str) -> Task:
     return _TASKS[name]()
 
 
-__all__ = ["PropositionalTask", "Task", "Verdict", "get_task"]
+__all__ = ["CopyingTask", "LTLTask", "PropositionalTask", "Task", "Verdict", "get_task"]

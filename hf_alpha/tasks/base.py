@@ -5,6 +5,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import cache
 from typing import ClassVar
 
 from hf_alpha.modeling.grammar import Grammar
@@ -37,25 +38,102 @@ class Task(ABC):
 
     Attributes:
         name: what `get_task` knows the task by.
-        grammar: the notation of problems.
+        grammar: the notation of problems; None for plain sequences of symbols.
         base_tokens: tokens whose identity matters, without padding, start and end.
         symbol_classes: class of interchangeable symbols -> how many the vocabulary starts with.
-        targets: ways to compute a target; the first is the default.
+        targets: way to compute a target -> what a dataset card says of it; the first is the
+            default.
+        facts: whole numbers known of a problem beside its symbols and size, as columns of the data.
+        measure: the number that a report leads with.
+        num_beams: the papers' width of the beam search; 1 is greedy.
+        random_name: what the row of random answers is called in a report.
+        random_note: what a card says of them.
+        problems: what problems are called.
+        example: one of them, in spaced prefix notation.
+        data: what a dataset card says of problems and answers.
+        sizes: the papers' smallest and largest size.
+        alpha: the papers' departure from uniform sizes; see `hf_alpha.data.generate`.
+        constant_priority: the papers' weight of the leaves 0 and 1 against a symbol's 1.
+        held_out: whether equal up to renaming counts as equal, and tests keep clear of training
+            data. False where there are too few problems for that.
     """
 
     name: ClassVar[str]
-    grammar: ClassVar[Grammar]
+    grammar: ClassVar[Grammar | None]
     base_tokens: ClassVar[tuple[str, ...]]
     symbol_classes: ClassVar[Mapping[str, int]]
-    targets: ClassVar[tuple[str, ...]]
+    targets: ClassVar[Mapping[str, str]]
+    facts: ClassVar[tuple[str, ...]] = ()
+    measure: ClassVar[str] = "correct"
+    num_beams: ClassVar[int] = 3
+    random_name: ClassVar[str]
+    random_note: ClassVar[str]
+    problems: ClassVar[str] = "formulas"
+    example: ClassVar[str]
+    data: ClassVar[str]
+    sizes: ClassVar[tuple[int, int]] = (1, 35)
+    alpha: ClassVar[float] = 0.0
+    constant_priority: ClassVar[float] = 0.0
+    held_out: ClassVar[bool] = True
 
     @abstractmethod
-    def sample(self, rng: random.Random, size: int, symbols: Sequence[str]) -> str:
-        """Draw a problem of exactly `size` tokens over the symbols."""
+    def is_feasible(
+        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
+    ) -> bool:
+        """Say whether `draw` can give something; `exactly`: all symbols have to occur."""
 
     @abstractmethod
+    def draw(
+        self,
+        rng: random.Random,
+        size: int,
+        symbols: Sequence[str],
+        exactly: bool = False,
+        constant_priority: float = 0.0,
+    ) -> list[str]:
+        """Draw a problem of exactly `size` canonical tokens over the symbols.
+
+        Args:
+            rng: source of randomness; the result is a function of its state.
+            size: number of tokens.
+            symbols: what to draw from.
+            exactly: every symbol occurs.
+            constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
+
+        Raises:
+            ValueError: if there is no such problem.
+        """
+
+    @abstractmethod
+    def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
+        """Compute an answer to a problem given as canonical tokens; see `target`."""
+
+    def sample(
+        self,
+        rng: random.Random,
+        size: int,
+        symbols: Sequence[str],
+        constant_priority: float = 0.0,
+    ) -> str:
+        """Draw a problem of exactly `size` tokens; `draw` describes the arguments."""
+        return self.write(self.draw(rng, size, symbols, constant_priority=constant_priority))
+
     def target(self, problem: str, method: str | None = None) -> str | None:
-        """Compute an answer with one of `targets`; None if there is none."""
+        """Compute an answer with one of `targets`; None if there is none.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+            ValueError: if the method is unknown.
+        """
+        return self.target_of(self.parse(problem), method)
+
+    def facts_of(self, tokens: Sequence[str], answer: str | None = None) -> dict[str, int | None]:
+        """Return `facts` of a problem; `answer` is one that `target_of` gave by default."""
+        return {}
+
+    def distance(self, problem: str, answer: str | None) -> int | None:
+        """Return how far an answer is from the right one; None where that has no sense."""
+        return None
 
     @abstractmethod
     def random_answer(self, problem: str, rng: random.Random) -> str:
@@ -79,6 +157,7 @@ class Task(ABC):
         Raises:
             FormulaError: if the problem cannot be read.
         """
+        assert self.grammar is not None
         return self.grammar.parse(problem, notation)
 
     def symbols_of(self, problem: str) -> list[str]:
@@ -100,7 +179,7 @@ class Task(ABC):
     def canonical_form(self, tokens: Sequence[str]) -> str:
         """Return the canonical form of canonical tokens."""
         symbols = self.symbols_in(tokens)
-        names = dict(zip(symbols, default_symbols(len(symbols), self._fixed), strict=True))
+        names = dict(zip(symbols, self.default_symbols(len(symbols)), strict=True))
         renamed = [names.get(token, token) for token in tokens]
         return self.write(renamed)
 
@@ -121,23 +200,26 @@ class Task(ABC):
             return Task.write([mapping.get(token, token) for token in text.strip()])
         return _IDENTIFIER.sub(lambda match: mapping.get(match[0], match[0]), text)
 
+    def default_symbols(self, count: int) -> list[str]:
+        """Return the first `count` names: a to z, A to Z, then s52, s53 and so on.
+
+        Letters that mean something else to the grammar are left out.
+        """
+        letters = _letters(type(self))
+        return [*letters[:count], *(f"s{i}" for i in range(len(letters), count))]
+
     @property
     def _fixed(self) -> frozenset[str]:
         return _fixed_tokens(type(self))
 
 
-def default_symbols(count: int, reserved: frozenset[str] = frozenset()) -> list[str]:
-    """Return `count` names: a to z, A to Z, then s52, s53 and so on, skipping reserved ones."""
-    if count <= 26 and reserved.isdisjoint(LETTERS):
-        return list(LETTERS[:count])
-    letters = [letter for letter in LETTERS if letter not in reserved]
-    return [*letters[:count], *(f"s{i}" for i in range(len(letters), count))]
+@cache
+def _letters(task: type[Task]) -> tuple[str, ...]:
+    grammar = task.grammar
+    return tuple(x for x in LETTERS if grammar is None or grammar.is_name(x))
 
 
-_FIXED: dict[type[Task], frozenset[str]] = {}
-
-
+@cache
 def _fixed_tokens(task: type[Task]) -> frozenset[str]:
-    if task not in _FIXED:
-        _FIXED[task] = frozenset({*task.grammar.operators, *task.grammar.constants})
-    return _FIXED[task]
+    grammar = task.grammar
+    return frozenset({*grammar.operators, *grammar.constants} if grammar else ())

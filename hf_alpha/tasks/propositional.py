@@ -38,18 +38,41 @@ class PropositionalTask(Task):
     grammar: ClassVar[Grammar] = PROPOSITIONAL
     base_tokens: ClassVar[tuple[str, ...]] = ("0", "1", "!", "&", "|", "=", "^")
     symbol_classes: ClassVar[Mapping[str, int]] = {"proposition": 5}
-    targets: ClassVar[tuple[str, ...]] = ("equivariant", "papers")
+    targets: ClassVar[Mapping[str, str]] = {
+        "equivariant": "The answer with the fewest literals; among those, the one whose symbols "
+        "occur first in the formula, then true before false; written in order of first occurrence. "
+        "Renaming a formula renames its answer.",
+        "papers": "A model found by py-aiger-sat, reduced to an unsat core of the negated formula, "
+        "written in order of first occurrence. It depends on how the symbols are spelt.",
+    }
+    data: ClassVar[str] = (
+        "`problem` is a satisfiable formula in prefix notation (`!` not, `&` and, `|` or, `=` iff, "
+        "`^` xor), `answer` a partial assignment all of whose completions satisfy it (`a1b0`; "
+        "empty for a tautology)"
+    )
+    random_name: ClassVar[str] = "random assignment"
+    random_note: ClassVar[str] = "The random assignment gives every symbol of a formula a value."
+    example: ClassVar[str] = "& request ! grant"
+    alpha: ClassVar[float] = 0.095
 
-    def sample(
+    def is_feasible(
+        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
+    ) -> bool:
+        """Say whether there is a formula of `size` tokens."""
+        sampler = FormulaSampler(tuple(self.default_symbols(num_symbols)), constant_priority)
+        return sampler.is_feasible(size, max(1, num_symbols) if exactly else 1)
+
+    def draw(
         self,
         rng: random.Random,
         size: int,
         symbols: Sequence[str],
+        exactly: bool = False,
         constant_priority: float = 0.0,
-    ) -> str:
+    ) -> list[str]:
         """Draw a formula of exactly `size` tokens; `sampling` describes the distribution."""
         sampler = FormulaSampler(tuple(symbols), constant_priority)
-        return self.write(sampler.sample(rng, size))
+        return sampler.sample_exactly(rng, size) if exactly else sampler.sample(rng, size)
 
     def is_satisfiable(self, tokens: Sequence[str]) -> bool:
         """Decide satisfiability of canonical tokens, by truth table where it fits.
@@ -66,18 +89,13 @@ class PropositionalTask(Task):
         tables = truth_table.leaf_tables(symbols)
         return truth_table.evaluate(tokens, tables, tables["1"]) != 0
 
-    def target(self, problem: str, method: str | None = None) -> str | None:
-        """Compute an answer, None if there is none; the class describes `targets`.
+    def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
+        """Compute an answer to a formula given as canonical tokens, None if there is none.
 
         Raises:
-            FormulaError: if the problem cannot be read.
             ValueError: if the method is unknown, or is `equivariant` with more than 16 symbols.
             MissingSolverError: if the method is `papers` and py-aiger-sat is not installed.
         """
-        return self.target_of(self.parse(problem), method)
-
-    def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
-        """Compute an answer to a formula given as canonical tokens; see `target`."""
         if method not in (None, *self.targets):
             raise ValueError(f"unknown targets {method!r}: choose one of {', '.join(self.targets)}")
         symbols = self.symbols_in(tokens)

@@ -8,7 +8,7 @@ deeper than Python's stack.
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +46,10 @@ class Grammar:
         spellings: other ways to write an operator, constant or derived operator.
         derived: further operators that are rewritten while reading, as prefix templates over
             canonical tokens: `{"->": "| ! $1 $2"}`.
+        glued: letters that, in infix, are operators even where a word follows at once, as in
+            Spot's syntax: with "FGXU" `GFa` is G F a and, after an operand, `Ub` is U b. A letter
+            before a digit is not one (`F1` is a name), and a name in double quotes stays whole.
+        refused: signs of notations that are not read -> what to write instead.
     """
 
     operators: dict[str, int]
@@ -53,6 +57,8 @@ class Grammar:
     infix: dict[str, list[Any]]
     spellings: dict[str, str]
     derived: dict[str, str]
+    glued: str = ""
+    refused: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for token, arity in self.arities.items():
@@ -65,6 +71,9 @@ class Grammar:
         for spelling, token in self.spellings.items():
             if token not in self.arities:
                 raise ValueError(f"{spelling!r} is a spelling of {token!r}, which is no token")
+        for letter in self.glued:
+            if not letter.isalpha() or not self.arities.get(self.spellings.get(letter, letter)):
+                raise ValueError(f"{letter!r} in `glued` is no operator that is a letter")
         levels: dict[int, str] = {}
         for token, (precedence, side) in self.infix.items():
             if levels.setdefault(precedence, side) != side:
@@ -76,13 +85,16 @@ class Grammar:
         Args:
             text: a formula; whitespace around it does not matter.
             notation: "compact" (`&aXb`: no whitespace, each letter a name), "prefix" (`& request
-                ! grant`), "infix" (`request & !grant`) or None to try them in this order.
+                ! grant`), "infix" (`request & !grant`) or None to try them in this order. A text
+                that two of them read differently counts as prefix or compact only if it uses
+                neither derived operators nor other spellings: `X Fa` is X of a name, `G Fa` is
+                G F a.
 
         Raises:
             FormulaError: no reading succeeds; the error is that of the reading that got furthest.
         """
         if notation is None:
-            return self._parse_any(text)
+            return self._parse_any(text)[1]
         if notation not in NOTATIONS:
             raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
         if not text.strip():
@@ -93,19 +105,39 @@ class Grammar:
         read = self._read_prefix if notation == "prefix" else self._read_infix
         return read(lexemes, len(text))
 
-    def _parse_any(self, text: str) -> list[str]:
+    def rewrites(self, text: str, notation: str | None = None) -> bool:
+        """Whether a formula has derived operators, which `parse` rewrites; errors as there."""
+        if notation is None:
+            notation, _ = self._parse_any(text)
+        return not self.derived.keys().isdisjoint(self._verbatim.parse(text.strip(), notation))
+
+    @cached_property
+    def _verbatim(self) -> "Grammar":
+        """The same notations with nothing rewritten."""
+        derived = {token: self.arities[token] for token in self.derived}
+        return replace(self, operators={**self.operators, **derived}, derived={})
+
+    def _parse_any(self, text: str) -> tuple[str, list[str]]:
+        """The notation of a text and its tokens."""
         spaced = len(text.split()) > 1
-        furthest: FormulaError | None = None
-        for notation in ("prefix" if spaced else "compact", "infix"):
+        likely = "prefix" if spaced else "compact"
+        text = text if spaced else text.strip()
+        errors: list[FormulaError] = []
+        found: list[str] | None = None
+        for notation in (likely, "infix"):
             try:
-                return self.parse(text if spaced else text.strip(), notation)
+                tokens = self.parse(text, notation)
             except FormulaError as error:
+                errors.append(error)
                 if error.position < 0:  # it was read, but is too large
-                    raise
-                if furthest is None or error.position > furthest.position:
-                    furthest = error
-        assert furthest is not None
-        raise furthest
+                    break
+            else:
+                if notation == "infix" or tokens == (text.split() if spaced else list(text)):
+                    return notation, tokens
+                found = tokens
+        if found is not None:
+            return likely, found
+        raise errors[-1] if errors[-1].position < 0 else max(errors, key=lambda e: e.position)
 
     def _parse_compact(self, text: str) -> list[str]:
         arities = self._character_arities
@@ -134,7 +166,7 @@ class Grammar:
         for token, start in lexemes:
             arity = self._arity(token)
             if missing == 0:
-                raise _error(token, start, "the end: the formula is already complete")
+                raise self._misplaced(token, start, "the end: the formula is already complete")
             if arity is None:
                 raise self._unreadable(token, start, "a name, a constant or an operator")
             missing += arity - 1
@@ -152,11 +184,10 @@ class Grammar:
         operands: list[Node] = []
         waiting: list[Lexeme] = []
         want_operand = True
-        for token, start in lexemes:
-            if want_operand:
-                want_operand = self._infix_operand(token, start, operands, waiting)
-            else:
-                want_operand = self._infix_operator(token, start, operands, waiting)
+        for lexeme in lexemes:
+            for token, start in self._unglued(lexeme, want_operand):
+                take = self._infix_operand if want_operand else self._infix_operator
+                want_operand = take(token, start, operands, waiting)
         if want_operand:
             raise FormulaError(f"the formula ends at character {end} where {_OPERAND} is due", end)
         while waiting:
@@ -166,6 +197,20 @@ class Grammar:
             self._apply(token, operands)
         return self._flatten(operands[0])
 
+    def _unglued(self, lexeme: Lexeme, want_operand: bool) -> list[Lexeme]:
+        """The operators glued to the front of a word, and the rest of it."""
+        word, start = lexeme
+        if not self.glued or not self.is_name(word):
+            return [lexeme]
+        unary, binary, constant = self._glue
+        cuts = [0] if want_operand or not binary.match(word) else [0, 1]
+        while unary.match(word, cuts[-1]):
+            cuts.append(cuts[-1] + 1)
+        if (found := constant.match(word, cuts[-1])) and found.end() < len(word):
+            cuts.append(found.end())
+        pieces = [word[i:j] for i, j in zip(cuts, [*cuts[1:], None], strict=True)]
+        return [(self.spellings.get(x, x), start + i) for x, i in zip(pieces, cuts, strict=True)]
+
     def _infix_operand(
         self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
     ) -> bool:
@@ -174,12 +219,21 @@ class Grammar:
         if token == "(" or arity == 1:
             waiting.append((token, start))
             return True
-        if arity is None:
+        if token[0] == '"' and len(token) > 1:
+            token = self._quoted_name(token, start)
+        elif arity is None:
             raise self._unreadable(token, start, _OPERAND)
         if arity == 2:
-            raise _error(token, start, _OPERAND)
+            raise self._misplaced(token, start, _OPERAND)
         operands.append((token,))
         return False
+
+    def _quoted_name(self, token: str, start: int) -> str:
+        if self.is_name(token[1:-1]):
+            return token[1:-1]
+        rule = "consists of letters, digits and _, begins with no digit and is no operator"
+        message = f"{_shorten(token)} at character {start + 1}: a name in quotes {rule}"
+        raise FormulaError(message, start)
 
     def _infix_operator(
         self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
@@ -196,7 +250,7 @@ class Grammar:
             expected = "a binary operator, ')' or the end"
             if self._arity(token) is None and token != "(":
                 raise self._unreadable(token, start, expected)
-            raise _error(token, start, expected)
+            raise self._misplaced(token, start, expected)
         precedence, side = self.infix[token]
         bound = precedence if side == "left" else precedence + 1
         while waiting and waiting[-1][0] != "(" and self._precedence(waiting[-1][0]) >= bound:
@@ -301,7 +355,7 @@ class Grammar:
                 continue
             (token, *children), bound = top
             if not children:
-                yield token
+                yield f'"{token}"' if len(self._unglued((token, 0), True)) > 1 else token
             elif len(children) == 1:
                 yield f"{token} " if _NAME.fullmatch(token) else token
                 stack.append((children[0], _UNARY))
@@ -354,7 +408,24 @@ class Grammar:
 
     @cached_property
     def _word_pattern(self) -> re.Pattern[str]:
-        return self._pattern([_WORD], {*self.arities, *self.spellings})
+        return self._pattern([_WORD, '"[^"]*"'], {*self.arities, *self.spellings})
+
+    @cached_property
+    def _glue(self) -> tuple[re.Pattern[str], ...]:
+        """A glued unary operator, a glued binary one, and a constant that begins like the first.
+
+        As in Spot, the letter of such a constant is no operator: `XFalse` is X of `False`, and
+        `FalseAlarm` has no meaning without quotes.
+        """
+        arity = {x: self.arities[self.spellings.get(x, x)] for x in self.glued}
+        unary, binary = ("".join(x for x in self.glued if arity[x] == n) or " " for n in (1, 2))
+        words = [x for x, token in self.spellings.items() if token in self.constants]
+        constant = f"(?i:{'|'.join(x for x in words if x[0] in unary) or ' '})"
+        return (
+            re.compile(f"(?!{constant})[{unary}](?=[A-Za-z_])"),
+            re.compile(f"[{binary}](?=.)"),
+            re.compile(f"(?=[{unary}]){constant}"),
+        )
 
     @cached_property
     def _compact_pattern(self) -> re.Pattern[str]:
@@ -370,16 +441,23 @@ class Grammar:
         return re.compile("|".join([*first, *map(re.escape, longest_first), "."]), re.DOTALL)
 
     def _unreadable(self, token: str, start: int, expected: str) -> FormulaError:
+        if token in self.refused:
+            return self._misplaced(token, start, expected)
         known = " ".join(self.arities)
         return FormulaError(
-            f"{_quote(token)} at character {start + 1} has no meaning here: expected {expected} "
+            f"{_shorten(token)} at character {start + 1} has no meaning here: expected {expected} "
             f"(operators and constants: {known}; names are letters, digits and _)",
             start,
         )
 
+    def _misplaced(self, token: str, start: int, expected: str) -> FormulaError:
+        reason = self.refused.get(token, f"expected {expected}")
+        return FormulaError(f"{_shorten(token)} at character {start + 1}: {reason}", start)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {**asdict(self), "constants": list(self.constants)}
+        data = {**asdict(self), "constants": list(self.constants)}
+        return {key: value for key, value in data.items() if value or key not in _OPTIONAL}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Grammar":
@@ -387,15 +465,12 @@ class Grammar:
         return cls(**{**data, "constants": tuple(data["constants"])})
 
 
+_OPTIONAL = ("glued", "refused")
 _OPERAND = "a name, a constant, a unary operator or '('"
 
 
-def _quote(token: str) -> str:
+def _shorten(token: str) -> str:
     return repr(token if len(token) <= 40 else token[:37] + "...")
-
-
-def _error(token: str, start: int, expected: str) -> FormulaError:
-    return FormulaError(f"{_quote(token)} at character {start + 1}: expected {expected}", start)
 
 
 PROPOSITIONAL = Grammar(
@@ -405,8 +480,8 @@ PROPOSITIONAL = Grammar(
         "=": [1, "right"],
         "->": [1, "right"],
         "<-": [1, "right"],
-        "^": [2, "left"],
-        "|": [3, "left"],
+        "|": [2, "left"],
+        "^": [3, "left"],
         "&": [4, "left"],
     },
     spellings={
@@ -437,3 +512,72 @@ PROPOSITIONAL = Grammar(
     derived={"->": "| ! $1 $2", "<-": "| $1 ! $2"},
 )
 """Propositional logic: not, and, or, iff, xor. Precedences follow Spot's."""
+
+LTL = Grammar(
+    operators={"!": 1, "&": 2, "|": 2, "X": 1, "U": 2},
+    constants=("0", "1"),
+    infix={
+        "<->": [1, "right"],
+        "->": [1, "right"],
+        "<-": [1, "right"],
+        "|": [2, "left"],
+        "^": [3, "left"],
+        "&": [4, "left"],
+        "U": [5, "right"],
+        "W": [5, "right"],
+        "R": [5, "right"],
+        "M": [5, "right"],
+    },
+    spellings={
+        **{s: token for s, token in PROPOSITIONAL.spellings.items() if token != "="},
+        "*": "&",
+        "+": "|",
+        "<-->": "<->",
+        "<=>": "<->",
+        "↔": "<->",
+        "⇔": "<->",
+        "iff": "<->",
+        "-->": "->",
+        "⇒": "->",
+        "True": "1",
+        "TRUE": "1",
+        "False": "0",
+        "FALSE": "0",
+        "()": "X",
+        "○": "X",
+        "next": "X",
+        "until": "U",
+        "<>": "F",
+        "◇": "F",
+        "eventually": "F",
+        "[]": "G",
+        "□": "G",
+        "always": "G",
+        "V": "R",
+    },
+    derived={
+        **PROPOSITIONAL.derived,
+        "<->": "| & $1 $2 & ! $1 ! $2",
+        "^": "| & $1 ! $2 & ! $1 $2",
+        "F": "U 1 $1",
+        "G": "! U 1 ! $1",
+        "R": "! U ! $1 ! $2",
+        "W": "! U ! $2 & ! $1 ! $2",
+        "M": "U $2 & $1 $2",
+    },
+    glued="FGXUVRWM",
+    refused={
+        "[": "numbers and ranges are not read: write X X p for X[2] p, and so on",
+        "{": "regular expressions are not read: use temporal operators only",
+        "=": "write p <-> q for 'p if and only if q', !p for p=0",
+    },
+)
+"""Linear temporal logic: not, and, or, next, until.
+
+The derived operators `-> <- <-> ^ F G R W M` are rewritten while reading. Infix is Spot's syntax,
+with its precedences, and some more words (`not`, `and`, `until`, `always`); regular expressions,
+ranges such as `X[2] p` and names with dots are not read.
+
+Beware of names that begin with F, G or X: as in Spot, infix reads `Grant` as G of `rant`. Write
+`"Grant"`, or use spaced prefix notation, where words stay whole.
+"""

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import signal
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import pytest
 from datasets import load_dataset
+from deadly_targets import DeadlyTargets
 
 from hf_alpha.data.generate import generate, generate_grid, key_of, split_of
 from hf_alpha.tasks import Verdict, get_task
+from hf_alpha.tasks.ltl import LTLTask
 
-TASK = get_task("propositional")
+TASK, LTL = get_task("propositional"), LTLTask()
 SETTINGS = {"num_samples": 3000, "sizes": (1, 12), "num_symbols": 4}
 
 
@@ -173,7 +176,9 @@ def test_bad_settings(tmp_path):
         "alpha must be": {"alpha": 2},
         "no leaves": {"num_symbols": 0},
         "unknown targets 'best': choose one of equivariant, papers": {"targets": "best"},
-        "at most 16 symbols, got 17": {"num_symbols": 17},
+        "at most 16 symbols, this formula has 17": {"num_symbols": 17, "sizes": (1, 40)},
+        "has no problem of size 3 to 3 over 1 symbol": {"num_symbols": 1, "sizes": (3, 3)},
+        "few_symbols must be": {"few_symbols": -1},
         "num_workers must be": {"num_workers": 0},
     }
     for message, settings in bad.items():
@@ -183,3 +188,87 @@ def test_bad_settings(tmp_path):
     (tmp_path / "data" / "thesis.tex").touch()
     with pytest.raises(ValueError, match="is not empty"):
         run(tmp_path / "data")
+
+
+def test_propositional_rows_are_those_of_the_first_release(dataset):
+    rows = json.dumps(dataset[2], sort_keys=True).encode()
+    assert hashlib.sha256(rows).hexdigest()[:16] == "4176fe6341849a78"
+
+
+@pytest.fixture(scope="module")
+def ltl(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ltl") / "data"
+    generate(LTL, folder, 600, (1, 15), num_symbols=3, few_symbols=200, progress=False)
+    return folder, rows_of(folder)
+
+
+def test_ltl(ltl):
+    folder, splits = ltl
+    settings = json.loads((folder / "generation.json").read_text())["settings"]
+    assert settings["constant_priority"] == 1.0 and settings["alpha"] == 0.112
+    rows = [row for rows in splits.values() for row in rows]
+    for row in rows:
+        tokens = LTL.parse(row["problem"], "compact")
+        assert (len(tokens), len(LTL.symbols_in(tokens))) == (row["size"], row["num_symbols"])
+        assert row["answer"] == LTL.target(row["problem"])
+        assert row["witness_length"] == LTL.facts_of(tokens)["witness_length"]
+        assert LTL.check(row["problem"], row["answer"], solver="lasso") != Verdict.wrong
+    assert len({row["witness_length"] for row in rows}) > 1
+    keys = {LTL.canonical(row["problem"]): split for split in splits for row in splits[split]}
+    assert len(keys) == len(rows)
+    assert all(split_of(key_of(key)) == split for key, split in keys.items())
+    card = (folder / "README.md").read_text()
+    for piece in ("symbolic lasso trace", "Targets: equivariant", "found without Spot", "one sym"):
+        assert piece in card
+
+
+def test_few_symbols_add_training_rows_of_at_most_one_symbol(ltl, tmp_path):
+    plain = {"sizes": (1, 15), "num_symbols": 3, "progress": False}
+    generate(LTL, tmp_path / "plain", 600, **plain)
+    generate(LTL, tmp_path / "few", 600, **plain, few_symbols=200, num_workers=2)
+    assert files_of(tmp_path / "few") == files_of(ltl[0])
+    before, after = rows_of(tmp_path / "plain"), ltl[1]
+    assert (before["validation"], before["test"]) == (after["validation"], after["test"])
+    known = {row["problem"] for row in before["train"]}
+    extra = [row for row in after["train"] if row["problem"] not in known]
+    assert len(extra) == len(after["train"]) - len(known) == 200
+    assert Counter(row["num_symbols"] > 0 for row in extra).keys() == {True, False}
+    assert max(row["num_symbols"] for row in extra) == 1
+    assert {row["size"] for row in extra} >= set(range(5, 16))
+    assert {name for row in extra for name in LTL.symbols_of(row["problem"])} == set("abc")
+
+
+def test_ltl_grid(tmp_path):
+    grid = {"num_symbols": range(5), "sizes": range(1, 13), "per_cell": 4, "progress": False}
+    generate_grid(LTL, tmp_path / "grid", **grid)
+    cells = Counter()
+    for row in rows_of(tmp_path / "grid")["test"]:
+        cells[row["num_symbols"], row["size"]] += 1
+        assert set(LTL.symbols_of(row["problem"])) == set("abcd"[: row["num_symbols"]])
+        assert split_of(key_of(LTL.canonical(row["problem"]))) == "test"
+    assert all(cells[k, 12] == 4 for k in (1, 2, 3, 4)) and any(k == 0 for k, _ in cells)
+
+
+def test_problems_that_are_not_held_out_differ_as_texts(tmp_path):
+    counts = generate("copying", tmp_path / "data", 500, progress=False)
+    rows = [row for rows in rows_of(tmp_path / "data").values() for row in rows]
+    assert len({row["problem"] for row in rows}) == len(rows) == sum(counts.values()) == 500
+    assert all(row["problem"] == row["answer"] and 3 <= row["size"] <= 30 for row in rows)
+    small = {"num_symbols": (1, 2), "sizes": (1, 2, 3), "progress": False}
+    generate_grid("copying", tmp_path / "grid", **small)
+    texts = {row["problem"] for row in rows_of(tmp_path / "grid")["test"]}
+    assert texts == {"a", "aa", "aaa", "ab", "ba", "aab", "aba", "baa", "abb", "bab", "bba"}
+
+
+def test_killed_workers_lose_nothing(tmp_path, caplog):
+    settings = {"sizes": (1, 8), "num_symbols": 2, "alpha": 1.0, "progress": False}
+    task = DeadlyTargets(tmp_path / "deaths_left")
+    task.deaths_left.write_text("1000")
+    with pytest.raises(RuntimeError, match="worker processes died 3 times in a row"):
+        generate(task, tmp_path / "data", 200, **settings, num_workers=2)
+    assert list((tmp_path / "data" / ".parts").glob("*.parquet"))
+    task.deaths_left.write_text("1")
+    generate(task, tmp_path / "data", 200, **settings, num_workers=2)
+    assert task.deaths_left.read_text() == "0" and "a worker process died" in caplog.text
+    generate("propositional", tmp_path / "whole", 200, **settings)
+    assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")

@@ -2,7 +2,8 @@ import pytest
 from datasets import Dataset, DatasetDict
 
 from hf_alpha.data.generate import generate
-from hf_alpha.data.read import load
+from hf_alpha.data.read import load, load_splits
+from hf_alpha.tasks.ltl import LTLTask
 
 ROWS = {"problem": ["&ab", "|a!a"], "answer": ["a1b1", ""]}
 
@@ -43,7 +44,14 @@ def test_generated_data(tmp_path):
 def test_two_line_folders_name_their_splits(tmp_path):
     for name in ("train", "val", "test"):
         (tmp_path / f"{name}.txt").write_text("&aXb\na;b;{1}\r\n")
-    assert load(tmp_path, "validation")[0] == {"problem": "&aXb", "answer": "a;b;{1}"}
+    row = {"problem": "&aXb", "answer": "a;b;{1}"}
+    assert load(tmp_path, "validation")[0] == row
+    counted = {**row, "num_symbols": 2, "size": 4}
+    assert load(tmp_path, "validation", task=LTLTask())[0] == counted
+    splits = load_splits(tmp_path, LTLTask())
+    assert {name: list(rows) for name, rows in splits.items()} == {
+        name: [counted] for name in ("test", "train", "validation")
+    }
 
 
 def test_errors_name_the_place(tmp_path):

@@ -14,7 +14,7 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import Report, evaluate, evaluate_random, generate_answers
 from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import PropositionalTask, Verdict
+from hf_alpha.tasks import PropositionalTask, Verdict, get_task
 
 TASK = PropositionalTask()
 FAST = {"max_new_tokens": 5, "progress": False}
@@ -124,6 +124,54 @@ def test_bad_rows_are_named():
         evaluate(model, tokenizer, TASK, [{"problem": "a"}, {"formula": "a"}], **FAST)
     with pytest.raises(FormulaError, match="problem 1: "):
         evaluate(model, tokenizer, TASK, [{"problem": "a"}, {"problem": "&a"}], **FAST)
+
+
+def test_strings_outside_the_vocabulary_are_as_far_as_they_are_long():
+    model = make_model(
+        symbol_encoding="learned", num_base_tokens=3, symbol_classes={"character": 2},
+        encoder_position="rope",
+    )  # fmt: skip
+    rows = [{"problem": problem} for problem in ("abab", "abcabc", "xyx", "request grant request")]
+    report = evaluate(model, build_tokenizer("copying", 2), "copying", rows, **FAST)
+    task = get_task("copying")
+    assert report.settings["num_beams"] == 1 and report.settings["solver"] == "auto"
+    assert report.records[1].verdicts == (OUTSIDE,) and report.records[1].distance == 6
+    for record in report.records:
+        if record.answers is not None:
+            assert record.distance == task.distance(record.problem, record.answers[0])
+    assert report.overall.edit_distance == sum(r.distance for r in report.records) / 4
+    random_report = evaluate_random("copying", rows)
+    assert random_report.model == "random string"
+    assert all(record.distance is not None for record in random_report.records)
+    assert evaluate_random(TASK, make_rows(1)).overall.edit_distance is None
+
+
+class FactTask(PropositionalTask):
+    """Knows the number of negations, and counts how often it had to find it."""
+
+    facts = ("negations",)
+
+    def __init__(self):
+        self.found = 0
+
+    def facts_of(self, tokens, answer=None):
+        self.found += 1
+        return {"negations": tokens.count("!")}
+
+
+def test_facts_are_read_or_found_once():
+    task, rows = FactTask(), [{"problem": p} for p in ("a", "!a", "!b", "&!a!b")]
+    report = evaluate_random(task, rows)
+    assert [record.facts for record in report.records] == [{"negations": n} for n in (0, 1, 1, 2)]
+    assert evaluate_random(task, rows) == report and task.found == 4
+    known = [{"problem": "!!a", "num_symbols": 1, "size": 3, "negations": None}]
+    (record,) = evaluate_random(task, known).records
+    assert record.facts == {"negations": None} and task.found == 4
+    assert {n: rates.count for n, rates in report.by_fact("negations").items()} == {
+        0: 1,
+        1: 2,
+        2: 1,
+    }
 
 
 SCRIPT = textwrap.dedent("""

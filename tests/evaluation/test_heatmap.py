@@ -14,13 +14,14 @@ def make_report() -> Report:
         (3, 5, OUTSIDE), (3, 5, OUTSIDE),
     ]  # fmt: skip
     records = [
-        Record(index, "a", "a1", symbols, size, None if outcome == OUTSIDE else ("a1",), (outcome,))
+        Record(index, "a", "a1", symbols, size, None if outcome == OUTSIDE else ("a1",), (outcome,),
+               0 if outcome == "exact" else size)
         for index, (symbols, size, outcome) in enumerate(found)
-    ]
+    ]  # fmt: skip
     return Report("vanilla", {}, records)
 
 
-@pytest.mark.parametrize("metric", ["correct", "exact", "timeout"])
+@pytest.mark.parametrize("metric", ["correct", "exact", "timeout", "edit_distance"])
 def test_numbers_are_those_of_the_report(tmp_path, metric):
     report = make_report()
     heatmap = Heatmap.of(report, metric, REGION)
@@ -49,6 +50,8 @@ def test_picture(tmp_path):
     assert imread(two).shape[1] > 1.5 * imread(one).shape[1]
     stacked = draw([heatmap, heatmap], tmp_path / "stacked.png", columns=1)
     assert imread(stacked).shape[1] == imread(one).shape[1]
+    with pytest.raises(ValueError, match="no scale in common: draw two pictures"):
+        draw([heatmap, Heatmap.of(make_report(), "edit_distance")], tmp_path / "mixed.png")
     with pytest.raises(ValueError, match="no cells to draw"):
         draw(Heatmap.of(Report("empty", {}, [])), tmp_path / "empty.png")
 
@@ -57,10 +60,10 @@ def test_colour_shows_the_rate_and_brightness_the_count(tmp_path):
     """Pixels in the middle of cells, read back from an image of the axes alone."""
     from matplotlib.figure import Figure
 
-    from hf_alpha.evaluation.heatmap import EMPTY, _draw_panel
+    from hf_alpha.evaluation.heatmap import EMPTY, _colors, _draw_panel
 
     axis = Figure().subplots()
-    _draw_panel(axis, Heatmap.of(make_report()), range(1, 4), range(1, 6), (0, 1), 3)
+    _draw_panel(axis, Heatmap.of(make_report()), range(1, 4), range(1, 6), _colors((0, 1)), 3)
     image = axis.images[0].get_array()
     assert tuple(image[0, 1]) == EMPTY
     red, _, blue = image[0, 2]
@@ -68,3 +71,24 @@ def test_colour_shows_the_rate_and_brightness_the_count(tmp_path):
     red, _, blue = image[1, 2]
     assert blue > red, "a rate of 1"
     assert image[0, 0].sum() > image[0, 2].sum(), "three samples against one"
+
+
+def test_small_edit_distances_are_blue(tmp_path):
+    from matplotlib.figure import Figure
+
+    from hf_alpha.evaluation.heatmap import OUTSIDE_GRAY, _colors, _draw_panel, _worst
+
+    heatmap = Heatmap.of(make_report(), "edit_distance")
+    assert heatmap.overall == 15 / 7 and _worst(heatmap.cells) == 3
+    assert _worst(heatmap.cells[:1]) == 1, "two thirds of a token is no disaster"
+    axis = Figure().subplots()
+    colors = _colors((0, 3), reverse=True)
+    _draw_panel(axis, heatmap, range(1, 4), range(1, 6), colors, 3)
+    assert axis.get_title() == "vanilla: 2.14 overall"
+    image = axis.images[0].get_array()
+    red, _, blue = image[0, 2]
+    assert red > blue, "a distance of 3"
+    red, _, blue = image[1, 2]
+    assert blue > red, "a distance of 0"
+    assert tuple(image[2, 4]) == OUTSIDE_GRAY
+    assert draw(heatmap, tmp_path / "distance.png").is_file()

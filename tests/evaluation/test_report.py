@@ -28,6 +28,8 @@ def reports(draw):
                 draw(st.integers(1, 6)),
                 None if given_verdicts is None else ("a1", "é\n\u2028"),
                 (OUTSIDE,) if given_verdicts is None else tuple(given_verdicts),
+                draw(st.none() | st.integers(0, 9)),
+                {"witness_length": draw(st.none() | st.integers(1, 5))},
             )
         )
     return Report("a model", {"num_beams": 3}, records)
@@ -46,6 +48,15 @@ def test_rates_add_up_in_every_grouping(report):
     right = [r for r in report.records if r.outcome in ("exact", "correct")]
     if report.records:
         assert report.overall.correct == len(right) / len(report.records)
+    known = [r for r in report.records if r.facts["witness_length"] is not None]
+    by_fact, pooled = report.by_fact("witness_length"), report.by_fact("witness_length", 3)
+    assert sum(rates.count for rates in by_fact.values()) == len(known)
+    assert pooled.keys() <= {1, 2, 3}
+    assert report.facts == (["witness_length"] if known else [])
+    if known:
+        assert pooled.get(3, Rates.of([])) == Rates.of(
+            r for r in known if r.facts["witness_length"] >= 3
+        )
 
 
 @given(reports())
@@ -61,6 +72,16 @@ def test_round_trip(tmp_path_factory, report):
     assert Report.load(folder) == report
     assert sorted(path.name for path in folder.iterdir()) == ["records.jsonl", "report.json"]
     assert "records" not in json.loads((folder / "report.json").read_text())
+
+
+def test_reports_of_earlier_versions_are_read(tmp_path):
+    report = Report("old", {}, [Record(0, "a", "a1", 1, 1, ("a1",), ("exact",))])
+    report.save(tmp_path)
+    lines = tmp_path / "records.jsonl"
+    old = json.loads(lines.read_text())
+    assert (old.pop("distance"), old.pop("facts")) == (None, {})
+    lines.write_text(json.dumps(old) + "\n")
+    assert Report.load(tmp_path) == report
 
 
 def test_load_says_what_is_missing(tmp_path):
@@ -114,3 +135,56 @@ def test_table():
     ]
     other.alpha_covariance = measured(1, 1, 4)
     assert "\nalpha-covariance: 1 to 2 problems a column" in other.table()
+
+
+def test_table_of_edit_distances():
+    """An answer that is missing counts with its distance, and is a dash where all are missing."""
+    found = [(1, ("exact",), 0), (1, ("wrong",), 3), (6, (OUTSIDE,), 8)]
+    records = [
+        Record(i, "ab", "ab", k, 8, None if verdicts == (OUTSIDE,) else ("a",), verdicts, distance)
+        for i, (k, verdicts, distance) in enumerate(found)
+    ]
+    report = Report("vanilla", {}, records)
+    assert report.overall.edit_distance == report.overall.rate("edit_distance") == 11 / 3
+    assert report.by_num_symbols[1].edit_distance == 1.5
+    assert report.to_dict()["by_num_symbols"][1]["edit_distance"] == 8
+    assert "edit_distance" not in Report("", {}, [record(0, 1, "exact")]).to_dict()["overall"]
+    assert math.isnan(Rates.of([]).rate("edit_distance"))
+    assert report.table().splitlines() == [
+        "%              symbols:     1  6   all",
+        "--------------------------------------",
+        f"edit_distance  vanilla   1.50  {DASH}  3.67",
+        f"correct        vanilla   50.0  {DASH}  33.3",
+        "samples                     2  1     3",
+        "edit_distance: mean number of tokens, less is better; the rest in %",
+    ]
+
+
+def test_facts_have_a_block_of_their_own():
+    found = [
+        ("exact", 1),
+        ("wrong", 1),
+        ("correct", 2),
+        ("exact", 3),
+        ("wrong", 7),
+        ("wrong", None),
+    ]
+    records = [
+        Record(i, "Xa", None, 1, 2, ("",), (verdict,), None, {"witness_length": length})
+        for i, (verdict, length) in enumerate(found)
+    ]
+    report = Report("ltl", {}, records)
+    rows = report.to_dict()["by_witness_length"]
+    assert [(row["witness_length"], row["count"]) for row in rows] == [
+        (1, 2),
+        (2, 1),
+        (3, 1),
+        (7, 1),
+    ]
+    assert report.table().splitlines()[4:] == [
+        "",
+        "%        witness length:     1      2    3+   all",
+        "-------------------------------------------------",
+        "correct  ltl              50.0  100.0  50.0  50.0",
+        "samples                      2      1     2     6",
+    ]

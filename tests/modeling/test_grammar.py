@@ -3,12 +3,13 @@
 import json
 import string
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_alpha.modeling.grammar import PROPOSITIONAL, FormulaError, Grammar
+from hf_alpha.modeling.grammar import LTL, PROPOSITIONAL, FormulaError, Grammar
 
 # Operators that are letters, and derived ones that repeat an operand: what temporal logic needs.
 TEMPORAL = Grammar(
@@ -24,11 +25,15 @@ TEMPORAL = Grammar(
     spellings={"&&": "&", "[]": "G"},
     derived={"->": "| ! $1 $2", "F": "U 1 $1", "G": "! U 1 ! $1", "W": "| U $1 $2 ! U 1 ! $1"},
 )
-GRAMMARS = st.sampled_from([PROPOSITIONAL, TEMPORAL])
+GRAMMARS = st.sampled_from([PROPOSITIONAL, TEMPORAL, LTL])
 LETTERS = st.sampled_from(string.ascii_lowercase)
 NAMES = st.from_regex(r"[a-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
-    lambda name: PROPOSITIONAL.is_name(name) and TEMPORAL.is_name(name)
+    lambda name: PROPOSITIONAL.is_name(name) and LTL.is_name(name)
 )
+GLUED_NAMES = st.from_regex(r"[FGXURWMVabFalse_][FGXUVafalse01_]{0,6}", fullmatch=True).filter(
+    LTL.is_name
+)
+DWYER = Path(__file__).parents[1] / "data_files" / "dwyer.tsv"
 
 
 @st.composite
@@ -116,6 +121,12 @@ def test_grammar_travels_through_json(case: tuple[Grammar, list[str]]) -> None:
     assert again.parse(again.format(tokens, "infix")) == tokens
 
 
+def test_grammars_of_tokenizers_saved_before_are_read() -> None:
+    data = PROPOSITIONAL.to_dict()
+    assert set(data) == {"operators", "constants", "infix", "spellings", "derived"}
+    assert Grammar.from_dict(data) == PROPOSITIONAL
+
+
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
@@ -133,6 +144,7 @@ def test_grammar_travels_through_json(case: tuple[Grammar, list[str]]) -> None:
         ("a ∧ ¬b", "& a ! b"),
         ("a = b = c", "= a = b c"),
         ("a ^ b ^ c", "^ ^ a b c"),
+        ("a | b ^ c", "| a ^ b c"),
     ],
 )
 def test_readings(text: str, tokens: str) -> None:
@@ -145,6 +157,80 @@ def test_letter_operators_and_repeated_operands() -> None:
     assert " ".join(TEMPORAL.parse("G F Xa_1")) == "! U 1 ! U 1 Xa_1"
     with pytest.raises(FormulaError, match="more than 1000000 tokens"):
         TEMPORAL.parse("W " * 100 + "a " * 101)
+
+
+@given(formulas(GLUED_NAMES))
+def test_infix_quotes_names_that_it_would_split(case: tuple[Grammar, list[str]]) -> None:
+    grammar, tokens = case
+    assert grammar.parse(grammar.format(tokens, "infix"), "infix") == tokens
+    assert grammar.parse(grammar.format(tokens)) == tokens or len(tokens) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("GFa", "! U 1 ! U 1 a"),
+        ("XFp1 & F1", "& X U 1 p1 F1"),
+        ("Grant", "! U 1 ! rant"),
+        ('"Grant" U "b"', "U Grant b"),
+        ("a Ub", "U a b"),
+        ("a UFb UXc", "U a U U 1 b X c"),
+        ("a U Ub", "U a Ub"),
+        ("GFalse | XTrue", "| ! U 1 ! 0 X 1"),
+        ("FX[]!a", "U 1 X ! U 1 ! ! a"),
+        ("a <--> b xor c + e", "| & a | | & b ! c & ! b c e & ! a ! | | & b ! c & ! b c e"),
+        ("always (request implies eventually grant)", "! U 1 ! | ! request U 1 grant"),
+        ("G(request -> F grant)", "! U 1 ! | ! request U 1 grant"),
+        ("& request X grant", "& request X grant"),
+        ("X Fa", "X Fa"),  # what `format` writes
+        ("G Fa", "! U 1 ! U 1 a"),  # which this is not
+        ("XUab", "X U a b"),
+        ("GRed", "! U 1 ! Red"),
+        ("W a b", "! U ! b & ! a ! b"),
+    ],
+)
+def test_temporal_readings(text: str, tokens: str) -> None:
+    assert LTL.parse(text) == tokens.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "rewritten"),
+    [
+        ("GFa", True),
+        ("G Fa", True),
+        ("X Fa", False),
+        ("GRed", True),
+        ("Red", False),
+        (" & a X b ", False),
+        ("a /\\ next b", False),
+        ("a -> b", True),
+        ("Fab", True),
+        ("XUab", False),
+    ],
+)
+def test_rewriting_is_said(text: str, rewritten: bool) -> None:
+    assert LTL.rewrites(text) is rewritten
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "message"),
+    [
+        ("X[2] a", 1, "'[' at character 2: numbers and ranges are not read: write X X p"),
+        ("F[1:3]a", 1, "numbers and ranges are not read"),
+        ("a & {b;c}[]->d", 4, "regular expressions are not read"),
+        ("a=0", 1, "write p <-> q"),
+        ("FalseAlarm & a", 5, "'Alarm' at character 6: expected a binary operator"),
+        ("a U1b", 3, "'1b' at character 4 has no meaning here"),
+        ('"2 b" & a', 0, "a name in quotes consists of letters, digits and _"),
+        ('a & "X"', 4, "begins with no digit and is no operator"),
+        ('a & "b', 4, "'\"' at character 5 has no meaning here"),
+    ],
+)
+def test_errors_of_spots_syntax(text: str, position: int, message: str) -> None:
+    with pytest.raises(FormulaError) as error:
+        LTL.parse(text, "infix")
+    assert error.value.position == position
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -183,15 +269,16 @@ def test_unknown_notation_and_names_too_long_for_compact() -> None:
             PROPOSITIONAL.tree_paths(tokens)
 
 
-@given(st.text(alphabet="ab01!&|=^()<-> ~Xp_\\/", max_size=30))
+@given(st.text(alphabet='ab01!&|=^()<-> ~XFUp_[{"\\/', max_size=30))
 def test_any_text_is_a_formula_or_a_formula_error(text: str) -> None:
-    for grammar in (PROPOSITIONAL, TEMPORAL):
+    for grammar in (PROPOSITIONAL, TEMPORAL, LTL):
         try:
             tokens = grammar.parse(text)
         except FormulaError as error:
             assert 0 <= error.position <= len(text)
         else:
             assert grammar.parse(" ".join(tokens), "prefix") == tokens
+            assert grammar.parse(grammar.format(tokens, "infix"), "infix") == tokens
 
 
 @pytest.mark.parametrize(
@@ -202,6 +289,8 @@ def test_any_text_is_a_formula_or_a_formula_error(text: str) -> None:
         {"derived": {"->": "| ! $1 $2", "=>": "-> $1 $2"}},
         {"spellings": {"and": "&&&"}},
         {"infix": {**PROPOSITIONAL.infix, "&": [3, "right"]}},
+        {"glued": "X"},
+        {"glued": "&"},
     ],
 )
 def test_contradictory_grammars_are_refused(data: dict) -> None:
@@ -232,4 +321,27 @@ def test_ten_thousand_operators_deep(text: str) -> None:
     else:
         assert len(PROPOSITIONAL.tree_paths(tokens)) == len(tokens)
         assert PROPOSITIONAL.parse(PROPOSITIONAL.format(tokens, "infix")) == tokens
+    assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "F" * 10_000 + "_a",
+        "F" * 10_000,
+        "XG(" * 10_000 + "_a" + ")" * 10_000,
+        "_a Ub & Wc" * 10_000,
+        "_a UFb U" * 10_000 + "c",
+        '"Grant" W ' * 15 + "b",
+        '"' * 10_000,
+    ],
+)
+def test_ten_thousand_temporal_operators(text: str) -> None:
+    start = time.perf_counter()
+    try:
+        tokens = LTL.parse(text)
+    except FormulaError as error:
+        assert len(str(error)) < 500
+    else:
+        assert LTL.parse(LTL.format(tokens, "infix"), "infix") == tokens
     assert time.perf_counter() - start < 5

@@ -1,13 +1,14 @@
 import itertools
 import random
+import re
 from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_alpha.modeling.grammar import PROPOSITIONAL
-from hf_alpha.tasks.sampling import FormulaSampler
+from hf_alpha.modeling.grammar import LTL, PROPOSITIONAL
+from hf_alpha.tasks.sampling import FormulaSampler, LtlSampler
 
 
 def operands(tokens, start):
@@ -93,3 +94,95 @@ def test_constants_are_leaves_only_on_request():
         FormulaSampler(())
     with pytest.raises(ValueError, match="no formula of size 3"):
         FormulaSampler(("a",)).sample(rng, 3)
+
+
+def spot_size(tokens):
+    """Size of a formula once Spot has built it, which removes trivial identities."""
+    spot = pytest.importorskip("spot", exc_type=ImportError)
+    names = {"0": "f", "1": "t", **{token: token for token in "!&XU"}}
+    lbt = " ".join(names.get(token, f'"{token}"') for token in tokens)
+    return len(spot.parse_prefix_ltl(lbt).f.to_str("lbt").split())
+
+
+ltl_samplers = st.builds(
+    lambda count, constants: LtlSampler(tuple("abcdefghij"[:count]), constants or (not count)),
+    st.integers(0, 10),
+    st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+)
+
+
+@given(ltl_samplers, st.integers(1, 50), st.integers(0, 2**32))
+@settings(max_examples=200, deadline=None)
+def test_ltl_size_is_exact_and_spot_shrinks_nothing(sampler, size, seed):
+    tokens = sampler.sample(random.Random(seed), size)
+    assert len(tokens) == size == spot_size(tokens)
+    assert LTL.parse(" ".join(tokens)) == tokens
+    assert tokens == sampler.sample(random.Random(seed), size)
+
+
+@given(ltl_samplers, st.integers(0, 20), st.integers(0, 2**32))
+@settings(max_examples=200, deadline=None)
+def test_ltl_exactly_k_symbols_even_where_every_leaf_is_needed(sampler, spare, seed):
+    count = len(sampler.symbols)
+    size = max(1, 2 * count - 1) + spare
+    tokens = sampler.sample_exactly(random.Random(seed), size)
+    assert set(sampler.symbols) <= set(tokens) and len(tokens) == size == spot_size(tokens)
+    assert not sampler.is_feasible(2 * count, count + 1)
+
+
+@pytest.mark.parametrize(
+    ("symbols", "constants", "largest"), [("a", 1.0, 4), ("a", 0.0, 5), ("", 1.0, 6), ("ab", 0, 4)]
+)
+def test_every_ltl_formula_that_spot_keeps_is_drawn(symbols, constants, largest):
+    sampler, rng = LtlSampler(tuple(symbols), constants), random.Random(0)
+    for size in range(1, largest + 1):
+        possible = set()
+        for tokens in itertools.product("!&XU" + symbols + "01" * bool(constants), repeat=size):
+            try:
+                LTL.parse("".join(tokens), "compact")
+            except ValueError:
+                continue
+            if spot_size(tokens) == size:
+                possible.add(tokens)
+        assert possible and sampler.is_feasible(size)
+        assert {tuple(sampler.sample(rng, size)) for _ in range(4000)} == possible
+
+
+def test_ltl_distribution_is_that_of_the_trees_that_spot_does_not_shrink():
+    spot = pytest.importorskip("spot", exc_type=ImportError)
+    priorities = {**dict.fromkeys(LTL_OPERATORS, 0), "false": 1, "true": 1}
+    priorities |= {"not": 1, "X": 1, "U": 1, "and": 1}
+    text = ",".join(f"{name}={weight}" for name, weight in priorities.items())
+    options = {"tree_size": 12, "simplify": 0, "unique": False, "seed": 0}
+    spots = (f.to_str("lbt") for f in spot.randltl(5, 40_000, ltl_priorities=text, **options))
+    theirs = [SPOT_LEAF.sub("s", f).replace(" ", "") for f in spots]
+    theirs = [f.replace("f", "0").replace("t", "1") for f in theirs if len(f) == 12]
+    sampler, rng = LtlSampler(tuple("abcde"), constant_priority=1.0), random.Random(0)
+    drawn = ["".join(sampler.sample(rng, 12)) for _ in range(10_000)]
+    ours = [re.sub("[a-e]", "s", f) for f in drawn]
+    assert len(theirs) > 10_000
+    for seen in (str, lambda f: f[0], lambda f: [len(f) - sum(map(f.count, "01s"))], binary_splits):
+        expected, found = shares(map(seen, theirs)), shares(map(seen, ours))
+        assert max(abs(expected[key] - found[key]) for key in expected | found) < 0.015
+    leaves = shares(re.sub("[^a-e]", "", f) for f in drawn)
+    assert all(abs(leaves[symbol] - 1 / 5) < 0.01 for symbol in "abcde")
+
+
+SPOT_LEAF = re.compile('"?p[0-9]+"?')
+LTL_OPERATORS = ("not", "F", "G", "X", "equiv", "implies", "xor", "R", "U", "W", "M", "and", "or")
+
+
+def shares(groups):
+    counts = Counter(itertools.chain.from_iterable(groups))
+    return Counter({key: count / counts.total() for key, count in counts.items()})
+
+
+def binary_splits(tokens):
+    """Left size of an until at the root; conjuncts are Spot's to order."""
+    if tokens[0] != "U":
+        return []
+    missing = 1
+    for index, token in enumerate(tokens[1:], start=1):
+        missing += {"U": 1, "&": 1, "!": 0, "X": 0}.get(token, -1)
+        if not missing:
+            return [index]

@@ -1,0 +1,99 @@
+"""What the process of `aiger` runs; it imports nothing of this package (see `solver_process`)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def prepare() -> tuple[Any, Any]:
+    """Import aiger and aiger_sat.
+
+    Raises:
+        ImportError: if they are not installed; the message says what to install.
+    """
+    try:
+        import aiger
+        import aiger_sat
+    except ImportError as error:
+        raise ImportError(
+            "this needs py-aiger-sat and python-sat: pip install 'py-aiger-sat>=3.0.7' "
+            f"'python-sat>=1.8.dev0' ({error})"
+        ) from error
+    return aiger, aiger_sat
+
+
+def build(tokens: Sequence[str], negate: bool = False) -> Any:
+    """Return the aiger.BoolExpr of canonical prefix tokens.
+
+    Equal subformulas become one node and every node is hashed when it is made: hashes are cached
+    below it, and neither hashing nor comparing a deep circuit descends into it.
+    """
+    aiger, _ = prepare()
+    false, node = aiger.aig.ConstFalse(), aiger.aig.Input
+    known: dict[Any, Any] = {}
+
+    def remember(key: Any, gate: Any) -> Any:
+        hash(gate)
+        return known.setdefault(key, gate)
+
+    def invert(gate: Any) -> Any:
+        key = (id(gate),)
+        return known[key] if key in known else remember(key, ~gate)
+
+    def both(left: Any, right: Any) -> Any:
+        key = (id(left), id(right))
+        return known[key] if key in known else remember(key, left & right)
+
+    def either(left: Any, right: Any) -> Any:
+        return invert(both(invert(left), invert(right)))
+
+    names: dict[str, Any] = {}
+    stack: list[Any] = []
+    for token in reversed(tokens):
+        if token == "!":
+            stack.append(invert(stack.pop()))
+        elif token == "&":
+            stack.append(both(stack.pop(), stack.pop()))
+        elif token == "|":
+            stack.append(either(stack.pop(), stack.pop()))
+        elif token in ("=", "^"):
+            left, right = stack.pop(), stack.pop()
+            same = either(both(left, right), both(invert(left), invert(right)))
+            stack.append(same if token == "=" else invert(same))
+        elif token in ("0", "1"):
+            stack.append(false if token == "0" else invert(false))
+        else:
+            stack.append(names.setdefault(token, node(token)))
+    root = invert(stack[0]) if negate else stack[0]
+    circuit = aiger.aig.AIG(inputs=frozenset(names), node_map={"formula": root})
+    return aiger.BoolExpr(circuit)
+
+
+def _is_satisfiable(tokens: Sequence[str]) -> bool:
+    _, aiger_sat = prepare()
+    return bool(aiger_sat.is_sat(build(tokens)))
+
+
+def _reduced_model(tokens: Sequence[str]) -> dict[str, bool] | None:
+    _, aiger_sat = prepare()
+    model = aiger_sat.solve(build(tokens))
+    if model is None:
+        return None
+    solver = aiger_sat.SolverWrapper()
+    solver.add_expr(build(tokens, negate=True))
+    if solver.is_sat(assumptions=model):
+        raise AssertionError(f"py-aiger-sat gave {model}, which is no model of {tokens}")
+    return {name: bool(value) for name, value in solver.get_unsat_core().items()}
+
+
+def _implies(tokens: Sequence[str], assignment: dict[str, bool]) -> bool:
+    _, aiger_sat = prepare()
+    solver = aiger_sat.SolverWrapper()
+    solver.add_expr(build(tokens, negate=True))
+    return not solver.is_sat(assumptions=assignment)
+
+
+SERVED: dict[str, Callable[..., Any]] = {
+    "is_satisfiable": _is_satisfiable,
+    "reduced_model": _reduced_model,
+    "implies": _implies,
+}

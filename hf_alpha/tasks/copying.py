@@ -1,0 +1,187 @@
+"""Copying: a string is answered by itself (2410.17161, Section 5.1)."""
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from math import comb
+from typing import ClassVar
+
+from hf_alpha.modeling.grammar import FormulaError
+
+from .base import Task, Verdict
+
+NOTATIONS = ("compact", "prefix")
+
+_NAME = re.compile(r"[^\W\d]\w*")  # what the tokenizer takes for a name
+_NUMBERED = re.compile(r"[^\W\d]\d+")  # what it calls symbols when letters run out
+
+
+class CopyingTask(Task):
+    """Write a string again, symbol by symbol.
+
+    Every token is a symbol, so nothing but their order matters. A string is written as characters
+    side by side (`abca`) or, with names of several characters, with spaces between them
+    (`request grant request`). A lone word counts as characters, except a letter and a number, such
+    as `p26`, which is one symbol.
+
+    Targets:
+        copy: the string itself.
+    """
+
+    name: ClassVar[str] = "copying"
+    grammar: ClassVar[None] = None
+    base_tokens: ClassVar[tuple[str, ...]] = ()
+    symbol_classes: ClassVar[Mapping[str, int]] = {"character": 5}
+    targets: ClassVar[Mapping[str, str]] = {"copy": "The string itself."}
+    measure: ClassVar[str] = "edit_distance"
+    num_beams: ClassVar[int] = 1
+    random_name: ClassVar[str] = "random string"
+    random_note: ClassVar[str] = (
+        "The random string has the length and the symbols of the right one."
+    )
+    problems: ClassVar[str] = "strings"
+    example: ClassVar[str] = "request grant request"
+    data: ClassVar[str] = "`problem` is a random string, `answer` the same string"
+    sizes: ClassVar[tuple[int, int]] = (3, 30)
+    alpha: ClassVar[float] = 1.0  # there are few short strings
+    held_out: ClassVar[bool] = False
+
+    def is_feasible(
+        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
+    ) -> bool:
+        """Say whether there is a string of `size` symbols."""
+        return 1 <= (num_symbols if exactly else 1) <= size and num_symbols >= 1
+
+    def draw(
+        self,
+        rng: random.Random,
+        size: int,
+        symbols: Sequence[str],
+        exactly: bool = False,
+        constant_priority: float = 0.0,
+    ) -> list[str]:
+        """Draw a string of exactly `size` symbols.
+
+        With `exactly` it is uniform over the strings in which every symbol occurs. Otherwise the
+        number of distinct symbols is uniform from 1 to as many as fit, then which ones they are,
+        then the string as with `exactly`. (The paper says "at most 5 unique characters" and no
+        more.)
+
+        Raises:
+            ValueError: if there is no such string.
+        """
+        if not self.is_feasible(size, len(symbols), exactly):
+            raise ValueError(f"no string of length {size} over {len(symbols)} symbol(s)")
+        if not exactly:
+            symbols = rng.sample(list(symbols), rng.randint(1, min(len(symbols), size)))
+        missing, found, count = list(symbols), [], len(symbols)
+        rng.shuffle(missing)
+        tokens: list[str] = []
+        uniform = rng.random
+        for left in range(size, 0, -1):
+            if missing and uniform() < _chance_of_new(left, len(missing), count):
+                found.append(missing.pop())
+                tokens.append(found[-1])
+            else:
+                tokens.append(found[int(uniform() * len(found))])
+        return tokens
+
+    def target_of(self, tokens: Sequence[str], method: str | None = None) -> str:
+        """Write the string.
+
+        Raises:
+            ValueError: if the method is unknown.
+        """
+        if method not in (None, *self.targets):
+            raise ValueError(f"unknown targets {method!r}: choose one of {', '.join(self.targets)}")
+        return self.write(tokens)
+
+    def distance(self, problem: str, answer: str | None) -> int:
+        """Return the edit distance to the string, in symbols; no answer counts as an empty one."""
+        from rapidfuzz.distance import Levenshtein
+
+        return Levenshtein.distance(_split(problem), _split(answer or ""))
+
+    def random_answer(self, problem: str, rng: random.Random) -> str:
+        """Draw a string of the same length over the symbols of the problem."""
+        tokens = self.parse(problem)
+        symbols = self.symbols_in(tokens)
+        return self.write([rng.choice(symbols) for _ in tokens])
+
+    def check(
+        self,
+        problem: str,
+        answer: str,
+        target: str | None = None,
+        notation: str | None = None,
+        solver: str = "auto",
+        timeout: float = 10.0,
+    ) -> Verdict:
+        """Judge an answer: `exact`, `wrong`, or `malformed` if it holds what is no name.
+
+        Args:
+            problem: a string.
+            answer: any string.
+            target: not needed: the problem is its own answer.
+            notation: how the answer is written: "compact" (`abca`), "prefix" (`a b c a`), or None
+                to detect it.
+            solver: not needed.
+            timeout: not needed.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+            ValueError: if the notation is unknown.
+        """
+        _check_notation(notation)
+        wanted = self.parse(problem)
+        try:
+            given = self.parse(answer, notation) if answer.strip() else []
+        except FormulaError:
+            return Verdict.malformed
+        return Verdict.exact if given == wanted else Verdict.wrong
+
+    def parse(self, problem: str, notation: str | None = None) -> list[str]:
+        """Return the symbols of a string.
+
+        Raises:
+            FormulaError: if it is empty or holds something that is no name.
+            ValueError: if the notation is unknown.
+        """
+        _check_notation(notation)
+        tokens = _split(problem, notation)
+        if not tokens:
+            raise FormulaError("the string is empty: write at least one symbol", 0)
+        for position, token in enumerate(tokens):
+            if not _NAME.fullmatch(token):
+                raise FormulaError(
+                    f"token {position + 1}, {token!r}, is no name: write letters side by side "
+                    "(abca), or names with spaces between them (x1 x2 x1)",
+                    position,
+                )
+        return tokens
+
+
+def _split(text: str, notation: str | None = None) -> list[str]:
+    """Words if there are several, else characters."""
+    words = text.split()
+    if notation == "prefix" or (notation is None and len(words) > 1):
+        return words
+    text = text.strip()
+    return [text] if _NUMBERED.fullmatch(text) else list(text)
+
+
+def _check_notation(notation: str | None) -> None:
+    if notation not in (None, *NOTATIONS):
+        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+
+
+@cache
+def _chance_of_new(left: int, missing: int, count: int) -> float:
+    """Chance that the next of `left` symbols is one of the `missing` that have to come yet."""
+    return missing * _words(left - 1, missing - 1, count) / _words(left, missing, count)
+
+
+def _words(length: int, required: int, count: int) -> int:
+    """Number of strings over `count` symbols in which `required` given ones occur."""
+    return sum((-1) ** i * comb(required, i) * (count - i) ** length for i in range(required + 1))

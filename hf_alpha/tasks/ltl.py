@@ -1,0 +1,204 @@
+"""Linear temporal logic: a formula is answered by a symbolic lasso trace that satisfies it."""
+
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import ClassVar
+
+from hf_alpha.modeling.grammar import LTL, NOTATIONS, Grammar
+
+from . import lasso
+from .base import Task, Verdict
+from .sampling import LtlSampler
+from .trace import Step, Trace, cube_step, read_trace, same_trace, write_trace
+from .witness import is_satisfiable_step, shortest_witness
+
+logger = logging.getLogger(__name__)
+
+SOLVERS = ("auto", "lasso", "spot")
+
+
+class LTLTask(Task):
+    """Find a symbolic trace all of whose words satisfy a formula of linear temporal logic.
+
+    Formulas have not, and, or, next, until and the constants; the other operators of infix and
+    Spot's syntax (`F G R W M -> <-> xor`) are rewritten while reading. An answer is a lasso: steps
+    that are Boolean formulas, separated by `;`, the last ones in braces and repeated forever:
+    `a;&ab;{b}`, or `request ; { grant }` with long names. What a step leaves open is open at every
+    visit anew.
+
+    Targets:
+        equivariant: a trace with as few steps as possible, then the shortest loop, then the fewest
+            literals; see `witness.shortest_witness`. Needs no Spot. Renaming the formula renames
+            the target and does nothing else. Formulas for which there is no trace of at most 5
+            steps get no target.
+        deepltl: Spot's default translation, the accepting run that Spot finds, simplified. It
+            depends on how the symbols are spelt. A formula on which Spot fails, or spends more
+            than 10 seconds, gets no target but a warning in the log.
+    """
+
+    name: ClassVar[str] = "ltl"
+    grammar: ClassVar[Grammar] = LTL
+    base_tokens: ClassVar[tuple[str, ...]] = ("0", "1", "!", "&", "|", ";", "{", "}", "U", "X")
+    symbol_classes: ClassVar[Mapping[str, int]] = {"proposition": 5}
+    targets: ClassVar[Mapping[str, str]] = {
+        "equivariant": "A trace with as few steps as possible, then with the shortest loop, then "
+        "with the fewest literals, found without Spot. Renaming a formula renames its answer. "
+        "Formulas that need more than 5 steps are left out.",
+        "deepltl": "The accepting run that Spot finds in its default translation of the formula, "
+        "simplified, as DeepLTL makes its data. It depends on how the symbols are spelt.",
+    }
+    data: ClassVar[str] = (
+        "`problem` is a satisfiable formula of linear temporal logic in prefix notation (`!` not, "
+        "`&` and, `X` next, `U` until), `answer` a symbolic lasso trace all of whose words satisfy "
+        "it (`a;&ab;{b}`: steps separated by `;`, those in braces repeated forever), "
+        "`witness_length` the fewest steps of any such trace, prefix and loop together"
+    )
+    facts: ClassVar[tuple[str, ...]] = ("witness_length",)
+    random_name: ClassVar[str] = "random step"
+    random_note: ClassVar[str] = (
+        "The random answer is a single step, repeated forever, with a value for every symbol."
+    )
+    example: ClassVar[str] = "& request X U ! request grant"
+    sizes: ClassVar[tuple[int, int]] = (10, 35)
+    alpha: ClassVar[float] = 0.112
+    constant_priority: ClassVar[float] = 1.0
+
+    def is_feasible(
+        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
+    ) -> bool:
+        """Say whether there is a formula of `size` tokens."""
+        sampler = LtlSampler(tuple(self.default_symbols(num_symbols)), constant_priority)
+        return sampler.is_feasible(size, max(1, num_symbols) if exactly else 1)
+
+    def draw(
+        self,
+        rng: random.Random,
+        size: int,
+        symbols: Sequence[str],
+        exactly: bool = False,
+        constant_priority: float = 0.0,
+    ) -> list[str]:
+        """Draw a formula of exactly `size` tokens; `sampling` describes the distribution."""
+        sampler = LtlSampler(tuple(symbols), constant_priority)
+        return sampler.sample_exactly(rng, size) if exactly else sampler.sample(rng, size)
+
+    def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
+        """Compute an answer to a formula given as canonical tokens, None if none is found.
+
+        Raises:
+            ValueError: if the method is unknown.
+            MissingSolverError: if the method is `deepltl` and Spot is not installed.
+        """
+        if method not in (None, *self.targets):
+            raise ValueError(f"unknown targets {method!r}: choose one of {', '.join(self.targets)}")
+        if method == "deepltl":
+            trace = _spot_trace(tokens)
+        else:
+            trace = shortest_witness(tokens, self.symbols_in(tokens))
+        return None if trace is None else write_trace(trace)
+
+    def facts_of(self, tokens: Sequence[str], answer: str | None = None) -> dict[str, int | None]:
+        """Return `witness_length`; None beyond 5 steps."""
+        if answer is not None:
+            trace = read_trace(answer)
+        else:
+            trace = shortest_witness(tokens, self.symbols_in(tokens))
+        return {"witness_length": None if trace is None else len(trace.steps)}
+
+    def random_answer(self, problem: str, rng: random.Random) -> str:
+        """Draw a trace of a single step with a value for every symbol of the formula."""
+        symbols = self.symbols_of(problem)
+        return write_trace(Trace((cube_step([(s, rng.random() < 0.5) for s in symbols]),), 0))
+
+    def check(
+        self,
+        problem: str,
+        answer: str,
+        target: str | None = None,
+        notation: str | None = None,
+        solver: str = "auto",
+        timeout: float = 10.0,
+    ) -> Verdict:
+        """Judge an answer.
+
+        `exact` is equality with the target up to the order of the operands of `&` and `|`, as in
+        the papers. `correct` means that every word of the trace satisfies the formula. Symbols
+        that the formula lacks are allowed and change nothing. A trace with a step that contradicts
+        itself has no words at all, and is malformed.
+
+        Args:
+            problem: a formula in any notation.
+            answer: any string.
+            target: an answer to compare with.
+            notation: how the answer is written: "compact" (`a;{&ab}`), "prefix" (spaced), "infix"
+                (Spot's `a; cycle{a & b}`), or None to detect it.
+            solver: "lasso" (the three-valued evaluation of `lasso`, which leaves some questions
+                open), "spot", or "auto": Spot for what stays open.
+            timeout: seconds for Spot, after which the verdict is `timeout`; if Spot is not
+                installed or its process fails, the verdict is `undecided`.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+            ValueError: if the solver or the notation is unknown.
+        """
+        if solver not in SOLVERS:
+            raise ValueError(f"unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}")
+        tokens = _parsed(problem)
+        if notation not in (None, *NOTATIONS):
+            raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+        trace = read_trace(answer, notation)
+        if trace is None or any(map(_is_contradictory, trace.steps)):
+            return Verdict.malformed
+        if target is not None and _is_target(trace, target):
+            return Verdict.exact
+        holds = None if solver == "spot" else lasso.decide(tokens, trace)
+        if holds is None:
+            return (
+                Verdict.undecided if solver == "lasso" else _check_with_spot(tokens, trace, timeout)
+            )
+        return Verdict.correct if holds else Verdict.wrong
+
+
+_TASK = LTLTask()
+
+
+@lru_cache(maxsize=4096)
+def _parsed(problem: str) -> tuple[str, ...]:
+    """Parse a problem once for the many answers (beams, renamings) that are checked against it."""
+    return tuple(_TASK.parse(problem))
+
+
+def _is_contradictory(step: Step) -> bool:
+    known = lasso.is_contradictory(step)
+    return is_satisfiable_step(step) is False if known is None else known
+
+
+def _is_target(trace: Trace, target: str) -> bool:
+    wanted = read_trace(target)
+    return wanted is not None and same_trace(trace, wanted)
+
+
+def _check_with_spot(tokens: Sequence[str], trace: Trace, timeout: float) -> Verdict:
+    from . import spot
+
+    try:
+        holds = spot.holds(tokens, trace.steps, trace.loop, timeout)
+    except (spot.MissingSolverError, spot.SolverCrashError):
+        return Verdict.undecided
+    except TimeoutError:
+        return Verdict.timeout
+    return Verdict.correct if holds else Verdict.wrong
+
+
+def _spot_trace(tokens: Sequence[str]) -> Trace | None:
+    from . import spot
+
+    try:
+        found = spot.find_trace(tokens, spot.TIMEOUT, options=None)
+    except (TimeoutError, spot.SolverCrashError) as error:
+        shown = " ".join(tokens[:50]) + (" ..." if len(tokens) > 50 else "")
+        logger.warning("no target for %s: %s", shown, error)
+        return None
+    return None if found is None else Trace(tuple(map(tuple, found[0])), found[1])

@@ -1,0 +1,170 @@
+"""Run a solver in a process of its own: a formula that hangs or kills it costs only its answer.
+
+The process is this file, run as a script with the solver's worker file as its argument. It imports
+nothing else of this package and nothing of the caller's, so that it starts in a moment, and reads
+one request and writes one reply a line, as JSON. It starts with the first call and ends with the
+caller.
+
+A worker file has `prepare()`, which imports the solver or raises an ImportError that says what to
+install, and `SERVED`, a table of functions by name; their arguments and results are JSON.
+"""
+
+import atexit
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+TIMEOUT = 10.0
+"""Seconds that a call may take unless told otherwise."""
+
+
+class MissingSolverError(ImportError):
+    """The solver is not installed."""
+
+
+class SolverCrashError(RuntimeError):
+    """The solver gave up for a reason of its own: memory, or the death of its process."""
+
+
+class SolverProcess:
+    """The caller's end: start the process, ask it, stop it when it fails.
+
+    Args:
+        worker: the worker file.
+        fresh: answer each request in a fork of the newly started process, for solvers whose
+            results depend on what they were asked before. It takes a millisecond or two more.
+    """
+
+    def __init__(self, worker: Path, fresh: bool = False) -> None:
+        self._arguments = [str(worker), *["fresh"] * fresh]
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)
+        atexit.register(self.stop)
+
+    def _forget(self) -> None:
+        """Leave the process to the parent: a fork cannot share it."""
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+
+    def call(self, name: str, timeout: float, tokens: Sequence[str], *arguments: Any) -> Any:
+        """Have the process run one of the worker's functions on a formula.
+
+        Args:
+            name: of the function.
+            timeout: seconds, not counting the start of the process.
+            tokens: the function's first argument.
+            arguments: its other ones.
+
+        Raises:
+            TimeoutError: if the time is up.
+            SolverCrashError: if the solver fails.
+            MissingSolverError: if it is not installed.
+        """
+        seconds = min(max(timeout, 1e-3), 1e8)
+        request = json.dumps([name, seconds, list(tokens), *arguments])
+        with self._lock:
+            try:
+                kind, value = self._ask(request)
+            except (OSError, ValueError) as error:
+                code = self.stop()
+                if code == -signal.SIGALRM:
+                    raise TimeoutError(f"the solver took more than {timeout:g} s") from None
+                raise SolverCrashError(
+                    f"the solver's process failed on {len(tokens)} tokens (exit code {code})"
+                ) from error
+            except (
+                BaseException
+            ):  # an interrupt: the reply would be taken for that of the next call
+                self.stop()
+                raise
+        if kind == "missing":
+            raise MissingSolverError(value)
+        if kind == "failed":
+            raise SolverCrashError(f"the solver failed on {len(tokens)} tokens: {value}")
+        return value
+
+    def stop(self) -> int | None:
+        """End the process, if there is one, and return its exit code."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)  # its fork too
+        process.communicate()
+        return process.returncode
+
+    def _ask(self, request: str) -> tuple[str, Any]:
+        if self._process is not None and self._process.poll() is not None:
+            self.stop()
+        if self._process is None:
+            self._process = subprocess.Popen(
+                # Without -P, `import aiger` and `import spot` would find the files beside this one.
+                [sys.executable, "-P", os.path.abspath(__file__), *self._arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONHASHSEED": "0"},
+                text=True,
+                process_group=0,
+            )
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        stdin.write(request + "\n")
+        stdin.flush()
+        kind, value = json.loads(stdout.readline())
+        return kind, value
+
+
+def _serve(prepare: Callable[[], Any], served: dict[str, Callable[..., Any]], fresh: bool) -> None:
+    """The solver's end: answer requests until there are no more.
+
+    When a request's time is up, the alarm ends the process, whatever it is doing then and even if
+    the caller is gone.
+    """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller to handle
+    for request in sys.stdin:
+        name, seconds, *arguments = json.loads(request)
+        try:
+            prepare()  # before the clock starts
+        except ImportError as error:
+            print(json.dumps(["missing", str(error)]), flush=True)
+            continue
+        if fresh and (fork := os.fork()):
+            _end_like(os.waitpid(fork, 0)[1])
+            continue
+        print(json.dumps(_reply(served[name], seconds, arguments)), flush=True)
+        if fresh:
+            os._exit(0)
+
+
+def _reply(run: Callable[..., Any], seconds: float, arguments: list[Any]) -> tuple[str, Any]:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        return "done", run(*arguments)
+    except Exception as error:
+        return "failed", f"{type(error).__name__}: {error}"[:1000]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _end_like(status: int) -> None:
+    """Die as a fork died; go on if it ended well."""
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    if code:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _worker = runpy.run_path(sys.argv[1])
+    _serve(_worker["prepare"], _worker["SERVED"], fresh=sys.argv[2:] == ["fresh"])

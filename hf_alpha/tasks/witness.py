@@ -1,0 +1,274 @@
+"""The shortest symbolic lasso traces that satisfy an LTL formula, without Spot.
+
+Shapes are tried in order: few steps first, then a short loop. For each, one question is whether
+any concrete word of that shape satisfies the formula; the other is which literals a trace can
+leave out such that the three-valued evaluation still proves it. Small shapes answer both with
+tables of all words and of all partial words, large ones with a SAT solver and by dropping one
+literal after another.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from .lasso import OPERATORS, Pair, Shape, shape
+from .trace import Step, Trace, cube_step
+
+MAX_STEPS = 5
+"""Longest trace that is looked for. Spot found no satisfiable formula that needs more among those
+drawn as the papers draw them."""
+MAX_CONFLICTS = 100_000
+"""A limit that, unlike one of time, gives the same answer on every machine."""
+
+_TABLE_WORDS = 12
+"""Free values up to which all words of a shape, 2 ** values, are written out."""
+_TABLE_CUBES = 10
+"""Free values up to which all partial words of a shape, 3 ** values, are written out."""
+
+Literal = tuple[int, int, bool]  # step, symbol, value
+
+
+def shortest_witness(tokens: Sequence[str], symbols: Sequence[str]) -> Trace | None:
+    """Return a symbolic trace with as few steps as possible all of whose words satisfy a formula.
+
+    Which of them is a function of the formula's structure: of its tokens with the symbols numbered
+    as in `symbols`. Among the traces with the fewest steps it has the shortest loop; among those
+    the fewest literals (where `3 ** (steps * symbols)` is at most 59,049; beyond that no literal
+    can be left out on its own), then those that come first by step and symbol, true before false.
+
+    Args:
+        tokens: canonical prefix tokens.
+        symbols: the formula's symbols by first occurrence.
+
+    Returns:
+        None if no lasso of at most `MAX_STEPS` steps satisfies the formula, or the SAT solver meets
+        more than `MAX_CONFLICTS` conflicts. That is no proof that the formula is unsatisfiable.
+    """
+    numbered = _numbered(tokens, symbols)
+    shapes = [(steps, loop) for steps in range(1, MAX_STEPS + 1) for loop in reversed(range(steps))]
+    for steps, loop in shapes:
+        try:
+            literals = _search(numbered, len(symbols), steps, loop)
+        except _GaveUp:
+            return None
+        if literals is not None:
+            return _trace(literals, symbols, steps, loop)
+    return None
+
+
+def is_satisfiable_step(step: Step) -> bool | None:
+    """Decide whether a Boolean formula can hold, by SAT; None beyond `MAX_CONFLICTS`."""
+    symbols = [token for token in dict.fromkeys(step) if token not in OPERATORS]
+    try:
+        return _solve(_numbered(step, symbols), len(symbols), 1, 0) is not None
+    except _GaveUp:
+        return None
+
+
+class _GaveUp(Exception):
+    """The SAT solver met too many conflicts."""
+
+
+def _numbered(tokens: Sequence[str], symbols: Sequence[str]) -> list[str]:
+    names = {symbol: f"p{index}" for index, symbol in enumerate(symbols)}
+    return [names.get(token, token) for token in tokens]
+
+
+def _trace(literals: Sequence[Literal], symbols: Sequence[str], steps: int, loop: int) -> Trace:
+    rows: list[list[tuple[str, bool]]] = [[] for _ in range(steps)]
+    for step, symbol, value in sorted(literals):
+        rows[step].append((symbols[symbol], value))
+    return Trace(tuple(map(cube_step, rows)), loop)
+
+
+def _search(
+    tokens: Sequence[str], num_symbols: int, steps: int, loop: int
+) -> tuple[Literal, ...] | None:
+    """Return the literals of the best trace of a shape, None if there is none."""
+    values = steps * num_symbols
+    word: tuple[Literal, ...] | None
+    if values <= _TABLE_WORDS:
+        words = shape(steps, loop, 1 << values)
+        found = words.first(words.evaluate(tokens, _all_words(steps, num_symbols))[0])
+        if not found:
+            return None
+        word = _word(_lowest(found), steps, num_symbols)
+    else:
+        word = _solve(tokens, num_symbols, steps, loop)
+        if word is None:
+            return None
+    if values <= _TABLE_CUBES:
+        cubes, leaves = _all_cubes(steps, num_symbols)
+        partial = shape(steps, loop, len(cubes))
+        return cubes[_lowest(partial.first(partial.evaluate(tokens, leaves)[0]))]
+    return _drop_literals(tokens, num_symbols, shape(steps, loop, 1), word)
+
+
+def _lowest(table: int) -> int:
+    return (table & -table).bit_length() - 1
+
+
+def _word(index: int, steps: int, num_symbols: int) -> tuple[Literal, ...]:
+    values = steps * num_symbols
+    return tuple(
+        (*divmod(value, num_symbols), not index >> (values - 1 - value) & 1)
+        for value in range(values)
+    )
+
+
+@lru_cache(maxsize=64)
+def _all_words(steps: int, num_symbols: int) -> dict[str, Pair]:
+    """Tables of the symbols in all words of a shape, the ones that are true early first."""
+    values = steps * num_symbols
+    index = np.arange(1 << values)
+    columns = [~index >> (values - 1 - value) & 1 for value in range(values)]
+    tables = [_packed(columns[symbol::num_symbols]) for symbol in range(num_symbols)]
+    return {f"p{symbol}": (table, table) for symbol, table in enumerate(tables)}
+
+
+@lru_cache(maxsize=64)
+def _all_cubes(
+    steps: int, num_symbols: int
+) -> tuple[tuple[tuple[Literal, ...], ...], dict[str, Pair]]:
+    """Return all partial words of a shape, the best first, and the tables of the symbols."""
+    values = steps * num_symbols
+    codes = np.stack(np.unravel_index(np.arange(3**values), (3,) * values), axis=1) if values \
+        else np.zeros((1, 0), int)  # fmt: skip
+    # 0 true, 1 false, 2 free: read as a number to base 3, this orders as the docstring says.
+    codes = codes[np.argsort((codes < 2).sum(axis=1), kind="stable")]
+    leaves = {}
+    for symbol in range(num_symbols):
+        columns = list(codes.T[symbol::num_symbols])
+        leaves[f"p{symbol}"] = (
+            _packed([column == 0 for column in columns]),
+            _packed([column != 1 for column in columns]),
+        )
+    cubes = tuple(
+        tuple(
+            (*divmod(value, num_symbols), bool(code == 0))
+            for value, code in enumerate(row)
+            if code < 2
+        )
+        for row in codes.tolist()
+    )
+    return cubes, leaves
+
+
+def _packed(blocks: Sequence[np.ndarray]) -> int:
+    """Join columns of bits, one for each step, to one table."""
+    bits = np.concatenate(blocks).astype(np.uint8)
+    return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
+
+
+def _drop_literals(
+    tokens: Sequence[str], num_symbols: int, words: Shape, word: Sequence[Literal]
+) -> tuple[Literal, ...]:
+    """Leave out literals from the last to the first while the trace is still proved."""
+    must, may = [0] * num_symbols, [0] * num_symbols
+    for step, symbol, value in word:
+        must[symbol] |= value << step
+        may[symbol] |= value << step
+    kept = []
+    for step, symbol, value in reversed(word):
+        bit = 1 << step
+        must[symbol], may[symbol] = must[symbol] & ~bit, may[symbol] | bit
+        pairs = zip(must, may, strict=True)
+        leaves = {f"p{index}": pair for index, pair in enumerate(pairs)}
+        if not words.evaluate(tokens, leaves)[0] & 1:
+            kept.append((step, symbol, value))
+            if value:
+                must[symbol] |= bit
+            else:
+                may[symbol] &= ~bit
+    return tuple(kept)
+
+
+def _solve(
+    tokens: Sequence[str], num_symbols: int, steps: int, loop: int
+) -> tuple[Literal, ...] | None:
+    """Find a concrete word of a shape with a SAT solver."""
+    from pysat.solvers import Solver
+
+    encoding = _Encoding(num_symbols, steps, loop)
+    root = encoding.formula(tokens)
+    with Solver("glucose4", bootstrap_with=[*encoding.clauses, [root]]) as solver:
+        solver.conf_budget(MAX_CONFLICTS)
+        satisfiable = solver.solve_limited()
+        if satisfiable is None:
+            raise _GaveUp
+        if not satisfiable:
+            return None
+        model = set(solver.get_model())
+    return tuple(
+        (step, symbol, encoding.leaf(step, symbol) in model)
+        for step in range(steps)
+        for symbol in range(num_symbols)
+    )
+
+
+class _Encoding:
+    """Clauses that define one variable for each subformula and step (Tseitin).
+
+    `until` is the least fixpoint, which takes two passes: what holds at the loop's first step
+    after the last one is computed as if the word ended when it comes round again.
+    """
+
+    def __init__(self, num_symbols: int, steps: int, loop: int):
+        self.num_symbols, self.steps, self.loop = num_symbols, steps, loop
+        self.clauses: list[list[int]] = [[1]]  # variable 1 is true
+        self._variables = 1 + steps * num_symbols
+        self._known: dict[tuple[int, int], int] = {}
+
+    def leaf(self, step: int, symbol: int) -> int:
+        """Return the variable of a symbol at a step."""
+        return 2 + step * self.num_symbols + symbol
+
+    def formula(self, tokens: Sequence[str]) -> int:
+        """Return the literal that says that a formula holds at the first step."""
+        stack: list[tuple[int, ...]] = []
+        for token in reversed(tokens):
+            if token == "!":
+                stack.append(tuple(-x for x in stack.pop()))
+            elif token == "X":
+                operand = stack.pop()
+                stack.append((*operand[1:], operand[self.loop]))
+            elif token in ("&", "|"):
+                gate = self._and if token == "&" else self._or
+                stack.append(tuple(map(gate, stack.pop(), stack.pop())))
+            elif token == "U":
+                stack.append(self._until(stack.pop(), stack.pop()))
+            elif token in ("0", "1"):
+                stack.append((1 if token == "1" else -1,) * self.steps)
+            else:
+                symbol = int(token[1:])
+                stack.append(tuple(self.leaf(step, symbol) for step in range(self.steps)))
+        return stack[0][0]
+
+    def _until(self, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+        held = -1
+        for step in range(self.steps - 1, self.loop - 1, -1):
+            held = self._or(b[step], self._and(a[step], held))
+        result = []
+        for step in range(self.steps - 1, -1, -1):
+            held = self._or(b[step], self._and(a[step], held))
+            result.append(held)
+        return tuple(reversed(result))
+
+    def _or(self, x: int, y: int) -> int:
+        return -self._and(-x, -y)
+
+    def _and(self, x: int, y: int) -> int:
+        if -1 in (x, y) or x == -y:
+            return -1
+        if x == 1 or x == y:
+            return y
+        if y == 1:
+            return x
+        x, y = min(x, y), max(x, y)
+        known = self._known.get((x, y))
+        if known is None:
+            self._variables += 1
+            known = self._known[x, y] = self._variables
+            self.clauses += [[-known, x], [-known, y], [known, -x, -y]]
+        return known

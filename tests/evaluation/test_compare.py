@@ -1,0 +1,58 @@
+import json
+
+import pytest
+from strategies import make_model
+
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.evaluation.compare import Entrant, compare, draw_problems
+from hf_alpha.tasks import get_task
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    out = tmp_path_factory.mktemp("grid") / "problems"
+    return draw_problems(get_task("copying"), out, range(1, 6), range(3, 6), 6, progress=False)
+
+
+def entrant(encoding: str) -> Entrant:
+    settings = {"num_base_tokens": 3, "symbol_classes": {"character": 3}, "dropout": 0.0}
+    model = make_model(symbol_encoding=encoding, encoder_position="rope", **settings)
+    return Entrant(f"{encoding} one", model, build_tokenizer("copying", 3))
+
+
+def test_problems_are_spread_over_the_sizes(rows):
+    cells = {}
+    for row in rows:
+        assert row["num_symbols"] == len(set(row["problem"])) <= row["size"] == len(row["answer"])
+        cells.setdefault(row["num_symbols"], []).append(row["size"])
+    assert {k: sorted(sizes) for k, sizes in cells.items()} == {
+        1: [3, 4, 5],  # there are no more
+        2: [3, 3, 4, 4, 5, 5],
+        3: [3, 3, 4, 4, 5, 5],
+        4: [4, 4, 4, 5, 5, 5],
+        5: [5] * 6,
+    }
+
+
+def test_edit_distances_side_by_side(rows, tmp_path):
+    def run():
+        return compare(
+            [entrant("streams"), entrant("learned")], get_task("copying"), rows, tmp_path,
+            region=((1, 3), (3, 5)), covariance=1, max_renamings=3, progress=False,
+        )  # fmt: skip
+
+    text, reports = run()
+    assert [report.model for report in reports] == ["streams one", "learned one", "random string"]
+    streams, learned, _ = reports
+    assert streams.settings["num_beams"] == 1, "greedy, as in the paper"
+    assert streams.settings["vocabulary"] == 8 and learned.settings["vocabulary"] == 6
+    assert learned.by_num_symbols[4].is_outside and not streams.by_num_symbols[4].is_outside
+    far = [record for record in learned.records if record.num_symbols > 3]
+    assert len(far) == 12 and all(record.distance == record.size for record in far)
+    assert text.startswith("%") and "edit_distance" in text
+    assert (tmp_path / "table.txt").read_text() == text + "\n"
+    assert (tmp_path / "heatmap.png").stat().st_size > 5000
+    picture = json.loads((tmp_path / "learned-one" / "heatmap.json").read_text())
+    assert picture["metric"] == "edit_distance"
+    assert picture["overall"] == learned.overall.edit_distance
+    assert run()[0] == text

@@ -1,0 +1,158 @@
+import csv
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.tasks import Verdict, get_task, spot
+
+TASK = get_task("ltl")
+SYMBOLS = tuple("abcde")
+FORMULAS = st.builds(
+    lambda seed, size: TASK.sample(random.Random(seed), size, SYMBOLS, 1.0),
+    st.integers(0, 2**32),
+    st.integers(1, 30),
+)
+PATTERNS = Path(__file__).parent.parent / "data_files" / "dwyer.tsv"
+needs_spot = pytest.mark.skipif(not spot.is_installed(), reason="needs Spot")
+
+
+@given(FORMULAS, st.permutations(SYMBOLS))
+@settings(max_examples=150, deadline=None)
+def test_equivariant_targets_move_with_the_names(problem, permuted):
+    renaming = dict(zip(SYMBOLS, permuted, strict=True))
+    renamed, target = TASK.rename(problem, renaming), TASK.target(problem)
+    assert TASK.canonical(renamed) == TASK.canonical(problem)
+    moved = None if target is None else TASK.rename(target, renaming)
+    assert TASK.target(renamed) == moved
+    if target is not None:
+        assert TASK.check(problem, target, target) == Verdict.exact
+        assert TASK.check(problem, target, solver="lasso") == Verdict.correct
+        tokens = TASK.parse(problem)
+        assert TASK.facts_of(tokens) == TASK.facts_of(tokens, target)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("&ab;{!a}", "exact"),
+        ("&ba;{!a}", "exact"),
+        ("a & b; cycle{!a}", "exact"),
+        ("& b a ; { ! a }", "exact"),
+        ("&ab;&!ac;{!a}", "correct"),
+        ("&ab;{&!a!zebra}", "malformed"),
+        ("& a b ; { & ! a zebra }", "correct"),
+        ("&a|ba;{!a}", "wrong"),
+        ("{&ab}", "wrong"),
+        ("a;{!a}", "wrong"),
+        ("&ab;{0}", "malformed"),
+        ("&ab;{&!aa}", "malformed"),
+        ("&a!a;{a}", "malformed"),
+        ("&ab;!a", "malformed"),
+        ("Xa;{!a}", "malformed"),
+        ("", "malformed"),
+    ],
+)
+def test_verdicts(answer, verdict):
+    assert TASK.check("& & a b X ! a", answer, "&ab;{!a}") == verdict
+
+
+@needs_spot
+def test_spot_decides_what_stays_open():
+    assert TASK.check("|a!a", "{1}", solver="lasso") == Verdict.undecided
+    assert TASK.check("|a!a", "{1}") == Verdict.correct
+    assert TASK.check("|ab", "{|ba}") == Verdict.correct
+    assert TASK.check("a", "{|ab}") == Verdict.wrong
+
+
+def test_a_contradiction_among_many_symbols_is_seen():
+    names = [f"s{i}" for i in range(20)]
+    wide = " ".join(["|"] * 19 + names)
+    none = " ".join(["&"] * 20 + [f"! {name}" for name in names])
+    problem = " ".join(["&"] * 19 + [f"X {name}" for name in names])
+    assert TASK.check(problem, f"{{ & {wide} {none} 1 }}") == Verdict.malformed
+
+
+@given(FORMULAS, st.text(alphabet="abcdexyz01!&|;{}UX \n<>", max_size=20) | st.text(max_size=10))
+@settings(max_examples=500, deadline=None)
+def test_every_string_gets_a_verdict(problem, answer):
+    assert TASK.check(problem, answer, TASK.target(problem), solver="lasso") in Verdict
+
+
+def test_bad_arguments():
+    with pytest.raises(FormulaError):
+        TASK.check("& a", "{a}")
+    with pytest.raises(
+        ValueError, match="unknown solver 'minisat': choose one of auto, lasso, spot"
+    ):
+        TASK.check("a", "{a}", solver="minisat")
+    with pytest.raises(ValueError, match="unknown notation 'spin'"):
+        TASK.check("a", "{a}", notation="spin")
+    with pytest.raises(
+        ValueError, match="unknown targets 'papers': choose one of equivariant, deepltl"
+    ):
+        TASK.target("a", "papers")
+
+
+def test_names_of_symbols_are_no_operators():
+    names = TASK.default_symbols(60)
+    assert not {"F", "G", "R", "M", "U", "V", "W", "X"} & set(names)
+    assert all(map(TASK.grammar.is_name, names)) and len(set(names)) == 60
+
+
+@needs_spot
+@given(FORMULAS)
+@settings(max_examples=60, deadline=None)
+def test_the_papers_targets_solve_and_are_never_shorter(problem):
+    ours, papers = TASK.target(problem), TASK.target(problem, "deepltl")
+    assert (ours is None) == (papers is None)
+    if ours is not None and papers is not None:
+        for answer in (ours, papers):
+            assert TASK.check(problem, answer, solver="spot") == Verdict.correct
+        steps = [TASK.facts_of([], answer)["witness_length"] for answer in (ours, papers)]
+        assert steps[0] <= steps[1]
+
+
+def dwyer() -> list[tuple[str, str]]:
+    with PATTERNS.open(encoding="utf-8") as file:
+        rows = csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t")
+        return [(f"{row['family']} {row['n']}", row["formula"]) for row in rows]
+
+
+def test_the_patterns_of_dwyer_have_witnesses():
+    patterns = dwyer()
+    assert len(patterns) == 55
+    for name, formula in patterns:
+        target = TASK.target(formula)
+        assert target is not None, name
+        assert TASK.check(formula, target, solver="lasso") == Verdict.correct, name
+        if spot.is_installed():
+            assert TASK.check(formula, target, solver="spot") == Verdict.correct, name
+            negated = f"!({formula})"
+            assert TASK.check(negated, target, solver="spot") == Verdict.wrong, name
+            assert TASK.check(negated, target) == Verdict.wrong, name
+
+
+@pytest.fixture
+def no_spot(tmp_path, monkeypatch):
+    """Spot's process cannot import Spot."""
+    (tmp_path / "spot.py").write_text("raise ImportError('no Spot here')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    processes = (spot._process, spot._tracer)
+    for process in processes:
+        process.stop()
+    yield
+    for process in processes:
+        process.stop()
+
+
+def test_without_spot_only_spots_part_is_missing(no_spot):
+    assert not spot.is_installed()
+    assert TASK.target("GFa") == "{a}"
+    assert TASK.check("a", "{a}") == Verdict.correct
+    assert TASK.check("|a!a", "{1}") == Verdict.undecided
+    with pytest.raises(spot.MissingSolverError, match=r"pip install 'hf_alpha\[ltl\]'"):
+        TASK.target("a", "deepltl")

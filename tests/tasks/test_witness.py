@@ -1,0 +1,110 @@
+import random
+from itertools import permutations, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.ltl import satisfies
+
+from hf_alpha.modeling.grammar import LTL
+from hf_alpha.tasks import get_task, spot, witness
+from hf_alpha.tasks.lasso import decide
+from hf_alpha.tasks.trace import read_cube, write_trace
+
+TASK = get_task("ltl")
+SEEDS = st.integers(0, 2**32)
+
+
+def draw(seed: int, size: int, symbols: str) -> list[str]:
+    return TASK.draw(random.Random(seed), size, symbols, constant_priority=1.0)
+
+
+def find(tokens):
+    return witness.shortest_witness(tokens, TASK.symbols_in(tokens))
+
+
+def exists(tokens, symbols, steps: int, loop: int) -> bool:
+    """Whether some concrete word of a shape satisfies a formula: all of them, one by one."""
+    letters = [set(), *({*chosen} for size in range(1, len(symbols) + 1)
+                        for chosen in permutations(symbols, size))]  # fmt: skip
+    letters = [set(letter) for letter in dict.fromkeys(frozenset(letter) for letter in letters)]
+    return any(satisfies(tokens, word, loop) for word in product(letters, repeat=steps))
+
+
+@given(SEEDS, st.integers(1, 14))
+@settings(max_examples=60, deadline=None)
+def test_a_witness_is_proved_and_shortest(seed, size):
+    tokens = draw(seed, size, "ab")
+    symbols, trace = TASK.symbols_in(tokens), find(tokens)
+    shapes = [(steps, loop) for steps in range(1, 4) for loop in range(steps - 1, -1, -1)]
+    if trace is not None:
+        assert decide(tokens, trace) is True
+        assert all(read_cube(step) is not None for step in trace.steps)
+        shape = len(trace.steps), trace.loop
+        shapes = shapes[: shapes.index(shape)] if shape in shapes else shapes
+    assert not any(exists(tokens, symbols, steps, loop) for steps, loop in shapes)
+
+
+@given(SEEDS, st.integers(1, 30))
+@settings(max_examples=60, deadline=None)
+def test_no_literal_can_be_left_out(seed, size):
+    tokens = draw(seed, size, "abcdefg")
+    trace = find(tokens)
+    if trace is None:
+        return
+    for index, step in enumerate(trace.steps):
+        cube = read_cube(step)
+        for dropped in cube:
+            rest = witness.cube_step([item for item in cube.items() if item[0] != dropped])
+            steps = (*trace.steps[:index], rest, *trace.steps[index + 1 :])
+            assert decide(tokens, witness.Trace(steps, trace.loop)) is not True
+
+
+@given(SEEDS, st.integers(5, 30))
+@settings(max_examples=30, deadline=None)
+def test_tables_and_sat_find_the_same_shape(seed, size):
+    tokens = draw(seed, size, "abc")
+    symbols = TASK.symbols_in(tokens)
+    by_table = find(tokens)
+    limits = witness._TABLE_WORDS, witness._TABLE_CUBES
+    try:
+        witness._TABLE_WORDS = witness._TABLE_CUBES = -1
+        by_sat = witness.shortest_witness(tokens, symbols)
+    finally:
+        witness._TABLE_WORDS, witness._TABLE_CUBES = limits
+    assert (by_sat is None) == (by_table is None)
+    if by_sat is not None and by_table is not None:
+        assert (len(by_sat.steps), by_sat.loop) == (len(by_table.steps), by_table.loop)
+        assert decide(tokens, by_sat) is True
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ("1", "{1}"),
+        ("0", None),
+        ("a & !a", None),
+        ("F a", "{a}"),
+        ("a & X !a", "a;{!a}"),
+        ("G F a & G F !a", "{a;!a}"),
+        ("a | b", "{a}"),
+        ("!a | b", "{!a}"),
+        ("!b & !a", "{&!b!a}"),
+        ("a & X a & X X a & X X X a & X X X X !a", "a;a;a;a;{!a}"),
+        ("a & X a & X X a & X X X a & X X X X a & X X X X X !a", None),
+    ],
+)
+def test_examples(formula, expected):
+    found = find(LTL.parse(formula, "infix"))
+    assert (None if found is None else write_trace(found)) == expected
+
+
+@pytest.mark.skipif(not spot.is_installed(), reason="needs Spot")
+def test_spot_agrees_on_satisfiability():
+    rng = random.Random(0)
+    for _ in range(150):
+        tokens = TASK.draw(rng, rng.randint(1, 30), "abcde", constant_priority=1.0)
+        trace = find(tokens)
+        assert (trace is not None) == spot.is_satisfiable(tokens), tokens
+        if trace is not None:
+            assert spot.holds(tokens, trace.steps, trace.loop)
