@@ -253,7 +253,7 @@ def show(result: dict[str, Any]) -> str:
             f"## Pairs: {name}, {part['formulas']} formulas ({part['distinct']} distinct), "
             f"at most {part['limit']:g} s each",
             "",
-            "| side | pairs | pairs/s | ours is faster by | timeouts | slowest, s | disagreements |",
+            "| side | pairs | pairs/s | ours is faster by | timeouts | slowest, s | disagree |",
             "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
         ]
         ours = part["sides"]["ours"]
@@ -294,8 +294,8 @@ def show(result: dict[str, Any]) -> str:
         "",
         "## Strings",
         "",
-        f"{strings['strings']:,} random and mutated answers, no exception: {strings['seconds']:.1f} s, "
-        f"median {1e6 * strings['median']:.0f} us, slowest {1e3 * strings['slowest']:.1f} ms; "
+        f"{strings['strings']:,} random and mutated answers, each with a verdict: "
+        f"{strings['seconds']:.1f} s, median {1e6 * strings['median']:.0f} us, slowest {1e3 * strings['slowest']:.1f} ms; "
         f"{verdicts}.",
     ]
     return "\n".join(lines)

@@ -6,7 +6,7 @@ from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration, AlphaModel
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # For users of the package: the Auto classes know the models without trust_remote_code.
 AutoConfig.register("alpha", AlphaConfig)

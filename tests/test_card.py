@@ -10,6 +10,26 @@ from hf_alpha.tasks import get_task
 from hf_alpha.train import RECIPE_FILE
 
 
+def test_card_of_a_copying_model(tmp_path):
+    rows = [{"problem": text, "answer": text} for text in ("aab", "abc")]
+    tokenizer = build_tokenizer("copying", 3)
+    model = make_model(
+        num_base_tokens=3, symbol_classes={"character": 3}, encoder_position="rope"
+    )
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    report = evaluate(model, tokenizer, "copying", rows, progress=False, max_new_tokens=4)
+    write_card(tmp_path, report, evaluate_random("copying", rows), "the command", "2026-01-02")
+    card = ModelCard.load(tmp_path / "README.md")
+    values = [(r.dataset_name, r.metric_type, r.metric_value) for r in card.data.eval_results]
+    assert values == [
+        (f"strings with {k} symbols", "edit_distance", round(rates.edit_distance, 4))
+        for k, rates in report.by_num_symbols.items()
+    ]
+    assert "--task copying" in card.text and "num_beams=1" in card.text
+    assert "up to renaming" not in card.text and "random string" in card.text
+
+
 def test_card_says_what_the_report_says(tmp_path):
     task = get_task("propositional")
     rng = random.Random(0)

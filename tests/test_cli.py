@@ -86,7 +86,7 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         words = set(COMMANDS)
         assert words == {
             *("generate-data", "train", "convert", "evaluate", "solve", "release", "push"),
-            "quickstart",
+            *("perturb", "quickstart"),
         }
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
@@ -123,17 +123,42 @@ def test_a_grid_has_each_cell(tmp_path):
         (["--sizes", "1,5"], "--sizes 1,5: without --grid sizes are one range"),
         (["--sizes", "0-3"], "from 1 on"),
         (["--alpha", "2"], "alpha must be between 0 and 1"),
-        (["--symbols", "30"], "at most 16 symbols"),
+        (["--symbols", "30", "--sizes", "60-60"], "at most 16 symbols"),
         (["--targets", "best"], "unknown targets 'best': choose one of equivariant, papers"),
         (["--task", "chess"], "unknown task 'chess'"),
         (["--samples", "0"], "Invalid value for '--samples'"),
         (["--sample", "3"], "No such option"),
-        (["--grid", "--symbols", "9", "--sizes", "1-3"], "no satisfiable formula"),
+        (["--grid", "--symbols", "9", "--sizes", "1-3"], "has no problem of size 1 to 3"),
     ],
 )
 def test_data_that_cannot_be_made(tmp_path, arguments, message):
     done = hf_alpha("generate-data", tmp_path / "out", "--quiet", *arguments)
     assert message in done.error
+
+
+def test_the_other_tasks_have_data_too(tmp_path):
+    out, quiet = tmp_path / "ltl", ["--samples", 60, "--symbols", 2, "--quiet"]
+    done = hf_alpha("generate-data", out, "--task", "ltl", *quiet, "--few-symbols", 5)
+    assert done.code == 0, done.err
+    rows = load_dataset(str(out))["train"]
+    assert {"witness_length"} < set(rows.column_names) and max(rows["size"]) <= 35
+    out, quiet = tmp_path / "copying", ["--per-cell", 2, "--quiet"]
+    done = hf_alpha("generate-data", out, "--task", "copying", "--grid", "--symbols", "1-3",
+                    "--sizes", "3-5", *quiet)  # fmt: skip
+    assert done.code == 0, done.err
+    rows = load_dataset(str(out))["test"]
+    assert rows["problem"] == rows["answer"]
+
+
+def test_perturbed_data(tmp_path, data):
+    out = tmp_path / "renamed"
+    done = hf_alpha("perturb", data, out, "--kind", "renamed")
+    assert done.code == 0 and done.out.startswith(f"{out}: "), done.err
+    assert set(load_dataset(str(out))) == set(load_dataset(str(data)))
+    done = hf_alpha("perturb", data, out, "--kind", "reduced", "--samples", 5)
+    assert f"{out} exists" in done.error
+    assert "no dataset nowhere" in hf_alpha("perturb", "nowhere", out, "--kind", "renamed").error
+    assert "'upside': choose one of" in hf_alpha("perturb", data, out, "--kind", "upside").error
 
 
 def test_training_resumes_and_refuses_to(tmp_path, data):

@@ -8,6 +8,7 @@ from huggingface_hub import ModelCard
 
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.release import LOG_FILE
+from hf_alpha.tasks import get_task
 from hf_alpha.train import RECIPE_FILE, read_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,8 +34,11 @@ def test_card_has_metadata_and_figures(folder):
     card = ModelCard.load(folder / "README.md")
     assert card.data.model_name == folder.name
     assert card.data.license == "apache-2.0"
-    report = json.loads((ROOT / "docs/results/small" / folder.name / "report.json").read_text())
+    (path,) = (ROOT / "docs" / "results").glob(f"*/{folder.name}/report.json")
+    report = json.loads(path.read_text())
+    measure = get_task(report["settings"]["task"]).measure
     rates = {row["num_symbols"]: row for row in report["by_num_symbols"]}
+    assert card.data.eval_results
     for result in card.data.eval_results:
         count = int(result.dataset_config.split("-")[0])
-        assert result.metric_value == round(rates[count]["correct"], 4)
+        assert result.metric_value == round(rates[count][measure], 4)

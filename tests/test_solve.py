@@ -154,7 +154,7 @@ def test_extended_on_the_way_answers_as_extended_before(streams):
         ([], "error: no formula: the input is empty"),
         (["--file", "nowhere.txt"], "No such file or directory: 'nowhere.txt'"),
         (["--file", "."], "Is a directory: '.'"),
-        (["--task", "chess", "a"], "error: unknown task 'chess': choose one of propositional"),
+        (["--task", "chess", "a"], "error: unknown task 'chess': choose one of copying, ltl, propositional"),
         (["--top", "0", "a"], "Invalid value for '--top'"),
     ],
 )
@@ -162,6 +162,32 @@ def test_bad_calls_say_what_is_wrong(streams, tmp_path, monkeypatch, arguments, 
     monkeypatch.chdir(tmp_path)
     done = hf_alpha("solve", "--model", streams, *arguments)  # the last --model counts
     assert message in done.error
+
+
+@pytest.fixture(scope="module")
+def ltl(tmp_path_factory) -> Path:
+    """A model that has learnt the answer to `G(a -> F b)`, under whatever names."""
+    folder = tmp_path_factory.mktemp("ltl") / "model"
+    tokenizer = build_tokenizer("ltl", 3)
+    settings = {"adacos": False, "logit_scale": 10.0, "dropout": 0.0}
+    model = make_model(
+        num_base_tokens=tokenizer.num_base_tokens, symbol_classes={"proposition": 3}, **settings
+    )
+    overfit(model, tokenizer, {"G(a -> F b)": "{b}", "aUb": "{b}"}).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_ltl_says_what_it_rewrites(ltl):
+    done = hf_alpha("solve", "--task", "ltl", "--model", ltl, "G(request -> F grant)", "Uab", "& a")
+    assert done.out == (
+        "G(request -> F grant)\n"
+        "  read as    !(1 U !(!request | 1 U grant))\n"
+        "  correct    { grant }\n"
+        "Uab\n  correct    {b}\n"
+        "& a\n"
+    )
+    assert done.code == 1 and "operand is missing" in done.err
 
 
 def test_model_and_tokenizer_that_disagree(streams, tmp_path):
