@@ -1,0 +1,265 @@
+"""Configuration of the symbol-invariant encoder-decoder."""
+
+import copy
+import math
+from dataclasses import field
+from typing import Any
+
+from huggingface_hub.dataclasses import strict
+from transformers.configuration_utils import PreTrainedConfig
+
+SYMBOL_ENCODINGS = ("learned", "streams")
+SYMBOL_RENAMINGS = ("none",)
+CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
+ENCODER_POSITIONS = ("tree", "rope", "sinusoidal", "none")
+DECODER_POSITIONS = ("rope", "sinusoidal", "none")
+AGGREGATED_NORMS = ("post", "pre")
+# Saving a model names the class that was saved only: a checkpoint has to load by every Auto class.
+AUTO_MAP = {
+    "AutoConfig": "configuration_alpha.AlphaConfig",
+    "AutoModel": "modeling_alpha.AlphaModel",
+    "AutoModelForSeq2SeqLM": "modeling_alpha.AlphaForConditionalGeneration",
+}
+
+
+@strict
+class AlphaConfig(PreTrainedConfig):
+    r"""Settings of [`AlphaModel`]; sizes are named as in BART's configuration.
+
+    The vocabulary holds the base tokens first and then the symbols of each class. `vocab_size` is
+    always `num_base_tokens` plus the number of symbols and need not be given.
+
+    Args:
+        num_base_tokens: tokens whose identity matters, special tokens included.
+        symbol_classes: class name -> number of symbols that may be renamed among themselves.
+        symbol_ranges: class name -> list of half-open id ranges `[start, stop]`. Left out, the
+            classes follow each other after the base tokens; `extend_symbols` appends ranges.
+        symbol_encoding: `"streams"` (one stream per symbol, 2601.23169) or `"learned"` (one trained
+            vector per symbol, the vanilla model).
+        symbol_renaming: `"none"`: ids as they come; the only choice so far.
+        encoder_per_stream_attention, encoder_aggregated_attention, decoder_per_stream_attention,
+            decoder_aggregated_attention, cross_attention: the six switches EP, EA, DP, DA, CP, CA
+            of Table 6; `cross_attention` lists `"per_stream"` and `"aggregated"` in order.
+        aggregated_attention_norm: `"post"`, as Algorithm 3 has it, or `"pre"`: the norm sits
+            inside the branch, so that a zero output projection makes the block an exact identity.
+        encoder_position: `"tree"` (Shiv & Quirk 2019; needs `tree_paths`), `"rope"`,
+            `"sinusoidal"` or `"none"`; `decoder_position`: the same without `"tree"`.
+        cross_attention_rope: rotate queries and encoder keys in cross-attention too, when the
+            decoder uses RoPE.
+        normalize_embeddings: divide every embedding row by its norm (f_fn on rows).
+        normalize_features: divide the feature vectors by their norm too, so that logits are scaled
+            cosines. Needs `normalize_embeddings`.
+        adacos: adapt the scale of cosines in training (Zhang et al. 2019); otherwise it is fixed.
+        logit_scale: the (starting) scale; by default sqrt(2) ln(C - 1) for cosines and 1 otherwise.
+        label_smoothing: mass spread over the columns that a sample can use.
+
+    Raises:
+        ValueError: a setting is out of its range or two settings contradict each other.
+    """
+
+    model_type = "alpha"
+    keys_to_ignore_at_inference = ["past_key_values", "encoder_last_hidden_state", "stream_ids"]  # noqa: RUF012
+    attribute_map = {  # noqa: RUF012
+        "hidden_size": "d_model",
+        "num_attention_heads": "encoder_attention_heads",
+        "num_hidden_layers": "encoder_layers",
+    }
+
+    num_base_tokens: int = 10
+    symbol_classes: dict[str, int] = field(default_factory=lambda: {"proposition": 5})
+    symbol_ranges: dict[str, list[list[int]]] = field(default_factory=dict)
+    vocab_size: int = 0
+    symbol_encoding: str = "streams"
+    symbol_renaming: str = "none"
+
+    d_model: int = 96
+    encoder_layers: int = 6
+    encoder_attention_heads: int = 6
+    encoder_ffn_dim: int = 768
+    decoder_layers: int = 6
+    decoder_attention_heads: int = 6
+    decoder_ffn_dim: int = 768
+
+    encoder_per_stream_attention: bool = True
+    encoder_aggregated_attention: bool = True
+    decoder_per_stream_attention: bool = True
+    decoder_aggregated_attention: bool = True
+    cross_attention: list[str] = field(default_factory=lambda: ["per_stream"])
+    aggregated_attention_norm: str = "post"
+
+    encoder_position: str = "tree"
+    decoder_position: str = "rope"
+    cross_attention_rope: bool = True
+    rope_theta: float = 10000.0
+
+    activation_function: str = "relu"
+    dropout: float | int = 0.1
+    attention_dropout: float | int = 0.0
+    layer_norm_eps: float = 1e-6
+    scale_embedding: bool = False
+
+    normalize_embeddings: bool = True
+    normalize_features: bool = True
+    adacos: bool = True
+    logit_scale: float | int | None = None
+    label_smoothing: float | int = 0.0
+
+    use_cache: bool = True
+    is_encoder_decoder: bool = True
+    tie_word_embeddings: bool = True
+    pad_token_id: int = 0
+    bos_token_id: int = 1
+    decoder_start_token_id: int = 1
+    eos_token_id: int | list[int] | None = 2
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        self._fill_ranges()
+        if not self.vocab_size:
+            self.vocab_size = self.num_base_tokens + sum(self.symbol_classes.values())
+        kwargs.setdefault("auto_map", dict(AUTO_MAP))
+        # Checked here as well as by @strict, so that plain construction never skips it.
+        self.validate_architecture()
+        super().__post_init__(**kwargs)
+
+    def _fill_ranges(self) -> None:
+        if not self.symbol_ranges:
+            start = self.num_base_tokens
+            for name, count in self.symbol_classes.items():
+                self.symbol_ranges[name] = [[start, start + count]]
+                start += count
+        # Classes own embedding rows in the order of their ids: JSON sorts keys, any other is lost.
+        order = sorted(self.symbol_ranges, key=lambda name: self.symbol_ranges[name][:1])
+        self.symbol_ranges = {name: self.symbol_ranges[name] for name in order}
+
+    def validate_architecture(self) -> None:
+        """Part of `@strict` validation: cross-field checks."""
+        _check_choice("symbol_encoding", self.symbol_encoding, SYMBOL_ENCODINGS)
+        _check_choice("symbol_renaming", self.symbol_renaming, SYMBOL_RENAMINGS)
+        _check_choice("encoder_position", self.encoder_position, ENCODER_POSITIONS)
+        _check_choice("decoder_position", self.decoder_position, DECODER_POSITIONS)
+        _check_choice("aggregated_attention_norm", self.aggregated_attention_norm, AGGREGATED_NORMS)
+        self._check_vocabulary()
+        self._check_attention()
+        if self.normalize_features and not self.normalize_embeddings:
+            raise ValueError("normalize_features needs normalize_embeddings: logits are cosines")
+        if self.adacos and not self.normalize_features:
+            raise ValueError("adacos scales cosines: set normalize_features or turn adacos off")
+        if not 0.0 <= self.label_smoothing < 1.0:
+            raise ValueError(f"label_smoothing must lie in [0, 1), not {self.label_smoothing}")
+
+    def _check_vocabulary(self) -> None:
+        ends = self.eos_token_id if isinstance(self.eos_token_id, list) else [self.eos_token_id]
+        for token in (self.pad_token_id, self.decoder_start_token_id, *ends):
+            if token is not None and not 0 <= token < self.num_base_tokens:
+                raise ValueError(
+                    f"special token {token} is no base token: num_base_tokens is "
+                    f"{self.num_base_tokens}"
+                )
+        if set(self.symbol_ranges) != set(self.symbol_classes):
+            raise ValueError(
+                f"symbol_ranges has classes {sorted(self.symbol_ranges)}, "
+                f"symbol_classes has {sorted(self.symbol_classes)}"
+            )
+        ids: list[int] = []
+        for name, ranges in self.symbol_ranges.items():
+            if self.symbol_classes[name] < 1:
+                raise ValueError(f"symbol class {name!r} has no symbols")
+            members = [i for start, stop in ranges for i in range(start, stop)]
+            if len(members) != self.symbol_classes[name]:
+                raise ValueError(
+                    f"symbol_ranges[{name!r}] = {ranges} holds {len(members)} ids, "
+                    f"symbol_classes says {self.symbol_classes[name]}"
+                )
+            ids += members
+        total = self.num_base_tokens + len(ids)
+        if sorted(ids) != list(range(self.num_base_tokens, total)):
+            raise ValueError(
+                f"symbol_ranges {self.symbol_ranges} must cover the ids from num_base_tokens = "
+                f"{self.num_base_tokens} on once each, without gaps"
+            )
+        if self.vocab_size != total:
+            raise ValueError(
+                f"vocab_size is {self.vocab_size}, but {self.num_base_tokens} base tokens and "
+                f"{len(ids)} symbols make {total}; leave it out"
+            )
+
+    def _check_attention(self) -> None:
+        for part in ("encoder", "decoder"):
+            heads = getattr(self, f"{part}_attention_heads")
+            if self.d_model % heads:
+                raise ValueError(
+                    f"d_model {self.d_model} is not a multiple of {heads} {part} heads"
+                )
+            rotated = "rope" in (self.encoder_position, self.decoder_position)
+            if rotated and (self.d_model // heads) % 2:
+                raise ValueError(
+                    f"RoPE needs an even head width, not {self.d_model} / {heads} in the {part}"
+                )
+            kinds = (f"{part}_per_stream_attention", f"{part}_aggregated_attention")
+            if not any(getattr(self, kind) for kind in kinds):
+                raise ValueError(f"the {part} has no self-attention: set {' or '.join(kinds)}")
+        modes = self.cross_attention
+        if not modes or len(set(modes)) != len(modes) or set(modes) - set(CROSS_ATTENTION_MODES):
+            raise ValueError(
+                f"cross_attention must list one or both of {CROSS_ATTENTION_MODES}, not {modes}"
+            )
+
+    @property
+    def num_symbols(self) -> int:
+        """Number of symbols of all classes."""
+        return self.vocab_size - self.num_base_tokens
+
+    @property
+    def initial_logit_scale(self) -> float:
+        """Scale of the logits before training (AdaCos: sqrt(2) ln(C - 1) for C columns)."""
+        if self.logit_scale is not None:
+            return float(self.logit_scale)
+        if not self.normalize_features:
+            return 1.0
+        return math.sqrt(2.0) * math.log(max(self.vocab_size - 1, 2))
+
+    def extend_symbols(self, counts: dict[str, int]) -> None:
+        """Add ids at the end of the vocabulary: class name -> how many. Old ids never move.
+
+        Raises:
+            ValueError: unknown class or a negative count; nothing is changed then.
+        """
+        for name, count in counts.items():
+            if name not in self.symbol_classes:
+                raise ValueError(
+                    f"no symbol class {name!r}; this model has {sorted(self.symbol_classes)}"
+                )
+            if not isinstance(count, int) or count < 0:
+                raise ValueError(f"cannot add {count!r} symbols to class {name!r}")
+        classes, ranges = dict(self.symbol_classes), copy.deepcopy(self.symbol_ranges)
+        total = self.vocab_size
+        for name, count in counts.items():
+            if count:
+                classes[name] += count
+                ranges[name].append([total, total + count])
+                total += count
+        self.symbol_classes, self.symbol_ranges, self.vocab_size = classes, ranges, total
+
+    def get_text_config(
+        self, decoder: bool | None = None, encoder: bool | None = None
+    ) -> "AlphaConfig":
+        """The configuration as one side sees it.
+
+        A decoder layer owns two self-attention cache slots (per-stream and aggregated), so the
+        decoder's side reports twice its layers as `num_hidden_layers`; `decoder_layers` stays.
+        """
+        if bool(decoder) == bool(encoder):
+            return self
+        side = copy.deepcopy(self)
+        if decoder:
+            side.num_hidden_layers = 2 * self.decoder_layers
+            side.num_attention_heads = self.decoder_attention_heads
+        return side
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; not {value!r}")
+
+
+__all__ = ["AlphaConfig"]

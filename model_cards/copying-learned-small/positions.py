@@ -1,0 +1,63 @@
+"""Positions: rotary, sinusoidal and tree. All are computed on the fly; nothing is stored.
+
+Shapes: B batch, T or L length, K head width, D model width.
+"""
+
+import torch
+
+TREE_STEPS = 62  # the steps that one signed 64-bit heap number can hold
+
+
+def token_positions(mask_BL: torch.Tensor | None, ids_BL: torch.Tensor) -> torch.Tensor:
+    """Positions that count from the first token which is not padding: (B or 1, L)."""
+    if mask_BL is None:
+        return torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
+    return (mask_BL.long().cumsum(-1) - 1).clamp(min=0)
+
+
+def rotary(
+    positions_BT: torch.Tensor, width: int, theta: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cosines and sines of RoPE (Su et al. 2021) for head width K: two tensors (B, T, K)."""
+    exponent = torch.arange(0, width, 2, device=positions_BT.device, dtype=torch.float32) / width
+    angles = positions_BT[..., None].float() * theta**-exponent
+    angles = torch.cat((angles, angles), dim=-1)
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: torch.Tensor, cos_sin: tuple[torch.Tensor, torch.Tensor] | None) -> torch.Tensor:
+    """Rotate heads `x` (B, S, T, H, K) to their positions; without `cos_sin` leave them."""
+    if cos_sin is None:
+        return x
+    cos, sin = (c[:, None, :, None, :].to(x.dtype) for c in cos_sin)
+    low, high = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-high, low), dim=-1) * sin
+
+
+def sinusoidal(positions_BT: torch.Tensor, width: int, dtype: torch.dtype) -> torch.Tensor:
+    """Sinusoidal positions (Vaswani et al. 2017): (B, T, D), sines first, then cosines."""
+    half = (width + 1) // 2
+    exponent = torch.arange(half, device=positions_BT.device, dtype=torch.float32) / half
+    angles = positions_BT[..., None].float() * 10000.0**-exponent
+    return torch.cat((angles.sin(), angles.cos()), dim=-1)[..., :width].to(dtype)
+
+
+def tree(paths_BL: torch.Tensor, width: int, dtype: torch.dtype) -> torch.Tensor:
+    """Tree positions of Shiv & Quirk (2019) from heap numbers: (B, L, D).
+
+    A node's number is 1 for the root, 2c for the first child of c and 2c + 1 for the second, so its
+    binary digits from the lowest up to the leading one are the path from the node to the root. Each
+    step takes two positions, (1, 0) for a first and (0, 1) for a second child; the rest is zero.
+    Number 0 (padding, end token) and the root give zero rows. Steps beyond D / 2 fall off at the
+    root's end.
+    """
+    steps = min(width // 2, TREE_STEPS)
+    shift = torch.arange(steps, device=paths_BL.device)
+    rest = paths_BL[..., None] >> shift
+    exists = rest > 1
+    second = (rest & 1).bool()
+    pairs = torch.stack((exists & ~second, exists & second), dim=-1).flatten(-2).to(dtype)
+    return torch.nn.functional.pad(pairs, (0, width - 2 * steps))
+
+
+__all__ = ["rotary", "rotate", "sinusoidal", "token_positions", "tree"]

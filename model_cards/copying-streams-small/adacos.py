@@ -1,0 +1,174 @@
+"""Scale of cosine logits and the token loss.
+
+Shapes: B batch, T length, V vocabulary, N labelled positions.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from transformers import initialization as init
+
+MAX_SCALE = 100.0
+MAX_ANGLE = math.pi / 4
+ANGLE_BINS = 1 << 14  # a bin is 5e-5 rad wide: the median is exact enough for float32 training
+IGNORE = -100
+
+_STEPS = "_alpha_optimizer_steps"  # attribute of the weights that a scale watches
+
+
+def _count_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    for group in optimizer.param_groups:
+        for weight in group["params"]:
+            if hasattr(weight, _STEPS):
+                setattr(weight, _STEPS, getattr(weight, _STEPS) + 1)
+
+
+# Fused optimisers, the Trainer's default, move the weights without counting up their version.
+register_optimizer_step_post_hook(_count_step)
+
+
+def weight_version(weight: torch.Tensor) -> int:
+    """A number that is larger after each optimiser step on the weight or other change in place."""
+    if weight.is_inference():
+        return 0  # it cannot be trained
+    if not hasattr(weight, _STEPS):
+        setattr(weight, _STEPS, 0)
+    return weight._version + getattr(weight, _STEPS)
+
+
+class LogitScale(nn.Module):
+    """Multiplies cosines by a scale, kept in the checkpoint and, with AdaCos, adapted in training.
+
+    AdaCos (Zhang et al. 2019, equations 12-15, with the positions of a sequence as batch):
+    `s <- min(100, ln B / cos(min(pi / 4, median angle)))`, B the mean over labelled positions of
+    the sum over the other usable columns of exp(s cos). It changes once per optimiser step, however
+    the batch is cut into micro-batches and processes: each training forward adds to statistics that
+    are sums (a histogram of angles gives the median), summed over processes, and the first forward
+    after the weights have moved (`weight_version`) turns them into the next scale.
+
+    Attributes:
+        frozen: when set, training leaves the scale alone.
+        statistics: of the current optimiser step: angle histogram below pi/4, angles above, sum of
+            exp, positions. No buffer, because it has to keep its precision in a half-precision
+            model and belongs in no checkpoint.
+    """
+
+    scale: torch.Tensor
+
+    def __init__(self, initial: float, adaptive: bool):
+        super().__init__()
+        self.initial = initial
+        self.adaptive = adaptive
+        self.frozen = False
+        self.register_buffer("scale", torch.tensor(float(initial)))
+        self._forget()
+
+    def reset(self) -> None:
+        """Initialise what a checkpoint did not bring."""
+        init.constant_(self.scale, self.initial)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.statistics = torch.zeros(ANGLE_BINS + 3, device="cpu")
+        self._seen_version: int | None = None
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        """Statistics of the weights that are replaced say nothing about the new ones."""
+        super()._load_from_state_dict(*args, **kwargs)
+        self._forget()
+
+    def forward(self, cosines: torch.Tensor) -> torch.Tensor:
+        return cosines * self.scale.to(cosines.dtype)
+
+    @torch.compiler.disable
+    @torch.no_grad()
+    def observe(
+        self,
+        logits_BTV: torch.Tensor,
+        labels_BT: torch.Tensor,
+        usable_BV: torch.Tensor,
+        version: int,
+    ) -> None:
+        """Add one micro-batch of scaled logits to the statistics.
+
+        Args:
+            version: `weight_version` of the model's weights; the micro-batches of one optimiser
+                step see the same value.
+        """
+        if self.frozen or not self.adaptive:
+            return
+        self._seen_version = version
+        # exp(100), a wrong token at the largest scale, overflows float32. MPS has nothing wider.
+        device = logits_BTV.device
+        dtype = torch.float32 if device.type == "mps" else torch.float64
+        labelled = labels_BT != IGNORE
+        labels = labels_BT[labelled]
+        logits = logits_BTV[labelled].to(dtype)
+        usable = usable_BV[:, None].expand_as(logits_BTV)[labelled]
+        target = logits.gather(1, labels[:, None])[:, 0]
+        usable = usable.scatter(1, labels[:, None], False)
+        angles = (target / self.scale).clamp(-1.0, 1.0).arccos()
+        bins = (angles * (ANGLE_BINS / MAX_ANGLE)).long().clamp(0, ANGLE_BINS)
+        new = torch.zeros(ANGLE_BINS + 3, dtype=dtype, device=device)
+        new[: ANGLE_BINS + 1] = torch.bincount(bins, minlength=ANGLE_BINS + 1)
+        new[-2], new[-1] = torch.where(usable, logits.exp(), 0.0).sum(), labels.numel()
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.all_reduce(new)
+        self.statistics = self.statistics.to(new) + new
+
+    @torch.compiler.disable
+    @torch.no_grad()
+    def advance(self, version: int) -> None:
+        """Turn the statistics into the next scale if an optimiser step has happened since."""
+        if self._seen_version is None or self._seen_version == version:
+            return
+        if not self.frozen:
+            self.scale.copy_(self._next_scale())
+        self._forget()
+
+    def _next_scale(self) -> torch.Tensor:
+        exp_sum, count = self.statistics[-2:]
+        histogram = self.statistics[: ANGLE_BINS + 1].cumsum(0)
+        # Lower median, as torch.median has it; the middle of its bin.
+        index = torch.searchsorted(histogram, (count / 2).ceil())
+        angle = ((index + 0.5) * (MAX_ANGLE / ANGLE_BINS)).clamp(max=MAX_ANGLE)
+        scale = ((exp_sum / count).log() / angle.cos()).clamp(max=MAX_SCALE)
+        # Hardly any mass on other columns gives no usable scale: keep the last one.
+        return torch.where(scale.isfinite() & (scale > 0), scale, self.scale)
+
+
+def token_loss(
+    logits_BTV: torch.Tensor,
+    labels_BT: torch.Tensor,
+    usable_BV: torch.Tensor,
+    smoothing: float = 0.0,
+    num_items: torch.Tensor | int | None = None,
+) -> torch.Tensor:
+    """Cross-entropy over labelled positions, smoothed over usable columns only.
+
+    Args:
+        num_items: labelled positions of the whole optimiser step; the mean is over them, so that
+            micro-batches add up to the loss of the whole batch. By default those of this call.
+    """
+    log_probs = F.log_softmax(logits_BTV.float(), dim=-1)
+    labelled = labels_BT != IGNORE
+    target = log_probs.gather(-1, labels_BT.clamp(min=0)[..., None])[..., 0]
+    losses = -target
+    if smoothing:
+        usable = usable_BV[:, None]
+        uniform = torch.where(usable, log_probs, 0.0).sum(-1) / usable.sum(-1)
+        losses = (1.0 - smoothing) * losses - smoothing * uniform
+    total = torch.where(labelled, losses, 0.0).sum()
+    if num_items is None:
+        num_items = labelled.sum()
+    elif isinstance(num_items, torch.Tensor):
+        num_items = num_items.to(total.device)
+    # Without any label, 0 and not 0 / 0.
+    return total / (num_items.clamp(min=1) if isinstance(num_items, torch.Tensor) else num_items)
+
+
+__all__ = ["LogitScale", "token_loss", "weight_version"]

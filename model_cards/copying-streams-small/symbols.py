@@ -1,0 +1,84 @@
+"""Streams: which symbol each one is centred on, and how streams become one view again.
+
+Shapes: B batch, S streams, L length, D model width. A sample's streams are ordered by first
+occurrence of their symbols in its input, never by vocabulary id, so that a renamed input runs the
+same arithmetic in the same order.
+"""
+
+import torch
+
+
+def first_occurrence(input_ids_BL: torch.Tensor, num_base_tokens: int) -> torch.Tensor:
+    """Symbols of each row in order of first occurrence, padded with -1.
+
+    Returns (B, S) with S the largest number of distinct symbols in a row, at least 1. Reads one
+    number back from the device; tokenizer and collator provide the table where that matters.
+    """
+    ids = input_ids_BL
+    symbol = ids >= num_base_tokens
+    equal = ids[:, :, None] == ids[:, None, :]
+    first = symbol & ~equal.tril(-1).any(-1)
+    rank = first.cumsum(-1) - 1
+    width = max(int(first.sum(-1).max()), 1)
+    # A column beyond the table takes what is not a first occurrence, and is cut off.
+    table = ids.new_full((ids.shape[0], width + 1), -1)
+    table.scatter_(1, torch.where(first, rank, width), torch.where(first, ids, -1))
+    return table[:, :width]
+
+
+def own_streams(ids_BL: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tensor:
+    """Index of the stream centred on each token, -1 where there is none: (B, L)."""
+    match = (ids_BL[:, None, :] == stream_ids_BS[:, :, None]) & (stream_ids_BS >= 0)[:, :, None]
+    return torch.where(match.any(1), match.to(torch.int8).argmax(1), -1)
+
+
+def stream_weights(stream_ids_BS: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Weights of the mean over a sample's k streams: 1/k for its own, 0 for padding; (B, S).
+
+    A sample without symbols keeps one stream (2601.23169, Appendix A, edge case).
+    """
+    active = stream_ids_BS >= 0
+    first = torch.arange(active.shape[1], device=active.device) == 0
+    active = active | (first & ~active.any(1, keepdim=True))
+    return active.to(dtype) / active.sum(1, keepdim=True).to(dtype)
+
+
+def mean_streams(x_BSLD: torch.Tensor, weights_BS: torch.Tensor) -> torch.Tensor:
+    """Weighted mean over streams: (B, L, D)."""
+    if x_BSLD.shape[1] == 1:
+        return x_BSLD[:, 0]
+    return torch.einsum("bs,bsld->bld", weights_BS, x_BSLD)
+
+
+def aggregate(
+    hidden_BSLD: torch.Tensor, own_BL: torch.Tensor, weights_BS: torch.Tensor
+) -> torch.Tensor:
+    """One view of all streams: their mean, at a symbol its own stream (Algorithm 2); (B, L, D)."""
+    if hidden_BSLD.shape[1] == 1:
+        return hidden_BSLD[:, 0]
+    index = own_BL.clamp(min=0)[:, None, :, None].expand(-1, -1, -1, hidden_BSLD.shape[-1])
+    own = hidden_BSLD.gather(1, index)[:, 0]
+    return torch.where((own_BL >= 0)[..., None], own, mean_streams(hidden_BSLD, weights_BS))
+
+
+def pack_streams(hidden_BSLD: torch.Tensor) -> torch.Tensor:
+    """(B, S, L, D) -> (B, L, S * D): length stays dimension 1, by which static caches are sized."""
+    b, s, length, d = hidden_BSLD.shape
+    return hidden_BSLD.transpose(1, 2).reshape(b, length, s * d)
+
+
+def unpack_streams(packed: torch.Tensor, width: int) -> torch.Tensor:
+    """(B, L, S * D) -> (B, S, L, D) for streams of model width `width`."""
+    b, length, total = packed.shape
+    return packed.view(b, length, total // width, width).transpose(1, 2)
+
+
+__all__ = [
+    "aggregate",
+    "first_occurrence",
+    "mean_streams",
+    "own_streams",
+    "pack_streams",
+    "stream_weights",
+    "unpack_streams",
+]

@@ -1,0 +1,831 @@
+"""Symbol-invariant encoder-decoder (arXiv 2601.23169) and its vanilla twin in one set of modules.
+
+Shapes: B batch, S streams (1 for `learned`), L source length, T target length, D model width,
+V vocabulary, R rows of the embedding. Inside the model a hidden state is (B, S, L, D); outside it
+is (B, L, S * D), so that caches and generation see an ordinary encoder-decoder.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import initialization as init
+from transformers.activations import ACT2FN
+from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
+from transformers.generation import GenerationMixin
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqLMOutput,
+    Seq2SeqModelOutput,
+)
+from transformers.modeling_utils import PreTrainedModel
+from transformers.utils import ModelOutput, can_return_tuple
+
+from .adacos import LogitScale, token_loss, weight_version
+from .attention import AlphaAttention, CosSin
+from .configuration_alpha import AlphaConfig
+from .embeddings import AlphaEmbedding
+from .positions import rotary, sinusoidal, token_positions, tree
+from .symbols import (
+    aggregate,
+    first_occurrence,
+    mean_streams,
+    own_streams,
+    pack_streams,
+    stream_weights,
+    unpack_streams,
+)
+
+# Logit of a column that a sample cannot use: out of reach of any other, and finite in all dtypes.
+UNUSABLE = -1e4
+# Switch -> name of the module.
+CROSS_ATTENTION = {"per_stream": "encoder_attn", "aggregated": "encoder_aggregated_attn"}
+
+
+@dataclass
+class AlphaEncoderOutput(BaseModelOutput):
+    """Encoder output with what the decoder has to know about the streams.
+
+    Attributes:
+        last_hidden_state: (B, L, S * D).
+        stream_ids: each stream's symbol, by first occurrence, -1 padded: (B, S).
+        own_streams: index of the stream of the symbol at each input position, or -1: (B, L).
+    """
+
+    # Optional only because every field of a ModelOutput is.
+    stream_ids: torch.Tensor = None  # type: ignore[assignment]
+    own_streams: torch.Tensor = None  # type: ignore[assignment]
+
+
+@dataclass
+class Streams:
+    """The streams of a batch as layers need them.
+
+    Attributes:
+        own_BL: stream centred on each token, -1 for none.
+        weights_BS: weights of the mean over streams.
+    """
+
+    own_BL: torch.Tensor
+    weights_BS: torch.Tensor
+
+
+class AlphaLayer(GradientCheckpointingLayer):
+    """What encoder and decoder layers share: post-norm residuals around attention and FFN."""
+
+    aggregated_attn: AlphaAttention | None
+    aggregated_attn_layer_norm: nn.LayerNorm
+
+    def __init__(self, config: AlphaConfig, ffn_dim: int):
+        super().__init__()
+        self.config = config
+        self.fc1 = nn.Linear(config.d_model, ffn_dim)
+        self.fc2 = nn.Linear(ffn_dim, config.d_model)
+        self.final_layer_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
+        self.activation = ACT2FN[config.activation_function]
+        self.dropout = nn.Dropout(config.dropout)
+
+    def _norm(self) -> nn.LayerNorm:
+        return nn.LayerNorm(self.config.d_model, eps=self.config.layer_norm_eps)
+
+    def _feed_forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        update = self.fc2(self.activation(self.fc1(hidden)))
+        return self.final_layer_norm(hidden + self.dropout(update))
+
+    def _attend_aggregated(
+        self, hidden_BSLD: torch.Tensor, streams: Streams, **kwargs: Any
+    ) -> torch.Tensor:
+        """Each stream attends to the aggregated view of all of them."""
+        assert self.aggregated_attn is not None
+        view = aggregate(hidden_BSLD, streams.own_BL, streams.weights_BS)[:, None]
+        norm = self.aggregated_attn_layer_norm
+        if self.config.aggregated_attention_norm == "pre":
+            update, _ = self.aggregated_attn(norm(hidden_BSLD), norm(view), **kwargs)
+            return hidden_BSLD + self.dropout(update)
+        update, _ = self.aggregated_attn(hidden_BSLD, view, **kwargs)
+        return norm(hidden_BSLD + self.dropout(update))
+
+
+class AlphaEncoderLayer(AlphaLayer):
+    """Algorithm 3: per-stream attention, aggregated attention, feed-forward."""
+
+    def __init__(self, config: AlphaConfig):
+        super().__init__(config, config.encoder_ffn_dim)
+        heads = config.encoder_attention_heads
+        self.self_attn = self.aggregated_attn = None
+        if config.encoder_per_stream_attention:
+            self.self_attn = AlphaAttention(config, heads)
+            self.self_attn_layer_norm = self._norm()
+        if config.encoder_aggregated_attention:
+            self.aggregated_attn = AlphaAttention(config, heads)
+            self.aggregated_attn_layer_norm = self._norm()
+
+    def forward(
+        self,
+        hidden_BSLD: torch.Tensor,
+        streams: Streams,
+        mask: torch.Tensor | None,
+        rope: CosSin,
+        output_attentions: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Returns the new hidden state and per-stream attention weights on demand."""
+        weights = None
+        shared = {"mask": mask, "query_rope": rope, "key_rope": rope}
+        if self.self_attn is not None:
+            update, weights = self.self_attn(
+                hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **shared
+            )
+            hidden_BSLD = self.self_attn_layer_norm(hidden_BSLD + self.dropout(update))
+        if self.aggregated_attn is not None:
+            hidden_BSLD = self._attend_aggregated(hidden_BSLD, streams, **shared)
+        return self._feed_forward(hidden_BSLD), weights
+
+
+class AlphaDecoderLayer(AlphaLayer):
+    """Algorithm 4: causal per-stream and aggregated attention, cross-attention, feed-forward."""
+
+    def __init__(self, config: AlphaConfig, index: int):
+        super().__init__(config, config.decoder_ffn_dim)
+        heads = config.decoder_attention_heads
+        self.self_attn = self.aggregated_attn = None
+        # A layer owns cache slots 2i and 2i + 1, filled in order: slot 0 always tells the length.
+        slot = 2 * index
+        if config.decoder_per_stream_attention:
+            self.self_attn = AlphaAttention(config, heads, slot)
+            self.self_attn_layer_norm = self._norm()
+            slot += 1
+        if config.decoder_aggregated_attention:
+            self.aggregated_attn = AlphaAttention(config, heads, slot)
+            self.aggregated_attn_layer_norm = self._norm()
+        for offset, mode in enumerate(config.cross_attention):
+            name = CROSS_ATTENTION[mode]
+            setattr(self, name, AlphaAttention(config, heads, 2 * index + offset, cross=True))
+            setattr(self, f"{name}_layer_norm", self._norm())
+
+    def forward(
+        self,
+        hidden_BSTD: torch.Tensor,
+        encoder_BSLD: torch.Tensor,
+        encoder_view_B1LD: torch.Tensor,
+        streams: Streams,
+        mask: torch.Tensor | None,
+        encoder_mask: torch.Tensor | None,
+        rope: CosSin,
+        encoder_rope: CosSin,
+        past_key_values: EncoderDecoderCache | None = None,
+        output_attentions: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """Returns the new hidden state and, on demand, self- and cross-attention weights.
+
+        Args:
+            encoder_view_B1LD: what aggregated cross-attention attends to.
+        """
+        weights = cross_weights = None
+        own = {"mask": mask, "query_rope": rope, "key_rope": rope, "cache": past_key_values}
+        if self.self_attn is not None:
+            update, weights = self.self_attn(
+                hidden_BSTD, hidden_BSTD, output_weights=output_attentions, **own
+            )
+            hidden_BSTD = self.self_attn_layer_norm(hidden_BSTD + self.dropout(update))
+        if self.aggregated_attn is not None:
+            hidden_BSTD = self._attend_aggregated(hidden_BSTD, streams, **own)
+        cross_rope = rope if encoder_rope is not None else None
+        for mode in self.config.cross_attention:
+            name = CROSS_ATTENTION[mode]
+            update, mode_weights = getattr(self, name)(
+                hidden_BSTD,
+                encoder_BSLD if mode == "per_stream" else encoder_view_B1LD,
+                mask=encoder_mask,
+                query_rope=cross_rope,
+                key_rope=encoder_rope,
+                cache=past_key_values,
+                output_weights=output_attentions,
+            )
+            hidden_BSTD = getattr(self, f"{name}_layer_norm")(hidden_BSTD + self.dropout(update))
+            cross_weights = mode_weights if cross_weights is None else cross_weights
+        return self._feed_forward(hidden_BSTD), weights, cross_weights
+
+
+class AlphaPreTrainedModel(PreTrainedModel):
+    """Initialisation and what the library has to know about these models."""
+
+    config: AlphaConfig
+    base_model_prefix = "model"
+    main_input_name = "input_ids"
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _can_compile_fullgraph = True
+    _no_split_modules = ["AlphaEncoderLayer", "AlphaDecoderLayer"]  # noqa: RUF012
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """PyTorch's own initialisation for linear layers; embedding rows are N(0, 1)."""
+        if isinstance(module, nn.Linear):
+            bound = module.in_features**-0.5
+            init.uniform_(module.weight, -bound, bound)
+            init.uniform_(module.bias, -bound, bound)
+        elif isinstance(module, nn.LayerNorm):
+            init.ones_(module.weight)
+            init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            init.normal_(module.weight)
+        elif isinstance(module, LogitScale):
+            module.reset()
+
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not available: the vocabulary grows by symbols, which `extend_symbols` adds."""
+        raise NotImplementedError(
+            "resize_token_embeddings would move the symbols' ids; add symbols with "
+            'model.extend_symbols({"proposition": 20}) and the same call on the tokenizer'
+        )
+
+    def extend_symbols(self, counts: dict[str, int]) -> None:
+        """Add symbols at the end of the vocabulary: class name -> how many. No training is needed.
+
+        Old ids never move. Call the tokenizer's method of the same name too.
+
+        Raises:
+            ValueError: this encoding has one trained vector per symbol, or the class is unknown.
+        """
+        if self.config.symbol_encoding == "learned":
+            raise ValueError(
+                "symbol_encoding 'learned' has one trained vector per symbol, and none for new "
+                "ones; convert the model to 'streams' first (hf-alpha convert)"
+            )
+        self.config.extend_symbols(counts)
+
+
+class AlphaEncoder(AlphaPreTrainedModel):
+    """Stack of encoder layers over the streams of the input."""
+
+    def __init__(self, config: AlphaConfig, embed_tokens: AlphaEmbedding | None = None):
+        super().__init__(config)
+        self.embed_tokens = embed_tokens if embed_tokens is not None else AlphaEmbedding(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.layers = nn.ModuleList(AlphaEncoderLayer(config) for _ in range(config.encoder_layers))
+        self.gradient_checkpointing = False
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        tree_paths: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> AlphaEncoderOutput:
+        """Encode.
+
+        Args:
+            input_ids: (B, L).
+            attention_mask: 1 for tokens, 0 for padding on either side: (B, L).
+            stream_ids: the samples' symbols by first occurrence, -1 padded: (B, S). Derived from
+                `input_ids` when absent, at the price of one synchronisation with the device.
+            tree_paths: heap number of each token, for tree positions: (B, L).
+        """
+        output_attentions, output_hidden_states = self._outputs(
+            output_attentions, output_hidden_states
+        )
+        stream_ids = self._stream_ids(input_ids, attention_mask, stream_ids)
+        own_BL = own_streams(input_ids, stream_ids)
+        hidden = self.embed_tokens(input_ids, own_BL, stream_ids.shape[1])
+        positions = token_positions(attention_mask, input_ids)
+        hidden = self.dropout(self._add_positions(hidden, positions, tree_paths))
+        rope = None
+        if self.config.encoder_position == "rope":
+            width = self.config.d_model // self.config.encoder_attention_heads
+            rope = rotary(positions, width, self.config.rope_theta)
+        mask = padding_mask(attention_mask, hidden.dtype)
+        streams = Streams(own_BL, stream_weights(stream_ids, hidden.dtype))
+        states: tuple[torch.Tensor, ...] = (pack_streams(hidden),) if output_hidden_states else ()
+        attentions: tuple[torch.Tensor, ...] = ()
+        for layer in self.layers:
+            hidden, weights = layer(hidden, streams, mask, rope, output_attentions)
+            states += (pack_streams(hidden),) if output_hidden_states else ()
+            attentions += (weights,) if output_attentions else ()
+        return AlphaEncoderOutput(
+            last_hidden_state=pack_streams(hidden),
+            hidden_states=states or None,
+            attentions=attentions or None,
+            stream_ids=stream_ids,
+            own_streams=own_BL,
+        )
+
+    def _stream_ids(
+        self, ids_BL: torch.Tensor, mask_BL: torch.Tensor | None, stream_ids: torch.Tensor | None
+    ) -> torch.Tensor:
+        if self.config.symbol_encoding == "learned":
+            # One stream of no symbol in particular, whatever the tokenizer lists.
+            return ids_BL.new_full((ids_BL.shape[0], 1), -1)
+        if stream_ids is not None:
+            return stream_ids
+        ids = ids_BL if mask_BL is None else ids_BL.where(mask_BL > 0, self.config.pad_token_id)
+        return first_occurrence(ids, self.config.num_base_tokens)
+
+    def _outputs(self, attentions: bool | None, states: bool | None) -> tuple[bool, bool]:
+        return (
+            self.config.output_attentions if attentions is None else attentions,
+            self.config.output_hidden_states if states is None else states,
+        )
+
+    def _add_positions(
+        self, hidden_BSLD: torch.Tensor, positions: torch.Tensor, tree_paths: torch.Tensor | None
+    ) -> torch.Tensor:
+        kind, width = self.config.encoder_position, self.config.d_model
+        if kind == "tree":
+            if tree_paths is None:
+                raise ValueError(
+                    "this model has tree positions and needs tree_paths (B, L): pass everything "
+                    "that the tokenizer returns, or set encoder_position in the config"
+                )
+            return hidden_BSLD + tree(tree_paths, width, hidden_BSLD.dtype)[:, None]
+        if kind == "sinusoidal":
+            return hidden_BSLD + sinusoidal(positions, width, hidden_BSLD.dtype)[:, None]
+        return hidden_BSLD
+
+
+class AlphaDecoder(AlphaPreTrainedModel):
+    """Stack of decoder layers over the streams that the encoder opened."""
+
+    def __init__(self, config: AlphaConfig, embed_tokens: AlphaEmbedding | None = None):
+        super().__init__(config)
+        self.embed_tokens = embed_tokens if embed_tokens is not None else AlphaEmbedding(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.layers = nn.ModuleList(
+            AlphaDecoderLayer(config, index) for index in range(config.decoder_layers)
+        )
+        self.gradient_checkpointing = False
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        encoder_outputs: AlphaEncoderOutput,
+        attention_mask: torch.Tensor | None = None,
+        encoder_attention_mask: torch.Tensor | None = None,
+        past_key_values: Cache | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
+        """Decode.
+
+        Args:
+            input_ids: (B, T), without the tokens that `past_key_values` already holds.
+            encoder_outputs: output of [`AlphaEncoder`].
+            attention_mask: (B, past + T), or a mask (B, 1, T, M) as generation prepares it.
+            encoder_attention_mask: (B, L).
+        """
+        config = self.config
+        attentions_on = config.output_attentions if output_attentions is None else output_attentions
+        states_on = (
+            config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        )
+        if past_key_values is not None and not isinstance(past_key_values, EncoderDecoderCache):
+            raise ValueError(
+                "past_key_values must be an EncoderDecoderCache, e.g. "
+                "EncoderDecoderCache(DynamicCache(), DynamicCache())"
+            )
+        if (
+            use_cache
+            and past_key_values is None
+            and not (self.training and self.gradient_checkpointing)
+        ):
+            side = config.get_text_config(decoder=True)
+            past_key_values = EncoderDecoderCache(
+                DynamicCache(config=side), DynamicCache(config=side)
+            )
+        stream_ids = encoder_outputs.stream_ids
+        encoder_BSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
+        own_BT = own_streams(input_ids, stream_ids)
+        hidden = self.embed_tokens(input_ids, own_BT, stream_ids.shape[1])
+        weights_BS = stream_weights(stream_ids, hidden.dtype)
+        streams = Streams(own_BT, weights_BS)
+        encoder_view = encoder_BSLD
+        if "aggregated" in config.cross_attention:
+            view = aggregate(encoder_BSLD, encoder_outputs.own_streams, weights_BS)
+            encoder_view = view[:, None]
+        positions = self._positions(input_ids, attention_mask, past_key_values)
+        if config.decoder_position == "sinusoidal":
+            hidden = hidden + sinusoidal(positions, config.d_model, hidden.dtype)[:, None]
+        hidden = self.dropout(hidden)
+        rope, encoder_rope = self._rope(positions, encoder_BSLD, encoder_attention_mask)
+        mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
+        encoder_mask = padding_mask(encoder_attention_mask, hidden.dtype)
+
+        states: tuple[torch.Tensor, ...] = (pack_streams(hidden),) if states_on else ()
+        attentions: tuple[torch.Tensor, ...] = ()
+        cross: tuple[torch.Tensor, ...] = ()
+        for layer in self.layers:
+            hidden, weights, cross_weights = layer(
+                hidden,
+                encoder_BSLD,
+                encoder_view,
+                streams,
+                mask,
+                encoder_mask,
+                rope,
+                encoder_rope,
+                past_key_values=past_key_values,
+                output_attentions=attentions_on,
+            )
+            states += (pack_streams(hidden),) if states_on else ()
+            attentions += (weights,) if attentions_on else ()
+            cross += (cross_weights,) if attentions_on else ()
+        return BaseModelOutputWithPastAndCrossAttentions(
+            last_hidden_state=pack_streams(hidden),
+            past_key_values=past_key_values,
+            hidden_states=states or None,
+            attentions=attentions or None,
+            cross_attentions=cross or None,
+        )
+
+    @staticmethod
+    def _positions(
+        ids_BT: torch.Tensor, attention_mask: torch.Tensor | None, past_key_values: Cache | None
+    ) -> torch.Tensor:
+        length = ids_BT.shape[1]
+        if attention_mask is not None and attention_mask.dim() == 2:
+            return token_positions(attention_mask, ids_BT)[:, -length:]
+        if attention_mask is not None:
+            # A prepared mask (B, 1, T, M): a token's position is the number of keys before it.
+            visible = attention_mask if attention_mask.dtype == torch.bool else attention_mask == 0
+            return (visible[:, 0].sum(-1) - 1).clamp(min=0)
+        past = past_key_values.get_seq_length() if past_key_values is not None else 0
+        return token_positions(None, ids_BT) + past
+
+    def _rope(
+        self,
+        positions: torch.Tensor,
+        encoder_BSLD: torch.Tensor,
+        encoder_mask: torch.Tensor | None,
+    ) -> tuple[CosSin, CosSin]:
+        config = self.config
+        if config.decoder_position != "rope":
+            return None, None
+        width = config.d_model // config.decoder_attention_heads
+        rope = rotary(positions, width, config.rope_theta)
+        if not config.cross_attention_rope:
+            return rope, None
+        encoder_positions = token_positions(encoder_mask, encoder_BSLD[:, 0, :, 0])
+        return rope, rotary(encoder_positions, width, config.rope_theta)
+
+
+def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
+    """Additive mask (B, 1, 1, L) that hides padding."""
+    if mask_BL is None:
+        return None
+    return additive(mask_BL[:, None, None].bool(), dtype)
+
+
+def causal_mask(
+    ids_BT: torch.Tensor,
+    mask: torch.Tensor | None,
+    past_key_values: EncoderDecoderCache | None,
+    dtype: torch.dtype,
+) -> torch.Tensor | None:
+    """Additive mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding."""
+    if mask is not None and mask.dim() == 4:
+        return additive(mask, dtype) if mask.dtype == torch.bool else mask
+    length = keys = ids_BT.shape[1]
+    past = 0
+    if past_key_values is not None:
+        cache = past_key_values.self_attention_cache
+        past = cache.get_seq_length()
+        keys, _ = cache.get_mask_sizes(length, 0)
+        if mask is None and length == 1 and not cache.is_compileable:
+            return None  # one new token sees all that is cached
+    query = torch.arange(length, device=ids_BT.device) + past
+    key = torch.arange(keys, device=ids_BT.device)
+    visible = (key[None, :] <= query[:, None])[None, None]
+    if mask is not None:
+        given = F.pad(mask, (0, keys - mask.shape[1])) if mask.shape[1] < keys else mask
+        visible = visible & given[:, None, None].bool()
+    return additive(visible, dtype)
+
+
+def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """0 where visible, the lowest finite number elsewhere: a row without any stays finite."""
+    lowest = torch.finfo(dtype).min
+    return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
+
+
+class AlphaModel(AlphaPreTrainedModel):
+    """Encoder and decoder without the projection to the vocabulary."""
+
+    _tied_weights_keys = {  # noqa: RUF012
+        "encoder.embed_tokens.weight": "shared.weight",
+        "decoder.embed_tokens.weight": "shared.weight",
+    }
+
+    def __init__(self, config: AlphaConfig):
+        super().__init__(config)
+        self.shared = AlphaEmbedding(config)
+        self.encoder = AlphaEncoder(config, self.shared)
+        self.decoder = AlphaDecoder(config, self.shared)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.shared
+
+    def set_input_embeddings(self, value: AlphaEmbedding) -> None:
+        self.shared = self.encoder.embed_tokens = self.decoder.embed_tokens = value
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        tree_paths: torch.Tensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: ModelOutput | tuple | None = None,
+        past_key_values: Cache | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> Seq2SeqModelOutput:
+        """Encode, unless `encoder_outputs` are given, and decode; arguments as in the stacks."""
+        if decoder_input_ids is None:
+            raise ValueError(
+                "decoder_input_ids are missing (or give labels to the model with a head)"
+            )
+        shown = {
+            "output_attentions": output_attentions,
+            "output_hidden_states": output_hidden_states,
+        }
+        if encoder_outputs is None:
+            if input_ids is None:
+                raise ValueError("give input_ids or encoder_outputs")
+            encoder_outputs = self.encoder(
+                input_ids, attention_mask, stream_ids, tree_paths, return_dict=True, **shown
+            )
+        encoder_outputs = self._complete(encoder_outputs, stream_ids, input_ids)
+        use_cache = self.config.use_cache if use_cache is None else use_cache
+        decoded = self.decoder(
+            decoder_input_ids,
+            encoder_outputs,
+            decoder_attention_mask,
+            attention_mask,
+            past_key_values,
+            use_cache=use_cache,
+            return_dict=True,
+            **shown,
+        )
+        return AlphaModelOutput(
+            last_hidden_state=decoded.last_hidden_state,
+            past_key_values=decoded.past_key_values,
+            decoder_hidden_states=decoded.hidden_states,
+            decoder_attentions=decoded.attentions,
+            cross_attentions=decoded.cross_attentions,
+            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
+            encoder_hidden_states=encoder_outputs.hidden_states,
+            encoder_attentions=encoder_outputs.attentions,
+            stream_ids=encoder_outputs.stream_ids,
+        )
+
+    def _complete(
+        self,
+        outputs: ModelOutput | tuple,
+        stream_ids: torch.Tensor | None,
+        input_ids: torch.Tensor | None,
+    ) -> AlphaEncoderOutput:
+        """Accept what other code makes of an encoder output, as long as the streams are known."""
+        if isinstance(outputs, (tuple, list)):
+            # As the encoder returns it with `return_dict=False`: the streams come last.
+            tail = outputs[-2:] if len(outputs) > 2 else (None, None)
+            outputs = AlphaEncoderOutput(outputs[0], stream_ids=tail[0], own_streams=tail[1])
+        if getattr(outputs, "stream_ids", None) is not None:
+            return outputs
+        hidden = outputs.last_hidden_state
+        if self.config.symbol_encoding == "learned":
+            stream_ids = torch.full((hidden.shape[0], 1), -1, device=hidden.device)
+            own = torch.full(hidden.shape[:2], -1, device=hidden.device)
+        elif stream_ids is None or input_ids is None:
+            raise ValueError(
+                "encoder_outputs lack stream_ids and own_streams: pass the output of "
+                "model.get_encoder() as it is, or stream_ids and input_ids beside it"
+            )
+        else:
+            own = own_streams(input_ids, stream_ids)
+        return AlphaEncoderOutput(
+            last_hidden_state=hidden,
+            hidden_states=getattr(outputs, "hidden_states", None),
+            attentions=getattr(outputs, "attentions", None),
+            stream_ids=stream_ids,
+            own_streams=own,
+        )
+
+
+@dataclass
+class AlphaModelOutput(Seq2SeqModelOutput):
+    """Seq2SeqModelOutput and the table of streams.
+
+    Attributes:
+        last_hidden_state: (B, T, S * D).
+        stream_ids: (B, S), as in [`AlphaEncoderOutput`].
+    """
+
+    stream_ids: torch.Tensor | None = None
+
+
+class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
+    """[`AlphaModel`] with the projection to the vocabulary (Algorithm 5), tied to the embedding."""
+
+    # Tied: a checkpoint holds them once, and loading one is not to complain about it.
+    _keys_to_ignore_on_save = [  # noqa: RUF012
+        "model.encoder.embed_tokens.weight",
+        "model.decoder.embed_tokens.weight",
+    ]
+
+    def __init__(self, config: AlphaConfig):
+        super().__init__(config)
+        self.model = AlphaModel(config)
+        self.logit_scale = LogitScale(config.initial_logit_scale, config.adacos)
+        self.post_init()
+        # Settings of the paper: padding and start are never predicted, answers have at most 128
+        # tokens behind the start. (With `max_new_tokens` a caller's `max_length` would not count.)
+        never = {config.pad_token_id, config.decoder_start_token_id}
+        self.generation_config.suppress_tokens = sorted(never)
+        self.generation_config.max_length = 129
+
+    def get_encoder(self, *args: Any, **kwargs: Any) -> AlphaEncoder:
+        return self.model.encoder
+
+    def get_decoder(self) -> AlphaDecoder:
+        return self.model.decoder
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.model.shared
+
+    def set_input_embeddings(self, value: AlphaEmbedding) -> None:
+        self.model.set_input_embeddings(value)
+
+    def get_output_embeddings(self) -> None:
+        """None: the projection is the embedding itself."""
+        return None
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        tree_paths: torch.Tensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: ModelOutput | tuple | None = None,
+        past_key_values: Cache | None = None,
+        labels: torch.Tensor | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> Seq2SeqLMOutput:
+        """Next-token logits, and the loss where labels are given.
+
+        Args:
+            input_ids: (B, L); `attention_mask` (B, L); `stream_ids` (B, S) and `tree_paths` (B, L)
+                as the tokenizer returns them.
+            labels: (B, T), -100 where no loss is wanted; they also give `decoder_input_ids`.
+            num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
+                divided by it.
+
+        Returns:
+            `logits` (B, T, V); columns of symbols that are not in a sample's input hold -1e4.
+        """
+        if unknown := {"inputs_embeds", "decoder_inputs_embeds"}.intersection(kwargs):
+            raise ValueError(f"{sorted(unknown)[0]} is not supported: streams need token ids")
+        if labels is not None:
+            use_cache = False
+            if decoder_input_ids is None:
+                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        outputs = self.model(
+            input_ids,
+            attention_mask,
+            stream_ids,
+            tree_paths,
+            decoder_input_ids,
+            decoder_attention_mask,
+            encoder_outputs,
+            past_key_values,
+            use_cache=use_cache,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+            return_dict=True,
+        )
+        learning = self.training and torch.is_grad_enabled() and labels is not None
+        if learning and self.logit_scale.adaptive:
+            self.advance_logit_scale()
+        logits = self.project(outputs.last_hidden_state, outputs.stream_ids)
+        loss = None
+        if labels is not None:
+            labels = labels.to(logits.device)
+            usable = self.usable_columns(outputs.stream_ids)
+            loss = token_loss(
+                logits, labels, usable, self.config.label_smoothing, num_items_in_batch
+            )
+            if learning and self.logit_scale.adaptive:
+                self.logit_scale.observe(logits.detach(), labels, usable, self._weight_version())
+        return Seq2SeqLMOutput(
+            loss=loss,
+            logits=logits,
+            past_key_values=outputs.past_key_values,
+            decoder_hidden_states=outputs.decoder_hidden_states,
+            decoder_attentions=outputs.decoder_attentions,
+            cross_attentions=outputs.cross_attentions,
+            encoder_last_hidden_state=outputs.encoder_last_hidden_state,
+            encoder_hidden_states=outputs.encoder_hidden_states,
+            encoder_attentions=outputs.encoder_attentions,
+        )
+
+    def project(self, hidden: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tensor:
+        """Logits (B, T, V) from the decoder's hidden state (B, T, S * D): Algorithm 5.
+
+        A base token's logit is the mean over a sample's streams, a symbol's that of its own stream
+        against the actual row of its class.
+        """
+        config = self.config
+        features_BSTD = unpack_streams(hidden, config.d_model)
+        if config.normalize_features:
+            features_BSTD = F.normalize(features_BSTD, dim=-1)
+        # All rows at once: one matrix shape, one order of summation for `learned` and `streams`.
+        scores_BSTR = self.logit_scale(F.linear(features_BSTD, self.model.shared.rows()))
+        if config.symbol_encoding == "learned":
+            return scores_BSTR[:, 0]
+        base = config.num_base_tokens
+        weights = stream_weights(stream_ids_BS, scores_BSTR.dtype)
+        base_BTV = mean_streams(scores_BSTR[..., :base], weights)
+        actual_BS = self.model.shared.placeholder_rows(stream_ids_BS.clamp(min=base)) - 1
+        index = actual_BS[:, :, None, None].expand(-1, -1, scores_BSTR.shape[2], 1)
+        own_BTS = scores_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
+        # Columns of padded streams go to one that is cut off.
+        b, t, s = own_BTS.shape
+        column_BS = torch.where(stream_ids_BS >= 0, stream_ids_BS - base, config.num_symbols)
+        symbols = own_BTS.new_full((b, t, config.num_symbols + 1), UNUSABLE)
+        symbols = symbols.scatter(-1, column_BS[:, None].expand(b, t, s), own_BTS)
+        return torch.cat((base_BTV, symbols[..., :-1]), dim=-1)
+
+    def usable_columns(self, stream_ids_BS: torch.Tensor) -> torch.Tensor:
+        """Which logits a sample can use: all base tokens, and the symbols of its input; (B, V)."""
+        config = self.config
+        shape = (stream_ids_BS.shape[0], config.vocab_size + 1)
+        if config.symbol_encoding == "learned":
+            return torch.ones(shape, dtype=torch.bool, device=stream_ids_BS.device)[:, :-1]
+        usable = torch.zeros(shape, dtype=torch.bool, device=stream_ids_BS.device)
+        usable[:, : config.num_base_tokens] = True
+        column = torch.where(stream_ids_BS >= 0, stream_ids_BS, config.vocab_size)
+        return usable.scatter(1, column, True)[:, :-1]
+
+    def _expand_inputs_for_generation(
+        self, expand_size: int = 1, is_encoder_decoder: bool = False, **kwargs: Any
+    ) -> tuple[torch.Tensor | None, dict[str, Any]]:
+        """Repeat rows for beams; in a copy, so that given `encoder_outputs` can be used again."""
+        if kwargs.get("encoder_outputs") is not None:
+            kwargs["encoder_outputs"] = copy.copy(kwargs["encoder_outputs"])
+        return super()._expand_inputs_for_generation(expand_size, is_encoder_decoder, **kwargs)
+
+    def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
+        """Labels shifted right behind the start token; -100 becomes padding."""
+        shifted = labels.new_full(labels.shape, self.config.decoder_start_token_id)
+        shifted[:, 1:] = labels[:, :-1]
+        return shifted.masked_fill(shifted == -100, self.config.pad_token_id)
+
+    def advance_logit_scale(self) -> None:
+        """Let AdaCos take in the last optimiser step's statistics (see [`LogitScale`]).
+
+        Training forwards and saving do so by themselves.
+        """
+        self.logit_scale.advance(self._weight_version())
+
+    @torch.compiler.disable
+    def _weight_version(self) -> int:
+        return weight_version(self.model.shared.weight)
+
+    def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
+        """As in the base class, with the scale of the last optimiser step."""
+        self.advance_logit_scale()
+        return super().save_pretrained(*args, **kwargs)
+
+
+__all__ = [
+    "AlphaDecoder",
+    "AlphaEncoder",
+    "AlphaEncoderOutput",
+    "AlphaForConditionalGeneration",
+    "AlphaModel",
+    "AlphaPreTrainedModel",
+]

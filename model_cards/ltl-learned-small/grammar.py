@@ -1,0 +1,583 @@
+"""Reading and writing formulas: compact prefix, spaced prefix and infix.
+
+A `Grammar` is data (operators with their arity, constants, precedences, spellings, derived
+operators), so that it travels inside a tokenizer's JSON file. All readers give the same thing: a
+list of canonical tokens in prefix order. Nothing here is recursive, because formulas may be nested
+deeper than Python's stack.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+NOTATIONS = ("prefix", "compact", "infix")
+MAX_TOKENS = 1_000_000
+"""A derived operator may repeat its operands; a formula that grows beyond this is refused."""
+
+PATH_STEPS = 62
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORD = r"[A-Za-z0-9_]+"
+_UNARY = 1 << 30  # binds tighter than every binary operator
+_UNKNOWN = -(1 << 60)  # an arity after which no count of operands can recover
+
+Node = tuple[Any, ...]  # (token, child nodes ...)
+Lexeme = tuple[str, int]  # (canonical token or raw text, index of its first character)
+
+
+class FormulaError(ValueError):
+    """A text is not a formula. `position` is the index of the offending character, if known."""
+
+    def __init__(self, message: str, position: int = -1):
+        super().__init__(message)
+        self.position = position
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """The syntax of one kind of formula.
+
+    Attributes:
+        operators: canonical token -> arity (1 or 2).
+        constants: canonical tokens of arity 0 that are not names.
+        infix: binary operator (canonical or derived) -> [precedence, "left" or "right"]; a higher
+            precedence binds tighter, and unary operators bind tightest.
+        spellings: other ways to write an operator, constant or derived operator.
+        derived: further operators that are rewritten while reading, as prefix templates over
+            canonical tokens: `{"->": "| ! $1 $2"}`.
+        glued: letters that, in infix, are operators even where a word follows at once, as in
+            Spot's syntax: with "FGXU" `GFa` is G F a and, after an operand, `Ub` is U b. A letter
+            before a digit is not one (`F1` is a name), and a name in double quotes stays whole.
+        refused: signs of notations that are not read -> what to write instead.
+    """
+
+    operators: dict[str, int]
+    constants: tuple[str, ...]
+    infix: dict[str, list[Any]]
+    spellings: dict[str, str]
+    derived: dict[str, str]
+    glued: str = ""
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for token, arity in self.arities.items():
+            if arity == 2 and token not in self.infix:
+                raise ValueError(f"binary operator {token!r} has no entry in `infix`")
+        for token, template in self.derived.items():
+            parts = template.split()
+            if self._prefix_end(parts) != len(parts) or self.derived.keys() & set(parts):
+                raise ValueError(f"template {template!r} of {token!r} is not one basic formula")
+        for spelling, token in self.spellings.items():
+            if token not in self.arities:
+                raise ValueError(f"{spelling!r} is a spelling of {token!r}, which is no token")
+        for letter in self.glued:
+            if not letter.isalpha() or not self.arities.get(self.spellings.get(letter, letter)):
+                raise ValueError(f"{letter!r} in `glued` is no operator that is a letter")
+        levels: dict[int, str] = {}
+        for token, (precedence, side) in self.infix.items():
+            if levels.setdefault(precedence, side) != side:
+                raise ValueError(f"{token!r} and another operator of its precedence differ in side")
+
+    def parse(self, text: str, notation: str | None = None) -> list[str]:
+        """Canonical prefix tokens of a formula; names stay as they are written.
+
+        Args:
+            text: a formula; whitespace around it does not matter.
+            notation: "compact" (`&aXb`: no whitespace, each letter a name), "prefix" (`& request
+                ! grant`), "infix" (`request & !grant`) or None to try them in this order. A text
+                that two of them read differently counts as prefix or compact only if it uses
+                neither derived operators nor other spellings: `X Fa` is X of a name, `G Fa` is
+                G F a.
+
+        Raises:
+            FormulaError: no reading succeeds; the error is that of the reading that got furthest.
+        """
+        if notation is None:
+            return self._parse_any(text)[1]
+        if notation not in NOTATIONS:
+            raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+        if not text.strip():
+            raise FormulaError("the formula is empty", 0)
+        if notation == "compact":
+            return self._parse_compact(text)
+        lexemes = self._lex(self._word_pattern, text)
+        read = self._read_prefix if notation == "prefix" else self._read_infix
+        return read(lexemes, len(text))
+
+    def rewrites(self, text: str, notation: str | None = None) -> bool:
+        """Whether a formula has derived operators, which `parse` rewrites; errors as there."""
+        if notation is None:
+            notation, _ = self._parse_any(text)
+        return not self.derived.keys().isdisjoint(self._verbatim.parse(text.strip(), notation))
+
+    @cached_property
+    def _verbatim(self) -> "Grammar":
+        """The same notations with nothing rewritten."""
+        derived = {token: self.arities[token] for token in self.derived}
+        return replace(self, operators={**self.operators, **derived}, derived={})
+
+    def _parse_any(self, text: str) -> tuple[str, list[str]]:
+        """The notation of a text and its tokens."""
+        spaced = len(text.split()) > 1
+        likely = "prefix" if spaced else "compact"
+        text = text if spaced else text.strip()
+        errors: list[FormulaError] = []
+        found: list[str] | None = None
+        for notation in (likely, "infix"):
+            try:
+                tokens = self.parse(text, notation)
+            except FormulaError as error:
+                errors.append(error)
+                if error.position < 0:  # it was read, but is too large
+                    break
+            else:
+                if notation == "infix" or tokens == (text.split() if spaced else list(text)):
+                    return notation, tokens
+                found = tokens
+        if found is not None:
+            return likely, found
+        raise errors[-1] if errors[-1].position < 0 else max(errors, key=lambda e: e.position)
+
+    def _parse_compact(self, text: str) -> list[str]:
+        arities = self._character_arities
+        missing = 1
+        for token in text[:-1]:  # fast path: canonical characters only
+            missing += arities.get(token, _UNKNOWN) - 1
+            if missing <= 0:
+                break
+        else:
+            if missing + arities.get(text[-1], _UNKNOWN) == 1:
+                return list(text)
+        return self._read_prefix(self._lex(self._compact_pattern, text), len(text))
+
+    def _lex(self, pattern: re.Pattern[str], text: str) -> list[Lexeme]:
+        """Split without judging: what is no token is refused when a reader gets to it."""
+        canonical = self.spellings
+        return [
+            (canonical.get(match.group(), match.group()), match.start())
+            for match in pattern.finditer(text)
+            if not match.group().isspace()
+        ]
+
+    def _read_prefix(self, lexemes: list[Lexeme], end: int) -> list[str]:
+        missing = 1
+        derived = False
+        for token, start in lexemes:
+            arity = self._arity(token)
+            if missing == 0:
+                raise self._misplaced(token, start, "the end: the formula is already complete")
+            if arity is None:
+                raise self._unreadable(token, start, "a name, a constant or an operator")
+            missing += arity - 1
+            derived = derived or token in self.derived
+        if missing:
+            operands = "operand is" if missing == 1 else "operands are"
+            raise FormulaError(
+                f"the formula ends at character {end} while {missing} {operands} missing", end
+            )
+        tokens = [token for token, _ in lexemes]
+        return self._flatten(self._tree(tokens)) if derived else tokens
+
+    def _read_infix(self, lexemes: list[Lexeme], end: int) -> list[str]:
+        """Precedence climbing with two explicit stacks (Dijkstra's shunting yard)."""
+        operands: list[Node] = []
+        waiting: list[Lexeme] = []
+        want_operand = True
+        for lexeme in lexemes:
+            for token, start in self._unglued(lexeme, want_operand):
+                take = self._infix_operand if want_operand else self._infix_operator
+                want_operand = take(token, start, operands, waiting)
+        if want_operand:
+            raise FormulaError(f"the formula ends at character {end} where {_OPERAND} is due", end)
+        while waiting:
+            token, start = waiting.pop()
+            if token == "(":
+                raise FormulaError(f"'(' at character {start + 1} is never closed", end)
+            self._apply(token, operands)
+        return self._flatten(operands[0])
+
+    def _unglued(self, lexeme: Lexeme, want_operand: bool) -> list[Lexeme]:
+        """The operators glued to the front of a word, and the rest of it."""
+        word, start = lexeme
+        if not self.glued or not self.is_name(word):
+            return [lexeme]
+        unary, binary, constant = self._glue
+        cuts = [0] if want_operand or not binary.match(word) else [0, 1]
+        while unary.match(word, cuts[-1]):
+            cuts.append(cuts[-1] + 1)
+        if (found := constant.match(word, cuts[-1])) and found.end() < len(word):
+            cuts.append(found.end())
+        pieces = [word[i:j] for i, j in zip(cuts, [*cuts[1:], None], strict=True)]
+        return [(self.spellings.get(x, x), start + i) for x, i in zip(pieces, cuts, strict=True)]
+
+    def _infix_operand(
+        self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
+    ) -> bool:
+        """Take a token where an operand may start; True if an operand is still due."""
+        arity = self._arity(token)
+        if token == "(" or arity == 1:
+            waiting.append((token, start))
+            return True
+        if token[0] == '"' and len(token) > 1:
+            token = self._quoted_name(token, start)
+        elif arity is None:
+            raise self._unreadable(token, start, _OPERAND)
+        if arity == 2:
+            raise self._misplaced(token, start, _OPERAND)
+        operands.append((token,))
+        return False
+
+    def _quoted_name(self, token: str, start: int) -> str:
+        if self.is_name(token[1:-1]):
+            return token[1:-1]
+        rule = "consists of letters, digits and _, begins with no digit and is no operator"
+        message = f"{_shorten(token)} at character {start + 1}: a name in quotes {rule}"
+        raise FormulaError(message, start)
+
+    def _infix_operator(
+        self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
+    ) -> bool:
+        """Take a token that follows a complete operand; True if another operand is due."""
+        if token == ")":
+            while waiting and waiting[-1][0] != "(":
+                self._apply(waiting.pop()[0], operands)
+            if not waiting:
+                raise FormulaError(f"')' at character {start + 1} closes nothing", start)
+            waiting.pop()
+            return False
+        if self._arity(token) != 2:
+            expected = "a binary operator, ')' or the end"
+            if self._arity(token) is None and token != "(":
+                raise self._unreadable(token, start, expected)
+            raise self._misplaced(token, start, expected)
+        precedence, side = self.infix[token]
+        bound = precedence if side == "left" else precedence + 1
+        while waiting and waiting[-1][0] != "(" and self._precedence(waiting[-1][0]) >= bound:
+            self._apply(waiting.pop()[0], operands)
+        waiting.append((token, start))
+        return True
+
+    def _apply(self, token: str, nodes: list[Node]) -> None:
+        """Replace the topmost operands by the operator's node; a derived one is rewritten."""
+        arity = self.arities[token]
+        children = tuple(nodes[len(nodes) - arity :])
+        del nodes[len(nodes) - arity :]
+        nodes.append(self._node(token, children))
+
+    def _node(self, token: str, children: tuple[Node, ...]) -> Node:
+        if token not in self.derived:
+            return (token, *children)
+        leaves = {f"${i}": child for i, child in enumerate(children, start=1)}
+        return self._tree(self.derived[token].split(), leaves)
+
+    def _tree(self, tokens: list[str], leaves: dict[str, Node] | None = None) -> Node:
+        """The tree of valid prefix tokens, built from the right; operands may be shared."""
+        leaves = leaves or {}
+        nodes: list[Node] = []
+        for token in reversed(tokens):
+            arity = self.arities.get(token, 0)
+            children = tuple(nodes.pop() for _ in range(arity))
+            nodes.append(leaves[token] if token in leaves else self._node(token, children))
+        return nodes[0]
+
+    @staticmethod
+    def _flatten(root: Node) -> list[str]:
+        tokens: list[str] = []
+        stack = [root]
+        while stack:
+            token, *children = stack.pop()
+            tokens.append(token)
+            stack.extend(reversed(children))
+            if len(tokens) > MAX_TOKENS:
+                raise FormulaError(
+                    f"the formula has more than {MAX_TOKENS} tokens once its derived operators "
+                    "are rewritten: write it without them"
+                )
+        return tokens
+
+    def tree_paths(self, tokens: list[str]) -> list[int]:
+        """Heap numbers of the nodes: root 1, left or only child 2c, right child 2c + 1.
+
+        Only the 62 steps nearest to a node are kept, below a leading one, so that a number always
+        fits int64; 0 is free to mean "no position".
+
+        Raises:
+            FormulaError: the tokens are not one prefix formula.
+        """
+        arity_of = self.operators
+        paths: list[int] = []
+        stack = [1]
+        for token in tokens:
+            if not stack:
+                raise FormulaError(f"token {len(paths) + 1}, {token!r}, follows a whole formula")
+            path = stack.pop()
+            paths.append(path)
+            if token in arity_of:
+                path *= 2
+                if path >> (PATH_STEPS + 1):
+                    path = path & (1 << PATH_STEPS) - 1 | 1 << PATH_STEPS
+                if arity_of[token] == 2:
+                    stack.append(path + 1)
+                stack.append(path)
+        if stack:
+            raise FormulaError(f"the formula lacks {len(stack)} operands after its last token")
+        return paths
+
+    def format(self, tokens: list[str], notation: str = "prefix") -> str:
+        """Write canonical prefix tokens: "prefix" (spaced), "compact" or "infix".
+
+        Infix uses as few parentheses as `parse` needs to give the same tokens back.
+
+        Raises:
+            FormulaError: the tokens are not one prefix formula, or a token is too long for compact.
+        """
+        end = self._prefix_end(tokens)
+        if not tokens or end != len(tokens):
+            raise FormulaError(f"the {len(tokens)} tokens are not one formula in prefix order")
+        if notation == "prefix":
+            return " ".join(tokens)
+        if notation == "compact":
+            long = next((token for token in tokens if len(token) > 1), None)
+            if long is not None:
+                raise FormulaError(f"{long!r} is too long for compact notation: use 'prefix'")
+            return "".join(tokens)
+        if notation == "infix":
+            return "".join(self._infix_pieces(self._tree(tokens)))
+        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+
+    def _infix_pieces(self, root: Node) -> Iterator[str]:
+        stack: list[str | tuple[Node, int]] = [(root, 0)]
+        while stack:
+            top = stack.pop()
+            if isinstance(top, str):
+                yield top
+                continue
+            (token, *children), bound = top
+            if not children:
+                yield f'"{token}"' if len(self._unglued((token, 0), True)) > 1 else token
+            elif len(children) == 1:
+                yield f"{token} " if _NAME.fullmatch(token) else token
+                stack.append((children[0], _UNARY))
+            else:
+                precedence, side = self.infix[token]
+                left, right = (0, 1) if side == "left" else (1, 0)
+                enclosed = precedence < bound
+                yield "(" * enclosed
+                stack += [
+                    ")" * enclosed,
+                    (children[1], precedence + right),
+                    f" {token} ",
+                    (children[0], precedence + left),
+                ]
+
+    @cached_property
+    def arities(self) -> dict[str, int]:
+        """Arity of every operator, derived operator and constant."""
+        derived = {token: 1 + ("$2" in template) for token, template in self.derived.items()}
+        return {**dict.fromkeys(self.constants, 0), **self.operators, **derived}
+
+    def is_name(self, token: str) -> bool:
+        """Whether a token can stand for a symbol: an identifier that means nothing else."""
+        return self._arity(token) == 0 and token not in self.constants
+
+    def _arity(self, token: str) -> int | None:
+        arity = self.arities.get(token)
+        if arity is None and _NAME.fullmatch(token) and token not in self.spellings:
+            return 0
+        return arity
+
+    def _precedence(self, token: str) -> int:
+        return _UNARY if self.arities[token] == 1 else self.infix[token][0]
+
+    def _prefix_end(self, tokens: list[str]) -> int:
+        """How many tokens make up the first whole formula; len + 1 if it is not complete."""
+        missing = 1
+        for index, token in enumerate(tokens):
+            missing += self.arities.get(token, 0) - 1
+            if missing == 0:
+                return index + 1
+        return len(tokens) + 1
+
+    @cached_property
+    def _character_arities(self) -> dict[str, int]:
+        letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+        tokens = {*letters, *self.operators, *self.constants}
+        arities = {token: self._arity(token) for token in tokens if token not in self.derived}
+        return {t: arity for t, arity in arities.items() if len(t) == 1 and arity is not None}
+
+    @cached_property
+    def _word_pattern(self) -> re.Pattern[str]:
+        return self._pattern([_WORD, '"[^"]*"'], {*self.arities, *self.spellings})
+
+    @cached_property
+    def _glue(self) -> tuple[re.Pattern[str], ...]:
+        """A glued unary operator, a glued binary one, and a constant that begins like the first.
+
+        As in Spot, the letter of such a constant is no operator: `XFalse` is X of `False`, and
+        `FalseAlarm` has no meaning without quotes.
+        """
+        arity = {x: self.arities[self.spellings.get(x, x)] for x in self.glued}
+        unary, binary = ("".join(x for x in self.glued if arity[x] == n) or " " for n in (1, 2))
+        words = [x for x, token in self.spellings.items() if token in self.constants]
+        constant = f"(?i:{'|'.join(x for x in words if x[0] in unary) or ' '})"
+        return (
+            re.compile(f"(?!{constant})[{unary}](?=[A-Za-z_])"),
+            re.compile(f"[{binary}](?=.)"),
+            re.compile(f"(?=[{unary}]){constant}"),
+        )
+
+    @cached_property
+    def _compact_pattern(self) -> re.Pattern[str]:
+        # `&&abc` is two operators: a longer sign counts only if its characters are not all tokens
+        single = {token for token in {*self.arities, *self.spellings} if len(token) == 1}
+        signs = {token for token in {*self.arities, *self.spellings} if not single >= set(token)}
+        return self._pattern([], signs)
+
+    @staticmethod
+    def _pattern(first: list[str], tokens: set[str]) -> re.Pattern[str]:
+        signs = [token for token in tokens if not re.fullmatch(_WORD, token)]
+        longest_first = sorted(signs, key=lambda sign: (-len(sign), sign))
+        return re.compile("|".join([*first, *map(re.escape, longest_first), "."]), re.DOTALL)
+
+    def _unreadable(self, token: str, start: int, expected: str) -> FormulaError:
+        if token in self.refused:
+            return self._misplaced(token, start, expected)
+        known = " ".join(self.arities)
+        return FormulaError(
+            f"{_shorten(token)} at character {start + 1} has no meaning here: expected {expected} "
+            f"(operators and constants: {known}; names are letters, digits and _)",
+            start,
+        )
+
+    def _misplaced(self, token: str, start: int, expected: str) -> FormulaError:
+        reason = self.refused.get(token, f"expected {expected}")
+        return FormulaError(f"{_shorten(token)} at character {start + 1}: {reason}", start)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        data = {**asdict(self), "constants": list(self.constants)}
+        return {key: value for key, value in data.items() if value or key not in _OPTIONAL}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Grammar":
+        """The inverse of `to_dict`, also after a trip through JSON."""
+        return cls(**{**data, "constants": tuple(data["constants"])})
+
+
+_OPTIONAL = ("glued", "refused")
+_OPERAND = "a name, a constant, a unary operator or '('"
+
+
+def _shorten(token: str) -> str:
+    return repr(token if len(token) <= 40 else token[:37] + "...")
+
+
+PROPOSITIONAL = Grammar(
+    operators={"!": 1, "&": 2, "|": 2, "=": 2, "^": 2},
+    constants=("0", "1"),
+    infix={
+        "=": [1, "right"],
+        "->": [1, "right"],
+        "<-": [1, "right"],
+        "|": [2, "left"],
+        "^": [3, "left"],
+        "&": [4, "left"],
+    },
+    spellings={
+        "~": "!",
+        "¬": "!",
+        "not": "!",
+        "&&": "&",
+        "/\\": "&",
+        "∧": "&",
+        "and": "&",
+        "||": "|",
+        "\\/": "|",
+        "\u2228": "|",  # logical or
+        "or": "|",
+        "==": "=",
+        "<->": "=",
+        "<=>": "=",
+        "↔": "=",
+        "iff": "=",
+        "⊕": "^",
+        "xor": "^",
+        "=>": "->",
+        "→": "->",
+        "implies": "->",
+        "true": "1",
+        "false": "0",
+    },
+    derived={"->": "| ! $1 $2", "<-": "| $1 ! $2"},
+)
+"""Propositional logic: not, and, or, iff, xor. Precedences follow Spot's."""
+
+LTL = Grammar(
+    operators={"!": 1, "&": 2, "|": 2, "X": 1, "U": 2},
+    constants=("0", "1"),
+    infix={
+        "<->": [1, "right"],
+        "->": [1, "right"],
+        "<-": [1, "right"],
+        "|": [2, "left"],
+        "^": [3, "left"],
+        "&": [4, "left"],
+        "U": [5, "right"],
+        "W": [5, "right"],
+        "R": [5, "right"],
+        "M": [5, "right"],
+    },
+    spellings={
+        **{s: token for s, token in PROPOSITIONAL.spellings.items() if token != "="},
+        "*": "&",
+        "+": "|",
+        "<-->": "<->",
+        "<=>": "<->",
+        "↔": "<->",
+        "⇔": "<->",
+        "iff": "<->",
+        "-->": "->",
+        "⇒": "->",
+        "True": "1",
+        "TRUE": "1",
+        "False": "0",
+        "FALSE": "0",
+        "()": "X",
+        "○": "X",
+        "next": "X",
+        "until": "U",
+        "<>": "F",
+        "◇": "F",
+        "eventually": "F",
+        "[]": "G",
+        "□": "G",
+        "always": "G",
+        "V": "R",
+    },
+    derived={
+        **PROPOSITIONAL.derived,
+        "<->": "| & $1 $2 & ! $1 ! $2",
+        "^": "| & $1 ! $2 & ! $1 $2",
+        "F": "U 1 $1",
+        "G": "! U 1 ! $1",
+        "R": "! U ! $1 ! $2",
+        "W": "! U ! $2 & ! $1 ! $2",
+        "M": "U $2 & $1 $2",
+    },
+    glued="FGXUVRWM",
+    refused={
+        "[": "numbers and ranges are not read: write X X p for X[2] p, and so on",
+        "{": "regular expressions are not read: use temporal operators only",
+        "=": "write p <-> q for 'p if and only if q', !p for p=0",
+    },
+)
+"""Linear temporal logic: not, and, or, next, until.
+
+The derived operators `-> <- <-> ^ F G R W M` are rewritten while reading. Infix is Spot's syntax,
+with its precedences, and some more words (`not`, `and`, `until`, `always`); regular expressions,
+ranges such as `X[2] p` and names with dots are not read.
+
+Beware of names that begin with F, G or X: as in Spot, infix reads `Grant` as G of `rant`. Write
+`"Grant"`, or use spaced prefix notation, where words stay whole.
+"""

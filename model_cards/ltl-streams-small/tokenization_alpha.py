@@ -1,0 +1,694 @@
+"""The tokenizer: formulas with anybody's names in, token ids and streams out, and back.
+
+The vocabulary is the base tokens (pad 0, start 1, end 2, then the task's), then the symbols. A
+sample's names are mapped onto symbols row by row; the mapping travels with the encoding as
+`batch.names`, so the tokenizer itself keeps nothing between calls.
+"""
+
+import json
+import os
+import re
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from transformers import BatchEncoding, PreTrainedTokenizer
+from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
+
+from .grammar import FormulaError, Grammar
+
+IGNORED_LABEL = -100
+ABSENT_STREAM = -1
+_END = 2
+
+Names = dict[str, str]  # symbol token -> the user's name, one per row
+Features = dict[str, list[int]]
+
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_HARMLESS = {"verbose", "split_special_tokens", "stride", "return_token_type_ids"}
+
+
+class AlphaEncoding(BatchEncoding):
+    """A `BatchEncoding` with `names`: per row, symbol token -> the user's name.
+
+    `names` is an attribute and no key, so that `model(**batch)` does not see it; it is one mapping
+    instead of a list if a single string was encoded.
+    """
+
+    def __init__(
+        self,
+        data: dict[str, Any] | None = None,
+        *args: Any,
+        names: list[Names] | Names | None = None,
+        **kwargs: Any,
+    ):
+        self.names = names
+        super().__init__(data, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "names": self.names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.names = state.get("names")
+
+
+class AlphaTokenizer(PreTrainedTokenizer):
+    """Tokenizer for sequences in which some tokens are interchangeable names.
+
+    Args:
+        vocab_file: `vocab.json` of a saved tokenizer; only checked against the other arguments.
+        base_tokens: the task's tokens that are no symbols, in vocabulary order.
+        symbol_classes: class -> number of symbols, for a new tokenizer; their tokens are chosen.
+        symbol_tokens: the tokens of all symbols in vocabulary order, if chosen already.
+        symbol_ranges: class -> id ranges [start, stop) of its symbols, given with `symbol_tokens`.
+        name_patterns: class -> regular expression of the names that belong to it; only looked at
+            if there are several classes. A class without a pattern takes what no pattern matches.
+        grammar: how formulas are written (`Grammar` or its `to_dict`); None for plain sequences,
+            which are split at whitespace, or into known tokens and characters.
+        pad_token: id 0.
+        bos_token: id 1, also the decoder's start.
+        eos_token: id 2, after every input and answer.
+        **kwargs: what `PreTrainedTokenizer` takes.
+
+    Raises:
+        ValueError: the arguments contradict one another.
+    """
+
+    vocab_files_names = {"vocab_file": "vocab.json"}  # noqa: RUF012
+    model_input_names = ["input_ids", "attention_mask", "stream_ids", "tree_paths"]  # noqa: RUF012
+
+    def __init__(
+        self,
+        vocab_file: str | None = None,
+        base_tokens: Iterable[str] = (),
+        symbol_classes: Mapping[str, int] | None = None,
+        symbol_tokens: Iterable[str] = (),
+        symbol_ranges: Mapping[str, Sequence[Sequence[int]]] | None = None,
+        name_patterns: Mapping[str, str] | None = None,
+        grammar: Grammar | dict[str, Any] | None = None,
+        pad_token: str = "<pad>",
+        bos_token: str = "<s>",
+        eos_token: str = "</s>",
+        **kwargs: Any,
+    ):
+        name_patterns = name_patterns or {}
+        self.grammar = Grammar.from_dict(grammar) if isinstance(grammar, dict) else grammar
+        self.base_tokens = list(base_tokens)
+        self.symbol_tokens = list(symbol_tokens)
+        self.symbol_ranges = {
+            name: [list(pair) for pair in pairs] for name, pairs in (symbol_ranges or {}).items()
+        }
+        self._special_tokens = [str(token) for token in (pad_token, bos_token, eos_token)]
+        self._rebuild_tables()
+        if symbol_classes:
+            self._grow(symbol_classes)
+        # JSON files sort their keys: the order of the classes is that of their first symbols
+        self.symbol_ranges = dict(sorted(self.symbol_ranges.items(), key=lambda item: item[1]))
+        self.name_patterns = {
+            name: name_patterns[name] for name in self.symbol_ranges if name in name_patterns
+        }
+        if unknown := name_patterns.keys() - self.symbol_ranges.keys():
+            raise ValueError(f"`name_patterns` has no class {', '.join(sorted(unknown))} to match")
+        self._check(vocab_file)
+        for key in ("is_local", "local_files_only"):  # where it was loaded from is not its data
+            kwargs.pop(key, None)
+        super().__init__(
+            base_tokens=self.base_tokens,
+            symbol_tokens=self.symbol_tokens,
+            symbol_ranges=self.symbol_ranges,
+            name_patterns=self.name_patterns,
+            grammar=self.grammar,
+            pad_token=pad_token,
+            bos_token=bos_token,
+            eos_token=eos_token,
+            **kwargs,
+        )
+        self.special_tokens_pattern = "eos"
+        if self.grammar is None:
+            self.model_input_names = [k for k in self.model_input_names if k != "tree_paths"]
+
+    # Vocabulary
+
+    @property
+    def num_base_tokens(self) -> int:
+        """Number of tokens that are no symbols, the three special ones included."""
+        return len(self._special_tokens) + len(self.base_tokens)
+
+    @property
+    def symbol_classes(self) -> dict[str, int]:
+        """Class -> number of its symbols."""
+        return {
+            name: sum(stop - start for start, stop in pairs)
+            for name, pairs in self.symbol_ranges.items()
+        }
+
+    @property
+    def symbol_ids(self) -> list[int]:
+        """The ids of all symbols, in vocabulary order."""
+        return list(range(self.num_base_tokens, len(self._tokens)))
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens, symbols and special tokens included."""
+        return len(self._tokens)
+
+    def get_vocab(self) -> dict[str, int]:
+        """Token -> id."""
+        return {token: index for index, token in enumerate(self._tokens)}
+
+    def extend_symbols(self, counts: Mapping[str, int]) -> list[int]:
+        """Add symbols to classes, at the end of the vocabulary: the ids in use never move.
+
+        New tokens are called by the next free letters, then `p26` and so on. The model has a
+        method of the same name, which has to be called with the same counts.
+
+        Returns:
+            The new ids.
+
+        Raises:
+            ValueError: a class is unknown or a count is negative.
+        """
+        for name, count in counts.items():
+            if name not in self.symbol_ranges:
+                known = ", ".join(map(repr, self.symbol_ranges)) or "none"
+                raise ValueError(f"no symbol class {name!r}: this tokenizer's classes are {known}")
+            if not isinstance(count, int) or count < 0:
+                raise ValueError(f"cannot add {count!r} symbols to class {name!r}")
+        first = len(self._tokens)
+        self._grow(counts)
+        self._update_total_vocab_size()
+        return list(range(first, len(self._tokens)))
+
+    def _grow(self, counts: Mapping[str, int]) -> None:
+        for name, count in counts.items():
+            if not count:
+                continue
+            start = len(self._tokens)
+            for _ in range(count):
+                token = self._new_symbol(name)
+                self.symbol_tokens.append(token)
+                self._tokens.append(token)
+                self._ids[token] = len(self._tokens) - 1
+            self.symbol_ranges.setdefault(name, []).append([start, start + count])
+        self._rebuild_tables()
+
+    def _new_symbol(self, class_name: str) -> str:
+        is_name = self.grammar.is_name if self.grammar else bool
+        for letter in string.ascii_lowercase:
+            if letter not in self._ids and is_name(letter):
+                return letter
+        initial = class_name[0] if class_name[0] in string.ascii_letters else "s"
+        number = len(self.symbol_tokens)
+        while f"{initial}{number}" in self._ids or not is_name(f"{initial}{number}"):
+            number += 1
+        return f"{initial}{number}"
+
+    def _rebuild_tables(self) -> None:
+        self._tokens = [*self._special_tokens, *self.base_tokens, *self.symbol_tokens]
+        # what users may write: special tokens have no spelling
+        self._ids = {t: i for i, t in enumerate(self._tokens) if i >= len(self._special_tokens)}
+
+    def _check(self, vocab_file: str | None) -> None:
+        if len(set(self._tokens)) != len(self._tokens):
+            twice = sorted({token for token in self._tokens if self._tokens.count(token) > 1})
+            raise ValueError(f"tokens occur twice in the vocabulary: {' '.join(twice)}")
+        covered = sorted(i for r in self.symbol_ranges.values() for pair in r for i in range(*pair))
+        if covered != self.symbol_ids:
+            raise ValueError(
+                f"`symbol_ranges` {self.symbol_ranges} do not cover the ids of the symbols, "
+                f"{self.num_base_tokens} to {len(self._tokens) - 1}, once each"
+            )
+        if self.grammar:
+            needed = [*self.grammar.operators, *self.grammar.constants]
+            if missing := [token for token in needed if token not in self.base_tokens]:
+                raise ValueError(f"`base_tokens` lack tokens of the grammar: {' '.join(missing)}")
+        if vocab_file is not None:
+            with open(vocab_file, encoding="utf-8") as file:
+                if json.load(file) != self.get_vocab():
+                    raise ValueError(f"{vocab_file} and tokenizer_config.json beside it disagree")
+
+    def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
+        for token in new_tokens or ():
+            if str(token) not in self._tokens:
+                raise ValueError(
+                    f"cannot add token {str(token)!r}: add symbols by `extend_symbols`"
+                )
+        return super()._add_tokens(list(new_tokens), special_tokens)
+
+    def _convert_token_to_id(self, token: str) -> int | None:
+        return self.get_vocab()[token] if token in self._special_tokens else self._ids.get(token)
+
+    def _convert_id_to_token(self, index: int) -> str:
+        if not 0 <= index < len(self._tokens):
+            raise ValueError(
+                f"id {index} is outside this tokenizer's vocabulary of {len(self._tokens)} tokens: "
+                "model and tokenizer have to be extended alike (`extend_symbols`)"
+            )
+        return self._tokens[index]
+
+    def save_vocabulary(
+        self, save_directory: str, filename_prefix: str | None = None
+    ) -> tuple[str, ...]:
+        """Write vocab.json, in the order of the ids."""
+        prefix = f"{filename_prefix}-" if filename_prefix else ""
+        path = os.path.join(save_directory, prefix + self.vocab_files_names["vocab_file"])
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(json.dumps(self.get_vocab(), indent=2, ensure_ascii=False) + "\n")
+        return (path,)
+
+    @classmethod
+    def convert_added_tokens(cls, obj: Any, save: bool = False, add_type_field: bool = True) -> Any:
+        """Make an object ready for tokenizer_config.json: all of it passes through here."""
+        if isinstance(obj, Grammar):
+            return obj.to_dict()
+        return super().convert_added_tokens(obj, save=save, add_type_field=add_type_field)
+
+    # Encoding
+
+    def __call__(
+        self,
+        text: str | Sequence[str] | None = None,
+        text_pair: None = None,
+        text_target: str | Sequence[str] | None = None,
+        *,
+        names: Sequence[Names] | Names | None = None,
+        notation: str | None = None,
+        add_special_tokens: bool = True,
+        padding: bool | str | PaddingStrategy = False,
+        truncation: bool | str | None = None,
+        max_length: int | None = None,
+        max_target_length: int | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+        return_tensors: str | TensorType | None = None,
+        return_attention_mask: bool | None = None,
+        **kwargs: Any,
+    ) -> AlphaEncoding:
+        """Encode formulas, answers, or formulas with their answers.
+
+        Args:
+            text: formulas in any notation of the grammar. The result has `input_ids` (B, L),
+                `attention_mask` (B, L), `stream_ids` (B, S): each row's symbols by first
+                occurrence, -1 padded, and `tree_paths` (B, L): see `Grammar.tree_paths`.
+            text_pair: not supported.
+            text_target: the answers; with `text` they give `labels` (B, M) in the names of their
+                row, alone they give `input_ids`.
+            names: for `text_target` alone, the `names` of the encoding that it answers.
+            notation: read formulas as "compact", "prefix" or "infix" only.
+            add_special_tokens: whether to write the end token.
+            padding: as in any tokenizer; labels are always padded on the right, with -100.
+            truncation: cutting is refused, because part of a formula is no formula.
+            max_length: a longer row is an error, whatever `truncation` says.
+            max_target_length: the same for answers; `max_length` if not given.
+            pad_to_multiple_of: as in any tokenizer.
+            padding_side: as in any tokenizer.
+            return_tensors: as in any tokenizer.
+            return_attention_mask: as in any tokenizer.
+            **kwargs: further options of other tokenizers are refused unless they change nothing.
+
+        Raises:
+            FormulaError: a row cannot be read, has an unknown token or too many names.
+            ValueError: an argument is not supported, or rows and answers do not match.
+        """
+        if refused := [k for k, v in kwargs.items() if v and k not in _HARMLESS] + (
+            ["text_pair"] if text_pair is not None else []
+        ):
+            raise ValueError(f"AlphaTokenizer does not support {', '.join(refused)}")
+        single = isinstance(text if text is not None else text_target, str)
+        texts, targets = _rows(text, "text"), _rows(text_target, "text_target")
+        limit = max_length
+        if limit is None and (truncation or padding == PaddingStrategy.MAX_LENGTH):
+            limit = self.model_max_length
+        target_limit = max_target_length or limit
+        if texts is not None:
+            if names is not None:
+                raise ValueError("`names` belong to `text_target` alone: `text` brings its own")
+            rows, row_names = self._encode_rows(texts, targets, notation, add_special_tokens)
+            _check_lengths(rows, "input_ids", limit)
+        elif targets is not None:
+            row_names = _name_rows(names, len(targets))
+            rows = self._encode_targets(targets, row_names, add_special_tokens)
+            _check_lengths(rows, "input_ids", target_limit)
+        else:
+            raise ValueError("give `text` or `text_target`")
+        _check_lengths(rows, "labels", target_limit)
+        encoding = self.pad(
+            rows,
+            padding=padding,
+            max_length=max_length if padding == PaddingStrategy.MAX_LENGTH else None,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            return_attention_mask=return_attention_mask,
+            return_tensors=return_tensors,
+        )
+        if single and return_tensors is None:
+            encoding.data = {key: column[0] for key, column in encoding.data.items()}
+        encoding.names = row_names[0] if single else row_names
+        return encoding
+
+    def encode(self, text: str, **kwargs: Any) -> Any:
+        """The `input_ids` of one formula."""
+        return self(text, **kwargs)["input_ids"]
+
+    def encode_pair(
+        self, formula: str, answer: str | None = None, notation: str | None = None
+    ) -> Features:
+        """Encode one row as plain lists, with nothing around it: for large data sets.
+
+        Returns:
+            `input_ids`, `stream_ids`, `tree_paths` (with a grammar) and `labels` (with an answer);
+            `pad` makes batches of such rows.
+        """
+        features, _, table = self._encode_input(formula, notation, True)
+        if answer is not None:
+            features["labels"] = self._encode_answer(answer, table, True)
+        return features
+
+    def tokenize(self, text: str, notation: str | None = None, **kwargs: Any) -> list[str]:
+        """The tokens of one formula in prefix order, its names replaced by symbols."""
+        features, _, _ = self._encode_input(text, notation, False)
+        return [self._tokens[index] for index in features["input_ids"]]
+
+    def _encode_rows(
+        self,
+        texts: list[str],
+        targets: list[str] | None,
+        notation: str | None,
+        end: bool,
+    ) -> tuple[list[Features], list[Names]]:
+        if targets is not None and len(targets) != len(texts):
+            raise ValueError(f"{len(texts)} rows in `text`, but {len(targets)} in `text_target`")
+        rows, row_names = [], []
+        for row, text in enumerate(texts):
+            try:
+                features, names, table = self._encode_input(text, notation, end)
+                if targets is not None:
+                    features["labels"] = self._encode_answer(targets[row], table, end)
+            except FormulaError as error:
+                raise FormulaError(f"row {row}: {error}", error.position) from None
+            rows.append(features)
+            row_names.append(names)
+        return rows, row_names
+
+    def _encode_targets(
+        self, targets: list[str], row_names: list[Names], end: bool
+    ) -> list[Features]:
+        rows = []
+        for row, (answer, names) in enumerate(zip(targets, row_names, strict=True)):
+            if unknown := [token for token in names if token not in self.symbol_tokens]:
+                raise ValueError(f"row {row}: `names` has {unknown[0]!r}, which is no symbol")
+            table = self._row_table({name: self._ids[token] for token, name in names.items()})
+            try:
+                rows.append({"input_ids": self._encode_answer(answer, table, end)})
+            except FormulaError as error:
+                raise FormulaError(f"row {row}: {error}", error.position) from None
+        return rows
+
+    def _encode_input(
+        self, text: str, notation: str | None, end: bool
+    ) -> tuple[Features, Names, dict[str, int]]:
+        """Features, names (symbol token -> name) and the table (token or name -> id) of a row."""
+        if self.grammar is not None:
+            tokens = self.grammar.parse(text, notation)
+        else:
+            tokens = [token for token, _ in self._split(text, self._ids)]
+            if not tokens:
+                raise FormulaError("the input is empty", 0)
+        table = self._ids
+        ids = [table.get(token) for token in tokens]
+        if None in ids:
+            table = self._row_table(self._assign(tokens))
+            ids = [table[token] for token in tokens]
+        first = self.num_base_tokens
+        names = {i: name for i, name in zip(ids, tokens, strict=True) if i >= first}  # type: ignore[operator]
+        features: dict[str, Any] = {"input_ids": ids, "stream_ids": list(names)}
+        if self.grammar is not None:
+            features["tree_paths"] = self.grammar.tree_paths(tokens)
+        if end:
+            ids.append(_END)
+            if self.grammar is not None:
+                features["tree_paths"].append(0)
+        return features, {self._tokens[i]: name for i, name in names.items()}, table  # type: ignore[index]
+
+    def _encode_answer(self, answer: str, table: dict[str, int], end: bool) -> list[int]:
+        ids = [table.get(character) for character in answer]
+        if None in ids or (len(ids) > 1 and answer in table):
+            ids = []
+            for token, start in self._split(answer, table):
+                if token not in table:
+                    raise FormulaError(self._unknown(token, start, answer, table), start)
+                ids.append(table[token])
+        return [*ids, _END] if end else ids  # type: ignore[return-value, list-item]
+
+    def _unknown(self, token: str, start: int, answer: str, table: dict[str, int]) -> str:
+        names = " ".join(name for name, i in table.items() if i >= self.num_base_tokens)
+        where = f"unknown token {token!r} at character {start + 1} of the answer"
+        if token in self._ids:
+            return f"{where}: its symbol stands for another name of the row (known: {names})"
+        return (
+            f"{where}: write tokens side by side or, with names of several letters, one space "
+            f"between them (base tokens: {' '.join(self.base_tokens)}; names: {names})"
+        )
+
+    def _split(self, text: str, table: Mapping[str, int]) -> list[tuple[str, int]]:
+        """Tokens and where they start: words if there is whitespace, else the longest known."""
+        if len(text.split()) > 1 or text.strip() in table:
+            return [(match.group(), match.start()) for match in re.finditer(r"\S+", text)]
+        longest = max(map(len, table), default=1)
+        end = len(text.rstrip())
+        start = end - len(text.strip())
+        pieces = []
+        while start < end:
+            lengths = range(min(longest, end - start), 1, -1)
+            size = next((n for n in lengths if text[start : start + n] in table), 1)
+            pieces.append((text[start : start + size], start))
+            start += size
+        return pieces
+
+    # Names
+
+    def _assign(self, tokens: list[str]) -> dict[str, int]:
+        """Name -> id: a symbol's own token keeps its id, other names get free ones in order.
+
+        Raises:
+            FormulaError: a token cannot be a name, or a class has too few symbols.
+        """
+        first = self.num_base_tokens
+        assigned = {t: self._ids[t] for t in tokens if self._ids.get(t, -1) >= first}
+        used = set(assigned.values())
+        free = {
+            name: [i for pair in pairs for i in range(*pair) if i not in used]
+            for name, pairs in self.symbol_ranges.items()
+        }
+        wanted: dict[str, list[str]] = {name: [] for name in self.symbol_ranges}
+        for token, position in _first_positions(tokens).items():
+            if token not in self._ids:
+                wanted[self._class_of(token, position)].append(token)
+        for name, new in wanted.items():
+            if len(new) > len(free[name]):
+                count = self.symbol_classes[name]
+                short = len(new) - len(free[name])
+                raise FormulaError(
+                    f"{count + short} names of class {name!r}, but the vocabulary has {count} "
+                    f"symbols for them: call extend_symbols({{{name!r}: {short}}}) on the "
+                    "tokenizer and on the model"
+                )
+            assigned.update(zip(new, free[name], strict=False))
+        return assigned
+
+    def _class_of(self, name: str, position: int) -> str:
+        classes = list(self.symbol_ranges)
+        if not classes or not _IDENTIFIER.fullmatch(name):
+            raise FormulaError(
+                f"unknown token {name!r}, token {position + 1} of the input: known are "
+                f"{' '.join(self.base_tokens)}" + (" and names" if classes else "")
+            )
+        if len(classes) == 1:
+            return classes[0]
+        for candidate, pattern in self.name_patterns.items():
+            if re.fullmatch(pattern, name):
+                return candidate
+        open_classes = [c for c in classes if c not in self.name_patterns]
+        if not open_classes:
+            raise FormulaError(
+                f"name {name!r}, token {position + 1} of the input, belongs to no class: "
+                f"the name patterns are {self.name_patterns}"
+            )
+        return open_classes[0]
+
+    def _row_table(self, assigned: dict[str, int]) -> dict[str, int]:
+        """Everything a row may write -> id; a symbol that stands for a name loses its own token."""
+        used = set(assigned.values())
+        return {**{t: i for t, i in self._ids.items() if i not in used}, **assigned}
+
+    # Batches
+
+    def pad(
+        self,
+        encoded_inputs: Any,
+        padding: bool | str | PaddingStrategy = True,
+        max_length: int | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+        return_attention_mask: bool | None = None,
+        return_tensors: str | TensorType | None = None,
+        verbose: bool = True,
+    ) -> AlphaEncoding:
+        """Pad rows to one batch.
+
+        On top of what every tokenizer does: `tree_paths` get 0 on the padding side; `stream_ids`
+        get -1 and `labels` -100 on the right, each to its own longest row (`stream_ids` to at
+        least 1).
+        """
+        names = None
+        if isinstance(encoded_inputs, AlphaEncoding):
+            names = encoded_inputs.names
+        elif isinstance(encoded_inputs, Sequence):
+            if all(isinstance(row, AlphaEncoding) for row in encoded_inputs):
+                names = [row.names for row in encoded_inputs]
+            keys = encoded_inputs[0].keys() if encoded_inputs else []
+            encoded_inputs = {key: [row[key] for row in encoded_inputs] for key in keys}
+        columns = dict(encoded_inputs)
+        ragged = {key: columns.pop(key) for key in ("stream_ids", "labels") if key in columns}
+        first = next(iter(columns.get("input_ids", ())), None)
+        if return_tensors is None and is_torch_tensor(first):
+            return_tensors = "pt"
+        encoded = super().pad(
+            columns,
+            padding=padding,
+            max_length=max_length,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            return_attention_mask=return_attention_mask,
+            return_tensors=return_tensors,
+            verbose=verbose,
+        )
+        padded = padding not in (False, PaddingStrategy.DO_NOT_PAD) or return_tensors is not None
+        for key, rows in ragged.items():
+            column = to_py_obj(rows)
+            if padded and first is not None and not isinstance(first, int):
+                multiple = pad_to_multiple_of if key == "labels" else None
+                filler = IGNORED_LABEL if key == "labels" else ABSENT_STREAM
+                column = _rectangle(column, filler, multiple or 1)
+            ragged[key] = column
+        ragged = dict(BatchEncoding(ragged, tensor_type=return_tensors))
+        return AlphaEncoding({**encoded, **ragged}, names=names)
+
+    def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        outputs = super()._pad(encoded_inputs, *args, **kwargs)
+        if "tree_paths" in outputs:
+            paths = list(outputs["tree_paths"])
+            filling = [0] * (len(outputs["input_ids"]) - len(paths))
+            left = (kwargs.get("padding_side") or self.padding_side) == "left"
+            outputs["tree_paths"] = filling + paths if left else paths + filling
+        return outputs
+
+    # Decoding
+
+    def decode(
+        self,
+        token_ids: Any,
+        skip_special_tokens: bool = True,
+        names: Sequence[Names | None] | Names | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Write ids as text: compact if every token has one character, else with spaces.
+
+        Args:
+            token_ids: one row of ids or a batch of rows; negative ids (ignored labels) are left
+                out.
+            skip_special_tokens: leave out pad, start and end tokens.
+            names: the `names` of the encoding that was answered. A batch may have n rows for each
+                of them, as `num_return_sequences=n` makes it.
+            **kwargs: options of other tokenizers, without effect.
+
+        Raises:
+            ValueError: the batch's rows are no multiple of `names`, or an id is not in the
+                vocabulary.
+        """
+        ids = to_py_obj(token_ids)
+        if isinstance(names, Mapping):
+            names = [names]
+        if not (isinstance(ids, list | tuple) and ids and isinstance(ids[0], list | tuple)):
+            row = list(ids) if isinstance(ids, list | tuple) else [ids]
+            if names is not None and len(names) != 1:
+                raise ValueError(f"one row of ids, but {len(names)} rows of `names`")
+            return self._write(row, skip_special_tokens, names[0] if names else None)
+        if names is None:
+            names = [None]
+        if not names or len(ids) % len(names):
+            raise ValueError(f"{len(ids)} rows of ids are no multiple of {len(names)} `names`")
+        repeats = len(ids) // len(names)
+        return [
+            self._write(row, skip_special_tokens, names[index // repeats])
+            for index, row in enumerate(ids)
+        ]
+
+    def batch_decode(
+        self,
+        sequences: Any,
+        skip_special_tokens: bool = True,
+        clean_up_tokenization_spaces: bool | None = None,
+        names: Sequence[Names | None] | Names | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """`decode`, but always a list."""
+        rows = self.decode(sequences, skip_special_tokens, names) if len(sequences) else []
+        return rows if isinstance(rows, list) else [rows]
+
+    def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
+        start = len(self._special_tokens) if skip_special_tokens else 0
+        tokens = [self._convert_id_to_token(int(i)) for i in ids if i >= start]
+        if names:
+            tokens = [names.get(token, token) for token in tokens]
+        return self.convert_tokens_to_string(tokens)
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        """`a1b0`, or `request 1 grant 0` if a token has several characters."""
+        return ("" if all(len(token) == 1 for token in tokens) else " ").join(tokens)
+
+
+def _first_positions(tokens: list[str]) -> dict[str, int]:
+    positions: dict[str, int] = {}
+    for position, token in enumerate(tokens):
+        positions.setdefault(token, position)
+    return positions
+
+
+def _rows(value: str | Sequence[str] | None, name: str) -> list[str] | None:
+    if value is None or isinstance(value, str):
+        return None if value is None else [value]
+    rows = list(value)
+    for row, text in enumerate(rows):
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise ValueError(f"row {row} of `{name}` is a {kind}: give a string or a list of them")
+    return rows
+
+
+def _name_rows(names: Sequence[Names] | Names | None, count: int) -> list[Names]:
+    if names is None:
+        return [{} for _ in range(count)]
+    rows = [names] if isinstance(names, Mapping) else list(names)
+    if len(rows) != count:
+        raise ValueError(f"{count} rows in `text_target`, but {len(rows)} in `names`")
+    return rows
+
+
+def _check_lengths(rows: list[Features], key: str, limit: int | None) -> None:
+    for row, features in enumerate(rows):
+        if limit is not None and len(features.get(key, ())) > limit:
+            raise ValueError(
+                f"row {row} has {len(features[key])} tokens in `{key}`, more than max_length="
+                f"{limit}: part of a formula is no formula, so leave the row out or raise the limit"
+            )
+
+
+def _rectangle(rows: list[list[int]], filler: int, multiple: int) -> list[list[int]]:
+    width = max([1, *map(len, rows)])
+    width = -(-width // multiple) * multiple
+    return [[*row, *[filler] * (width - len(row))] for row in rows]
+
+
+AlphaTokenizer.register_for_auto_class("AutoTokenizer")
