@@ -6,7 +6,6 @@ tested on data as it was.
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Sequence
 from itertools import chain
@@ -17,6 +16,7 @@ from datasets import Dataset
 
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks.base import words_of
 
 from .generate import SETTINGS, write_records
 from .read import load_splits
@@ -24,8 +24,6 @@ from .read import load_splits
 KINDS = ("renamed", "reduced")
 REDUCED = 80_000
 """Rows that the papers keep of 800,000."""
-
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 def perturb(
@@ -121,10 +119,10 @@ def renaming(task: Task, problem: str, answer: str) -> dict[str, str]:
         FormulaError: if the problem cannot be read.
     """
     known = task.symbols_of(problem)
-    compact = len(answer.split()) <= 1 and all(len(name) == 1 for name in known)
-    words = answer if compact else _IDENTIFIER.findall(answer)
     symbols = [
-        word for word in words if word in known or (task.grammar and task.grammar.is_name(word))
+        word
+        for word in words_of(answer, known) or answer
+        if word in known or (task.grammar and task.grammar.is_name(word))
     ]
     symbols = list(dict.fromkeys([*symbols, *known]))
     return dict(zip(symbols, task.default_symbols(len(symbols)), strict=True))

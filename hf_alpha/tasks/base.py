@@ -3,7 +3,7 @@
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from typing import ClassVar
@@ -11,7 +11,7 @@ from typing import ClassVar
 from hf_alpha.modeling.grammar import Grammar
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 class Verdict(StrEnum):
@@ -192,11 +192,10 @@ class Task(ABC):
     def rename(text: str, mapping: Mapping[str, str]) -> str:
         """Rename the symbols of a problem or an answer; symbols not in `mapping` stay.
 
-        A text without whitespace counts as compact (each letter a name) unless a key of `mapping`
-        is longer than one character. A compact text that receives a longer name becomes a spaced
-        one.
+        `words_of` says what counts as a name. A compact text that receives a longer name becomes a
+        spaced one.
         """
-        if len(text.split()) <= 1 and all(len(name) == 1 for name in mapping):
+        if words_of(text, mapping) is None:
             return Task.write([mapping.get(token, token) for token in text.strip()])
         return _IDENTIFIER.sub(lambda match: mapping.get(match[0], match[0]), text)
 
@@ -211,6 +210,16 @@ class Task(ABC):
     @property
     def _fixed(self) -> frozenset[str]:
         return _fixed_tokens(type(self))
+
+
+def words_of(text: str, names: Container[str]) -> list[str] | None:
+    """Return the words of a text; None if it is compact and each letter stands for itself.
+
+    It is if it has no whitespace and no word that is one of the `names` and longer than a letter.
+    """
+    words = _IDENTIFIER.findall(text)
+    spaced = len(text.split()) > 1 or any(len(word) > 1 and word in names for word in words)
+    return words if spaced else None
 
 
 @cache

@@ -98,10 +98,14 @@ class CopyingTask(Task):
         return self.write(tokens)
 
     def distance(self, problem: str, answer: str | None) -> int:
-        """Return the edit distance to the string, in symbols; no answer counts as an empty one."""
+        """Return the edit distance to the string, in symbols; no answer counts as an empty one.
+
+        An answer that is one of the string's symbols, however long, is that symbol.
+        """
         from rapidfuzz.distance import Levenshtein
 
-        return Levenshtein.distance(_split(problem), _split(answer or ""))
+        wanted, given = _split(problem), (answer or "").strip()
+        return Levenshtein.distance(wanted, [given] if given in wanted else _split(given))
 
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Draw a string of the same length over the symbols of the problem."""

@@ -18,8 +18,9 @@ from .trace import Cube, Step, Trace, read_cube
 
 OPERATORS = frozenset({"!", "&", "|", "X", "U", "0", "1"})
 
-MAX_WORK = 1 << 22
-"""Formula tokens times bits of a table, beyond which a trace is left to a solver."""
+MAX_WORK = 1 << 28
+"""Formula tokens times bits of a table times steps (an `until` may go over the table once a step),
+beyond which a trace is left to a solver."""
 
 _WORDS = 24
 """Words in a check: the trace itself with its unknowns, and concrete words of it."""
@@ -126,7 +127,7 @@ def decide(tokens: Sequence[str], trace: Trace) -> bool | None:
     repeated = trace.steps[trace.loop :]
     steps = (*trace.steps, *repeated)
     loop = trace.loop
-    if len(tokens) * len(steps) * _WORDS > MAX_WORK:
+    if len(tokens) * len(steps) ** 2 * _WORDS > MAX_WORK:
         return None
     words = shape(len(steps), loop, _WORDS)
     literals = [_literals(step) for step in steps]

@@ -30,9 +30,9 @@ class LTLTask(Task):
 
     Targets:
         equivariant: a trace with as few steps as possible, then the shortest loop, then the fewest
-            literals; see `witness.shortest_witness`. Needs no Spot. Renaming the formula renames
-            the target and does nothing else. Formulas for which there is no trace of at most 5
-            steps get no target.
+            literals that prove it; see `witness.shortest_witness`. Needs no Spot. Renaming the
+            formula renames the target and does nothing else. Formulas for which there is no trace
+            of at most 5 steps get no target.
         deepltl: Spot's default translation, the accepting run that Spot finds, simplified. It
             depends on how the symbols are spelt. A formula on which Spot fails, or spends more
             than 10 seconds, gets no target but a warning in the log.

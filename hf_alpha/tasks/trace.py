@@ -74,7 +74,10 @@ def write_trace(trace: Trace, notation: str | None = None) -> str:
 
     Raises:
         FormulaError: a name is too long for compact notation.
+        ValueError: the notation is unknown.
     """
+    if notation not in (None, *NOTATIONS):
+        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
     if notation == "infix":
         shown = [LTL.format(list(step), "infix") for step in trace.steps]
         prefix = "".join(f"{step}; " for step in shown[: trace.loop])

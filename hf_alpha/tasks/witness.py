@@ -34,8 +34,9 @@ def shortest_witness(tokens: Sequence[str], symbols: Sequence[str]) -> Trace | N
 
     Which of them is a function of the formula's structure: of its tokens with the symbols numbered
     as in `symbols`. Among the traces with the fewest steps it has the shortest loop; among those
-    the fewest literals (where `3 ** (steps * symbols)` is at most 59,049; beyond that no literal
-    can be left out on its own), then those that come first by step and symbol, true before false.
+    that the three-valued evaluation proves the fewest literals (where `3 ** (steps * symbols)` is
+    at most 59,049; beyond that no literal can be left out on its own), then those that come first
+    by step and symbol, true before false. So `a | !a` has `{a}`, as `{1}` would not be proved.
 
     Args:
         tokens: canonical prefix tokens.

@@ -45,7 +45,8 @@ class Grammar:
             precedence binds tighter, and unary operators bind tightest.
         spellings: other ways to write an operator, constant or derived operator.
         derived: further operators that are rewritten while reading, as prefix templates over
-            canonical tokens: `{"->": "| ! $1 $2"}`.
+            canonical tokens: `{"->": "| ! $1 $2"}`. Double negations are then dropped: `!a -> b` is
+            `| a b`. A formula without derived operators is read as it stands.
         glued: letters that, in infix, are operators even where a word follows at once, as in
             Spot's syntax: with "FGXU" `GFa` is G F a and, after an operand, `Ub` is U b. A letter
             before a digit is not one (`F1` is a name), and a name in double quotes stays whole.
@@ -177,15 +178,16 @@ class Grammar:
                 f"the formula ends at character {end} while {missing} {operands} missing", end
             )
         tokens = [token for token, _ in lexemes]
-        return self._flatten(self._tree(tokens)) if derived else tokens
+        return _without_double_negation(self._flatten(self._tree(tokens))) if derived else tokens
 
     def _read_infix(self, lexemes: list[Lexeme], end: int) -> list[str]:
         """Precedence climbing with two explicit stacks (Dijkstra's shunting yard)."""
         operands: list[Node] = []
         waiting: list[Lexeme] = []
-        want_operand = True
+        want_operand, derived = True, False
         for lexeme in lexemes:
             for token, start in self._unglued(lexeme, want_operand):
+                derived = derived or token in self.derived
                 take = self._infix_operand if want_operand else self._infix_operator
                 want_operand = take(token, start, operands, waiting)
         if want_operand:
@@ -195,7 +197,8 @@ class Grammar:
             if token == "(":
                 raise FormulaError(f"'(' at character {start + 1} is never closed", end)
             self._apply(token, operands)
-        return self._flatten(operands[0])
+        tokens = self._flatten(operands[0])
+        return _without_double_negation(tokens) if derived else tokens
 
     def _unglued(self, lexeme: Lexeme, want_operand: bool) -> list[Lexeme]:
         """The operators glued to the front of a word, and the rest of it."""
@@ -467,6 +470,16 @@ class Grammar:
 
 _OPTIONAL = ("glued", "refused")
 _OPERAND = "a name, a constant, a unary operator or '('"
+
+
+def _without_double_negation(tokens: list[str]) -> list[str]:
+    kept: list[str] = []
+    for token in tokens:
+        if token == "!" and kept and kept[-1] == "!":
+            kept.pop()
+        else:
+            kept.append(token)
+    return kept
 
 
 def _shorten(token: str) -> str:
