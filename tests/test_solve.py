@@ -173,18 +173,17 @@ def ltl(tmp_path_factory) -> Path:
     model = make_model(
         num_base_tokens=tokenizer.num_base_tokens, symbol_classes={"proposition": 3}, **settings
     )
-    overfit(model, tokenizer, {"G(a -> F b)": "{b}", "aUb": "{b}"}).save_pretrained(folder)
+    overfit(model, tokenizer, {"G(a -> F b)": "{b}"}).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
 
 def test_ltl_says_what_it_rewrites(ltl):
-    done = hf_alpha("solve", "--task", "ltl", "--model", ltl, "G(request -> F grant)", "Uab", "& a")
+    done = hf_alpha("solve", "--task", "ltl", "--model", ltl, "G(request -> F grant)", "& a")
     assert done.out == (
         "G(request -> F grant)\n"
         "  read as    !(1 U !(!request | 1 U grant))\n"
         "  correct    { grant }\n"
-        "Uab\n  correct    {b}\n"
         "& a\n"
     )
     assert done.code == 1 and "operand is missing" in done.err

@@ -54,10 +54,11 @@ class DrawnProblems(Dataset[Row]):
         self.seed = f"{split}/{seed}"
         if num_samples < 1:
             raise ValueError(f"num_samples must be at least 1, got {num_samples}")
-        if len(self.symbols) < num_symbols:
+        known = len(tokenizer.symbol_tokens)
+        if not 1 <= num_symbols <= known:
             raise ValueError(
-                f"the vocabulary has {len(self.symbols)} symbols, so problems cannot have "
-                f"num_symbols = {num_symbols}"
+                f"num_symbols must be from 1 to {known}, as many as the vocabulary has; got "
+                f"{num_symbols}"
             )
         self.keys = self._draw_keys(num_samples, sizes)
 

@@ -85,8 +85,10 @@ class Heatmap:
         """Take a heatmap from a report.
 
         Raises:
-            ValueError: there is no such rate.
+            ValueError: there is no such rate, or it was not measured.
         """
+        if metric == EDIT_DISTANCE and report.overall.edit_distance is None:
+            raise ValueError(f"the report of {report.model} has no edit distances: draw a rate")
         cells = tuple(
             Cell(symbols, size, rates.rate(metric), rates.count, rates.is_outside)
             for (symbols, size), rates in report.by_cell.items()

@@ -18,7 +18,7 @@ from .trace import Cube, Step, Trace, read_cube
 
 OPERATORS = frozenset({"!", "&", "|", "X", "U", "0", "1"})
 
-MAX_WORK = 1 << 28
+MAX_WORK = 1 << 32
 """Formula tokens times bits of a table times steps (an `until` may go over the table once a step),
 beyond which a trace is left to a solver."""
 

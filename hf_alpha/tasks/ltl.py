@@ -3,7 +3,7 @@
 import logging
 import random
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import ClassVar
 
 from hf_alpha.modeling.grammar import LTL, NOTATIONS, Grammar
@@ -137,7 +137,7 @@ class LTLTask(Task):
             solver: "lasso" (the three-valued evaluation of `lasso`, which leaves some questions
                 open), "spot", or "auto": Spot for what stays open.
             timeout: seconds for Spot, after which the verdict is `timeout`; if Spot is not
-                installed or its process fails, the verdict is `undecided`.
+                installed, of which the log warns once, or its process fails, it is `undecided`.
 
         Raises:
             FormulaError: if the problem cannot be read.
@@ -185,11 +185,19 @@ def _check_with_spot(tokens: Sequence[str], trace: Trace, timeout: float) -> Ver
 
     try:
         holds = spot.holds(tokens, trace.steps, trace.loop, timeout)
-    except (spot.MissingSolverError, spot.SolverCrashError):
+    except spot.MissingSolverError as error:
+        _warn_once(f"answers stay undecided: {error}")
+        return Verdict.undecided
+    except spot.SolverCrashError:
         return Verdict.undecided
     except TimeoutError:
         return Verdict.timeout
     return Verdict.correct if holds else Verdict.wrong
+
+
+@cache
+def _warn_once(message: str) -> None:
+    logger.warning(message)
 
 
 def _spot_trace(tokens: Sequence[str]) -> Trace | None:

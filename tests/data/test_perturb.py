@@ -51,17 +51,19 @@ def test_renaming_changes_names_only(name, order, long, size, seed):
 
 def test_examples():
     rows = {
-        "problem": ["&cXb", "&Xz&yx", "& X grant request"],
-        "answer": ["c;b;{1}", "{!zq}", "request ; { grant }"],
+        "problem": ["&cXb", "&Xz&yx", "& X grant request", "& & b a | b grant"],
+        "answer": ["c;b;{1}", "{!zq}", "request ; { grant }", "{&ba}"],
     }
     after = renamed(Dataset.from_dict(rows), LTLTask()).to_dict()
-    assert after["problem"] == ["&aXb", "&Xa&cd", "& X b a"]
-    assert after["answer"] == ["a;b;{1}", "{!ab}", "a ; { b }"]
+    assert after["problem"] == ["&aXb", "&Xa&cd", "& X b a", "& & a b | a c"]
+    assert after["answer"] == ["a;b;{1}", "{!ab}", "a ; { b }", "{&ab}"]
     assert list(renaming(TASKS["propositional"], "|b^ca", "c0a1").items()) == [
         ("c", "a"),
         ("a", "b"),
         ("b", "c"),
     ]
+    words = {"problem": ["naïve grant naïve"], "answer": ["naïve grant naïve"]}
+    assert renamed(Dataset.from_dict(words), "copying")[0]["answer"] == "a b a"
     with pytest.raises(ValueError, match="row 1: "):
         renamed(Dataset.from_dict({"problem": ["a", "&a"], "answer": ["a1", ""]}), "propositional")
 

@@ -54,6 +54,8 @@ def test_picture(tmp_path):
         draw([heatmap, Heatmap.of(make_report(), "edit_distance")], tmp_path / "mixed.png")
     with pytest.raises(ValueError, match="no cells to draw"):
         draw(Heatmap.of(Report("empty", {}, [])), tmp_path / "empty.png")
+    with pytest.raises(ValueError, match="the report of empty has no edit distances"):
+        Heatmap.of(Report("empty", {}, []), "edit_distance")
 
 
 def test_colour_shows_the_rate_and_brightness_the_count(tmp_path):

@@ -89,6 +89,7 @@ def test_every_answer_gets_a_verdict(tokens, answer):
         ("request grant request", "request grant", None, "wrong", 1),
         ("p26", "p26", "compact", "exact", 0),
         ("p26 a", "p26", None, "wrong", 1),
+        ("request grant", "grant", None, "wrong", 1),
     ],
 )
 def test_verdicts(problem, answer, notation, verdict, distance):

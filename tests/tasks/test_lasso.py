@@ -119,4 +119,8 @@ def test_contradictory_steps():
 def test_work_is_limited():
     formula = ["X"] * 50_000 + ["a"]
     assert decide(formula, read_trace("a;" * 200 + "{a}")) is None
+    assert decide(formula, read_trace("{a}")) is True
     assert decide(["!"] * 50_000 + ["a"], read_trace("{a}")) is True
+    # Not much of a table, but `until` goes over it once for each step.
+    assert decide(["U", "a", "b"], read_trace("a;" * 20_000 + "{b}")) is None
+    assert decide(["U", "a", "b"], read_trace("a;" * 1_000 + "{b}")) is True

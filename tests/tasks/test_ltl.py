@@ -149,10 +149,14 @@ def no_spot(tmp_path, monkeypatch):
         process.stop()
 
 
-def test_without_spot_only_spots_part_is_missing(no_spot):
+def test_without_spot_only_spots_part_is_missing(no_spot, caplog):
     assert not spot.is_installed()
     assert TASK.target("GFa") == "{a}"
     assert TASK.check("a", "{a}") == Verdict.correct
-    assert TASK.check("|a!a", "{1}") == Verdict.undecided
+    assert not caplog.records
+    for _ in range(2):
+        assert TASK.check("|a!a", "{1}") == Verdict.undecided
+    (warning,) = caplog.records
+    assert "pip install 'hf_alpha[ltl]'" in warning.getMessage()
     with pytest.raises(spot.MissingSolverError, match=r"pip install 'hf_alpha\[ltl\]'"):
         TASK.target("a", "deepltl")

@@ -111,6 +111,7 @@ def test_named_notations_are_not_mixed():
     assert TASK.check(long, "request & !grant", "request 1 grant 0") == Verdict.exact
     assert TASK.rename(long, {"request": "a", "grant": "b"}) == "& a ! b"
     assert TASK.rename("a1b0", {"a": "request"}) == "request 1 b 0"
+    assert TASK.rename("a1b0", {"request": "a", "a": "b", "b": "c"}) == "b1c0"
 
 
 ANSWERS = st.one_of(st.text(), st.text("ab01!&|=^()~ ,:;é\n\t<>"), st.text("a01b"))

@@ -66,6 +66,8 @@ def test_examples():
         write_trace(read_trace("{request}"), "compact")
     with pytest.raises(ValueError, match="unknown notation 'spin'"):
         read_trace("{a}", "spin")
+    with pytest.raises(ValueError, match="unknown notation 'spin'"):
+        write_trace(trace, "spin")
 
 
 @pytest.mark.parametrize(
