@@ -296,8 +296,8 @@ def show(result: dict[str, Any]) -> str:
         "## Strings",
         "",
         f"{strings['strings']:,} random and mutated answers, each with a verdict: "
-        f"{strings['seconds']:.1f} s, median {1e6 * strings['median']:.0f} us, slowest {1e3 * strings['slowest']:.1f} ms; "
-        f"{verdicts}.",
+        f"{strings['seconds']:.1f} s, median {1e6 * strings['median']:.0f} us, "
+        f"slowest {1e3 * strings['slowest']:.1f} ms; {verdicts}.",
     ]
     return "\n".join(lines)
 

@@ -156,8 +156,11 @@ def perturb(
     ] = None,
 ) -> None:
     """Make a perturbed copy of a dataset: its training data, the rest stays as it is."""
+    from datasets import disable_progress_bars
+
     from hf_alpha.data.perturb import perturb as run
 
+    disable_progress_bars()
     typer.echo(f"{out}: {_rows(run(data, out, kind, task, samples))}")
 
 
@@ -363,6 +366,7 @@ def solve(
     where = model if model is not None else resource_path("model_cards", name)
     loaded, tokenizer = load_checkpoint(where)
     unsolved = 0
+    empty = "(empty: any assignment)" if task == "propositional" else "(empty)"
     for solution in run(
         loaded.to(work_on),
         tokenizer,
@@ -379,7 +383,7 @@ def solve(
         if solution.error:
             typer.echo(f"  error: {solution.error}", err=True)
         for answer, verdict in solution.answers:
-            typer.echo(f"  {verdict.value:<10} {answer or '(empty: any assignment)'}")
+            typer.echo(f"  {verdict.value:<10} {answer or empty}")
     if unsolved:
         raise typer.Exit(1)
 

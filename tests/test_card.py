@@ -13,9 +13,7 @@ from hf_alpha.train import RECIPE_FILE
 def test_card_of_a_copying_model(tmp_path):
     rows = [{"problem": text, "answer": text} for text in ("aab", "abc")]
     tokenizer = build_tokenizer("copying", 3)
-    model = make_model(
-        num_base_tokens=3, symbol_classes={"character": 3}, encoder_position="rope"
-    )
+    model = make_model(num_base_tokens=3, symbol_classes={"character": 3}, encoder_position="rope")
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     report = evaluate(model, tokenizer, "copying", rows, progress=False, max_new_tokens=4)

@@ -128,7 +128,10 @@ def test_a_grid_has_each_cell(tmp_path):
         (["--task", "chess"], "unknown task 'chess'"),
         (["--samples", "0"], "Invalid value for '--samples'"),
         (["--sample", "3"], "No such option"),
-        (["--grid", "--symbols", "9", "--sizes", "1-3"], "no problem with an answer with these settings"),
+        (
+            ["--grid", "--symbols", "9", "--sizes", "1-3"],
+            "no problem with an answer with these settings",
+        ),
     ],
 )
 def test_data_that_cannot_be_made(tmp_path, arguments, message):

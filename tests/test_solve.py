@@ -154,7 +154,10 @@ def test_extended_on_the_way_answers_as_extended_before(streams):
         ([], "error: no formula: the input is empty"),
         (["--file", "nowhere.txt"], "No such file or directory: 'nowhere.txt'"),
         (["--file", "."], "Is a directory: '.'"),
-        (["--task", "chess", "a"], "error: unknown task 'chess': choose one of copying, ltl, propositional"),
+        (
+            ["--task", "chess", "a"],
+            "error: unknown task 'chess': choose one of copying, ltl, propositional",
+        ),
         (["--top", "0", "a"], "Invalid value for '--top'"),
     ],
 )

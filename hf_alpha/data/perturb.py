@@ -37,7 +37,7 @@ def perturb(
     """Make a perturbed copy of a dataset that `datasets.load_dataset(out_dir)` loads.
 
     Args:
-        in_dir: a dataset, stored in any way that `read.load` reads.
+        in_dir: a dataset in prefix notation, stored in any way that `read.load` reads.
         out_dir: folder to make.
         kind: "renamed" or "reduced", the functions below.
         task: of the dataset, or its name; by default what `generate` recorded.
@@ -72,7 +72,12 @@ def perturb(
             data[split] = renamed(rows, task) if kind == "renamed" else reduced(rows, num_samples)
         except FormulaError as error:
             raise ValueError(f"{in_dir}, {split}: {error}") from error
-    settings |= {"task": task.name, "perturbation": kind, "perturbed_splits": list(splits)}
+    before = f"{settings['perturbation']}, " if "perturbation" in settings else ""
+    settings |= {
+        "task": task.name,
+        "perturbation": before + kind,
+        "perturbed_splits": list(splits),
+    }
     if kind == "reduced":
         settings["perturbed_samples"] = num_samples
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")

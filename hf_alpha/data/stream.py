@@ -54,11 +54,12 @@ class DrawnProblems(Dataset[Row]):
         self.seed = f"{split}/{seed}"
         if num_samples < 1:
             raise ValueError(f"num_samples must be at least 1, got {num_samples}")
-        known = len(tokenizer.symbol_tokens)
-        if not 1 <= num_symbols <= known:
+        if num_symbols < 1:
+            raise ValueError(f"num_symbols must be at least 1, got {num_symbols}")
+        if len(self.symbols) < num_symbols:
             raise ValueError(
-                f"num_symbols must be from 1 to {known}, as many as the vocabulary has; got "
-                f"{num_symbols}"
+                f"the vocabulary has {len(self.symbols)} symbols, so problems cannot have "
+                f"num_symbols = {num_symbols}"
             )
         self.keys = self._draw_keys(num_samples, sizes)
 
@@ -76,9 +77,9 @@ class DrawnProblems(Dataset[Row]):
 
     def _draw_keys(self, num_samples: int, sizes: tuple[int, int]) -> np.ndarray:
         """Draw all numbers of symbols and sizes; those of a row do not depend on `num_samples`."""
+        if isinstance(sizes, str) or len(sizes) != 2 or not 1 <= sizes[0] <= sizes[1]:
+            raise ValueError(f"sizes must be (smallest, largest) from 1 on, got {sizes!r}")
         smallest, largest = sizes
-        if not 1 <= smallest <= largest:
-            raise ValueError(f"sizes must be (smallest, largest) from 1 on, got {tuple(sizes)}")
         choices = [self._feasible(size) for size in range(smallest, largest + 1)]
         numbers = np.array([len(counts) for counts in choices], np.int16)
         table = np.zeros((len(choices), max(numbers)), np.int16)

@@ -44,8 +44,8 @@ class LTLTask(Task):
     symbol_classes: ClassVar[Mapping[str, int]] = {"proposition": 5}
     targets: ClassVar[Mapping[str, str]] = {
         "equivariant": "A trace with as few steps as possible, then with the shortest loop, then "
-        "with the fewest literals, found without Spot. Renaming a formula renames its answer. "
-        "Formulas that need more than 5 steps are left out.",
+        "with the fewest literals that can be proved, all found without Spot. Renaming a formula "
+        "renames its answer. Formulas that need more than 5 steps are left out.",
         "deepltl": "The accepting run that Spot finds in its default translation of the formula, "
         "simplified, as DeepLTL makes its data. It depends on how the symbols are spelt.",
     }
