@@ -10,6 +10,8 @@ from typing import ClassVar
 
 from hf_alpha.modeling.grammar import Grammar
 
+from .sampling import Sampler
+
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
@@ -220,6 +222,32 @@ def words_of(text: str, names: Container[str]) -> list[str] | None:
     words = _IDENTIFIER.findall(text)
     spaced = len(text.split()) > 1 or any(len(word) > 1 and word in names for word in words)
     return words if spaced else None
+
+
+class FormulaTask(Task):
+    """A task whose problems are formulas, drawn by a sampler of `sampling`."""
+
+    grammar: ClassVar[Grammar]
+    sampler: ClassVar[type[Sampler]]
+
+    def is_feasible(
+        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
+    ) -> bool:
+        """Say whether there is a formula of `size` tokens."""
+        sampler = self.sampler(tuple(self.default_symbols(num_symbols)), constant_priority)
+        return sampler.is_feasible(size, max(1, num_symbols) if exactly else 1)
+
+    def draw(
+        self,
+        rng: random.Random,
+        size: int,
+        symbols: Sequence[str],
+        exactly: bool = False,
+        constant_priority: float = 0.0,
+    ) -> list[str]:
+        """Draw a formula of exactly `size` tokens; `sampling` describes the distribution."""
+        sampler = self.sampler(tuple(symbols), constant_priority)
+        return sampler.sample_exactly(rng, size) if exactly else sampler.sample(rng, size)
 
 
 @cache

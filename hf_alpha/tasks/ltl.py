@@ -9,8 +9,8 @@ from typing import ClassVar
 from hf_alpha.modeling.grammar import LTL, NOTATIONS, Grammar
 
 from . import lasso
-from .base import Task, Verdict
-from .sampling import LtlSampler
+from .base import FormulaTask, Verdict
+from .sampling import LtlSampler, Sampler
 from .trace import Step, Trace, cube_step, read_trace, same_trace, write_trace
 from .witness import is_satisfiable_step, shortest_witness
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 SOLVERS = ("auto", "lasso", "spot")
 
 
-class LTLTask(Task):
+class LTLTask(FormulaTask):
     """Find a symbolic trace all of whose words satisfy a formula of linear temporal logic.
 
     Formulas have not, and, or, next, until and the constants; the other operators of infix and
@@ -40,6 +40,7 @@ class LTLTask(Task):
 
     name: ClassVar[str] = "ltl"
     grammar: ClassVar[Grammar] = LTL
+    sampler: ClassVar[type[Sampler]] = LtlSampler
     base_tokens: ClassVar[tuple[str, ...]] = ("0", "1", "!", "&", "|", ";", "{", "}", "U", "X")
     symbol_classes: ClassVar[Mapping[str, int]] = {"proposition": 5}
     targets: ClassVar[Mapping[str, str]] = {
@@ -64,25 +65,6 @@ class LTLTask(Task):
     sizes: ClassVar[tuple[int, int]] = (10, 35)
     alpha: ClassVar[float] = 0.112
     constant_priority: ClassVar[float] = 1.0
-
-    def is_feasible(
-        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
-    ) -> bool:
-        """Say whether there is a formula of `size` tokens."""
-        sampler = LtlSampler(tuple(self.default_symbols(num_symbols)), constant_priority)
-        return sampler.is_feasible(size, max(1, num_symbols) if exactly else 1)
-
-    def draw(
-        self,
-        rng: random.Random,
-        size: int,
-        symbols: Sequence[str],
-        exactly: bool = False,
-        constant_priority: float = 0.0,
-    ) -> list[str]:
-        """Draw a formula of exactly `size` tokens; `sampling` describes the distribution."""
-        sampler = LtlSampler(tuple(symbols), constant_priority)
-        return sampler.sample_exactly(rng, size) if exactly else sampler.sample(rng, size)
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
         """Compute an answer to a formula given as canonical tokens, None if none is found.

@@ -10,15 +10,15 @@ from hf_alpha.modeling.grammar import PROPOSITIONAL, Grammar
 
 from . import truth_table
 from .assignment import Assignment, read_assignment, write_assignment
-from .base import Task, Verdict
-from .sampling import FormulaSampler
+from .base import FormulaTask, Verdict
+from .sampling import FormulaSampler, Sampler
 
 logger = logging.getLogger(__name__)
 
 SOLVERS = ("auto", "truth_table", "aiger")
 
 
-class PropositionalTask(Task):
+class PropositionalTask(FormulaTask):
     """Find a partial assignment all of whose completions satisfy a propositional formula.
 
     An answer is a sequence of symbols, each followed by its value: `a1b0`, or `request 1 grant 0`
@@ -36,6 +36,7 @@ class PropositionalTask(Task):
 
     name: ClassVar[str] = "propositional"
     grammar: ClassVar[Grammar] = PROPOSITIONAL
+    sampler: ClassVar[type[Sampler]] = FormulaSampler
     base_tokens: ClassVar[tuple[str, ...]] = ("0", "1", "!", "&", "|", "=", "^")
     symbol_classes: ClassVar[Mapping[str, int]] = {"proposition": 5}
     targets: ClassVar[Mapping[str, str]] = {
@@ -54,25 +55,6 @@ class PropositionalTask(Task):
     random_note: ClassVar[str] = "The random assignment gives every symbol of a formula a value."
     example: ClassVar[str] = "& request ! grant"
     alpha: ClassVar[float] = 0.095
-
-    def is_feasible(
-        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
-    ) -> bool:
-        """Say whether there is a formula of `size` tokens."""
-        sampler = FormulaSampler(tuple(self.default_symbols(num_symbols)), constant_priority)
-        return sampler.is_feasible(size, max(1, num_symbols) if exactly else 1)
-
-    def draw(
-        self,
-        rng: random.Random,
-        size: int,
-        symbols: Sequence[str],
-        exactly: bool = False,
-        constant_priority: float = 0.0,
-    ) -> list[str]:
-        """Draw a formula of exactly `size` tokens; `sampling` describes the distribution."""
-        sampler = FormulaSampler(tuple(symbols), constant_priority)
-        return sampler.sample_exactly(rng, size) if exactly else sampler.sample(rng, size)
 
     def is_satisfiable(self, tokens: Sequence[str]) -> bool:
         """Decide satisfiability of canonical tokens, by truth table where it fits.

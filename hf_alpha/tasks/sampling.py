@@ -35,7 +35,7 @@ _OPERATOR_SET = frozenset(OPERATORS)
 
 
 @dataclass(frozen=True)
-class _Sampler(ABC):
+class Sampler(ABC):
     """Draw formulas over `symbols`; a constant has `constant_priority` against a symbol's 1.
 
     Without symbols the constants are the only leaves and need a priority above zero.
@@ -105,7 +105,7 @@ class _Sampler(ABC):
         """Do what `sample` says for a feasible size."""
 
 
-class FormulaSampler(_Sampler):
+class FormulaSampler(Sampler):
     """Draw propositional formulas: not, and, or, iff, xor."""
 
     operators = _OPERATOR_SET
@@ -218,7 +218,7 @@ _KEPT = {"": "01", "!": "", "X": "0", "&": "", "U left": "1", "U right": ""}
 place "!" where they must not start with `!`, and "" elsewhere."""
 
 
-class LtlSampler(_Sampler):
+class LtlSampler(Sampler):
     """Draw formulas of linear temporal logic: not, next, until, and.
 
     Spot's identities (2.13, "Trivial Identities" in its manual) are `!!x`, `!0`, `!1`, `X1`, `0&x`,
