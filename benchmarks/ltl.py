@@ -15,8 +15,9 @@ Three parts:
   every other one.
 - strings: random and mutated answers; each has to get a verdict, however it looks.
 
-Spot runs as the package runs it, in a process of its own: 0.1 ms or so of each call is the way
-there and back.
+Spot runs as the package runs it, in a process of its own: 0.1 ms or so of each check is the way
+there and back. A target comes from a fresh fork of that process, because Spot's answers depend on
+what it was asked before: some 5 ms of each, which is most of the time with `low, any`.
 """
 
 import argparse

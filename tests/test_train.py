@@ -246,7 +246,7 @@ def test_drawn_data_follows_the_recipe(tmp_path):
     for change, message in [
         ("data.draw={num_samples: 9}", r"data: draw: .*missing 2 required .*'sizes'"),
         ("data.draw.sizes=[0, 3]", "data: draw: sizes must be"),
-        ("data.draw.sizes=3", "data: draw: cannot unpack"),
+        ("data.draw.sizes=3-5", "data: draw: sizes must be .* got '3-5'"),
         ("data.draw.num_symbols=6", "data: draw: the vocabulary has 5 symbols"),
     ]:
         with pytest.raises(RecipeError, match=message):

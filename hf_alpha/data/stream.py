@@ -77,7 +77,8 @@ class DrawnProblems(Dataset[Row]):
 
     def _draw_keys(self, num_samples: int, sizes: tuple[int, int]) -> np.ndarray:
         """Draw all numbers of symbols and sizes; those of a row do not depend on `num_samples`."""
-        if isinstance(sizes, str) or len(sizes) != 2 or not 1 <= sizes[0] <= sizes[1]:
+        pair = isinstance(sizes, list | tuple) and len(sizes) == 2
+        if not pair or not 1 <= sizes[0] <= sizes[1]:
             raise ValueError(f"sizes must be (smallest, largest) from 1 on, got {sizes!r}")
         smallest, largest = sizes
         choices = [self._feasible(size) for size in range(smallest, largest + 1)]
