@@ -291,7 +291,7 @@ class _KeepInStep(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         # What is evaluated now is what is saved now, in every process.
-        model.advance_logit_scale()
+        model.advance_step()
 
 
 def bucket_keys(dataset: TrainingData) -> np.ndarray:
