@@ -353,7 +353,7 @@ def prepare_model(recipe: Recipe) -> tuple[AlphaForConditionalGeneration, AlphaT
         config = AlphaConfig(
             num_base_tokens=tokenizer.num_base_tokens,
             symbol_classes=dict(tokenizer.symbol_classes),
-            **recipe.model,
+            **{"symbol_seed": recipe.training.get("seed", 42), **recipe.model},
         )
     return AlphaForConditionalGeneration(config), tokenizer
 

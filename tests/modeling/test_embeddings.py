@@ -624,8 +624,8 @@ def test_half_precision():
 
 
 def test_configurations_that_do_not_ask_for_draws_have_no_state():
-    for settings in ({}, {"symbol_encoding": "learned"}, SETTINGS[2]):
-        model = make_model(**settings)
+    for encoding in ({}, {"symbol_encoding": "learned"}, SETTINGS[2]):
+        model = make_model(**encoding)
         assert model.model.symbol_draws is None
         assert set(dict(model.named_buffers())) == {"logit_scale.scale"}
     assert AlphaConfig().random_dim == 0
