@@ -10,12 +10,13 @@ Shapes: N symbols, K random dimensions, B batch, L length, V vocabulary.
 import math
 
 import torch
+from torch.nn import functional as F
 
 RANDOM_METHODS = ("normal", "neighboring_points", "hypercube_vertices")
 # Up to here all vectors of a finite set have a number below 2**51, and none is drawn twice
 # (2410.17161, Section 4.2); beyond it two equal ones are too unlikely to look for.
 UNIQUE_DIMS = 32
-ROUNDS = 8
+ROUNDS = 4
 
 
 def capacity(method: str, dims: int) -> int | None:
@@ -58,9 +59,8 @@ def _numbers(symbols_N: torch.Tensor, radix: int, dims: int, key: torch.Tensor) 
     # Numbers 0 .. 3**K - 2 are permuted among themselves: only the last one of all is outside, so
     # one more turn brings what lands there back.
     last = 3**dims - 1
-    numbers = _permuted(symbols_N, 3, dims, key)
-    back = _permuted(torch.full_like(symbols_N[:1], last), 3, dims, key)
-    numbers = torch.where(numbers == last, back, numbers)
+    numbers = _permuted(F.pad(symbols_N, (0, 1), value=last), 3, dims, key)
+    numbers = torch.where(numbers == last, numbers[-1:], numbers)[:-1]
     # The zero vector has the number in the middle.
     return numbers + (numbers >= last // 2)
 
@@ -68,17 +68,20 @@ def _numbers(symbols_N: torch.Tensor, radix: int, dims: int, key: torch.Tensor) 
 def _permuted(numbers: torch.Tensor, radix: int, dims: int, key: torch.Tensor) -> torch.Tensor:
     """Image under a permutation of 0 .. radix ** dims - 1: an unbalanced Feistel network."""
     low_size, high_size = radix ** (dims // 2), radix ** (dims - dims // 2)
+    keys = mix(key + torch.arange(2 * ROUNDS + 1, device=key.device)).unbind()
     # A reflection, half of the time: turns alone only rotate the three digits of one dimension.
-    numbers = torch.where(mix(key) > 0, high_size * low_size - 1 - numbers, numbers)
+    numbers = torch.where(keys[-1] > 0, high_size * low_size - 1 - numbers, numbers)
     high, low = numbers // low_size, numbers % low_size
     for turn in range(ROUNDS):
-        low = (low + _below(mix(mix(high + turn) ^ key), low_size)) % low_size
-        high = (high + _below(mix(mix(low + (turn << 32)) ^ key), high_size)) % high_size
+        low = (low + _turn(high, keys[2 * turn])) % low_size
+        high = (high + _turn(low, keys[2 * turn + 1])) % high_size
     return high * low_size + low
 
 
-def _below(hashed: torch.Tensor, size: int) -> torch.Tensor:
-    return (hashed & 0x7FFFFFFFFFFFFFFF) % size
+def _turn(x: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """A shorter hash, of 40 bits and a sign: adding it overflows nothing."""
+    x = (x + key) * _signed(0xBF58476D1CE4E5B9)
+    return ((x ^ (x >> 32)) * _signed(0x94D049BB133111EB)) >> 23
 
 
 def _normal(symbols_N: torch.Tensor, dims: int, key: torch.Tensor) -> torch.Tensor:
@@ -96,7 +99,7 @@ def _grid(rows: torch.Tensor, width: int, key: torch.Tensor) -> torch.Tensor:
 
 def draw_key(seed: int, step: torch.Tensor) -> torch.Tensor:
     """Key of all that is drawn in one optimiser step; step -1 is for inference."""
-    return mix(mix(step + 1) + _signed(seed * 0x9E3779B97F4A7C15 + 1))
+    return mix(step * _signed(0xD1342543DE82EF95) + _signed(seed * 0x9E3779B97F4A7C15 + 1))
 
 
 def sample_keys(ids_BL: torch.Tensor, mask_BL: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
