@@ -1,6 +1,6 @@
 """Training step and embedding preparation of `dual_part`, against `learned` in the same run.
 
-    python benchmarks/dual_part.py --threads 1            # d 128, 8 layers, 8 heads, FFN 1024 (LTL's)
+    python benchmarks/dual_part.py --threads 1    # d 128, 8 layers, 8 heads, FFN 1024 (LTL's)
     python benchmarks/dual_part.py --small --threads 1 --markdown --json dual_part.json
     python benchmarks/dual_part.py --device cuda
 
@@ -19,6 +19,7 @@ ratios are printed as minimum / median / maximum.
 """
 
 import argparse
+import itertools
 import json
 import platform
 import statistics
@@ -66,14 +67,12 @@ def make_models(args: argparse.Namespace, sizes: Sizes, symbols: int) -> dict[st
 
 def preparation(model: PreTrainedModel, training: bool) -> Step:
     """Make the table of rows, with a new draw in training."""
-    shared = model.model.shared
+    shared, versions = model.model.shared, itertools.count()
 
     def step() -> None:
         shared.train(training)
         if training and shared.draws is not None:
-            # As if the optimiser had moved the weights.
-            shared.draws.step += 1
-            shared.draws._columns = None
+            shared.draws.advance(next(versions))  # as if the optimiser had moved the weights
         shared.rows()
 
     return step

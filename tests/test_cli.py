@@ -230,7 +230,8 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
     config = json.loads((dual / "config.json").read_text())
     assert (config["symbol_encoding"], config["random_dim"]) == ("dual_part", 9)
     assert config["symbol_seed"] == 3 and (dual / "draws.py").is_file()
-    assert hf_alpha(*arguments[:1], dual, *arguments[3:4], tmp_path / "r2", *arguments[5:]).code == 0
+    again = ["evaluate", dual, "--out", tmp_path / "dual report", *arguments[5:]]
+    assert hf_alpha(*again).code == 0
     assert "choose streams or dual_part" in hf_alpha("convert", vanilla, dual, "--to", "x").error
 
     done = hf_alpha("solve", "--model", converted, "--top", 2, "p & q & r & s & t")

@@ -255,6 +255,7 @@ def other_draws(model: AlphaForConditionalGeneration) -> Iterator[None]:
     draws = model.model.symbol_draws
     if draws is None or not draws.dual_part:
         model.redraw_symbols(seed)  # says what is wrong
+        raise AssertionError
     parts = draws.random_parts
     try:
         yield

@@ -33,7 +33,7 @@ def symbol_vectors(
 
     Args:
         symbols_N: index of each symbol; its vector depends on nothing else but the key.
-        key: see `draw_key`.
+        key: see `draw_key`; keys (P, 1) give (P, N, K).
     """
     if method == "normal":
         return _normal(symbols_N, dims, key)
@@ -45,7 +45,7 @@ def symbol_vectors(
             digits = torch.where(zero_vector, 2, digits)
     else:
         powers = radix ** torch.arange(dims, device=symbols_N.device)
-        digits = _numbers(symbols_N, radix, dims, key)[:, None] // powers % radix
+        digits = _numbers(symbols_N, radix, dims, key)[..., None] // powers % radix
     return (digits * 2 - 1 if radix == 2 else digits - 1).float()
 
 
@@ -60,7 +60,7 @@ def _numbers(symbols_N: torch.Tensor, radix: int, dims: int, key: torch.Tensor) 
     # one more turn brings what lands there back.
     last = 3**dims - 1
     numbers = _permuted(F.pad(symbols_N, (0, 1), value=last), 3, dims, key)
-    numbers = torch.where(numbers == last, numbers[-1:], numbers)[:-1]
+    numbers = torch.where(numbers == last, numbers[..., -1:], numbers)[..., :-1]
     # The zero vector has the number in the middle.
     return numbers + (numbers >= last // 2)
 
@@ -68,7 +68,8 @@ def _numbers(symbols_N: torch.Tensor, radix: int, dims: int, key: torch.Tensor) 
 def _permuted(numbers: torch.Tensor, radix: int, dims: int, key: torch.Tensor) -> torch.Tensor:
     """Image under a permutation of 0 .. radix ** dims - 1: an unbalanced Feistel network."""
     low_size, high_size = radix ** (dims // 2), radix ** (dims - dims // 2)
-    keys = mix(key + torch.arange(2 * ROUNDS + 1, device=key.device)).unbind()
+    turns = torch.arange(2 * ROUNDS + 1, device=key.device)
+    keys = mix(key[..., None] + turns).unbind(-1)
     # A reflection, half of the time: turns alone only rotate the three digits of one dimension.
     numbers = torch.where(keys[-1] > 0, high_size * low_size - 1 - numbers, numbers)
     high, low = numbers // low_size, numbers % low_size
@@ -92,9 +93,9 @@ def _normal(symbols_N: torch.Tensor, dims: int, key: torch.Tensor) -> torch.Tens
 
 
 def _grid(rows: torch.Tensor, width: int, key: torch.Tensor) -> torch.Tensor:
-    """A hash for each row and column: (N, width)."""
+    """A hash for each row and column: (N, width), for keys (P, 1) each."""
     columns = torch.arange(width, device=rows.device)
-    return mix(mix(mix(rows)[:, None] + columns) ^ key)
+    return mix(mix(mix(rows)[:, None] + columns) ^ key[..., None])
 
 
 def draw_key(seed: int, step: torch.Tensor) -> torch.Tensor:

@@ -18,6 +18,7 @@ from .steps import StepWatch, weight_version
 from .symbols import canonical_renaming, random_renaming
 
 INFERENCE = -1  # the step whose draw is kept for inference
+AHEAD = 16  # steps that are drawn together, in as many operations as one
 
 
 class SymbolDraws(nn.Module):
@@ -53,7 +54,7 @@ class SymbolDraws(nn.Module):
 
     def _forget(self) -> None:
         self._watch = StepWatch()
-        self._columns: torch.Tensor | None = None  # of the current optimiser step
+        self._ahead: list[torch.Tensor] = []  # columns of the current step and those to come
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         """A state that is replaced is no optimiser step."""
@@ -63,11 +64,11 @@ class SymbolDraws(nn.Module):
     def redraw(self) -> None:
         """Draw the random parts for inference by the seed in the configuration."""
         self.random_parts = self._draw(0, INFERENCE).to(self.random_parts)
-        self._columns = None
+        self._ahead = []
 
     def extend(self) -> None:
         """Draw random parts for the symbols that the configuration has got; old ones stay."""
-        self._columns = None
+        self._ahead = []
         if self.dual_part:
             new = self._draw(len(self.random_parts), INFERENCE).to(self.random_parts)
             self.random_parts = torch.cat((self.random_parts, new))
@@ -90,7 +91,7 @@ class SymbolDraws(nn.Module):
         """
         if self._watch.has_passed(version):
             self.step += 1
-            self._columns = None
+            self._ahead = self._ahead[1:]
         self._watch.see(version)
 
     def key(self) -> torch.Tensor:
@@ -99,11 +100,14 @@ class SymbolDraws(nn.Module):
 
     def columns(self, training: bool) -> torch.Tensor:
         """Columns of all random parts as they are used, 0 for base tokens: (V, K)."""
-        if not training:
-            return self._finish(self.random_parts)
-        if self._columns is None or self._columns.device != self.step.device:
-            self._columns = self._finish(self._draw(0, self.step))
-        return self._columns
+        return self._current() if training else self._finish(self.random_parts)
+
+    @torch.compiler.disable
+    def _current(self) -> torch.Tensor:
+        if not self._ahead or self._ahead[0].device != self.step.device:
+            steps = self.step + torch.arange(AHEAD, device=self.step.device)
+            self._ahead = list(self._finish(self._draw(0, steps[:, None])).unbind())
+        return self._ahead[0]
 
     def _finish(self, parts: torch.Tensor) -> torch.Tensor:
         if self.config.normalize_parts:

@@ -19,7 +19,7 @@ from strategies import (
 )
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
-from hf_alpha.modeling.draws import RANDOM_METHODS
+from hf_alpha.modeling.draws import RANDOM_METHODS, draw_key, symbol_vectors
 from hf_alpha.modeling.modeling_alpha import AlphaEncoder
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
@@ -172,6 +172,29 @@ def test_drawn_once_per_optimiser_step(optimizer):
     assert int(model.model.symbol_draws.step) == 3
     model.advance_step()
     assert int(model.model.symbol_draws.step) == 3
+
+
+@pytest.mark.parametrize("method", RANDOM_METHODS)
+def test_steps_drawn_ahead_are_those_of_their_step(tmp_path, method):
+    model = make_dual(random_method=method, random_dim=8, normalize_parts=False, **PLAIN).train()
+    draws, seen = model.model.symbol_draws, []
+    for step in range(40):
+        draws.advance(step)
+        key = draw_key(0, torch.tensor(step))
+        expected = symbol_vectors(method, torch.arange(5), 8, key)
+        torch.testing.assert_close(random_columns(model), expected, atol=1e-6, rtol=1e-6)
+        seen.append(random_columns(model))
+    assert len({tuple(parts.flatten().tolist()) for parts in seen}) == 40
+    # One that starts in the middle draws from there on.
+    loaded = make_dual(random_method=method, random_dim=8, normalize_parts=False, **PLAIN).train()
+    loaded.load_state_dict(model.state_dict() | {"model.symbol_draws.step": torch.tensor(21)})
+    loaded.model.symbol_draws.advance(0)
+    for step in range(21, 40):
+        assert torch.equal(random_columns(loaded), seen[step])
+        loaded.model.symbol_draws.advance(step)
+    # Symbols that are added in the middle have theirs from then on, and change no other.
+    model.extend_symbols({"proposition": 3})
+    assert torch.equal(random_columns(model)[:5], seen[-1])
 
 
 @pytest.mark.parametrize(("encoding", "renaming"), ENCODINGS)
@@ -602,6 +625,21 @@ def test_compiled_model_agrees(encoding):
     with torch.no_grad():
         out = compiled(**batch, stream_ids=stream_ids, use_cache=False).logits
     torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_compiled_training_draws_once_per_step():
+    eager = make_dual(dropout=0.0, symbol_renaming="random").train()
+    model = copy.deepcopy(eager)
+    compiled = torch.compile(model, backend="aot_eager")
+    for own, run in ((eager, eager), (model, compiled)):
+        optimizer = torch.optim.SGD(own.parameters(), lr=0.1)
+        for seed in range(4):
+            run(**labelled(own, seed=seed)).loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert int(eager.model.symbol_draws.step) == int(model.model.symbol_draws.step) == 3
+    for one, two in zip(eager.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("encoding", SETTINGS, ids=lambda s: "-".join(s.values()))
