@@ -43,6 +43,15 @@ every answer.
 ```
 {training}"""
 
+RENAMINGS = {
+    "none": "",
+    "random": " Each sample was renamed at random in training (alpha-renaming).",
+    "random_per_batch": " Samples were renamed at random in training, anew in each step.",
+    "first_occurrence": (
+        " Inside the model, symbols are renamed by order of first occurrence: renaming a problem "
+        "renames its answer and changes nothing else."
+    ),
+}
 METRICS = {
     "correct": ("accuracy", "correct answers"),
     "edit_distance": ("edit_distance", "mean edit distance"),
@@ -53,6 +62,12 @@ DESCRIPTIONS = {
         "A symbol-invariant encoder-decoder (arXiv 2601.23169): one stream per symbol, so renaming "
         "a problem renames its answer and changes nothing else, and symbols can be added after "
         "training with `extend_symbols`."
+    ),
+    "dual_part": (
+        "An encoder-decoder with dual-part embeddings (arXiv 2410.17161): symbols share a learned "
+        "part and each has a random part of its own, so symbols can be added after training with "
+        "`extend_symbols`. The draw of random parts lies in the checkpoint; "
+        "`model.redraw_symbols(seed)` makes another one."
     ),
     "learned": (
         "A vanilla encoder-decoder with one trained vector per symbol: the baseline that "
@@ -82,7 +97,7 @@ def write_card(
     text = TEMPLATE.format(
         data=_metadata(folder.name, report).to_yaml(),
         name=folder.name,
-        description=DESCRIPTIONS[config.symbol_encoding],
+        description=DESCRIPTIONS[config.symbol_encoding] + RENAMINGS[config.symbol_renaming],
         encoding=config.symbol_encoding,
         parameters=model.num_parameters(),
         d_model=config.d_model,

@@ -205,14 +205,36 @@ def convert(
     add_aggregated_attention: Annotated[
         str, typer.Option(help="Sides that get silent new blocks: encoder,decoder")
     ] = "",
+    to: Annotated[str, typer.Option(help="What it becomes: streams or dual_part.")] = "streams",
+    random_dim: Annotated[
+        int, typer.Option(min=0, help="dual_part: width of the random part; 0 for the default.")
+    ] = 0,
+    random_method: Annotated[
+        str,
+        typer.Option(help="dual_part: normal, neighboring_points or hypercube_vertices."),
+    ] = "hypercube_vertices",
+    seed: Seed = 0,
 ) -> None:
-    """Convert a vanilla model into a symbol-invariant one, and prove it by logits."""
-    from hf_alpha.convert import convert_checkpoint
+    """Convert a vanilla model into a symbol-invariant one, and prove it by logits.
 
+    With --to dual_part: into one with dual-part embeddings, which has to be trained on.
+    """
+    from hf_alpha.convert import convert_checkpoint, convert_checkpoint_to_dual_part
+
+    if to not in ("streams", "dual_part"):
+        raise ValueError(f"--to {to}: choose streams or dual_part")
     if out.is_file():
         raise FileExistsError(f"{out} is a file: name a folder for the converted model")
     if out.resolve() == Path(vanilla).expanduser().resolve():
         raise ValueError(f"{out} holds the vanilla model: choose another folder for the new one")
+    if to == "dual_part":
+        model = convert_checkpoint_to_dual_part(vanilla, out, random_dim, random_method, seed)
+        typer.echo(
+            f"{out}: {model.num_parameters():,} parameters. Proved on random inputs: with the "
+            "vanilla model's embeddings in place of its own, the logits are identical. It has to "
+            "be trained before it is of use: `checkpoint:` in a recipe."
+        )
+        return
     sides = [side.strip() for side in add_aggregated_attention.split(",") if side.strip()]
     model = convert_checkpoint(vanilla, out, actual, placeholder, sides)
     typer.echo(

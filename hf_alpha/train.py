@@ -291,7 +291,7 @@ class _KeepInStep(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         # What is evaluated now is what is saved now, in every process.
-        model.advance_logit_scale()
+        model.advance_step()
 
 
 def bucket_keys(dataset: TrainingData) -> np.ndarray:
@@ -353,7 +353,7 @@ def prepare_model(recipe: Recipe) -> tuple[AlphaForConditionalGeneration, AlphaT
         config = AlphaConfig(
             num_base_tokens=tokenizer.num_base_tokens,
             symbol_classes=dict(tokenizer.symbol_classes),
-            **recipe.model,
+            **{"symbol_seed": recipe.training.get("seed", 42), **recipe.model},
         )
     return AlphaForConditionalGeneration(config), tokenizer
 

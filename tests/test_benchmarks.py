@@ -13,13 +13,48 @@ TINY = [
 ]
 
 
-@pytest.fixture
-def streams() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("benchmark_streams", FOLDER / "streams.py")
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def streams() -> ModuleType:
+    return load("streams")
+
+
+def test_dual_part_prints_ratios_to_learned(capsys, tmp_path):
+    dual_part = load("dual_part")
+    tiny = ["--rounds=2", "--batch=3", "--size=9", "--used-symbols=3", "--symbols=5", "--renamed"]
+    tiny += ["--d-model=16", "--layers=1", "--heads=2", "--ffn=16", "--random-dim=8", "--markdown"]
+    methods = ["normal", "neighboring_points"]
+    out = tmp_path / "out.json"
+    dual_part.main([*tiny, "--methods", *methods, "--json", str(out)])
+    printed = capsys.readouterr().out
+    cells = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")]
+    sides = ["learned", *(f"dual_part, {method}" for method in methods)]
+    prepared = [*sides, "inference, dual_part, normal"]
+    steps = [*sides, "renamed"]
+    assert [line[0].removeprefix("| ") for line in cells] == [
+        "side", "---", *steps, "side", "---", *prepared,
+    ]  # fmt: skip
+    assert all(line[2].count("/") == 2 for line in cells[3:5])
+    rows = json.loads(out.read_text())["rows"]
+    assert all(row["seconds"] and min(row["seconds"]) > 0 for row in rows)
+    # Preparation in training really draws: every call another table.
+    args = dual_part.parse([*tiny])
+    model = dual_part.make_models(args, dual_part.model_sizes(args), 5)[
+        "dual_part, hypercube_vertices"
+    ]
+    step = dual_part.preparation(model, training=True)
+    tables = []
+    for _ in range(2):
+        step()
+        tables.append(model.model.shared.rows().detach())
+    assert not tables[0].equal(tables[1])
 
 
 def test_streams_prints_a_row_for_each_number_of_symbols(streams, capsys, tmp_path):

@@ -226,6 +226,17 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
     assert (out / "vanilla" / "records.jsonl").stat().st_mtime_ns == written
     assert "choose another folder" in hf_alpha(*arguments, "--top-n", 1).error
 
+    dual = tmp_path / "dual"
+    done = hf_alpha("convert", vanilla, dual, "--to", "dual_part", "--random-dim", 9, "--seed", 3)
+    assert done.code == 0, done.err
+    assert "It has to be trained" in done.out
+    config = json.loads((dual / "config.json").read_text())
+    assert (config["symbol_encoding"], config["random_dim"]) == ("dual_part", 9)
+    assert config["symbol_seed"] == 3 and (dual / "draws.py").is_file()
+    again = ["evaluate", dual, "--out", tmp_path / "dual report", *arguments[5:]]
+    assert hf_alpha(*again).code == 0
+    assert "choose streams or dual_part" in hf_alpha("convert", vanilla, dual, "--to", "x").error
+
     done = hf_alpha("solve", "--model", converted, "--top", 2, "p & q & r & s & t")
     assert done.code in (0, 1) and len(done.out.splitlines()) == 3
 

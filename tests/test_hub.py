@@ -71,11 +71,13 @@ def tokenizer() -> PreTrainedTokenizerBase:
     return AutoTokenizer.from_pretrained(TOKENIZER, trust_remote_code=True)
 
 
-@pytest.fixture
-def model() -> PreTrainedModel:
+@pytest.fixture(params=["streams", "dual_part"])
+def model(request: pytest.FixtureRequest) -> PreTrainedModel:
     torch.manual_seed(0)
     config = AlphaConfig(
-        symbol_encoding="streams",
+        symbol_encoding=request.param,
+        symbol_renaming="first_occurrence",  # which `streams` skips
+        symbol_seed=3,
         num_base_tokens=10,
         symbol_classes={"proposition": 5},
         d_model=32,

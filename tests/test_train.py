@@ -269,10 +269,14 @@ def python(script: str, *arguments: str) -> list[str]:
     return [sys.executable, "-c", setup + textwrap.dedent(script), *arguments]
 
 
-def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path):
+DRAWN = ("model.symbol_encoding=dual_part", "model.symbol_renaming=random")
+
+
+@pytest.mark.parametrize("encoding", [(), DRAWN], ids=["streams", "dual_part, random"])
+def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path, encoding):
     # 16 steps are an epoch: the run is killed after or while it writes a checkpoint of the second
     # one. Dropout and AdaCos are on.
-    changes = ["training.max_steps=60", "training.save_steps=7", "training.eval_steps=7"]
+    changes = ["training.max_steps=60", "training.save_steps=7", "training.eval_steps=7", *encoding]
     train(debug(data_dir, tmp_path / "whole", *changes))
 
     out = tmp_path / "killed"
@@ -296,6 +300,8 @@ def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path):
     trainer = train(debug(data_dir, out, *changes))
     assert trainer.state.global_step == 60
     assert_same(weights(out), weights(tmp_path / "whole"))
+    if encoding:
+        assert int(weights(out)["model.symbol_draws.step"]) == 60
 
 
 TWO_PROCESSES = """
@@ -322,10 +328,12 @@ TWO_PROCESSES = """
 """
 
 
-def test_two_processes_are_one_with_twice_the_accumulation(tmp_path):
+@pytest.mark.parametrize("encoding", [(), DRAWN], ids=["streams", "dual_part, random"])
+def test_two_processes_are_one_with_twice_the_accumulation(tmp_path, encoding):
     data, script = tmp_path / "data", tmp_path / "script.py"
     script.write_text(textwrap.dedent(TWO_PROCESSES))
     changes = [*QUIET, "training.per_device_train_batch_size=16", "training.eval_strategy=no"]
+    changes += encoding
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
                str(script), str(data), str(tmp_path), *changes]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

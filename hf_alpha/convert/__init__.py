@@ -1,5 +1,12 @@
 """Conversion of trained models into others, each with a proof by logits."""
 
+from hf_alpha.convert.dual_part import convert_checkpoint_to_dual_part, to_dual_part
 from hf_alpha.convert.symbol_invariant import ConversionError, convert_checkpoint, to_streams
 
-__all__ = ["ConversionError", "convert_checkpoint", "to_streams"]
+__all__ = [
+    "ConversionError",
+    "convert_checkpoint",
+    "convert_checkpoint_to_dual_part",
+    "to_dual_part",
+    "to_streams",
+]

@@ -101,11 +101,11 @@ def prove(
     """
     models = [copy.deepcopy(model).eval().float().cpu() for model in (vanilla, converted)]
     base = list(range(vanilla.config.num_base_tokens))
-    _compare("no symbol", models, _probe(vanilla.config, []), base)
+    _compare("no symbol", models, probe(vanilla.config, []), base)
     for first, second in zip(actual, placeholder, strict=True):
-        _compare(f"only symbol {first}", models, _probe(vanilla.config, [first]), [*base, first])
+        _compare(f"only symbol {first}", models, probe(vanilla.config, [first]), [*base, first])
         if not vanilla.config.encoder_aggregated_attention:
-            _compare_encoders(models, _probe(vanilla.config, [first, second]))
+            _compare_encoders(models, probe(vanilla.config, [first, second]))
 
 
 @torch.no_grad()
@@ -128,7 +128,7 @@ def _compare_encoders(models: list, batch: dict[str, Tensor]) -> None:
         )
 
 
-def _probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 12) -> dict:
+def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 12) -> dict:
     """Random inputs that hold exactly these symbols, in this order of first occurrence."""
     generator = torch.Generator().manual_seed(0)
 
@@ -233,4 +233,11 @@ def convert_checkpoint(
     return converted
 
 
-__all__ = ["ConversionError", "convert_checkpoint", "convert_weights", "prove", "to_streams"]
+__all__ = [
+    "ConversionError",
+    "convert_checkpoint",
+    "convert_weights",
+    "probe",
+    "prove",
+    "to_streams",
+]

@@ -1,6 +1,7 @@
 """Evaluation: correctness, alpha-covariance, reports and heatmaps."""
 
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
+from hf_alpha.evaluation.draws import Spread, sensitivity, use_median_draw
 from hf_alpha.evaluation.evaluate import evaluate, evaluate_random
 from hf_alpha.evaluation.generation import generate_answers
 from hf_alpha.evaluation.heatmap import Heatmap, draw
@@ -12,10 +13,13 @@ __all__ = [
     "Rates",
     "Record",
     "Report",
+    "Spread",
     "alpha_covariance",
     "draw",
     "evaluate",
     "evaluate_random",
     "generate_answers",
+    "sensitivity",
     "table",
+    "use_median_draw",
 ]

@@ -30,7 +30,7 @@ class Entrant:
     tokenizer: AlphaTokenizer
 
     def make_room(self, num_symbols: int) -> None:
-        """Extend a `streams` model's vocabulary to so many symbols; others stay as they are."""
+        """Extend the vocabulary to so many symbols, unless the model is `learned`."""
         if self.model.config.symbol_encoding == "learned" or len(self.tokenizer.symbol_classes) > 1:
             return
         ((name, count),) = self.tokenizer.symbol_classes.items()

@@ -9,35 +9,14 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.optim.optimizer import register_optimizer_step_post_hook
 from transformers import initialization as init
+
+from .steps import StepWatch
 
 MAX_SCALE = 100.0
 MAX_ANGLE = math.pi / 4
 ANGLE_BINS = 1 << 14  # a bin is 5e-5 rad wide: the median is exact enough for float32 training
 IGNORE = -100
-
-_STEPS = "_alpha_optimizer_steps"  # attribute of the weights that a scale watches
-
-
-def _count_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-    for group in optimizer.param_groups:
-        for weight in group["params"]:
-            if hasattr(weight, _STEPS):
-                setattr(weight, _STEPS, getattr(weight, _STEPS) + 1)
-
-
-# Fused optimisers, the Trainer's default, move the weights without counting up their version.
-register_optimizer_step_post_hook(_count_step)
-
-
-def weight_version(weight: torch.Tensor) -> int:
-    """A number that is larger after each optimiser step on the weight or other change in place."""
-    if weight.is_inference():
-        return 0  # it cannot be trained
-    if not hasattr(weight, _STEPS):
-        setattr(weight, _STEPS, 0)
-    return weight._version + getattr(weight, _STEPS)
 
 
 class LogitScale(nn.Module):
@@ -74,7 +53,7 @@ class LogitScale(nn.Module):
 
     def _forget(self) -> None:
         self.statistics = torch.zeros(ANGLE_BINS + 3, device="cpu")
-        self._seen_version: int | None = None
+        self._watch = StepWatch()
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         """Statistics of the weights that are replaced say nothing about the new ones."""
@@ -101,7 +80,7 @@ class LogitScale(nn.Module):
         """
         if self.frozen or not self.adaptive:
             return
-        self._seen_version = version
+        self._watch.see(version)
         # exp(100), a wrong token at the largest scale, overflows float32. MPS has nothing wider.
         device = logits_BTV.device
         dtype = torch.float32 if device.type == "mps" else torch.float64
@@ -124,7 +103,7 @@ class LogitScale(nn.Module):
     @torch.no_grad()
     def advance(self, version: int) -> None:
         """Turn the statistics into the next scale if an optimiser step has happened since."""
-        if self._seen_version is None or self._seen_version == version:
+        if not self._watch.has_passed(version):
             return
         if not self.frozen:
             self.scale.copy_(self._next_scale())
@@ -171,4 +150,4 @@ def token_loss(
     return total / (num_items.clamp(min=1) if isinstance(num_items, torch.Tensor) else num_items)
 
 
-__all__ = ["LogitScale", "token_loss", "weight_version"]
+__all__ = ["LogitScale", "token_loss"]

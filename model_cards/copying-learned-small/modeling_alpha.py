@@ -1,6 +1,8 @@
-"""Symbol-invariant encoder-decoder (arXiv 2601.23169) and its vanilla twin in one set of modules.
+"""Encoder-decoder with three ways to see symbols, in one set of modules.
 
-Shapes: B batch, S streams (1 for `learned`), L source length, T target length, D model width,
+Symbol-invariant streams (arXiv 2601.23169), dual-part embeddings (2410.17161), the vanilla model.
+
+Shapes: B batch, S streams (1 but for `streams`), L source length, T target length, D model width,
 V vocabulary, R rows of the embedding. Inside the model a hidden state is (B, S, L, D); outside it
 is (B, L, S * D), so that caches and generation see an ordinary encoder-decoder.
 """
@@ -26,11 +28,12 @@ from transformers.modeling_outputs import (
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
-from .adacos import LogitScale, token_loss, weight_version
+from .adacos import LogitScale, token_loss
 from .attention import AlphaAttention, CosSin
 from .configuration_alpha import AlphaConfig
-from .embeddings import AlphaEmbedding
+from .embeddings import AlphaEmbedding, SymbolDraws
 from .positions import rotary, sinusoidal, token_positions, tree
+from .steps import weight_version
 from .symbols import (
     aggregate,
     first_occurrence,
@@ -49,17 +52,20 @@ CROSS_ATTENTION = {"per_stream": "encoder_attn", "aggregated": "encoder_aggregat
 
 @dataclass
 class AlphaEncoderOutput(BaseModelOutput):
-    """Encoder output with what the decoder has to know about the streams.
+    """Encoder output with what the decoder has to know about the streams and names.
 
     Attributes:
         last_hidden_state: (B, L, S * D).
-        stream_ids: each stream's symbol, by first occurrence, -1 padded: (B, S).
+        stream_ids: each stream's symbol, by first occurrence, -1 padded: (B, S). Without streams,
+            the input's symbols where `first_occurrence` asks for them, else -1.
         own_streams: index of the stream of the symbol at each input position, or -1: (B, L).
+        renaming: what each id is called inside the model, where symbols are renamed: (B, V).
     """
 
     # Optional only because every field of a ModelOutput is.
     stream_ids: torch.Tensor = None  # type: ignore[assignment]
     own_streams: torch.Tensor = None  # type: ignore[assignment]
+    renaming: torch.Tensor | None = None
 
 
 @dataclass
@@ -234,7 +240,7 @@ class AlphaPreTrainedModel(PreTrainedModel):
             init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             init.normal_(module.weight)
-        elif isinstance(module, LogitScale):
+        elif isinstance(module, (LogitScale, SymbolDraws)):
             module.reset()
 
     def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -250,7 +256,8 @@ class AlphaPreTrainedModel(PreTrainedModel):
         Old ids never move. Call the tokenizer's method of the same name too.
 
         Raises:
-            ValueError: this encoding has one trained vector per symbol, or the class is unknown.
+            ValueError: this encoding has one trained vector per symbol, the class is unknown, or
+                there are not as many random parts.
         """
         if self.config.symbol_encoding == "learned":
             raise ValueError(
@@ -258,6 +265,28 @@ class AlphaPreTrainedModel(PreTrainedModel):
                 "ones; convert the model to 'streams' first (hf-alpha convert)"
             )
         self.config.extend_symbols(counts)
+        for module in self.modules():
+            if isinstance(module, SymbolDraws):
+                module.extend()
+
+    def redraw_symbols(self, seed: int) -> None:
+        """Draw the random parts of a `dual_part` model's symbols anew, for inference.
+
+        The same seed gives the same vectors; `config.symbol_seed` starts the first draw and keeps
+        the last one. Training draws from it too, in every step.
+
+        Raises:
+            ValueError: this encoding has no random parts.
+        """
+        if self.config.symbol_encoding != "dual_part":
+            raise ValueError(
+                f"symbol_encoding {self.config.symbol_encoding!r} has no random parts to draw; "
+                "only 'dual_part' has"
+            )
+        self.config.symbol_seed = seed
+        for module in self.modules():
+            if isinstance(module, SymbolDraws):
+                module.redraw()
 
 
 class AlphaEncoder(AlphaPreTrainedModel):
@@ -265,7 +294,10 @@ class AlphaEncoder(AlphaPreTrainedModel):
 
     def __init__(self, config: AlphaConfig, embed_tokens: AlphaEmbedding | None = None):
         super().__init__(config)
-        self.embed_tokens = embed_tokens if embed_tokens is not None else AlphaEmbedding(config)
+        if embed_tokens is None:
+            embed_tokens = AlphaEmbedding(config)
+            self.symbol_draws = embed_tokens.draws
+        self.embed_tokens = embed_tokens
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(AlphaEncoderLayer(config) for _ in range(config.encoder_layers))
         self.gradient_checkpointing = False
@@ -288,15 +320,19 @@ class AlphaEncoder(AlphaPreTrainedModel):
             input_ids: (B, L).
             attention_mask: 1 for tokens, 0 for padding on either side: (B, L).
             stream_ids: the samples' symbols by first occurrence, -1 padded: (B, S). Derived from
-                `input_ids` when absent, at the price of one synchronisation with the device.
+                `input_ids` when absent, at the price of one synchronisation with the device, where
+                they are needed: for `streams` and for `first_occurrence`.
             tree_paths: heap number of each token, for tree positions: (B, L).
         """
         output_attentions, output_hidden_states = self._outputs(
             output_attentions, output_hidden_states
         )
+        if self.training:
+            self.embed_tokens.advance()
         stream_ids = self._stream_ids(input_ids, attention_mask, stream_ids)
         own_BL = own_streams(input_ids, stream_ids)
-        hidden = self.embed_tokens(input_ids, own_BL, stream_ids.shape[1])
+        renaming = self.embed_tokens.renaming(input_ids, attention_mask, stream_ids)
+        hidden = self.embed_tokens(input_ids, own_BL, stream_ids.shape[1], renaming)
         positions = token_positions(attention_mask, input_ids)
         hidden = self.dropout(self._add_positions(hidden, positions, tree_paths))
         rope = None
@@ -317,12 +353,13 @@ class AlphaEncoder(AlphaPreTrainedModel):
             attentions=attentions or None,
             stream_ids=stream_ids,
             own_streams=own_BL,
+            renaming=renaming,
         )
 
     def _stream_ids(
         self, ids_BL: torch.Tensor, mask_BL: torch.Tensor | None, stream_ids: torch.Tensor | None
     ) -> torch.Tensor:
-        if self.config.symbol_encoding == "learned":
+        if not self.config.lists_symbols:
             # One stream of no symbol in particular, whatever the tokenizer lists.
             return ids_BL.new_full((ids_BL.shape[0], 1), -1)
         if stream_ids is not None:
@@ -357,7 +394,10 @@ class AlphaDecoder(AlphaPreTrainedModel):
 
     def __init__(self, config: AlphaConfig, embed_tokens: AlphaEmbedding | None = None):
         super().__init__(config)
-        self.embed_tokens = embed_tokens if embed_tokens is not None else AlphaEmbedding(config)
+        if embed_tokens is None:
+            embed_tokens = AlphaEmbedding(config)
+            self.symbol_draws = embed_tokens.draws
+        self.embed_tokens = embed_tokens
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(
             AlphaDecoderLayer(config, index) for index in range(config.decoder_layers)
@@ -408,7 +448,8 @@ class AlphaDecoder(AlphaPreTrainedModel):
         stream_ids = encoder_outputs.stream_ids
         encoder_BSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
         own_BT = own_streams(input_ids, stream_ids)
-        hidden = self.embed_tokens(input_ids, own_BT, stream_ids.shape[1])
+        renaming = encoder_outputs.renaming
+        hidden = self.embed_tokens(input_ids, own_BT, stream_ids.shape[1], renaming)
         weights_BS = stream_weights(stream_ids, hidden.dtype)
         streams = Streams(own_BT, weights_BS)
         encoder_view = encoder_BSLD
@@ -531,6 +572,7 @@ class AlphaModel(AlphaPreTrainedModel):
     def __init__(self, config: AlphaConfig):
         super().__init__(config)
         self.shared = AlphaEmbedding(config)
+        self.symbol_draws = self.shared.draws
         self.encoder = AlphaEncoder(config, self.shared)
         self.decoder = AlphaDecoder(config, self.shared)
         self.post_init()
@@ -539,6 +581,7 @@ class AlphaModel(AlphaPreTrainedModel):
         return self.shared
 
     def set_input_embeddings(self, value: AlphaEmbedding) -> None:
+        self.symbol_draws = value.draws
         self.shared = self.encoder.embed_tokens = self.decoder.embed_tokens = value
 
     @can_return_tuple
@@ -572,7 +615,7 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_outputs = self.encoder(
                 input_ids, attention_mask, stream_ids, tree_paths, return_dict=True, **shown
             )
-        encoder_outputs = self._complete(encoder_outputs, stream_ids, input_ids)
+        encoder_outputs = self._complete(encoder_outputs, stream_ids, input_ids, attention_mask)
         use_cache = self.config.use_cache if use_cache is None else use_cache
         decoded = self.decoder(
             decoder_input_ids,
@@ -594,6 +637,7 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,
             stream_ids=encoder_outputs.stream_ids,
+            renaming=encoder_outputs.renaming,
         )
 
     def _complete(
@@ -601,18 +645,21 @@ class AlphaModel(AlphaPreTrainedModel):
         outputs: ModelOutput | tuple,
         stream_ids: torch.Tensor | None,
         input_ids: torch.Tensor | None,
+        attention_mask: torch.Tensor | None,
     ) -> AlphaEncoderOutput:
         """Accept what other code makes of an encoder output, as long as the streams are known."""
         if isinstance(outputs, (tuple, list)):
-            # As the encoder returns it with `return_dict=False`: the streams come last.
-            tail = outputs[-2:] if len(outputs) > 2 else (None, None)
-            outputs = AlphaEncoderOutput(outputs[0], stream_ids=tail[0], own_streams=tail[1])
+            # As the encoder returns it with `return_dict=False`: the streams and names come last.
+            names = ["stream_ids", "own_streams", "renaming"][: 3 if self._is_renaming() else 2]
+            tail = outputs[-len(names) :] if len(outputs) > len(names) else ()
+            outputs = AlphaEncoderOutput(outputs[0], **dict(zip(names, tail, strict=False)))
         if getattr(outputs, "stream_ids", None) is not None:
             return outputs
         hidden = outputs.last_hidden_state
-        if self.config.symbol_encoding == "learned":
+        if not self.config.lists_symbols and not self._is_renaming():
             stream_ids = torch.full((hidden.shape[0], 1), -1, device=hidden.device)
             own = torch.full(hidden.shape[:2], -1, device=hidden.device)
+            renaming = None
         elif stream_ids is None or input_ids is None:
             raise ValueError(
                 "encoder_outputs lack stream_ids and own_streams: pass the output of "
@@ -620,25 +667,33 @@ class AlphaModel(AlphaPreTrainedModel):
             )
         else:
             own = own_streams(input_ids, stream_ids)
+            renaming = self.shared.renaming(input_ids, attention_mask, stream_ids)
         return AlphaEncoderOutput(
             last_hidden_state=hidden,
             hidden_states=getattr(outputs, "hidden_states", None),
             attentions=getattr(outputs, "attentions", None),
             stream_ids=stream_ids,
             own_streams=own,
+            renaming=renaming,
         )
+
+    def _is_renaming(self) -> bool:
+        """Whether the encoder's output comes with a renaming."""
+        config = self.config
+        return config.renames and (self.training or config.symbol_renaming == "first_occurrence")
 
 
 @dataclass
 class AlphaModelOutput(Seq2SeqModelOutput):
-    """Seq2SeqModelOutput and the table of streams.
+    """Seq2SeqModelOutput with the table of streams and the renaming.
 
     Attributes:
         last_hidden_state: (B, T, S * D).
-        stream_ids: (B, S), as in [`AlphaEncoderOutput`].
+        stream_ids: (B, S), as in [`AlphaEncoderOutput`]; `renaming` (B, V) likewise.
     """
 
     stream_ids: torch.Tensor | None = None
+    renaming: torch.Tensor | None = None
 
 
 class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
@@ -705,10 +760,11 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
                 divided by it.
 
         Returns:
-            `logits` (B, T, V); columns of symbols that are not in a sample's input hold -1e4.
+            `logits` (B, T, V); for `streams` and with `first_occurrence`, columns of symbols that
+            are not in a sample's input hold -1e4.
         """
         if unknown := {"inputs_embeds", "decoder_inputs_embeds"}.intersection(kwargs):
-            raise ValueError(f"{sorted(unknown)[0]} is not supported: streams need token ids")
+            raise ValueError(f"{sorted(unknown)[0]} is not supported: give token ids")
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:
@@ -730,7 +786,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         learning = self.training and torch.is_grad_enabled() and labels is not None
         if learning and self.logit_scale.adaptive:
             self.advance_logit_scale()
-        logits = self.project(outputs.last_hidden_state, outputs.stream_ids)
+        logits = self.project(outputs.last_hidden_state, outputs.stream_ids, outputs.renaming)
         loss = None
         if labels is not None:
             labels = labels.to(logits.device)
@@ -752,11 +808,17 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
             encoder_attentions=outputs.encoder_attentions,
         )
 
-    def project(self, hidden: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tensor:
+    def project(
+        self,
+        hidden: torch.Tensor,
+        stream_ids_BS: torch.Tensor,
+        renaming_BV: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """Logits (B, T, V) from the decoder's hidden state (B, T, S * D): Algorithm 5.
 
         A base token's logit is the mean over a sample's streams, a symbol's that of its own stream
-        against the actual row of its class.
+        against the actual row of its class. Without streams, a token's logit is that of its row;
+        a renaming is undone.
         """
         config = self.config
         features_BSTD = unpack_streams(hidden, config.d_model)
@@ -764,8 +826,13 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
             features_BSTD = F.normalize(features_BSTD, dim=-1)
         # All rows at once: one matrix shape, one order of summation for `learned` and `streams`.
         scores_BSTR = self.logit_scale(F.linear(features_BSTD, self.model.shared.rows()))
-        if config.symbol_encoding == "learned":
-            return scores_BSTR[:, 0]
+        if config.symbol_encoding != "streams":
+            logits = scores_BSTR[:, 0]
+            if renaming_BV is not None:
+                logits = logits.gather(-1, renaming_BV[:, None].expand_as(logits))
+            if config.lists_symbols:
+                logits = logits.masked_fill(~self.usable_columns(stream_ids_BS)[:, None], UNUSABLE)
+            return logits
         base = config.num_base_tokens
         weights = stream_weights(stream_ids_BS, scores_BSTR.dtype)
         base_BTV = mean_streams(scores_BSTR[..., :base], weights)
@@ -780,10 +847,13 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         return torch.cat((base_BTV, symbols[..., :-1]), dim=-1)
 
     def usable_columns(self, stream_ids_BS: torch.Tensor) -> torch.Tensor:
-        """Which logits a sample can use: all base tokens, and the symbols of its input; (B, V)."""
+        """Which logits a sample can use: (B, V).
+
+        All, or with streams and `first_occurrence` the base tokens and the symbols of its input.
+        """
         config = self.config
         shape = (stream_ids_BS.shape[0], config.vocab_size + 1)
-        if config.symbol_encoding == "learned":
+        if not config.lists_symbols:
             return torch.ones(shape, dtype=torch.bool, device=stream_ids_BS.device)[:, :-1]
         usable = torch.zeros(shape, dtype=torch.bool, device=stream_ids_BS.device)
         usable[:, : config.num_base_tokens] = True
@@ -805,19 +875,25 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         return shifted.masked_fill(shifted == -100, self.config.pad_token_id)
 
     def advance_logit_scale(self) -> None:
-        """Let AdaCos take in the last optimiser step's statistics (see [`LogitScale`]).
+        """Let AdaCos take in the last optimiser step's statistics (see [`LogitScale`])."""
+        self.logit_scale.advance(self._weight_version())
 
+    def advance_step(self) -> None:
+        """Take in that an optimiser step is done, if one is: what changes once per step does.
+
+        That is the scale of AdaCos, and the step that random parts and renamings are drawn for.
         Training forwards and saving do so by themselves.
         """
-        self.logit_scale.advance(self._weight_version())
+        self.advance_logit_scale()
+        self.model.shared.advance()
 
     @torch.compiler.disable
     def _weight_version(self) -> int:
         return weight_version(self.model.shared.weight)
 
     def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
-        """As in the base class, with the scale of the last optimiser step."""
-        self.advance_logit_scale()
+        """As in the base class, with the state after the last optimiser step."""
+        self.advance_step()
         return super().save_pretrained(*args, **kwargs)
 
 

@@ -1,11 +1,13 @@
-"""Streams: which symbol each one is centred on, and how streams become one view again.
+"""Streams: which symbol each one is centred on, and how streams become one view again. Renamings.
 
-Shapes: B batch, S streams, L length, D model width. A sample's streams are ordered by first
-occurrence of their symbols in its input, never by vocabulary id, so that a renamed input runs the
-same arithmetic in the same order.
+Shapes: B batch, S streams, L length, D model width, V vocabulary. A sample's streams are ordered by
+first occurrence of their symbols in its input, never by vocabulary id, so that a renamed input runs
+the same arithmetic in the same order.
 """
 
 import torch
+
+from .draws import mix
 
 
 def first_occurrence(input_ids_BL: torch.Tensor, num_base_tokens: int) -> torch.Tensor:
@@ -30,6 +32,44 @@ def own_streams(ids_BL: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tens
     """Index of the stream centred on each token, -1 where there is none: (B, L)."""
     match = (ids_BL[:, None, :] == stream_ids_BS[:, :, None]) & (stream_ids_BS >= 0)[:, :, None]
     return torch.where(match.any(1), match.to(torch.int8).argmax(1), -1)
+
+
+def canonical_renaming(symbol_ids_BS: torch.Tensor, class_V: torch.Tensor) -> torch.Tensor:
+    """Rename each sample's symbols by order of first occurrence within their class: (B, V).
+
+    Entry v is the new id of id v. Symbols that a sample lacks follow in the order of their ids, so
+    that each row is a bijection.
+
+    Args:
+        symbol_ids_BS: symbols by first occurrence, -1 padded.
+        class_V: 0 for a base token, else the number of the class, from 1 on.
+    """
+    b, s = symbol_ids_BS.shape
+    vocabulary = class_V.shape[0]
+    ids = torch.arange(vocabulary, device=class_V.device)
+    # A column beyond the table takes what is padding.
+    column = torch.where(symbol_ids_BS >= 0, symbol_ids_BS, vocabulary)
+    ranks = (ids + s).expand(b, -1)
+    ranks = torch.nn.functional.pad(ranks, (0, 1)).scatter(
+        1, column, torch.arange(s, device=ids.device).expand(b, s)
+    )[:, :-1]
+    return _renaming(ranks + (s + vocabulary) * class_V, class_V)
+
+
+def random_renaming(keys_B: torch.Tensor, class_V: torch.Tensor) -> torch.Tensor:
+    """Rename each sample's symbols at random within their class; entries as above: (B, V)."""
+    ids = torch.arange(class_V.shape[0], device=class_V.device)
+    # Room for 2**16 classes above 47 random bits.
+    ranks = mix(mix(ids) ^ keys_B[:, None]) & ((1 << 47) - 1)
+    ranks = torch.where(class_V == 0, ids, ranks)
+    return _renaming(ranks + (class_V << 47), class_V)
+
+
+def _renaming(ranks_BV: torch.Tensor, class_V: torch.Tensor) -> torch.Tensor:
+    """Give the n-th id of a class, in the order of its ids, to the member of n-th rank."""
+    order_BV = ranks_BV.argsort(dim=-1, stable=True)
+    targets = class_V.argsort(stable=True).expand_as(order_BV)
+    return torch.zeros_like(order_BV).scatter(1, order_BV, targets)
 
 
 def stream_weights(stream_ids_BS: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -75,10 +115,12 @@ def unpack_streams(packed: torch.Tensor, width: int) -> torch.Tensor:
 
 __all__ = [
     "aggregate",
+    "canonical_renaming",
     "first_occurrence",
     "mean_streams",
     "own_streams",
     "pack_streams",
+    "random_renaming",
     "stream_weights",
     "unpack_streams",
 ]

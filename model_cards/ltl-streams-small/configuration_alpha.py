@@ -8,8 +8,10 @@ from typing import Any
 from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
-SYMBOL_ENCODINGS = ("learned", "streams")
-SYMBOL_RENAMINGS = ("none",)
+from .draws import RANDOM_METHODS, capacity
+
+SYMBOL_ENCODINGS = ("learned", "dual_part", "streams")
+SYMBOL_RENAMINGS = ("none", "random", "random_per_batch", "first_occurrence")
 CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
 ENCODER_POSITIONS = ("tree", "rope", "sinusoidal", "none")
 DECODER_POSITIONS = ("rope", "sinusoidal", "none")
@@ -34,9 +36,19 @@ class AlphaConfig(PreTrainedConfig):
         symbol_classes: class name -> number of symbols that may be renamed among themselves.
         symbol_ranges: class name -> list of half-open id ranges `[start, stop]`. Left out, the
             classes follow each other after the base tokens; `extend_symbols` appends ranges.
-        symbol_encoding: `"streams"` (one stream per symbol, 2601.23169) or `"learned"` (one trained
-            vector per symbol, the vanilla model).
-        symbol_renaming: `"none"`: ids as they come; the only choice so far.
+        symbol_encoding: `"streams"` (one stream per symbol, 2601.23169), `"dual_part"` (a learned
+            part shared by a class and a random part of each symbol, 2410.17161) or `"learned"` (one
+            trained vector per symbol, the vanilla model).
+        symbol_renaming: what happens to symbols inside the model; ids and logits keep the caller's
+            names. `"none"`; `"random"`: in training, each sample is renamed at random over the
+            whole vocabulary, anew in every optimiser step; `"random_per_batch"`: likewise, one
+            renaming for all samples of a step; `"first_occurrence"`: always, by order of first
+            occurrence in the input. A `streams` model does not see names and skips it.
+        random_method: how `dual_part` draws random parts (2410.17161, Section 4.2): `"normal"`,
+            `"neighboring_points"` (-1, 0, 1, not all 0) or `"hypercube_vertices"` (-1, 1).
+        random_dim: width of the random part; by default half of `d_model`, at most 32.
+        normalize_parts: divide learned and random parts by their norms (f_bn).
+        symbol_seed: seed of random parts and random renamings.
         encoder_per_stream_attention, encoder_aggregated_attention, decoder_per_stream_attention,
             decoder_aggregated_attention, cross_attention: the six switches EP, EA, DP, DA, CP, CA
             of Table 6; `cross_attention` lists `"per_stream"` and `"aggregated"` in order.
@@ -71,6 +83,10 @@ class AlphaConfig(PreTrainedConfig):
     vocab_size: int = 0
     symbol_encoding: str = "streams"
     symbol_renaming: str = "none"
+    random_method: str = "hypercube_vertices"
+    random_dim: int = 0
+    normalize_parts: bool = True
+    symbol_seed: int = 0
 
     d_model: int = 96
     encoder_layers: int = 6
@@ -116,6 +132,8 @@ class AlphaConfig(PreTrainedConfig):
         self._fill_ranges()
         if not self.vocab_size:
             self.vocab_size = self.num_base_tokens + sum(self.symbol_classes.values())
+        if self.symbol_encoding == "dual_part" and not self.random_dim:
+            self.random_dim = max(1, min(32, self.d_model // 2))
         kwargs.setdefault("auto_map", dict(AUTO_MAP))
         # Checked here as well as by @strict, so that plain construction never skips it.
         self.validate_architecture()
@@ -135,11 +153,13 @@ class AlphaConfig(PreTrainedConfig):
         """Part of `@strict` validation: cross-field checks."""
         _check_choice("symbol_encoding", self.symbol_encoding, SYMBOL_ENCODINGS)
         _check_choice("symbol_renaming", self.symbol_renaming, SYMBOL_RENAMINGS)
+        _check_choice("random_method", self.random_method, RANDOM_METHODS)
         _check_choice("encoder_position", self.encoder_position, ENCODER_POSITIONS)
         _check_choice("decoder_position", self.decoder_position, DECODER_POSITIONS)
         _check_choice("aggregated_attention_norm", self.aggregated_attention_norm, AGGREGATED_NORMS)
         self._check_vocabulary()
         self._check_attention()
+        self._check_random_parts(self.num_symbols)
         if self.normalize_features and not self.normalize_embeddings:
             raise ValueError("normalize_features needs normalize_embeddings: logits are cosines")
         if self.adacos and not self.normalize_features:
@@ -204,6 +224,43 @@ class AlphaConfig(PreTrainedConfig):
                 f"cross_attention must list one or both of {CROSS_ATTENTION_MODES}, not {modes}"
             )
 
+    def _check_random_parts(self, num_symbols: int) -> None:
+        if self.symbol_encoding != "dual_part":
+            return
+        if not 0 < self.random_dim < self.d_model:
+            raise ValueError(
+                f"random_dim must lie between 1 and d_model - 1 = {self.d_model - 1}, "
+                f"not {self.random_dim}"
+            )
+        vectors = capacity(self.random_method, self.random_dim)
+        if vectors is not None and num_symbols > vectors:
+            raise ValueError(
+                f"{num_symbols} symbols need as many random parts, but there are only {vectors} "
+                f"{self.random_method} with random_dim {self.random_dim}: choose a larger "
+                'random_dim, or random_method "normal"'
+            )
+
+    @property
+    def embedding_dim(self) -> int:
+        """Trained width of an embedding row."""
+        return self.d_model - (self.random_dim if self.symbol_encoding == "dual_part" else 0)
+
+    @property
+    def renames(self) -> bool:
+        """Whether the model looks at names at all and may have to rename them."""
+        return self.symbol_encoding != "streams" and self.symbol_renaming != "none"
+
+    @property
+    def draws_symbols(self) -> bool:
+        """Whether anything about symbols is drawn at random."""
+        random = self.symbol_renaming.startswith("random")
+        return self.symbol_encoding == "dual_part" or (self.renames and random)
+
+    @property
+    def lists_symbols(self) -> bool:
+        """Whether the model works with the list of the input's symbols, and answers with them."""
+        return self.symbol_encoding == "streams" or self.symbol_renaming == "first_occurrence"
+
     @property
     def num_symbols(self) -> int:
         """Number of symbols of all classes."""
@@ -222,7 +279,8 @@ class AlphaConfig(PreTrainedConfig):
         """Add ids at the end of the vocabulary: class name -> how many. Old ids never move.
 
         Raises:
-            ValueError: unknown class or a negative count; nothing is changed then.
+            ValueError: unknown class, a negative count, or more symbols than random parts; nothing
+                is changed then.
         """
         for name, count in counts.items():
             if name not in self.symbol_classes:
@@ -231,6 +289,7 @@ class AlphaConfig(PreTrainedConfig):
                 )
             if not isinstance(count, int) or count < 0:
                 raise ValueError(f"cannot add {count!r} symbols to class {name!r}")
+        self._check_random_parts(self.num_symbols + sum(counts.values()))
         classes, ranges = dict(self.symbol_classes), copy.deepcopy(self.symbol_ranges)
         total = self.vocab_size
         for name, count in counts.items():

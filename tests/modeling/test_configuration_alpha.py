@@ -83,7 +83,7 @@ def test_configurations_share_nothing():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"symbol_encoding": "vectors"}, "symbol_encoding must be one of learned, streams"),
+        ({"symbol_encoding": "vectors"}, "symbol_encoding must be one of learned, dual_part"),
         ({"encoder_position": "trees"}, "encoder_position must be one of tree"),
         ({"decoder_position": "tree"}, "decoder_position must be one of rope"),
         ({"aggregated_attention_norm": "none"}, "aggregated_attention_norm must be one of post"),
@@ -155,11 +155,52 @@ def test_sides():
     assert config.hidden_size == config.d_model
 
 
-def test_settings_of_later_versions_are_refused():
-    with pytest.raises(ValueError, match="symbol_renaming must be one of none; not 'random'"):
-        AlphaConfig(symbol_renaming="random")
-    with pytest.raises(ValueError, match="symbol_encoding must be one of learned, streams"):
-        AlphaConfig(symbol_encoding="dual_part")
+def test_settings_that_do_not_exist_are_refused():
+    with pytest.raises(ValueError, match="symbol_renaming must be one of none, random, random_per"):
+        AlphaConfig(symbol_renaming="sorted")
+    with pytest.raises(ValueError, match="random_method must be one of normal, neighboring_points"):
+        AlphaConfig(random_method="uniform")
+
+
+DUAL = {"symbol_encoding": "dual_part"}
+
+
+@pytest.mark.parametrize(("d_model", "random_dim"), [(16, 8), (48, 24), (64, 32), (512, 32)])
+def test_default_width_of_the_random_part(d_model, random_dim):
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    config = AlphaConfig(d_model=d_model, **heads, **DUAL)
+    assert config.random_dim == random_dim
+    assert config.embedding_dim == d_model - random_dim
+    assert AlphaConfig.from_dict(config.to_dict()).random_dim == random_dim
+
+
+@pytest.mark.parametrize(
+    ("method", "random_dim", "vectors"),
+    [
+        ("hypercube_vertices", 3, 8),
+        ("neighboring_points", 2, 8),
+        ("neighboring_points", 1, 2),
+        ("hypercube_vertices", 1, 2),
+    ],
+)
+def test_too_few_random_parts_are_an_error(method, random_dim, vectors):
+    settings = {"random_method": method, "random_dim": random_dim, **DUAL}
+    config = AlphaConfig(symbol_classes={"x": vectors - 1}, **settings)
+    config.extend_symbols({"x": 1})
+    before = config.to_dict()
+    with pytest.raises(ValueError, match=rf"{vectors + 1} symbols need .* only {vectors} {method}"):
+        config.extend_symbols({"x": 1})
+    assert config.to_dict() == before
+    with pytest.raises(ValueError, match=f"only {vectors} {method}"):
+        AlphaConfig(symbol_classes={"x": vectors, "y": 1}, **settings)
+    AlphaConfig(symbol_classes={"x": 10**6}, **{**settings, "random_method": "normal"})
+    AlphaConfig(symbol_classes={"x": 10**6}, **{**settings, "random_dim": 33})
+
+
+@pytest.mark.parametrize("random_dim", [-1, 96, 200])
+def test_the_random_part_leaves_room_for_the_learned_one(random_dim):
+    with pytest.raises(ValueError, match="random_dim must lie between 1 and d_model - 1 = 95"):
+        AlphaConfig(random_dim=random_dim, **DUAL)
 
 
 def test_special_tokens_are_base_tokens():

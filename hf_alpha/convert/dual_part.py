@@ -1,0 +1,151 @@
+"""Vanilla to dual-part embeddings: a start for fine-tuning (2410.17161 begins from scratch).
+
+A `learned` model becomes a `dual_part` model with the same weights but for its embedding: the last
+dimensions of every row make room for the random parts. That changes what the model computes, so it
+has to be trained on; what has to be right before is checked on every conversion.
+"""
+
+import copy
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from hf_alpha.convert.symbol_invariant import EMBEDDING, ConversionError, probe
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.modeling.configuration_alpha import AlphaConfig
+from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
+
+
+def to_dual_part(
+    vanilla: AlphaForConditionalGeneration,
+    random_dim: int = 0,
+    random_method: str = "hypercube_vertices",
+    seed: int = 0,
+) -> AlphaForConditionalGeneration:
+    """Convert a `learned` model, and prove that all that can arrive has arrived.
+
+    Args:
+        vanilla: model with `symbol_encoding="learned"`; left as it is.
+        random_dim: width of the random part; by default as in [`AlphaConfig`].
+        random_method: how random parts are drawn; `seed`: from what.
+
+    Raises:
+        ConversionError: the model is not `learned`, a setting does not fit, or the proof failed.
+    """
+    config = _converted_config(vanilla.config, random_dim, random_method, seed)
+    converted = AlphaForConditionalGeneration(config)
+    weights = convert_weights(vanilla.state_dict(), config)
+    missing, unexpected = converted.load_state_dict(weights, strict=False)
+    new = [name for name in missing if "symbol_draws" not in name]
+    left = [name for name in unexpected if "symbol_draws" not in name]
+    if new or left:
+        raise ConversionError(f"weights do not fit: missing {new}, left over {left}")
+    converted.train(vanilla.training)
+    prove_start(vanilla, converted)
+    return converted
+
+
+def convert_weights(state: dict[str, Tensor], config: AlphaConfig) -> dict[str, Tensor]:
+    """The table of names: every tensor keeps its name and value, but for the embedding.
+
+    | converted | from the vanilla model |
+    |---|---|
+    | `model.shared.weight` rows 0 .. num_base_tokens - 1 | the same rows without their last dimensions |
+    | one row for each class | the mean of the class's rows, likewise; each of norm 1 before if rows are normalised |
+    | `model.{encoder,decoder}.embed_tokens.weight` | tied to `model.shared.weight` |
+    | `model.symbol_draws.*` | drawn; those of a vanilla model's own renaming are dropped |
+    | every other name | the same name |
+    """  # noqa: E501
+    table = state[EMBEDDING]
+    if config.normalize_embeddings:
+        table = F.normalize(table, dim=-1)
+    shared = [
+        torch.cat([table[start:stop] for start, stop in ranges]).mean(0, keepdim=True)
+        for ranges in config.symbol_ranges.values()
+    ]
+    rows = torch.cat((table[: config.num_base_tokens], *shared))[:, : config.embedding_dim]
+    return {
+        name: rows.clone() if name.endswith(("shared.weight", "embed_tokens.weight")) else value
+        for name, value in state.items()
+        if "symbol_draws" not in name
+    }
+
+
+@torch.no_grad()
+def prove_start(
+    vanilla: AlphaForConditionalGeneration, converted: AlphaForConditionalGeneration
+) -> None:
+    """Check what both models must agree on, on random inputs.
+
+    1. With the vanilla model's table in place of its own, the converted model's logits are
+       identical: every weight but the embedding has arrived.
+    2. Rows of base tokens point where they did, in the dimensions that are left, and have nothing
+       in those of the random part.
+
+    Raises:
+        ConversionError: with the check that failed and the largest difference.
+    """
+    one, two = (copy.deepcopy(model).eval().float().cpu() for model in (vanilla, converted))
+    config = two.config
+    old, new = one.model.shared.rows(), two.model.shared.rows()
+    base, width = config.num_base_tokens, config.embedding_dim
+    gap = float((_directions(old[:base, :width]) - _directions(new[:base, :width])).abs().max())
+    if gap > 1e-5 or new[:base, width:].any():
+        raise ConversionError(f"proof failed: rows of base tokens differ by up to {gap:.2e}")
+    two.model.shared.rows = lambda: old
+    symbols = list(range(base, min(config.vocab_size, base + 4)))
+    batch = probe(config, symbols)
+    gap = float((one(**batch).logits - two(**batch).logits).abs().max())
+    if gap > 0:
+        raise ConversionError(
+            f"proof failed: with the same embeddings, logits differ by up to {gap:.2e}"
+        )
+
+
+def _directions(rows: Tensor) -> Tensor:
+    return F.normalize(rows, dim=-1)
+
+
+def _converted_config(
+    config: AlphaConfig, random_dim: int, random_method: str, seed: int
+) -> AlphaConfig:
+    if config.symbol_encoding != "learned":
+        raise ConversionError(
+            f"only 'learned' models are converted; this one is {config.symbol_encoding!r} already"
+        )
+    settings = config.to_dict() | {
+        "symbol_encoding": "dual_part",
+        "random_dim": random_dim,
+        "random_method": random_method,
+        "symbol_seed": seed,
+        # Without f_fn lengths mean something, and f_bn would lose them.
+        "normalize_parts": config.normalize_embeddings,
+    }
+    try:
+        return AlphaConfig(**settings)
+    except ValueError as error:
+        raise ConversionError(str(error)) from error
+
+
+def convert_checkpoint_to_dual_part(
+    source: str | Path,
+    out: str | Path,
+    random_dim: int = 0,
+    random_method: str = "hypercube_vertices",
+    seed: int = 0,
+) -> AlphaForConditionalGeneration:
+    """Convert a checkpoint folder; model, tokenizer and code are written to `out`.
+
+    Raises:
+        ConversionError: as `to_dual_part`; nothing is written.
+    """
+    vanilla, tokenizer = load_checkpoint(source)
+    converted = to_dual_part(vanilla, random_dim, random_method, seed)
+    converted.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    return converted
+
+
+__all__ = ["convert_checkpoint_to_dual_part", "convert_weights", "prove_start", "to_dual_part"]

@@ -1,0 +1,108 @@
+import json
+import statistics
+
+import pytest
+import torch
+from strategies import make_model
+
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.evaluation import evaluate, sensitivity, use_median_draw
+from hf_alpha.evaluation.draws import Spread, draw_losses, median_seed, validation_loss
+
+FAST = {"batch_size": 8, "progress": False}
+ROWS = [
+    {"problem": problem, "answer": answer}
+    for problem, answer in (
+        ("& a b", "a 1 b 1"), ("| a ! c", "a 1"), ("! b", "b 0"), ("^ a d", "a 1 d 0"),
+        ("= c e", "c 0 e 0"), ("& ! a c", "a 0 c 1"), ("& & a b & c d", "a 1 b 1 c 1 d 1"),
+    )
+]  # fmt: skip
+
+
+@pytest.fixture
+def model():
+    return make_model(symbol_encoding="dual_part", random_dim=8, adacos=False, logit_scale=5.0)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return build_tokenizer("propositional", 5)
+
+
+def test_the_loss_is_the_mean_over_tokens(model, tokenizer):
+    total, count = 0.0, 0
+    for row in ROWS:
+        batch = tokenizer(row["problem"], text_target=row["answer"], return_tensors="pt")
+        batch = {n: v if v.dim() > 1 else v[None] for n, v in batch.items()}
+        with torch.no_grad():
+            total += float(model(**batch).loss) * batch["labels"].numel()
+        count += batch["labels"].numel()
+    for size in (1, 3, 64):
+        loss = validation_loss(model.train(), tokenizer, ROWS, batch_size=size)
+        assert loss == pytest.approx(total / count, rel=1e-5)
+    assert model.training
+    unknown = {"problem": "a", "answer": None}
+    assert validation_loss(model, tokenizer, [*ROWS, unknown]) == pytest.approx(total / count)
+    with pytest.raises(ValueError, match="no row has an answer"):
+        validation_loss(model, tokenizer, [unknown])
+
+
+def test_the_median_draw_is_used(model, tokenizer):
+    found = use_median_draw(model, tokenizer, ROWS, **FAST)
+    assert list(found.losses) == list(range(10))
+    assert found.losses[found.seed] == sorted(found.losses.values())[5]
+    assert model.config.symbol_seed == found.seed
+    assert validation_loss(model, tokenizer, ROWS) == pytest.approx(found.losses[found.seed])
+    other = use_median_draw(model, tokenizer, ROWS, seeds=(3, 8, 5), **FAST)
+    assert sorted(other.losses.values())[1] == other.losses[other.seed] and other.seed in (3, 8, 5)
+    assert median_seed({4: 1.0, 2: 1.0, 7: 0.5}) == 2
+
+
+def test_losses_leave_the_draw_alone(model, tokenizer):
+    model.model.symbol_draws.random_parts.normal_()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    draw_losses(model, tokenizer, ROWS, seeds=(1, 2), **FAST)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])
+    assert model.config.symbol_seed == 0
+
+
+def test_sensitivity(model, tokenizer, tmp_path):
+    run = {"seeds": (0, 1, 2, 3), "max_new_tokens": 6, **FAST}
+    spreads = sensitivity(model, tokenizer, "propositional", ROWS, ROWS[:4], folder=tmp_path, **run)
+    assert set(spreads) == {"correct", "exact"}
+    spread = spreads["correct"]
+    for seed, value in spread.values.items():
+        again = make_model(
+            symbol_encoding="dual_part", random_dim=8, adacos=False, logit_scale=5.0,
+            symbol_seed=seed,
+        )  # fmt: skip
+        report = evaluate(again, tokenizer, "propositional", ROWS, max_new_tokens=6, **FAST)
+        assert report.overall.correct == value
+    values = list(spread.values.values())
+    assert (spread.minimum, spread.maximum) == (min(values), max(values))
+    assert spread.mean == pytest.approx(statistics.fmean(values))
+    assert spread.deviation == pytest.approx(statistics.stdev(values))
+    losses = draw_losses(model, tokenizer, ROWS[:4], seeds=(0, 1, 2, 3), **FAST)
+    assert spread.median_rule == spread.values[median_seed(losses)]
+    stored = json.loads((tmp_path / "draws.json").read_text())
+    assert stored["exact"]["mean"] == spreads["exact"].mean
+    assert "4 draws" in str(spread) and "median rule" in str(spread)
+    assert model.config.symbol_seed == 0
+    # A run that was stopped continues: what is there is not made again.
+    (tmp_path / "draw-2" / "report.json").unlink()
+    again = sensitivity(model, tokenizer, "propositional", ROWS, folder=tmp_path, **run)
+    assert again["correct"].values == spread.values and again["correct"].median_rule is None
+
+
+def test_what_cannot_be_drawn(model, tokenizer):
+    for encoding in ("learned", "streams"):
+        with pytest.raises(ValueError, match="has no random parts"):
+            use_median_draw(make_model(symbol_encoding=encoding), tokenizer, ROWS, **FAST)
+    renamed = make_model(symbol_encoding="learned", symbol_renaming="random")
+    with pytest.raises(ValueError, match="has no random parts"):
+        use_median_draw(renamed, tokenizer, ROWS, **FAST)
+    for seeds in ((), (1, 1)):
+        with pytest.raises(ValueError, match="seeds of draws"):
+            use_median_draw(model, tokenizer, ROWS, seeds=seeds, **FAST)
+    assert Spread.of({3: 0.5}).deviation is None
