@@ -207,7 +207,7 @@ def convert(
     ] = "",
     to: Annotated[str, typer.Option(help="What it becomes: streams or dual_part.")] = "streams",
     random_dim: Annotated[
-        int, typer.Option(min=0, help="dual_part: width of the random part; 0 for the default.")
+        int, typer.Option(help="dual_part: width of the random part; 0 for the default.")
     ] = 0,
     random_method: Annotated[
         str,

@@ -28,3 +28,13 @@ def hub(_started_stub: HubStub) -> HubStub:
     _started_stub.repos.clear()
     _started_stub.blobs.clear()
     return _started_stub
+
+
+@pytest.fixture
+def fresh_compiler():
+    """No compiled code of other tests: models that differ in settings alone share a limit."""
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()

@@ -614,7 +614,7 @@ def test_encoder_outputs_in_every_form(encoding):
 
 
 @pytest.mark.parametrize("encoding", SETTINGS, ids=lambda s: "-".join(s.values()))
-def test_compiled_model_agrees(encoding):
+def test_compiled_model_agrees(encoding, fresh_compiler):
     model = make_model(**encoding)
     batch = random_batch(2, model.config, [(6, 3), (4, 2)])
     stream_ids = model.get_encoder()(
@@ -627,7 +627,7 @@ def test_compiled_model_agrees(encoding):
     torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_compiled_training_draws_once_per_step():
+def test_compiled_training_draws_once_per_step(fresh_compiler):
     eager = make_dual(dropout=0.0, symbol_renaming="random").train()
     model = copy.deepcopy(eager)
     compiled = torch.compile(model, backend="aot_eager")

@@ -499,7 +499,7 @@ def test_smoothing_spreads_over_usable_columns_only():
     assert float(loss.detach()) == pytest.approx(float((expected / count).detach()), rel=1e-5)
 
 
-def test_compiled_model_agrees():
+def test_compiled_model_agrees(fresh_compiler):
     model = make_model()
     batch = random_batch(2, model.config, [(6, 3), (4, 2)])
     ids = batch["input_ids"]
