@@ -9,8 +9,6 @@ from typing import Annotated
 
 import typer
 
-DEFAULT_MODEL = "{task}-streams-small"
-
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -358,9 +356,7 @@ def solve(
     file: Annotated[Path | None, typer.Option(help="File with a formula in each line.")] = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            help="Folder or Hub name; by default propositional-, ltl- or ..-streams-small."
-        ),
+        typer.Option(help="Folder or Hub name; by default the released TASK-streams-small."),
     ] = None,
     task: Task = "propositional",
     top: Annotated[int, typer.Option(min=1, help="Print the N best answers.")] = 1,
@@ -384,7 +380,7 @@ def solve(
 
     problems = _problems(formulas, file)
     work_on = choose_device(device)
-    name = DEFAULT_MODEL.format(task=get_task(task).name)
+    name = f"{get_task(task).name}-streams-small"
     where = model if model is not None else resource_path("model_cards", name)
     loaded, tokenizer = load_checkpoint(where)
     unsolved = 0

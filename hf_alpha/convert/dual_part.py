@@ -37,9 +37,8 @@ def to_dual_part(
     config = _converted_config(vanilla.config, random_dim, random_method, seed)
     converted = AlphaForConditionalGeneration(config)
     weights = convert_weights(vanilla.state_dict(), config)
-    missing, unexpected = converted.load_state_dict(weights, strict=False)
+    missing, left = converted.load_state_dict(weights, strict=False)
     new = [name for name in missing if "symbol_draws" not in name]
-    left = [name for name in unexpected if "symbol_draws" not in name]
     if new or left:
         raise ConversionError(f"weights do not fit: missing {new}, left over {left}")
     converted.train(vanilla.training)

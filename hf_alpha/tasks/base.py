@@ -1,19 +1,25 @@
 """What every task knows: its tokens, how to draw a problem, find a target and check an answer."""
 
+import logging
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from hf_alpha.modeling.grammar import Grammar
 
 from .sampling import Sampler
+from .solver_process import MissingSolverError, SolverCrashError
+
+logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+IDENTIFIER = re.compile(r"[^\W\d]\w*")  # what the tokenizer takes for a name
 
 
 class Verdict(StrEnum):
@@ -199,7 +205,7 @@ class Task(ABC):
         """
         if words_of(text, mapping) is None:
             return Task.write([mapping.get(token, token) for token in text.strip()])
-        return _IDENTIFIER.sub(lambda match: mapping.get(match[0], match[0]), text)
+        return IDENTIFIER.sub(lambda match: mapping.get(match[0], match[0]), text)
 
     def default_symbols(self, count: int) -> list[str]:
         """Return the first `count` names: a to z, A to Z, then s52, s53 and so on.
@@ -219,9 +225,41 @@ def words_of(text: str, names: Container[str]) -> list[str] | None:
 
     It is if it has no whitespace and no word that is one of the `names` and longer than a letter.
     """
-    words = _IDENTIFIER.findall(text)
+    words = IDENTIFIER.findall(text)
     spaced = len(text.split()) > 1 or any(len(word) > 1 and word in names for word in words)
     return words if spaced else None
+
+
+def solver_verdict(ask: Callable[[], bool]) -> Verdict:
+    """Judge an answer by a solver's yes or no; one that fails or is missing leaves it undecided.
+
+    Of a missing one the log warns, once in a process.
+    """
+    try:
+        return Verdict.correct if ask() else Verdict.wrong
+    except MissingSolverError as error:
+        warn_once(f"answers stay undecided: {error}")
+        return Verdict.undecided
+    except SolverCrashError:
+        return Verdict.undecided
+    except TimeoutError:
+        return Verdict.timeout
+
+
+def solver_target(ask: Callable[[], Answer | None], tokens: Sequence[str]) -> Answer | None:
+    """Take a target from a solver; where it fails or runs out of time, None and a warning."""
+    try:
+        return ask()
+    except (TimeoutError, SolverCrashError) as error:
+        shown = " ".join(tokens[:50]) + (" ..." if len(tokens) > 50 else "")
+        logger.warning("no target for a formula of %d tokens, %s: %s", len(tokens), error, shown)
+        return None
+
+
+@cache
+def warn_once(message: str) -> None:
+    """Write a warning that is not written again."""
+    logger.warning(message)
 
 
 class FormulaTask(Task):

@@ -9,11 +9,10 @@ from typing import ClassVar
 
 from hf_alpha.modeling.grammar import FormulaError
 
-from .base import Task, Verdict
+from .base import IDENTIFIER, Task, Verdict
 
 NOTATIONS = ("compact", "prefix")
 
-_NAME = re.compile(r"[^\W\d]\w*")  # what the tokenizer takes for a name
 _NUMBERED = re.compile(r"[^\W\d]\d+")  # what it calls symbols when letters run out
 
 
@@ -157,7 +156,7 @@ class CopyingTask(Task):
         if not tokens:
             raise FormulaError("the string is empty: write at least one symbol", 0)
         for position, token in enumerate(tokens):
-            if not _NAME.fullmatch(token):
+            if not IDENTIFIER.fullmatch(token):
                 raise FormulaError(
                     f"token {position + 1}, {token!r}, is no name: write letters side by side "
                     "(abca), or names with spaces between them (x1 x2 x1)",

@@ -130,16 +130,15 @@ def decide(tokens: Sequence[str], trace: Trace) -> bool | None:
     if len(tokens) * len(steps) ** 2 * _WORDS > MAX_WORK:
         return None
     words = shape(len(steps), loop, _WORDS)
-    literals = [_literals(step) for step in steps]
-    symbols = {token for token in tokens if token not in OPERATORS}
-    leaves = {
-        symbol: _leaf(symbol, index, literals) for index, symbol in enumerate(sorted(symbols))
-    }
+    readings = [_reading(step) for step in steps]
+    literals = [cube for cube, _ in readings]
+    symbols = sorted(symbols_in(tokens))
+    leaves = {symbol: _leaf(symbol, index, literals) for index, symbol in enumerate(symbols)}
     must, may = (words.first(table) for table in words.evaluate(tokens, leaves))
     if must & 1:
         return True
-    everywhere = all(map(_is_cube, steps))
-    if not may & 1 or (everywhere and must | 1 != (1 << _WORDS) - 1):
+    everything = all(whole for _, whole in readings)
+    if not may & 1 or (everything and must | 1 != (1 << _WORDS) - 1):
         return False
     return None
 
@@ -153,46 +152,37 @@ def is_contradictory(step: Step) -> bool | None:
 
 
 @lru_cache(maxsize=65536)
-def _literals(step: Step) -> Cube:
-    """Return what a step says of single symbols; of a disjunction that can be nothing."""
+def _reading(step: Step) -> tuple[Cube, bool]:
+    """What a step says of single symbols, and whether that is all it says.
+
+    A disjunction can say nothing of single symbols; where it is all, other values are free.
+    """
     cube = read_cube(step)
     if cube is not None:
-        return cube
+        return cube, True
     table = _table(step)
     if table is None:
-        return {}
-    symbols = _symbols(step)
+        return {}, False
+    symbols = symbols_in(step)
     tables = truth_table.leaf_tables(symbols)
-    yes = {symbol: True for symbol in symbols if not table & ~tables[symbol]}
-    return yes | {symbol: False for symbol in symbols if not table & tables[symbol]}
-
-
-@lru_cache(maxsize=65536)
-def _is_cube(step: Step) -> bool:
-    """Whether its literals are all that a step says, so that other values are free."""
-    cube = read_cube(step)
-    if cube is not None:
-        return True
-    table = _table(step)
-    if table is None:
-        return False
-    symbols = _symbols(step)
-    tables = truth_table.leaf_tables(symbols)
-    for symbol, value in _literals(step).items():
+    literals = {symbol: True for symbol in symbols if not table & ~tables[symbol]}
+    literals |= {symbol: False for symbol in symbols if not table & tables[symbol]}
+    for symbol, value in literals.items():
         table |= tables["1"] ^ tables[symbol] if value else tables[symbol]
-    return table == tables["1"]
+    return literals, table == tables["1"]
 
 
 def _table(step: Step) -> int | None:
-    symbols = _symbols(step)
+    symbols = symbols_in(step)
     if len(symbols) > truth_table.MAX_VARIABLES:
         return None
     tables = truth_table.leaf_tables(symbols)
     return truth_table.evaluate(step, tables, tables["1"])
 
 
-def _symbols(step: Step) -> list[str]:
-    return [token for token in dict.fromkeys(step) if token not in OPERATORS]
+def symbols_in(tokens: Sequence[str]) -> list[str]:
+    """Return the distinct symbols of canonical tokens in order of first occurrence."""
+    return [token for token in dict.fromkeys(tokens) if token not in OPERATORS]
 
 
 def _leaf(symbol: str, index: int, literals: Sequence[Cube]) -> Pair:

@@ -1,20 +1,17 @@
 """Linear temporal logic: a formula is answered by a symbolic lasso trace that satisfies it."""
 
-import logging
 import random
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import ClassVar
 
-from hf_alpha.modeling.grammar import LTL, NOTATIONS, Grammar
+from hf_alpha.modeling.grammar import LTL, Grammar
 
 from . import lasso
-from .base import FormulaTask, Verdict
+from .base import FormulaTask, Verdict, solver_target, solver_verdict
 from .sampling import LtlSampler, Sampler
 from .trace import Step, Trace, cube_step, read_trace, same_trace, write_trace
 from .witness import is_satisfiable_step, shortest_witness
-
-logger = logging.getLogger(__name__)
 
 SOLVERS = ("auto", "lasso", "spot")
 
@@ -128,8 +125,6 @@ class LTLTask(FormulaTask):
         if solver not in SOLVERS:
             raise ValueError(f"unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}")
         tokens = _parsed(problem)
-        if notation not in (None, *NOTATIONS):
-            raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
         trace = read_trace(answer, notation)
         if trace is None or any(map(_is_contradictory, trace.steps)):
             return Verdict.malformed
@@ -165,30 +160,11 @@ def _is_target(trace: Trace, target: str) -> bool:
 def _check_with_spot(tokens: Sequence[str], trace: Trace, timeout: float) -> Verdict:
     from . import spot
 
-    try:
-        holds = spot.holds(tokens, trace.steps, trace.loop, timeout)
-    except spot.MissingSolverError as error:
-        _warn_once(f"answers stay undecided: {error}")
-        return Verdict.undecided
-    except spot.SolverCrashError:
-        return Verdict.undecided
-    except TimeoutError:
-        return Verdict.timeout
-    return Verdict.correct if holds else Verdict.wrong
-
-
-@cache
-def _warn_once(message: str) -> None:
-    logger.warning(message)
+    return solver_verdict(lambda: spot.holds(tokens, trace.steps, trace.loop, timeout))
 
 
 def _spot_trace(tokens: Sequence[str]) -> Trace | None:
     from . import spot
 
-    try:
-        found = spot.find_trace(tokens, spot.TIMEOUT, options=None)
-    except (TimeoutError, spot.SolverCrashError) as error:
-        shown = " ".join(tokens[:50]) + (" ..." if len(tokens) > 50 else "")
-        logger.warning("no target for %s: %s", shown, error)
-        return None
+    found = solver_target(lambda: spot.find_trace(tokens, spot.TIMEOUT, options=None), tokens)
     return None if found is None else Trace(tuple(map(tuple, found[0])), found[1])

@@ -1,6 +1,5 @@
 """Propositional satisfiability: a formula is answered by a partial assignment that implies it."""
 
-import logging
 import random
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -10,10 +9,8 @@ from hf_alpha.modeling.grammar import PROPOSITIONAL, Grammar
 
 from . import truth_table
 from .assignment import Assignment, read_assignment, write_assignment
-from .base import FormulaTask, Verdict
+from .base import FormulaTask, Verdict, solver_target, solver_verdict
 from .sampling import FormulaSampler, Sampler
-
-logger = logging.getLogger(__name__)
 
 SOLVERS = ("auto", "truth_table", "aiger")
 
@@ -166,13 +163,7 @@ class PropositionalTask(FormulaTask):
         from . import aiger
 
         relevant = {s: assignment[s] for s in symbols if s in assignment}
-        try:
-            implied = aiger.implies(tokens, relevant, timeout)
-        except (aiger.MissingSolverError, aiger.SolverCrashError):
-            return Verdict.undecided
-        except TimeoutError:
-            return Verdict.timeout
-        return Verdict.correct if implied else Verdict.wrong
+        return solver_verdict(lambda: aiger.implies(tokens, relevant, timeout))
 
 
 _TASK = PropositionalTask()
@@ -188,12 +179,7 @@ def _parsed(problem: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _papers_core(tokens: Sequence[str]) -> Assignment | None:
     from . import aiger
 
-    try:
-        return aiger.reduced_model(tokens, aiger.TIMEOUT)
-    except (TimeoutError, aiger.SolverCrashError) as error:
-        shown = " ".join(tokens[:50]) + (" ..." if len(tokens) > 50 else "")
-        logger.warning("no target for a formula of %d tokens, %s: %s", len(tokens), error, shown)
-        return None
+    return solver_target(lambda: aiger.reduced_model(tokens, aiger.TIMEOUT), tokens)
 
 
 def _same_sequence(assignment: Assignment, target: str) -> bool:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .lasso import OPERATORS, Pair, Shape, shape
+from .lasso import Pair, Shape, shape, symbols_in
 from .trace import Step, Trace, cube_step
 
 MAX_STEPS = 5
@@ -60,7 +60,7 @@ def shortest_witness(tokens: Sequence[str], symbols: Sequence[str]) -> Trace | N
 
 def is_satisfiable_step(step: Step) -> bool | None:
     """Decide whether a Boolean formula can hold, by SAT; None beyond `MAX_CONFLICTS`."""
-    symbols = [token for token in dict.fromkeys(step) if token not in OPERATORS]
+    symbols = symbols_in(step)
     try:
         return _solve(_numbered(step, symbols), len(symbols), 1, 0) is not None
     except _GaveUp:

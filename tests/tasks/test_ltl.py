@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import Verdict, get_task, ltl, spot
+from hf_alpha.tasks import Verdict, base, get_task, spot
 
 TASK = get_task("ltl")
 SYMBOLS = tuple("abcde")
@@ -141,7 +141,7 @@ def no_spot(tmp_path, monkeypatch):
     """Spot's process cannot import Spot."""
     (tmp_path / "spot.py").write_text("raise ImportError('no Spot here')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    ltl._warn_once.cache_clear()
+    base.warn_once.cache_clear()
     processes = (spot._process, spot._tracer)
     for process in processes:
         process.stop()
