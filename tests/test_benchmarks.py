@@ -1,11 +1,13 @@
 import importlib.util
 import json
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+sys.path.append(str(FOLDER))  # as for a script that is started there
 TINY = [
     *("--symbols=1,3", "--repeats=2", "--batch=3", "--size=6", "--new-tokens=2"),
     *("--d-model=16", "--layers=1", "--heads=2", "--ffn=16"),
