@@ -84,3 +84,53 @@ def test_streams_draws_exactly_what_it_says(streams):
     assert (sizes.d_model, sizes.layers, sizes.heads, sizes.ffn) == (64, 8, 4, 1024)
     # The paper's count for LTL (EP DP EA DA CP) less the three base tokens that LTL has more.
     assert streams.alpha_model(sizes, tokenizer).num_parameters() == 2_788_288 - 3 * 64
+
+
+def test_encodings_prints_means_and_spreads():
+    encodings = load("encodings")
+    row = {"correct": [[0.5, 1.0, 0.75], [0.7, 1.0, 0.85]], "exact": [0.1, 0.3]}
+    summary = {
+        "streams": {**row, "covariance": [1.0, 1.0], "outside": []},
+        "vanilla": {**row, "covariance": [None, None], "outside": [2]},
+    }
+    _, _, streams, vanilla = encodings.accuracy_table(summary, [1, 2]).splitlines()
+    cells = ["60.0 ± 10.0", "100.0 ± 0.0", "80.0 ± 5.0", "20.0 ± 10.0", "100.0 ± 0.0"]
+    assert streams == "| " + " | ".join(["streams", *cells]) + " |"
+    cells[1], cells[4] = "-", "-"
+    assert vanilla == "| " + " | ".join(["vanilla", *cells]) + " |"
+    draws = {0: {"rates": [[0.1, 0.2], [0.4, 0.6], [0.1, 0.1]], "median_rule": 1}}
+    found = [line.split(" | ")[1:] for line in encodings.draws_table(draws, [1]).splitlines()[2:]]
+    assert found == [
+        ["10.0", "10.0 |"], ["20.0", "30.0 |"], ["40.0", "60.0 |"], ["17.3", "26.5 |"],
+        ["40.0", "60.0 |"],
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
+    encodings = load("encodings")
+    monkeypatch.chdir(tmp_path)
+    tiny = ["--only=learned,dual_part,converted", "--seeds=0,1", "--steps=2", "--tuning-steps=1"]
+    tiny += ["--symbols=1-4", "--sizes=1-7", "--samples=3", "--covariance=1", "--draws=2"]
+    for change in (
+        *("data.generate.num_samples=300", "data.path=data", "training.eval_strategy=no"),
+        *("training.per_device_train_batch_size=8", "training.save_strategy=no"),
+        *("model.d_model=40", "model.encoder_layers=1", "model.decoder_layers=1"),
+    ):
+        tiny += ["--change", change]
+    encodings.main([*tiny, f"--out={tmp_path}/result"])
+    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " | " in line]
+    labels = ["vanilla", "dual_part", "vanilla to streams", "random assignment"]
+    assert [line[0].removeprefix("| ") for line in lines[2:6]] == labels
+    assert all(len(line) == 8 for line in lines[:6])
+    assert lines[2][4] == "-" != lines[3][4]  # only the vanilla model ends at 3 symbols
+    assert lines[4][-1] == "100.0 ± 0.0 |"
+    assert len(lines[6:]) == 2 + 2 * 5  # of each seed: min, mean, max, deviation, median rule
+    assert (tmp_path / "result.png").stat().st_size > 10_000
+    stored = json.loads((tmp_path / "result.json").read_text())["data"]
+    assert len(stored["models"]["dual_part"]["correct"]) == 2
+    # What is trained is not trained again.
+    weights = tmp_path / "runs/comparison/learned-0/model.safetensors"
+    before = weights.stat().st_mtime_ns
+    encodings.main([*tiny, "--draws=0"])
+    assert weights.stat().st_mtime_ns == before

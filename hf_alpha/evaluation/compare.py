@@ -1,5 +1,6 @@
 """Models side by side on the same problems: reports, one table, one picture."""
 
+import math
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.covariance import alpha_covariance
+from hf_alpha.evaluation.draws import sensitivity
 from hf_alpha.evaluation.evaluate import evaluate, evaluate_random
 from hf_alpha.evaluation.heatmap import Heatmap, draw
 from hf_alpha.evaluation.report import Report, table, write_text
@@ -46,14 +48,17 @@ def draw_problems(
     sizes: Iterable[int],
     samples: int,
     seed: int = 0,
+    hard: float = 0.0,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
     """Draw `samples` problems for each number of symbols, spread evenly over the sizes.
 
     They come from the test split: none is in a training set made by this package, up to renaming.
-    `out` keeps the data they are taken from.
+    `out` keeps the data they are taken from. With `hard` this share of them is hard, for each
+    number of symbols of which there are so many (see `generate_grid`), and those too are spread
+    evenly over the sizes that have any.
     """
-    generate_grid(task, out, symbols, sizes, samples, seed, progress=progress)
+    generate_grid(task, out, symbols, sizes, samples, seed, hard=hard, progress=progress)
     cells: dict[int, dict[int, list[dict[str, Any]]]] = {}
     for row in load(out, "test"):
         cells.setdefault(row["num_symbols"], {}).setdefault(row["size"], []).append(row)
@@ -63,6 +68,10 @@ def draw_problems(
         rounds = [
             rows[turn] for turn in range(samples) for rows in by_size.values() if turn < len(rows)
         ]
+        if hard:
+            first = [row for row in rounds if task.is_hard(task.parse(row["problem"]))]
+            first = first[: math.ceil(hard * samples)]
+            rounds = [*first, *(row for row in rounds if row not in first)]
         chosen += rounds[:samples]
     return chosen
 
@@ -78,6 +87,7 @@ def compare(
     top_n: int = 1,
     covariance: int = 10,
     max_renamings: int | None = 24,
+    draws: int = 0,
     batch_size: int = 64,
     solver: str = "auto",
     timeout: float = 10.0,
@@ -95,6 +105,7 @@ def compare(
         num_beams: width of the beam search, for alpha-covariance too; by default the papers'.
         covariance: problems for each number of symbols whose alpha-covariance is measured.
         max_renamings: of each of these problems; None for all.
+        draws: of the random parts of `dual_part` models, whose spread then stands below the table.
         batch_size: problems in a batch.
         timeout: seconds for a call into a solver.
         num_workers: processes that check answers; 0 checks them between batches.
@@ -105,29 +116,27 @@ def compare(
     num_beams = num_beams or task.num_beams
     most = max((row["num_symbols"] for row in rows), default=0)
     probes = _probes(rows, covariance, seed)
-    reports = []
+    settings: dict[str, Any] = {
+        "num_beams": num_beams,
+        "top_n": top_n,
+        "batch_size": batch_size,
+        "solver": solver,
+        "timeout": timeout,
+        "num_workers": num_workers,
+        "progress": progress,
+    }
+    reports, notes = [], []
     for entrant in entrants:
         entrant.make_room(most)
+        model, tokenizer = entrant.model, entrant.tokenizer
         folder = out / _slug(entrant.name)
         report = evaluate(
-            entrant.model,
-            entrant.tokenizer,
-            task,
-            rows,
-            name=entrant.name,
-            num_beams=num_beams,
-            top_n=top_n,
-            batch_size=batch_size,
-            solver=solver,
-            timeout=timeout,
-            num_workers=num_workers,
-            folder=folder,
-            progress=progress,
+            model, tokenizer, task, rows, name=entrant.name, folder=folder, **settings
         )
         if covariance and not _is_measured(report, len(probes), max_renamings, seed):
             report.alpha_covariance = alpha_covariance(
-                entrant.model,
-                entrant.tokenizer,
+                model,
+                tokenizer,
                 probes,
                 max_renamings=max_renamings,
                 seed=seed,
@@ -137,6 +146,11 @@ def compare(
             )
             report.save(folder)
         reports.append(report)
+        if draws and model.config.symbol_encoding == "dual_part":
+            found = sensitivity(
+                model, tokenizer, task, rows, seeds=range(draws), folder=folder, **settings
+            )
+            notes += [f"{entrant.name}, {name}: {spread}" for name, spread in found.items()]
     pictures = [Heatmap.of(report, task.measure, region) for report in reports]
     counts = sorted(cell.count for picture in pictures for cell in picture.cells)
     draw(pictures, out / HEATMAP_FILE, full_count=counts[len(counts) // 2] if counts else None)
@@ -144,7 +158,7 @@ def compare(
         picture.save(out / _slug(report.model) / "heatmap.json")
     reports.append(evaluate_random(task, rows, seed=seed, solver=solver, timeout=timeout))
     reports[-1].save(out / _slug(reports[-1].model))
-    text = table(reports)
+    text = "\n".join([table(reports), *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
 
