@@ -18,6 +18,14 @@ app = typer.Typer(
 )
 
 
+@app.callback()
+def prepare() -> None:
+    """Quiet the bars of loading and saving; our own say more."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+
+
 def integers(text: str) -> list[int]:
     """Read `3`, `1-8` or `1,2,5-7` as sorted numbers.
 
@@ -61,10 +69,28 @@ def renamings(text: str) -> int | None:
     return int(text)
 
 
+def fraction(text: str) -> tuple[int, int]:
+    """Read `3/16` as two numbers.
+
+    Raises:
+        ValueError: the text is something else.
+    """
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None:
+        raise ValueError(f"--shard {text}: write 3/16 for the third of sixteen")
+    return int(match[1]), int(match[2])
+
+
 Task = Annotated[str, typer.Option(help="What is solved: propositional, ltl or copying.")]
 Beams = Annotated[
     int | None,
     typer.Option(min=1, help="Width of the beam search; by default 3, for copying 1 (greedy)."),
+]
+Hard = Annotated[
+    float,
+    typer.Option(
+        min=0, max=1, help="Least share of hard formulas (ltl: whose answers need two steps)."
+    ),
 ]
 Workers = Annotated[int, typer.Option(min=1, help="Processes; they do not change the result.")]
 Seed = Annotated[int, typer.Option(help="Everything drawn is a function of it.")]
@@ -102,10 +128,18 @@ def generate_data(
     few_symbols: Annotated[
         int, typer.Option(min=0, help="So many more training formulas with at most one symbol.")
     ] = 0,
+    hard: Hard = 0.0,
     grid: Annotated[
         bool, typer.Option("--grid", help="A heatmap's test set: each (symbols, size) alike.")
     ] = False,
     per_cell: Annotated[int, typer.Option(min=1, help="With --grid: formulas in a cell.")] = 100,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="3/16: do a sixteenth of the work, for a dataset that the same command without "
+            "--shard then makes. Counted from 1."
+        ),
+    ] = None,
     workers: Workers = 1,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -119,7 +153,14 @@ def generate_data(
     counts = integers(symbols or ("0-10" if grid else "5"))
     if not grid and len(numbers) != numbers[-1] - numbers[0] + 1:
         raise ValueError(f"--sizes {sizes}: without --grid sizes are one range, e.g. 1-35")
-    shared = {"seed": seed, "targets": targets, "num_workers": workers, "progress": not quiet}
+    shared = {
+        "seed": seed,
+        "targets": targets,
+        "hard": hard,
+        "shard": None if shard is None else fraction(shard),
+        "num_workers": workers,
+        "progress": not quiet,
+    }
     if grid:
         made = generate_grid(task, out, counts, numbers, per_cell, **shared)  # type: ignore[arg-type]
     else:
@@ -134,7 +175,10 @@ def generate_data(
             few_symbols=few_symbols,
             **shared,  # type: ignore[arg-type]
         )
-    typer.echo(f"{out}: {_rows(made)}")
+    if shard is None:
+        typer.echo(f"{out}: {_rows(made)}")
+    else:
+        typer.echo(f"{out}: shard {shard} has ended; when all have, the same command without it")
 
 
 @app.command()
@@ -257,6 +301,7 @@ def evaluate(
     samples: Annotated[
         int, typer.Option(min=1, help="Without --data: formulas for each number of symbols.")
     ] = 100,
+    hard: Hard = 0.0,
     trained_symbols: Annotated[
         str | None,
         typer.Option(help="For the picture: symbols seen in training, 3 (at most) or 1-5."),
@@ -273,6 +318,9 @@ def evaluate(
     max_renamings: Annotated[
         str, typer.Option("--renamings", help="For alpha-covariance: most of a formula, or all.")
     ] = "24",
+    draws: Annotated[
+        int, typer.Option(min=0, help="Of the random parts of dual_part models; shows the spread.")
+    ] = 0,
     batch_size: Annotated[int, typer.Option(min=1, help="Formulas in a batch.")] = 64,
     workers: Annotated[
         int, typer.Option(min=0, help="Processes that check; 0 checks between batches.")
@@ -314,6 +362,7 @@ def evaluate(
             integers(sizes),
             samples,
             seed,
+            hard,
             progress=not quiet,
         )
     region = None
@@ -329,6 +378,7 @@ def evaluate(
         top_n=top_n,
         covariance=covariance,
         max_renamings=limit,
+        draws=draws,
         batch_size=batch_size,
         timeout=timeout,
         num_workers=workers,
@@ -483,11 +533,9 @@ def main() -> None:
     """Entry point: errors that the user can mend are one line, others keep their traceback."""
     from huggingface_hub.errors import StrictDataclassError
     from huggingface_hub.utils import httpx
-    from transformers.utils import logging
 
-    logging.disable_progress_bar()  # those of loading and saving; our own say more
     try:
-        app()
+        app(prog_name="hf-alpha")
     except (ValueError, OSError, ImportError, httpx.HTTPError, StrictDataclassError) as error:
         typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(str(error), err=True)

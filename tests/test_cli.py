@@ -62,6 +62,20 @@ def test_integers(text, numbers):
     assert integers(text) == numbers
 
 
+def test_shards_and_hard_formulas(tmp_path):
+    shared = ["generate-data", tmp_path / "data", "--task", "ltl", "--samples", 60, "--symbols", 2,
+              "--sizes", "8-10", "--hard", 0.5, "--quiet"]  # fmt: skip
+    for shard in ("2/2", "1/2"):
+        assert f"shard {shard} has ended" in hf_alpha(*shared, "--shard", shard).out
+    assert hf_alpha(*shared).code == 0
+    rows = [row for rows in load_dataset(str(tmp_path / "data")).values() for row in rows]
+    assert len(rows) == 60 and sum(row["witness_length"] > 1 for row in rows) >= 30
+    assert "write 3/16 for the third" in hf_alpha(*shared, "--shard", "half").error
+    assert "counted from 1/4 to 4/4" in hf_alpha(
+        "generate-data", tmp_path / "x", "--shard", "0/4"
+    ).error  # fmt: skip
+
+
 @pytest.mark.parametrize("text", ["", "a", "1-", "-1", "1-2-3", "1,,2", "1.5", "4-2", "1 2"])
 def test_what_is_no_integers(text):
     with pytest.raises(ValueError, match=re.escape(text.strip() or "''")):

@@ -6,6 +6,11 @@ chunks a size needs depends on nothing but what earlier chunks contain. The data
 the same for any number of workers, and a run that was killed continues with the chunks it has. So
 does a run of which a worker was killed.
 
+Machines share the work in the same way: a shard makes chunks ahead, and the run that comes after
+the shards finds them done. Shards do not know of each other. Each estimates from its own chunks how
+many there will have to be; what is missing in the end the last run makes, and what was made in vain
+it leaves out. The dataset is the same for any number of shards, and without any.
+
 Problems that are equal up to renaming count as one. The hash of the canonical form decides which
 split a problem is in, whatever the seed, the settings or the dataset: no training set overlaps any
 test set made here, the heatmap grid included. Tasks with too few problems for that (`held_out`)
@@ -18,6 +23,7 @@ import logging
 import math
 import os
 import random
+import re
 import shutil
 import threading
 from collections import Counter
@@ -30,6 +36,7 @@ from functools import partial
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,6 +57,9 @@ _PATIENCE = 20
 """A grid cell is given up after so many draws in a row, times the rows wanted, without a row."""
 _EXHAUSTED_BELOW = 0.02
 """A size of which a round's draws were new less often than this has run out of problems."""
+_HARD_ARE_RARE = 10
+"""Among the problems that are drawn, so many times rarer are those kept where hard ones are asked
+for: limits on draws are as much wider."""
 _MAX_DEATHS = 3
 """So many deaths of workers in a row without a chunk done end the run."""
 
@@ -69,10 +79,13 @@ class Chunk:
         num_symbols: symbols to draw from.
         constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
         draws: how many problems to draw.
+        number: of the chunk, among those of its size.
         exactly: every problem has all `num_symbols` symbols.
         single: every problem has at most one of the symbols.
         split: keep only problems of this split.
         wanted: stop when so many different problems are found; 0 for no such limit.
+        hard: least share of hard problems. Where there is a limit, the others get no more of it
+            than is left; where there is none, they are kept at the rate of the hard ones.
     """
 
     name: str
@@ -83,10 +96,12 @@ class Chunk:
     num_symbols: int
     constant_priority: float
     draws: int
+    number: int = 0
     exactly: bool = False
     single: bool = False
     split: str | None = None
     wanted: int = 0
+    hard: float = 0.0
 
 
 def generate(
@@ -101,6 +116,8 @@ def generate(
     num_workers: int = 1,
     constant_priority: float | None = None,
     few_symbols: int = 0,
+    hard: float = 0.0,
+    shard: tuple[int, int] | None = None,
     progress: bool = True,
 ) -> dict[str, int]:
     """Generate a dataset of problems with answers that `datasets.load_dataset(out_dir)` loads.
@@ -127,13 +144,21 @@ def generate(
             which training data has few. The papers take them from another dataset (2601.23169,
             Appendix F); here they are drawn, as uniform over the sizes from 1 to the largest one
             as there are problems. Those without symbols need constants.
+        hard: least share of hard problems (`Task.is_hard`; LTL: no single step, repeated, is an
+            answer), of each size; one without any has no rows. Both kinds are distributed as they
+            are without it: hard ones are kept as they are drawn, of the others only a part is.
+        shard: (i, n), from (1, n) to (n, n): do a share of the work and make no dataset. All
+            shards share `out_dir`, on a disk that the machines have in common or copied together
+            from several, and may run at any time. When all have ended, the call without `shard`
+            makes the dataset, which is the same as without any.
         progress: show a progress bar.
 
     Returns:
-        The number of rows of each split that has any.
+        The number of rows of each split that has any; nothing for a shard.
 
     Raises:
-        ValueError: for impossible settings, or if `out_dir` holds a run with other settings.
+        ValueError: for impossible settings, if `out_dir` holds a run with other settings or in
+            another number of shards, or if some of its shards have not ended.
         ImportError: if the targets need something that is not installed.
         RuntimeError: if worker processes keep dying; what is done is kept.
     """
@@ -155,17 +180,20 @@ def generate(
     }
     if few_symbols:
         settings["few_symbols"] = few_symbols
+    if hard:
+        settings["hard"] = hard
     _check_samples(settings)
-    run = _Run(Path(out_dir), task, settings, num_workers)
+    _check_hard(task, hard)
+    run = _Run(Path(out_dir), task, settings, num_workers, shard)
     if run.counts is not None:
         return run.counts
-    plan = _Plan(task, settings)
+    plan = _Plan(task, settings, shard)
     with (
         run.executor() as execute,
         tqdm(total=num_samples + few_symbols, disable=not progress) as bar,
     ):
         plan.fill(execute, lambda total: bar.update(total - bar.n))
-        if plan.total < num_samples:
+        if plan.total < num_samples and shard is None:
             logger.warning(
                 "%d of %d samples are missing: sizes %d-%d over %d symbol(s) have run out of "
                 "different problems within alpha=%g; raise alpha, num_symbols or the largest size",
@@ -176,7 +204,7 @@ def generate(
             few = plan.of_few_symbols()
             few.fill(execute, lambda total: bar.update(plan.total + total - bar.n))
             tables.append(few.table())
-    return run.finish(pa.concat_tables(tables))
+    return run.finish(pa.concat_tables(tables)) if shard is None else run.end_shard()
 
 
 def generate_grid(
@@ -188,6 +216,8 @@ def generate_grid(
     seed: int = 0,
     targets: str | None = None,
     num_workers: int = 1,
+    hard: float = 0.0,
+    shard: tuple[int, int] | None = None,
     progress: bool = True,
 ) -> dict[str, int]:
     """Generate the test set of a heatmap.
@@ -197,7 +227,8 @@ def generate_grid(
     (except where the task is not `held_out`). Cells that cannot exist stay empty (k symbols need
     2k - 1 tokens of a formula), small ones hold what there is. Constants have the task's weight;
     the cells without symbols are made of them. The symbols of a cell are the first ones of the
-    vocabulary.
+    vocabulary. With `hard` this share of a cell is for hard problems: where there are not so many,
+    the cell holds fewer problems, not more others.
 
     Args, returns and errors are those of `generate`; the one split is "test".
     """
@@ -213,9 +244,12 @@ def generate_grid(
         "seed": seed,
         "targets": _choose_targets(task, targets),
     }
+    if hard:
+        settings["hard"] = hard
+    _check_hard(task, hard)
     cells = [(k, size, task.constant_priority if k else 1.0) for k in num_symbols for size in sizes]
     cells = [(k, size, c) for k, size, c in cells if task.is_feasible(size, k, True, c)]
-    run = _Run(Path(out_dir), task, settings, num_workers)
+    run = _Run(Path(out_dir), task, settings, num_workers, shard)
     if run.counts is not None:
         return run.counts
     chunks = [
@@ -227,15 +261,20 @@ def generate_grid(
             size=size,
             num_symbols=k,
             constant_priority=constants,
-            draws=200 * per_cell,
+            draws=200 * per_cell * _rarity(hard),
             exactly=True,
             split="test" if task.held_out else None,
             wanted=per_cell,
+            hard=hard,
         )
         for k, size, constants in cells
     ]
+    if shard is not None:
+        chunks = chunks[shard[0] - 1 :: shard[1]]
     with run.executor() as execute:
         parts = list(tqdm(execute(chunks), total=len(chunks), unit="cell", disable=not progress))
+    if shard is not None:
+        return run.end_shard()
     return run.finish(pa.concat_tables([_part_schema(task).empty_table(), *parts]), "test")
 
 
@@ -284,20 +323,26 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
     default = chunk.targets == next(iter(task.targets))
     rng = random.Random(chunk.seed)
     seen: set[bytes] = set()
-    kept = unlucky = 0
+    kept = easy = unlucky = 0
+    patience = _PATIENCE * chunk.wanted * _rarity(chunk.hard)
     for _ in range(chunk.draws):
-        if chunk.wanted and (kept == chunk.wanted or unlucky == _PATIENCE * chunk.wanted):
+        if chunk.wanted and (kept == chunk.wanted or unlucky == patience):
             return
         unlucky += 1
+        full = easy >= _room_for_easy(chunk.hard, chunk.wanted or kept + 1)
         leaves = [rng.choice(symbols)] if chunk.single else symbols
         tokens = task.draw(rng, size, leaves, chunk.exactly, constants)
         key = key_of(task.canonical_form(tokens) if task.held_out else task.write(tokens))
         if key in seen or (chunk.split and split_of(key) != chunk.split):
             continue
+        hard = bool(chunk.hard) and task.is_hard(tokens)
+        if full and not hard:
+            continue
         seen.add(key)
         answer = task.target_of(tokens, chunk.targets)
         if answer is not None:
             kept, unlucky = kept + 1, 0
+            easy += not hard
             yield {
                 "problem": task.write(tokens),
                 "answer": answer,
@@ -311,9 +356,13 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
 class _Plan:
     """Decide which chunks are needed, from nothing but the chunks before them.
 
+    A shard has only every n-th chunk of a round, and takes it that the others are like its own of
+    the same size, or of the nearest size of which it has any.
+
     Args:
         task: what to draw.
         settings: as they are recorded.
+        shard: which chunks to make; None for all.
         few: draw problems of at most one symbol for the training split.
         keys: of the problems that there are already.
     """
@@ -322,18 +371,23 @@ class _Plan:
         self,
         task: Task,
         settings: Mapping[str, Any],
+        shard: tuple[int, int] | None = None,
         few: bool = False,
         keys: Iterable[bytes] = (),
     ):
         smallest, largest = settings["sizes"]
-        self.task, self.settings, self.few = task, settings, few
+        self.task, self.settings, self.shard, self.few = task, settings, shard, few
         self.sizes = range(smallest, largest + 1)
         self.wanted: int = settings["num_samples"]
         even = math.ceil(self.wanted / len(self.sizes))
         self.limit = max(even, int(self.wanted * (1 / len(self.sizes) + settings["alpha"])))
-        self.draws = min(_MAX_DRAWS, max(_MIN_DRAWS, even))
+        self.hard: float = 0.0 if few else settings.get("hard", 0.0)
+        rarity = _rarity(self.hard)
+        self.draws = min(_MAX_DRAWS, max(_MIN_DRAWS, even) * rarity)
+        self.exhausted_below = _EXHAUSTED_BELOW / rarity
         self.tables: dict[int, list[pa.Table]] = {size: [] for size in self.sizes}
         self.found = dict.fromkeys(self.sizes, 0)
+        self.easy = dict.fromkeys(self.sizes, 0)
         self.chunks = dict.fromkeys(self.sizes, 0)
         self.rates = dict.fromkeys(self.sizes, 1.0)
         self.keys = set(keys)
@@ -343,17 +397,40 @@ class _Plan:
         rows = self.table()
         sizes, count = [1, self.sizes[-1]], self.settings["few_symbols"]
         settings = {**self.settings, "sizes": sizes, "num_samples": count, "alpha": 1.0}
-        return _Plan(self.task, settings, few=True, keys=rows["key"].to_pylist())
+        return _Plan(self.task, settings, self.shard, few=True, keys=rows["key"].to_pylist())
 
     def fill(self, execute: Executor, report: Callable[[int], object]) -> None:
         """Run rounds of chunks until every size is full or has run out of problems."""
         while chunks := self._next_round():
             before = dict(self.found)
-            for chunk, part in zip(chunks, execute(chunks), strict=True):
+            made = [chunk for chunk in chunks if self._is_own(chunk)]
+            for chunk, part in zip(made, execute(made), strict=True):
                 self._accept(chunk.size, part)
                 report(self.total)
-            for size, count in Counter(chunk.size for chunk in chunks).items():
+            own = Counter(chunk.size for chunk in made)
+            for size, count in own.items():
                 self.rates[size] = (self.found[size] - before[size]) / (count * self.draws)
+            if self.shard is not None:
+                self._guess(Counter(chunk.size for chunk in chunks), own)
+                report(self.total)
+
+    def _is_own(self, chunk: Chunk) -> bool:
+        if self.shard is None:
+            return True
+        number, count = self.shard
+        return (chunk.size + chunk.number) % count == number - 1
+
+    def _guess(self, planned: Mapping[int, int], own: Mapping[int, int]) -> None:
+        """Count what other shards are to find in a round; `own` chunks are a part of it.
+
+        Without any the rates stay as they are.
+        """
+        for size, count in planned.items():
+            if own and size not in own:
+                self.rates[size] = self.rates[min(own, key=lambda other: abs(other - size))]
+            if not self._exhausted(size):
+                others = count - own.get(size, 0)
+                self.found[size] += round(others * self.draws * self.rates[size])
 
     @property
     def total(self) -> int:
@@ -371,7 +448,7 @@ class _Plan:
         return pa.concat_tables(tables)
 
     def _exhausted(self, size: int) -> bool:
-        return self.rates[size] < _EXHAUSTED_BELOW
+        return self.rates[size] < self.exhausted_below
 
     def _quotas(self) -> dict[int, int]:
         """Share the samples out evenly; the other sizes get what a size cannot hold."""
@@ -408,27 +485,50 @@ class _Plan:
             num_symbols=settings["num_symbols"],
             constant_priority=settings["constant_priority"],
             draws=self.draws,
+            number=number,
             single=self.few,
             split="train" if self.few else None,
+            hard=self.hard,
         )
 
     def _accept(self, size: int, part: pa.Table) -> None:
-        """Keep the rows whose key is new."""
-        fresh = []
-        for key in part["key"].to_pylist():
-            fresh.append(key not in self.keys)
+        """Keep the rows whose key is new, and of those that are not hard as many as may be."""
+        task, kept, fresh = self.task, self.found[size], []
+        for key, problem in zip(
+            *(part[name].to_pylist() for name in ("key", "problem")), strict=True
+        ):
+            new = key not in self.keys
+            if new and self.hard and not task.is_hard(task.parse(problem)):
+                new = self.easy[size] < _room_for_easy(self.hard, kept + 1)
+                self.easy[size] += new
+            kept += new
+            fresh.append(new)
             self.keys.add(key)
-        part = part.filter(pa.array(fresh, pa.bool_()))
-        self.tables[size].append(part)
-        self.found[size] += len(part)
+        self.tables[size].append(part.filter(pa.array(fresh, pa.bool_())))
+        self.found[size] = kept
 
 
 class _Run:
-    """A folder in which a run with given settings is made, continued or found finished."""
+    """A folder in which a run with given settings is made, continued or found finished.
 
-    def __init__(self, folder: Path, task: Task, settings: dict[str, Any], num_workers: int):
+    Each shard has a record there from its start, which says whether it has ended.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        task: Task,
+        settings: dict[str, Any],
+        num_workers: int,
+        shard: tuple[int, int] | None = None,
+    ):
         if num_workers < 1:
             raise ValueError(f"num_workers must be at least 1, got {num_workers}")
+        if shard is not None and not 1 <= shard[0] <= shard[1]:
+            raise ValueError(
+                f"there is no shard {shard[0]}/{shard[1]}: they are counted from 1/{shard[1]} to "
+                f"{shard[1]}/{shard[1]}, with SLURM --array=1-{shard[1]}"
+            )
         self.folder, self.task = folder, task
         self.settings, self.num_workers = settings, num_workers
         self.parts = folder / PARTS
@@ -446,6 +546,45 @@ class _Run:
             _try_target(task, settings)
             self.parts.mkdir(parents=True, exist_ok=True)
             write_text(json.dumps(settings, indent=2) + "\n", started)
+        if self.counts is None:
+            self.record = self._check_shards(shard)
+
+    def _check_shards(self, shard: tuple[int, int] | None) -> Path | None:
+        """Start a shard's record; without a shard make sure that those there are have ended."""
+        ended: dict[int, bool] = {}
+        counts = {shard[1]} if shard else set()
+        for path in self.parts.glob("shard-*.json"):
+            number, count = map(int, re.findall(r"\d+", path.name))
+            other = json.loads(path.read_text())
+            self._compare(other["settings"])
+            counts.add(count)
+            ended[number] = other["ended"]
+        if len(counts) > 1:
+            raise ValueError(
+                f"{self.folder} is made in {min(counts)} shards, and in {max(counts)} too: choose "
+                f"one number, or delete {self.parts}/shard-*.json (what is made stays)"
+            )
+        if shard is None:
+            missing = [n for n in range(1, max(counts, default=0) + 1) if not ended.get(n)]
+            if missing:
+                raise ValueError(
+                    f"{len(missing)} of {max(counts)} shards of {self.folder} have not ended: "
+                    f"{', '.join(map(str, missing))}; wait for them, or start them (again), here "
+                    f"if you like, with --shard {missing[0]}/{max(counts)}"
+                )
+            return None
+        record = self.parts / f"shard-{shard[0]}-of-{shard[1]}.json"
+        self._write_shard(record, ended.get(shard[0], False))
+        return record
+
+    def _write_shard(self, record: Path, ended: bool) -> None:
+        write_text(json.dumps({"settings": self.settings, "ended": ended}, indent=2) + "\n", record)
+
+    def end_shard(self) -> dict[str, int]:
+        """Record that the shard has ended."""
+        assert self.record is not None
+        self._write_shard(self.record, True)
+        return {}
 
     def _compare(self, other: dict[str, Any]) -> None:
         names = [n for n in {**other, **self.settings} if other.get(n) != self.settings.get(n)]
@@ -605,6 +744,8 @@ def _about(task: Task, settings: Mapping[str, Any]) -> Iterator[str]:
     yield f"{task.data}, {_COLUMNS}."
     if "targets" in settings:
         yield f"**Targets: {settings['targets']}.** {task.targets[settings['targets']]}"
+    if settings.get("hard"):
+        yield f"**Hard: at least {settings['hard']:.0%}, where there are so many.** {task.hard}"
     if "kind" in settings:
         yield _HELD_OUT if task.held_out else _NOT_HELD_OUT
 
@@ -658,6 +799,22 @@ def _check_samples(settings: Mapping[str, Any]) -> None:
         raise ValueError(f"alpha must be between 0 and 1, got {settings['alpha']}")
 
 
+def _check_hard(task: Task, hard: float) -> None:
+    if not 0 <= hard <= 1:
+        raise ValueError(f"hard is a share and must be between 0 and 1, got {hard}")
+    if hard and not task.hard:
+        raise ValueError(f"task {task.name!r} knows no hard problems: leave out hard = {hard}")
+
+
+def _room_for_easy(hard: float, total: int) -> int:
+    """Say how many of `total` problems need not be hard."""
+    return int((1 - hard) * total)
+
+
+def _rarity(hard: float) -> int:
+    return _HARD_ARE_RARE if hard else 1
+
+
 def _try_target(task: Task, settings: Mapping[str, Any]) -> None:
     """Compute one answer: what cannot be drawn or answered is refused before any work is done.
 
@@ -693,13 +850,18 @@ def _end_with_parent() -> None:
 
 
 def _write_table(table: pa.Table, path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = _temporary(path)
     pq.write_table(table, temporary)
     os.replace(temporary, path)
 
 
 def write_text(text: str, path: Path) -> None:
     """Write a file that is never seen half-written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = _temporary(path)
     temporary.write_text(text)
     os.replace(temporary, path)
+
+
+def _temporary(path: Path) -> Path:
+    """Name a file beside another one; processes on different machines may have the same number."""
+    return path.with_name(f".{path.name}.{uuid4().hex}")

@@ -116,6 +116,15 @@ class Task(ABC):
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
         """Compute an answer to a problem given as canonical tokens; see `target`."""
 
+    @property
+    def hard(self) -> str:
+        """What a dataset card says of hard problems; empty where the task has none."""
+        return ""
+
+    def is_hard(self, tokens: Sequence[str]) -> bool:
+        """Say of a problem that has an answer whether it is hard; cheaper than finding one."""
+        return False
+
     def sample(
         self,
         rng: random.Random,
@@ -286,6 +295,15 @@ class FormulaTask(Task):
         """Draw a formula of exactly `size` tokens; `sampling` describes the distribution."""
         sampler = self.sampler(tuple(symbols), constant_priority)
         return sampler.sample_exactly(rng, size) if exactly else sampler.sample(rng, size)
+
+    @property
+    def hard(self) -> str:
+        """What a dataset card says of hard formulas."""
+        return self.sampler.hard
+
+    def is_hard(self, tokens: Sequence[str]) -> bool:
+        """Say of a satisfiable formula whether it is hard, as its sampler has it."""
+        return self.sampler.is_hard(tokens)
 
 
 @cache

@@ -29,6 +29,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from . import truth_table
+
 OPERATORS = ("!", "&", "|", "=", "^")
 CONSTANTS = ("0", "1")
 _OPERATOR_SET = frozenset(OPERATORS)
@@ -45,6 +47,8 @@ class Sampler(ABC):
     constant_priority: float = 0.0
 
     operators: ClassVar[frozenset[str]]
+    hard: ClassVar[str] = ""
+    """What makes some of the formulas hard, for the card of a dataset; empty where none is."""
 
     def __post_init__(self) -> None:
         if self.constant_priority < 0:
@@ -95,6 +99,11 @@ class Sampler(ABC):
         for symbol, position in zip(missing, spare, strict=False):
             tokens[position] = symbol
         return tokens
+
+    @staticmethod
+    def is_hard(tokens: Sequence[str]) -> bool:
+        """Say of a satisfiable formula whether it is one of the few that are hard."""
+        return False
 
     @abstractmethod
     def is_feasible(self, size: int, min_leaves: int = 1) -> bool:
@@ -238,6 +247,40 @@ class LtlSampler(Sampler):
     """
 
     operators = frozenset("!&XU")
+    hard = (
+        "To a hard formula no single step, repeated forever, is an answer: its shortest witness "
+        "has two steps or more."
+    )
+
+    @staticmethod
+    def is_hard(tokens: Sequence[str]) -> bool:
+        """Say of a satisfiable formula whether no single step, repeated forever, satisfies it.
+
+        Where all steps are the same, `X x` is x and `x U y` is y: what is left is a Boolean
+        formula, and the question is whether that is unsatisfiable. Beyond 16 symbols none counts
+        as hard.
+        """
+        symbols = [x for x in dict.fromkeys(tokens) if x not in LtlSampler._FIXED]
+        if len(symbols) > truth_table.MAX_VARIABLES:
+            return False
+        full = truth_table.full_table(len(symbols))
+        tables = dict(zip(symbols, truth_table.variable_tables(len(symbols)), strict=True))
+        tables |= {"0": 0, "1": full}
+        stack: list[int] = []
+        for token in reversed(tokens):
+            if token == "!":
+                stack[-1] ^= full
+            elif token == "&":
+                stack.append(stack.pop() & stack.pop())
+            elif token == "|":
+                stack.append(stack.pop() | stack.pop())
+            elif token == "U":
+                stack.pop()
+            elif token != "X":
+                stack.append(tables[token])
+        return not stack[0]
+
+    _FIXED: ClassVar[frozenset[str]] = frozenset("!&|XU01")
 
     def is_feasible(self, size: int, min_leaves: int = 1) -> bool:
         """Say whether a formula of this size with this many leaves exists."""

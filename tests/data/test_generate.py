@@ -118,6 +118,55 @@ def test_a_killed_run_continues_to_the_same_files(tmp_path):
     assert files_of(tmp_path / "killed") == files_of(tmp_path / "whole")
 
 
+def test_shards_in_processes_of_their_own_make_the_same_dataset(tmp_path):
+    settings = {"num_samples": 1500, "sizes": (5, 12), "num_symbols": 3}
+    with pytest.raises(ValueError, match=r"no shard 0/2: they are counted from 1/2 to 2/2"):
+        run(tmp_path / "data", **settings, shard=(0, 2))
+    script = Path(__file__).resolve().parents[2] / "training" / "generate.slurm"
+    command = ["bash", str(script), str(tmp_path / "data"), "--samples=1500", "--sizes=5-12"]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    shards = [
+        subprocess.Popen(
+            [*command, "--symbols=3"],
+            env={**os.environ, "PATH": path, "SHARDS": "2", "SLURM_ARRAY_TASK_ID": number},
+        )
+        for number in "12"
+    ]
+    assert [process.wait() for process in shards] == [0, 0]
+    parts = tmp_path / "data" / ".parts"
+    chunks = {path.name: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
+    assert len(chunks) > 8 and not (tmp_path / "data" / "data").exists()
+
+    # Only one of two has ended; a second number of shards; another seed; then all is well.
+    (parts / "shard-1-of-2.json").rename(tmp_path / "record")
+    with pytest.raises(ValueError, match=r"1 of 2 shards of .* 1; .*start .* with --shard 1/2"):
+        run(tmp_path / "data", **settings)
+    with pytest.raises(ValueError, match="is made in 2 shards, and in 3 too"):
+        run(tmp_path / "data", **settings, shard=(1, 3))
+    record = json.loads((tmp_path / "record").read_text())
+    other = {"settings": record["settings"] | {"seed": 3}, "ended": True}
+    (parts / "shard-1-of-2.json").write_text(json.dumps(other))
+    with pytest.raises(ValueError, match="other settings: seed is 3 there and 0 here"):
+        run(tmp_path / "data", **settings)
+    (parts / "shard-1-of-2.json").unlink()
+    run(tmp_path / "data", **settings, shard=(1, 2))
+    again = {path.name: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
+    assert again == chunks
+
+    run(tmp_path / "data", **settings)
+    run(tmp_path / "whole", **settings)
+    assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")
+
+
+def test_a_killed_shard_counts_as_missing(tmp_path):
+    run(tmp_path / "data", shard=(2, 2))
+    parts = tmp_path / "data" / ".parts"
+    record = parts / "shard-1-of-2.json"
+    record.write_text((parts / "shard-2-of-2.json").read_text().replace("true", "false"))
+    with pytest.raises(ValueError, match="1 of 2 shards"):
+        run(tmp_path / "data")
+
+
 def test_a_finished_run_is_kept(dataset):
     folder, counts, _ = dataset
     before = files_of(folder)
@@ -176,7 +225,6 @@ def test_bad_settings(tmp_path):
         "alpha must be": {"alpha": 2},
         "no leaves": {"num_symbols": 0},
         "unknown targets 'best': choose one of equivariant, papers": {"targets": "best"},
-        "at most 16 symbols, this formula has 17": {"num_symbols": 17, "sizes": (1, 40)},
         "has no problem of size 3 to 3 over 1 symbol": {"num_symbols": 1, "sizes": (3, 3)},
         "few_symbols must be": {"few_symbols": -1},
         "num_workers must be": {"num_workers": 0},
@@ -220,6 +268,38 @@ def test_ltl(ltl):
     card = (folder / "README.md").read_text()
     for piece in ("symbolic lasso trace", "Targets: equivariant", "found without Spot", "one sym"):
         assert piece in card
+
+
+def test_hard(tmp_path):
+    settings = {"sizes": (6, 15), "num_symbols": 3, "hard": 0.4, "progress": False}
+    generate(LTL, tmp_path / "one", 600, **settings)
+    generate(LTL, tmp_path / "two", 600, **settings, shard=(1, 2))
+    generate(LTL, tmp_path / "two", 600, **settings, shard=(2, 2))
+    generate(LTL, tmp_path / "two", 600, **settings)
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+    rows = [row for rows in rows_of(tmp_path / "one").values() for row in rows]
+    assert len(rows) == 600 and "**Hard: at least 40%" in (tmp_path / "one/README.md").read_text()
+    by_size = Counter(row["size"] for row in rows)
+    hard = Counter(row["size"] for row in rows if row["witness_length"] > 1)
+    assert by_size.keys() >= set(range(8, 16)) and max(by_size.values()) <= 600 * (0.1 + 0.112)
+    assert all(0.4 * count <= hard[size] < 0.8 * count for size, count in by_size.items())
+    with pytest.raises(ValueError, match="task 'propositional' knows no hard problems"):
+        run(tmp_path / "three", hard=0.1)
+    with pytest.raises(ValueError, match="hard is a share and must be between 0 and 1, got 2"):
+        generate(LTL, tmp_path / "three", 600, **{**settings, "hard": 2})
+
+
+def test_hard_grid(tmp_path):
+    grid = {"num_symbols": (2, 3), "sizes": (7, 8), "per_cell": 10, "hard": 0.5, "progress": False}
+    generate_grid(LTL, tmp_path / "one", **grid)
+    for i in (2, 1):
+        assert generate_grid(LTL, tmp_path / "two", **grid, shard=(i, 2)) == {}
+    generate_grid(LTL, tmp_path / "two", **grid)
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+    rows = rows_of(tmp_path / "one")["test"]
+    cells = Counter((r["num_symbols"], r["size"], r["witness_length"] > 1) for r in rows)
+    assert all(cells[k, size, False] == 5 for k in (2, 3) for size in (7, 8))
+    assert 1 <= cells[2, 8, True] <= 5 and max(cells.values()) == 5
 
 
 def test_few_symbols_add_training_rows_of_at_most_one_symbol(ltl, tmp_path):

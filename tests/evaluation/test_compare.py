@@ -14,6 +14,14 @@ def rows(tmp_path_factory):
     return draw_problems(get_task("copying"), out, range(1, 6), range(3, 6), 6, progress=False)
 
 
+def test_hard_problems_are_a_share_of_those_of_each_number_of_symbols(tmp_path):
+    settings = get_task("ltl"), tmp_path, range(1, 3), range(3, 9), 12
+    chosen = draw_problems(*settings, hard=0.5, progress=False)
+    for k in (1, 2):
+        lengths = [row["witness_length"] > 1 for row in chosen if row["num_symbols"] == k]
+        assert len(lengths) == 12 and sum(lengths) == 6
+
+
 def entrant(encoding: str) -> Entrant:
     settings = {"num_base_tokens": 3, "symbol_classes": {"character": 3}, "dropout": 0.0}
     model = make_model(symbol_encoding=encoding, encoder_position="rope", **settings)
@@ -56,3 +64,16 @@ def test_edit_distances_side_by_side(rows, tmp_path):
     assert picture["metric"] == "edit_distance"
     assert picture["overall"] == learned.overall.edit_distance
     assert run()[0] == text
+
+
+def test_the_spread_over_draws_stands_below_the_table(rows, tmp_path):
+    text, _ = compare(
+        [entrant("dual_part"), entrant("learned")], get_task("copying"), rows[:6], tmp_path,
+        covariance=0, draws=2, progress=False,
+    )  # fmt: skip
+    notes = text.rpartition("\n\n")[2].splitlines()
+    names = [f"dual_part one, {name}" for name in ("correct", "exact", "edit_distance")]
+    assert [note.partition(":")[0] for note in notes] == names
+    assert all("(2 draws)" in note for note in notes)
+    assert (tmp_path / "table.txt").read_text() == text + "\n"
+    assert (tmp_path / "dual-part-one" / "draw-1" / "report.json").is_file()

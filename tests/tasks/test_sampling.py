@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hf_alpha.modeling.grammar import LTL, PROPOSITIONAL
 from hf_alpha.tasks.sampling import FormulaSampler, LtlSampler
+from hf_alpha.tasks.witness import shortest_witness
 
 
 def operands(tokens, start):
@@ -186,3 +187,26 @@ def binary_splits(tokens):
         missing += {"U": 1, "&": 1, "!": 0, "X": 0}.get(token, -1)
         if not missing:
             return [index]
+
+
+@given(ltl_samplers, st.integers(1, 20), st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_hard_ltl_formulas_are_those_without_a_witness_of_one_step(sampler, size, seed):
+    tokens = sampler.sample(random.Random(seed), size)
+    trace = shortest_witness(tokens, list(dict.fromkeys(set(tokens) & set(sampler.symbols))))
+    assert LtlSampler.is_hard(tokens) == (trace is None or len(trace.steps) > 1)
+    assert not FormulaSampler.is_hard(tokens)
+
+
+@pytest.mark.parametrize(
+    ("formula", "hard"),
+    [("&aX!a", True), ("&aU1!a", True), ("|aX!a", False), ("U!aa", False), ("!U1!a", False)],
+)
+def test_hard_ltl_formulas(formula, hard):
+    assert LtlSampler.is_hard(list(formula)) == hard
+
+
+@pytest.mark.parametrize(("count", "hard"), [(16, True), (17, False)])
+def test_beyond_16_symbols_no_ltl_formula_counts_as_hard(count, hard):
+    conjunction = [token for i in range(count) for token in ("&", f"s{i}")]
+    assert LtlSampler.is_hard([*conjunction, "!", "s0"]) == hard
