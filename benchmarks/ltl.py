@@ -1,44 +1,66 @@
 """LTL pairs and checks: ours against Spot, in the same run, and no verdict may differ.
 
-    python benchmarks/ltl.py --json ltl.json        # minutes, nearly all of them Spot's
-    python benchmarks/ltl.py --formulas 20 --pairs 40 --strings 500 --limit 1
+    python benchmarks/ltl.py --out ltl          # minutes, nearly all of them Spot's
+    python benchmarks/ltl.py --formulas 20 --spot-formulas 5 --checks 40 --rounds 2 --limit 1
 
-Three parts:
+Three parts, each of them in rounds; every ratio is one of a round:
 
-- pairs: formulas of exactly 35 tokens over 5 symbols and of 50 over 10, drawn as DeepLTL draws
-  them, and a target for each: ours, Spot's by `translate('low', 'any')`, and Spot's by its default
-  translation, which is what DeepLTL does. Spot stops at a limit of seconds for one formula.
-- checks: right answers (ours and Spot's) and wrong ones (a literal flipped, dropped or added, a
-  step deleted, another formula's answer, a random step), judged by the three-valued evaluation
-  alone, by the task (Spot for what that leaves open), by Spot with `translate('low', 'any')`, and
-  by Spot's own containment check with its default translation. Every verdict is compared with
-  every other one.
+- pairs: formulas of exactly 35 tokens over 5 symbols and of 50 over 10. Ours are drawn, told apart
+  by their canonical forms, answered, and every answer is certified by the three-valued evaluation.
+  Spot gets the first ones as they are drawn and only has to answer: by its default translation,
+  which is what DeepLTL does, and by `translate('low', 'any')`. Spot's check certifies every one of
+  our answers once more, on nobody's clock.
+- checks: two mixes of right and wrong answers to formulas of 10 to 35 tokens over 5 symbols: all
+  three beams of a small trained model, and answers with a literal flipped, dropped or added, with a
+  step deleted, of another formula, a random step, beside right ones of ours and of Spot's. They are
+  judged by the task (the three-valued evaluation, then Spot within a limit of time), by Spot's
+  containment check with its default translation, and by it with `translate('low', 'any')`. Every
+  verdict is compared with every other one.
 - strings: random and mutated answers; each has to get a verdict, however it looks.
 
-Spot runs as the package runs it, in a process of its own: 0.1 ms or so of each check is the way
-there and back. A target comes from a fresh fork of that process, because Spot's answers depend on
-what it was asked before: some 5 ms of each, which is most of the time with `low, any`.
+Spot runs as the package runs it, in a process of its own: 0.1 ms or so of each call is the way
+there and back. A call that takes longer than the limit is ended and counts as the limit; the limit
+therefore favours Spot.
 """
 
 import argparse
-import json
-import platform
 import random
-import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from hf_alpha.tasks import LTLTask, Verdict, lasso, spot
+import measure
+
+from hf_alpha.resources import resource_path
+from hf_alpha.tasks import LTLTask, Verdict, lasso, spot, spot_worker
+from hf_alpha.tasks.solver_process import SolverProcess
 from hf_alpha.tasks.trace import Trace, cube_step, read_cube, read_trace, write_trace
 
 TASK = LTLTask()
 SIZES = {"5 symbols, 35 tokens": (5, 35), "10 symbols, 50 tokens": (10, 50)}
+GOALS = {"5 symbols, 35 tokens": 20, "10 symbols, 50 tokens": 200}
 BASE = "01!&|;{}UX"
-Pair = tuple[list[str], Trace]
+SPOT = {"Spot, default": None, "Spot, low any": spot.FAST}
+SOLVER = SolverProcess(Path(spot_worker.__file__))
+Pair = tuple[list[str], str]
+
+
+@dataclass
+class Rate:
+    """How much of something was done in how many seconds."""
+
+    done: int
+    seconds: float
+    slowest: float = 0.0
+    timeouts: int = 0
+
+    @property
+    def per_second(self) -> float:
+        return self.done / self.seconds
 
 
 def draw(rng: random.Random, symbols: int, size: int, count: int) -> list[list[str]]:
@@ -46,64 +68,87 @@ def draw(rng: random.Random, symbols: int, size: int, count: int) -> list[list[s
     return [TASK.draw(rng, size, names, constant_priority=1.0) for _ in range(count)]
 
 
-def timed(work: Callable[[Any], Any], items: Sequence[Any]) -> tuple[list[Any], list[float]]:
-    """Results and seconds, one after the other."""
-    results, seconds = [], []
-    for item in items:
+def asked(name: str, limit: float, items: Sequence[Sequence[Any]]) -> tuple[list[Any], Rate]:
+    """Answers of Spot's process, one after the other; TimeoutError where one took too long."""
+    found: list[Any] = []
+    rate = Rate(0, 0.0)
+    for arguments in items:
+        SOLVER.call("is_satisfiable", 10.0, ["1"])  # starts a process where there is none
         start = time.perf_counter()
-        results.append(work(item))
-        seconds.append(time.perf_counter() - start)
-    return results, seconds
-
-
-def within(limit: float, work: Callable[..., Any]) -> Callable[[Any], Any]:
-    """`work` with a time limit: what takes longer is None, as if nothing was found."""
-
-    def run(item: Any) -> Any:
         try:
-            return work(item, limit)
+            found.append(SOLVER.call(name, limit, *arguments))
+            seconds = time.perf_counter() - start
         except TimeoutError:
-            return TimeoutError
-
-    return run
+            found.append(TimeoutError)
+            seconds = limit
+            rate.timeouts += 1
+        rate.seconds += seconds
+        rate.slowest = max(rate.slowest, seconds)
+    return found, rate
 
 
 # -- pairs ----------------------------------------------------------------------------------------
 
 
-def measure_pairs(name: str, count: int, limit: float) -> dict[str, Any]:
+def our_pairs(
+    rng: random.Random, symbols: int, size: int, count: int
+) -> tuple[list[tuple[list[str], str | None]], int]:
+    """Distinct formulas with our answers, and how many answers are certified."""
+    names, keys, certified = TASK.default_symbols(symbols), set(), 0
+    found: list[tuple[list[str], str | None]] = []
+    while len(found) < count:
+        tokens = TASK.draw(rng, size, names, constant_priority=1.0)
+        key = TASK.canonical_form(tokens)
+        if key in keys:
+            continue
+        keys.add(key)
+        answer = TASK.target_of(tokens)
+        if answer is not None:
+            trace = read_trace(answer)
+            certified += trace is not None and lasso.decide(tokens, trace) is True
+        found.append((tokens, answer))
+    return found, certified
+
+
+def measure_pairs(name: str, options: argparse.Namespace) -> dict[str, Any]:
     symbols, size = SIZES[name]
-    rng = random.Random(f"pairs {name}")
-    start = time.perf_counter()
-    formulas = draw(rng, symbols, size, count)
-    keys = {TASK.canonical_form(tokens) for tokens in formulas}
-    drawing = time.perf_counter() - start
-    sides = {
-        "ours": TASK.target_of,
-        "Spot, low any": within(limit, spot.find_trace),
-        "Spot, default": within(limit, lambda t, s: spot.find_trace(t, s, options=None)),
-    }
-    others = draw(rng, symbols, size, 50)
-    rows = {}
-    for side, work in sides.items():
-        timed(work, others[: 50 if side == "ours" else 1])  # fills tables, starts processes
-        found, seconds = timed(work, formulas)
-        rows[side] = {
-            "pairs": sum(x is not None and x is not TimeoutError for x in found),
-            "timeouts": sum(x is TimeoutError for x in found),
-            "seconds": sum(seconds),
-            "slowest": max(seconds),
-            "satisfiable": [None if x is TimeoutError else x is not None for x in found],
-        }
-    ours = rows["ours"]["satisfiable"]
-    for row in rows.values():
-        answers = row.pop("satisfiable")
-        row["disagreements"] = sum(
-            x is not None and x != y for x, y in zip(answers, ours, strict=True)
-        )
-        row["pairs_per_second"] = row["pairs"] / row["seconds"]
-    rows["ours"]["drawing_seconds"] = drawing
-    return {"formulas": count, "distinct": len(keys), "limit": limit, "sides": rows}
+    our_pairs(random.Random(name), symbols, size, 100)  # fills tables
+    rounds: dict[str, list[float]] = {"ours": [], **{side: [] for side in SPOT}}
+    totals: Counter[str] = Counter()
+    slowest = dict.fromkeys(rounds, 0.0)
+    for number in range(options.rounds):
+        rng = random.Random(f"pairs {name} {number}")
+        start = time.perf_counter()
+        pairs, certified = our_pairs(rng, symbols, size, options.formulas)
+        seconds = time.perf_counter() - start
+        answered = [(tokens, answer) for tokens, answer in pairs if answer is not None]
+        rounds["ours"].append(len(answered) / seconds)
+        totals.update(formulas=len(pairs), pairs=len(answered), certified=certified)
+        holds, rate = asked("holds", 60.0, [as_question(pair) for pair in answered])
+        totals.update({"certified by Spot": sum(x is True for x in holds)})
+        slowest["ours"] = max(slowest["ours"], seconds / len(pairs))
+        few = pairs[: options.spot_formulas]
+        for side, flags in SPOT.items():
+            questions = [(tokens, list(flags or ())) for tokens, _ in few]
+            found, rate = asked("find_trace", options.limit, questions)
+            answered_by_spot = sum(x is not None and x is not TimeoutError for x in found)
+            rate.done = max(1, answered_by_spot)  # one where there is none, which favours Spot
+            rounds[side].append(rate.per_second)
+            slowest[side] = max(slowest[side], rate.slowest)
+            disagreements = sum(
+                x is not TimeoutError and (x is None) != (answer is None)
+                for x, (_, answer) in zip(found, few, strict=True)
+            )
+            totals.update({f"{side}, timeouts": rate.timeouts, "disagreements": disagreements})
+    return {"pairs_per_second": rounds, "slowest": slowest, "totals": dict(totals)}
+
+
+def as_question(pair: Pair) -> tuple[Any, ...]:
+    """What `holds` of Spot's process takes."""
+    tokens, answer = pair
+    trace = read_trace(answer)
+    assert trace is not None
+    return tokens, [list(step) for step in trace.steps], trace.loop, False
 
 
 # -- checks ---------------------------------------------------------------------------------------
@@ -145,68 +190,120 @@ def corrupt(rng: random.Random, kind: str, tokens: list[str], trace: Trace) -> T
     return None
 
 
-def make_pairs(total: int) -> dict[str, list[Pair]]:
-    """About `total` pairs in all, half of them of each of `SIZES`."""
-    rng = random.Random("checks")
-    count = total // 7 + 5  # one of the eight kinds is rare
-    formulas = [
-        tokens for symbols, size in SIZES.values() for tokens in draw(rng, symbols, size, count)
-    ]
-    rng.shuffle(formulas)
-    pairs: dict[str, list[Pair]] = {"right, ours": [], "right, Spot's": []}
-    for tokens in formulas[:count]:
+def mixed_answers(rng: random.Random, count: int) -> list[tuple[str, Pair]]:
+    """About `count` right and wrong answers, and of which kind each is."""
+    formulas = [draw(rng, 5, rng.randint(10, 35), 1)[0] for _ in range(count // 4 + 1)]
+    right: list[tuple[str, Pair]] = []
+    for tokens in formulas:
         ours, theirs = TASK.target_of(tokens), spot.find_trace(tokens, 10.0)
         if ours is not None and theirs is not None:
-            pairs["right, ours"].append((tokens, read_trace(ours)))
             steps, loop = theirs
-            pairs["right, Spot's"].append((tokens, Trace(tuple(map(tuple, steps)), loop)))
-    right = [pair for group in pairs.values() for pair in group]
-    for kind in ("literal flipped", "literal dropped", "literal added", "step deleted",
-                 "random step"):  # fmt: skip
-        made = ((tokens, corrupt(rng, kind, tokens, trace)) for tokens, trace in right)
-        pairs[kind] = [(tokens, trace) for tokens, trace in made if trace is not None][:count]
+            right.append(("right, ours", (tokens, ours)))
+            spots = write_trace(Trace(tuple(map(tuple, steps)), loop))
+            right.append(("right, Spot's", (tokens, spots)))
+    made = list(right)
     others = rng.sample(right, len(right))
-    pairs["another's answer"] = [
-        (tokens, trace) for (tokens, _), (_, trace) in zip(right, others, strict=True)
-    ][:count]
-    return pairs
+    for (_, (tokens, answer)), (_, (_, other)) in zip(right, others, strict=True):
+        kind, trace = rng.choice(KINDS), read_trace(answer)
+        assert trace is not None
+        changed = corrupt(rng, kind, tokens, trace)
+        if changed is not None:
+            made += [(kind, (tokens, write_trace(changed))), ("another's answer", (tokens, other))]
+    return made
 
 
-def judge(pair: Pair, solver: str) -> bool | None:
-    verdict = TASK.check(TASK.write(pair[0]), write_trace(pair[1]), solver=solver)
-    return {Verdict.correct: True, Verdict.wrong: False}.get(verdict)
+def models_answers(rng: random.Random, count: int, model: str) -> list[tuple[str, Pair]]:
+    """All readable answers of a model's beams to `count // 3` formulas that have an answer."""
+    from hf_alpha.evaluation.compare import Entrant
+    from hf_alpha.evaluation.generation import generate_answers
+    from hf_alpha.loading import load_checkpoint
+
+    loaded, tokenizer = load_checkpoint(model)
+    Entrant(model, loaded, tokenizer).make_room(5)
+    formulas: list[list[str]] = []
+    while len(formulas) < max(1, count // 3):
+        tokens = draw(rng, 5, rng.randint(10, 35), 1)[0]
+        if TASK.target_of(tokens) is not None:
+            formulas.append(tokens)
+    answers = generate_answers(
+        loaded,
+        tokenizer,
+        [TASK.write(tokens) for tokens in formulas],
+        num_return_sequences=3,
+        progress=False,
+    )
+    return [
+        ("model", (tokens, answer))
+        for tokens, beams in zip(formulas, answers, strict=True)
+        for answer in beams or ()
+        if TASK.check(TASK.write(tokens), answer, solver="lasso") != Verdict.malformed
+    ]
 
 
-def measure_checks(count: int, limit: float) -> dict[str, Any]:
-    sides: dict[str, Callable[[Pair], Any]] = {
-        "three-valued": lambda pair: lasso.decide(pair[0], pair[1]),
-        "task": lambda pair: judge(pair, "auto"),
-        "Spot, low any": within(limit, lambda p, s: spot.holds(p[0], p[1].steps, p[1].loop, s)),
-        "Spot, default": within(
-            limit, lambda p, s: spot.holds(p[0], p[1].steps, p[1].loop, s, reference=True)
-        ),
-    }
-    rows = {}
-    for kind, pairs in make_pairs(count).items():
-        measured = {side: timed(work, pairs) for side, work in sides.items()}
-        verdicts = [
-            {x for x in answers if x in (True, False)}
-            for answers in zip(*(found for found, _ in measured.values()), strict=True)
-        ]
-        rows[kind] = {
-            "checks": len(pairs),
-            "right": sum(found is True for found in measured["task"][0]),
-            "disagreements": sum(len(found) > 1 for found in verdicts),
-            "sides": {
-                side: {
-                    "decided": sum(x in (True, False) for x in found),
-                    "seconds": sum(seconds),
-                    "slowest": max(seconds, default=0.0),
-                }
-                for side, (found, seconds) in measured.items()
-            },
+KINDS = ("literal flipped", "literal dropped", "literal added", "step deleted", "random step")
+
+
+def measure_checks(found: list[tuple[str, Pair]], options: argparse.Namespace) -> dict[str, Any]:
+    """Judge answers in rounds of their own, by us and by Spot."""
+    spot.require()  # starts the process that the task asks
+    pairs = [pair for _, pair in found]
+    rounds: dict[str, list[float]] = {"ours": [], "three-valued": [], **{s: [] for s in SPOT}}
+    totals: Counter[str] = Counter()
+    slowest = dict.fromkeys(rounds, 0.0)
+    by_kind: dict[str, Counter[str]] = {}
+    for number in range(options.rounds):
+        part, kinds = pairs[number :: options.rounds], found[number :: options.rounds]
+        judged = {
+            "ours": timed(judge("auto"), part),  # first: it parses the formulas
+            "three-valued": timed(judge("lasso"), part),
         }
-    return rows
+        for side in SPOT:
+            questions = [(*as_question(pair)[:-1], side == "Spot, default") for pair in part]
+            judged[side] = asked("holds", options.limit, questions)
+        for side, (answers, rate) in judged.items():
+            rate.done = len(part)
+            rounds[side].append(rate.per_second)
+            slowest[side] = max(slowest[side], rate.slowest)
+            totals.update({f"{side}, open": sum(x not in (True, False) for x in answers)})
+        verdicts = list(zip(*(answers for answers, _ in judged.values()), strict=True))
+        different = [len({x for x in each if x in (True, False)}) > 1 for each in verdicts]
+        totals.update(checks=len(part), disagreements=sum(different))
+        totals.update(right=sum(x is True for x in judged["ours"][0]))
+        for (kind, _), (verdict, decided, *_), differ in zip(
+            kinds, verdicts, different, strict=True
+        ):
+            by_kind.setdefault(kind, Counter()).update(
+                checks=1,
+                right=verdict is True,
+                decided=decided is not None,
+                disagreements=int(differ),
+            )
+    return {
+        "checks_per_second": rounds,
+        "slowest": slowest,
+        "totals": dict(totals),
+        "kinds": {kind: dict(row) for kind, row in by_kind.items()},
+    }
+
+
+def judge(solver: str) -> Callable[[Pair], bool | None]:
+    def run(pair: Pair) -> bool | None:
+        verdict = TASK.check(TASK.write(pair[0]), pair[1], solver=solver)
+        return {Verdict.correct: True, Verdict.wrong: False}.get(verdict)
+
+    return run
+
+
+def timed(work: Callable[[Any], Any], items: Sequence[Any]) -> tuple[list[Any], Rate]:
+    """Results one after the other."""
+    results, rate = [], Rate(len(items), 0.0)
+    for item in items:
+        start = time.perf_counter()
+        results.append(work(item))
+        seconds = time.perf_counter() - start
+        rate.seconds += seconds
+        rate.slowest = max(rate.slowest, seconds)
+    return results, rate
 
 
 # -- strings --------------------------------------------------------------------------------------
@@ -232,14 +329,11 @@ def measure_strings(count: int) -> dict[str, Any]:
         problem, target = rng.choice(pairs)
         random_text = "".join(rng.choices(BASE + "abcdefgh", k=rng.randint(0, 40)))
         items.append((problem, mutate(rng, target) if index % 2 else random_text))
-    verdicts, seconds = timed(
-        lambda item: TASK.check(*item, notation="compact", timeout=10.0), items
-    )
+    verdicts, rate = timed(lambda item: TASK.check(*item, notation="compact", timeout=10.0), items)
     return {
         "strings": count,
-        "seconds": sum(seconds),
-        "slowest": max(seconds),
-        "median": statistics.median(seconds),
+        "seconds": rate.seconds,
+        "slowest": rate.slowest,
         "verdicts": {str(name): n for name, n in Counter(verdicts).most_common()},
     }
 
@@ -247,100 +341,112 @@ def measure_strings(count: int) -> dict[str, Any]:
 # -- output ---------------------------------------------------------------------------------------
 
 
-def show(result: dict[str, Any]) -> str:
-    lines = [f"{key}: {value}" for key, value in result["versions"].items()]
+def show(result: dict[str, Any], options: argparse.Namespace) -> str:
+    lines: list[str] = []
     for name, part in result["pairs"].items():
+        totals, rates = part["totals"], part["pairs_per_second"]
         lines += [
+            f"## Pairs: {name}",
+            f"{totals['formulas']:,} distinct formulas in {options.rounds} rounds, of which Spot "
+            f"got {options.rounds * min(options.spot_formulas, options.formulas):,}; "
+            f"{totals['pairs']:,} have a witness, of which the three-valued evaluation certified "
+            f"{totals['certified']:,} and Spot {totals['certified by Spot']:,}; "
+            f"{totals['disagreements']} disagreements with Spot about satisfiability. "
+            f"Goal: {GOALS[name]}x Spot's default translation.",
             "",
-            f"## Pairs: {name}, {part['formulas']} formulas ({part['distinct']} distinct), "
-            f"at most {part['limit']:g} s each",
+            rate_table("pairs/s", rates, part["slowest"], totals),
             "",
-            "| side | pairs | pairs/s | ours is faster by | timeouts | slowest, s | disagree |",
-            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
         ]
-        ours = part["sides"]["ours"]
-        for side, row in part["sides"].items():
-            lines.append(
-                f"| {side} | {row['pairs']} | {row['pairs_per_second']:,.0f} "
-                f"| {ours['pairs_per_second'] / row['pairs_per_second']:,.1f}x | {row['timeouts']} "
-                f"| {row['slowest']:.3f} | {row['disagreements']} |"
-            )
-        whole = ours["pairs"] / (ours["seconds"] + ours["drawing_seconds"])
-        lines += ["", f"Ours with drawing and canonical forms: {whole:,.0f} pairs/s."]
-    checks = result["checks"]
-    sides = list(next(iter(checks.values()))["sides"])
-    lines += [
-        "",
-        "## Checks",
-        "",
-        "| answers | checks | right | three-valued decides | "
-        + " | ".join(f"{side}, checks/s" for side in sides)
-        + " | task against Spot, default | disagreements |",
-        "| --- |" + " ---: |" * (len(sides) + 5),
-    ]
-    total = Counter[str]()
-    for kind, row in checks.items():
-        seconds = {side: row["sides"][side]["seconds"] for side in sides}
-        total.update(seconds)
-        total.update({k: row[k] for k in ("checks", "right", "disagreements")})
-        total["decided"] += row["sides"]["three-valued"]["decided"]
-        lines.append(_check_line(kind, row, row["sides"]["three-valued"]["decided"], seconds))
-    lines.append(_check_line("all", total, total["decided"], {s: total[s] for s in sides}))
-    slowest = {s: max(row["sides"][s]["slowest"] for row in checks.values()) for s in sides}
-    shown = ", ".join(f"{side} {seconds:.3f} s" for side, seconds in slowest.items())
+    for name, part in result["checks"].items():
+        totals, rates = part["totals"], part["checks_per_second"]
+        lines += [
+            f"## Checks: {name}",
+            f"{totals['checks']:,} answers in {options.rounds} rounds, "
+            f"{totals['right'] / max(1, totals['checks']):.0%} of them right; "
+            f"{totals['three-valued, open']} left open by the three-valued evaluation and decided "
+            f"by Spot; {totals['disagreements']} disagreements. "
+            "Goal: 50x Spot's containment check with its default translation.",
+            "",
+            rate_table("checks/s", rates, part["slowest"], totals),
+            "",
+            measure.table(
+                ["answers", "checks", "right", "three-valued decides", "disagreements"],
+                [
+                    [
+                        kind,
+                        str(row["checks"]),
+                        f"{row['right'] / row['checks']:.1%}",
+                        f"{row['decided'] / row['checks']:.1%}",
+                        str(row["disagreements"]),
+                    ]
+                    for kind, row in part["kinds"].items()
+                ],
+            ),
+            "",
+        ]
     strings = result["strings"]
     verdicts = ", ".join(f"{n:,} {name}" for name, n in strings["verdicts"].items())
     lines += [
-        "",
-        f"Slowest check: {shown}.",
-        "",
         "## Strings",
-        "",
         f"{strings['strings']:,} random and mutated answers, each with a verdict: "
-        f"{strings['seconds']:.1f} s, median {1e6 * strings['median']:.0f} us, "
-        f"slowest {1e3 * strings['slowest']:.1f} ms; {verdicts}.",
+        f"{strings['seconds']:.1f} s, slowest {1e3 * strings['slowest']:.1f} ms; {verdicts}.",
     ]
     return "\n".join(lines)
 
 
-def _check_line(kind: str, row: Any, decided: float, seconds: dict[str, float]) -> str:
-    rates = " | ".join(f"{row['checks'] / s:,.0f}" for s in seconds.values())
-    ratio = seconds["Spot, default"] / seconds["task"]
-    return (
-        f"| {kind} | {row['checks']} | {row['right'] / row['checks']:.1%} "
-        f"| {decided / row['checks']:.1%} | {rates} | {ratio:,.0f}x | {row['disagreements']} |"
-    )
+def rate_table(
+    unit: str, rates: dict[str, list[float]], slowest: dict[str, float], totals: dict[str, int]
+) -> str:
+    rows = []
+    for side, values in rates.items():
+        ratio = measure.three(measure.ratios(rates["ours"], values), 1, "x")
+        rows.append(
+            [
+                side,
+                measure.three(values, 0),
+                "" if side == "ours" else ratio,
+                f"{slowest[side]:.3f}",
+                str(totals.get(f"{side}, timeouts", totals.get(f"{side}, open", 0))),
+            ]
+        )
+    return measure.table(["side", unit, "ours is faster by", "slowest, s", "open"], rows)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--formulas", type=int, default=300, help="for pairs, of each size")
-    parser.add_argument("--pairs", type=int, default=2000, help="for checks")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--formulas", type=int, default=1000, help="for pairs, in a round")
+    parser.add_argument("--spot-formulas", type=int, default=100, help="of these, for Spot")
+    parser.add_argument("--checks", type=int, default=1000, help="of each mix, about")
     parser.add_argument("--strings", type=int, default=100_000)
-    parser.add_argument("--limit", type=float, default=10.0, help="seconds for a call of Spot")
-    parser.add_argument("--json", help="file for all figures")
+    parser.add_argument("--limit", type=float, default=5.0, help="seconds for a call of Spot")
+    parser.add_argument("--model", help="whose answers are checked; by default ltl-streams-small")
+    measure.add_out(parser)
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
+    model = options.model or str(resource_path("model_cards", "ltl-streams-small"))
+    mixes = dict(mixes_of(options.checks, model))
     result = {
-        "versions": {
-            "python": platform.python_version(),
-            "spottl": version("spottl"),
-            "python-sat": version("python-sat"),
-        },
-        "pairs": {name: measure_pairs(name, options.formulas, options.limit) for name in SIZES},
-        "checks": measure_checks(options.pairs, options.limit),
+        "pairs": {name: measure_pairs(name, options) for name in SIZES},
+        "checks": {name: measure_checks(mix, options) for name, mix in mixes.items()},
         "strings": measure_strings(options.strings),
     }
-    print(show(result))
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
+    measure.finish(show(result, options), result, options.out, arguments)
+
+
+def mixes_of(count: int, model: str) -> Iterator[tuple[str, list[tuple[str, Pair]]]]:
+    name = f"the three beams of {Path(model).name}"
+    for mix, found in (
+        (name, models_answers(random.Random("model"), count, model)),
+        ("right answers and corrupted ones", mixed_answers(random.Random("mix"), count)),
+    ):
+        random.Random(mix).shuffle(found)
+        yield mix, found
 
 
 if __name__ == "__main__":

@@ -134,3 +134,61 @@ def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
     before = weights.stat().st_mtime_ns
     encodings.main([*tiny, "--draws=0"])
     assert weights.stat().st_mtime_ns == before
+
+
+def test_evaluation_is_compared_with_generation_alone(capsys, tmp_path):
+    evaluation = load("evaluation")
+    tiny = ["--tasks=ltl", "--formulas=6", "--symbols=4", "--rounds=2", "--workers=0", "--batch=4"]
+    evaluation.main([*tiny, "--sizes", "3", "8", f"--out={tmp_path}/result"])
+    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    sides = ["generation alone", "evaluation, 0 workers"]
+    assert [line[:2] for line in lines] == [[f"| ltl: {side}", "6"] for side in sides]
+    assert all(cell.count("/") == 2 for cell in lines[1][2:])
+    found = json.loads((tmp_path / "result.json").read_text())["data"]["ltl"]
+    assert found["rows"] == 6 and {len(times) for times in found["seconds"].values()} == {2}
+    assert all(len(times) == 2 for times in found["processor_seconds"].values())
+
+
+def test_ltl_prints_ratios_to_spot_and_no_disagreement(capsys, tmp_path):
+    ltl = load("ltl")
+    tiny = ["--rounds=1", "--formulas=12", "--spot-formulas=2", "--checks=12", "--strings=200"]
+    ltl.main([*tiny, "--limit=0.2", f"--out={tmp_path}/ltl"])
+    printed = capsys.readouterr().out
+    sides = [line.split(" | ")[0] for line in printed.splitlines() if line.startswith("| Spot, d")]
+    assert sides == ["| Spot, default"] * 4
+    assert printed.count(" 0 disagreements") == 4
+    stored = json.loads((tmp_path / "ltl.json").read_text())["data"]
+    for part in stored["pairs"].values():
+        totals = part["totals"]
+        assert totals["pairs"] == totals["certified"] == totals["certified by Spot"] > 0
+        assert all(len(rates) == 1 for rates in part["pairs_per_second"].values())
+    assert sum(stored["strings"]["verdicts"].values()) == 200
+
+
+def test_propositional_prints_ratios_to_py_aiger_and_no_disagreement(capsys, tmp_path):
+    propositional = load("propositional")
+    tiny = ["--rounds=1", "--formulas=10", "--aiger-formulas=1"]
+    propositional.main([*tiny, f"--out={tmp_path}/propositional"])
+    printed = capsys.readouterr().out
+    lines = [line for line in printed.splitlines() if line.startswith("| ")]
+    assert len(lines) == 2 + 3 * len(propositional.SIZES) and "; 0 disagreements" in printed
+    for part in json.loads((tmp_path / "propositional.json").read_text())["data"].values():
+        assert part["totals"]["pairs"] == part["totals"]["right"] > 0
+
+
+def test_figure5_prints_and_draws_every_cell(capsys, tmp_path):
+    figure5 = load("figure5")
+    tiny = ["--lengths=5,8", "--symbols=1,2", "--formulas=2", "--limit=1"]
+    figure5.main([*tiny, f"--out={tmp_path}/figure5"])
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[4:]]
+    assert [row[:2] for row in rows] == [["| 1", "5"], ["| 1", "8"], ["| 2", "5"], ["| 2", "8"]]
+    assert (tmp_path / "figure5.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_startup_prints_ratios_of_whole_processes(capsys):
+    startup = load("startup")
+    startup.main(["--rounds=1"])
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    assert [row[0].removeprefix("| ") for row in rows] == list(startup.SIDES)
+    assert [row[0].removeprefix("| ") for row in rows if row[2]] == list(startup.GOALS)

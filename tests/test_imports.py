@@ -131,13 +131,46 @@ def test_nothing_imports_a_data_folder():
         assert not (ROOT / folder / "__init__.py").exists(), f"{folder}/ looks like a package"
 
 
+def run_alone(script: str) -> str:
+    """The last line that a script prints in a process of its own."""
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()[-1]
+
+
 def test_import_loads_no_optional_or_slow_package():
     script = (
         "import sys, json, hf_alpha; "
         f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120
+    assert json.loads(run_alone(script)) == []
+
+
+def test_help_loads_neither_transformers_nor_torch():
+    script = (
+        "import sys, hf_alpha_cli\n"
+        "sys.argv[1:] = ['--help']\n"
+        "try: hf_alpha_cli.main()\n"
+        "except SystemExit as stop: assert not stop.code, stop.code\n"
+        "print({'hf_alpha', 'torch', 'transformers'} & set(sys.modules))"
     )
-    assert run.returncode == 0, run.stderr
-    assert json.loads(run.stdout.splitlines()[-1]) == []
+    assert run_alone(script) == "set()"
+
+
+@pytest.mark.parametrize("first", ["hf_alpha", "transformers"])
+def test_importing_registers_the_auto_classes(first: str):
+    second = "transformers" if first == "hf_alpha" else "hf_alpha"
+    script = (
+        f"import {first}, {second}\n"
+        "from hf_alpha import AlphaConfig\n"
+        "from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM\n"
+        "config = AutoConfig.for_model('alpha', num_base_tokens=9, symbol_classes={'p': 2},\n"
+        "    d_model=8, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,\n"
+        "    decoder_attention_heads=2, encoder_ffn_dim=8, decoder_ffn_dim=8)\n"
+        "assert type(config) is AlphaConfig\n"
+        "models = [auto.from_config(config) for auto in (AutoModel, AutoModelForSeq2SeqLM)]\n"
+        "print(*(type(model).__name__ for model in models))"
+    )
+    assert run_alone(script) == "AlphaModel AlphaForConditionalGeneration"

@@ -82,7 +82,8 @@ def evaluate(
         batch_size: problems in a batch; without influence on the settings of a run.
         solver: as in the task's `check`.
         timeout: seconds for a call into a solver (the papers: 30).
-        num_workers: processes that check answers; 0 checks them between batches.
+        num_workers: processes that check answers; 0 checks them between batches, which is faster
+            where a check takes as little as it does by default: a process takes seconds to start.
         folder: where the report is saved. A run that was stopped there continues, and a finished
             one is loaded.
         progress: show a progress bar.

@@ -11,7 +11,7 @@ every word of a symbolic trace, what may not hold in none. What lies between is 
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from . import truth_table
 from .trace import Cube, Step, Trace, read_cube
@@ -43,68 +43,82 @@ class Shape:
     loop: int
     words: int
 
-    @property
+    @cached_property
     def full(self) -> Table:
         """The table of *true*."""
         return (1 << self.steps * self.words) - 1
+
+    @cached_property
+    def _block(self) -> Table:
+        """The table of *true* at position 0."""
+        return (1 << self.words) - 1
+
+    @cached_property
+    def _shifts(self) -> tuple[int, int, int]:
+        """Where the second, the first repeated and the last block begin."""
+        return self.words, self.loop * self.words, (self.steps - 1) * self.words
 
     def evaluate(self, tokens: Sequence[str], leaves: Mapping[str, Pair]) -> Pair:
         """Evaluate canonical prefix tokens, given the tables of the symbols.
 
         Where nothing is unknown, as in concrete words, both tables are the same object and are
-        computed once.
+        computed once. In words of one step, repeated, `X a` is a and `a U b` is b.
         """
-        full, successor, until = self.full, self._next, self._until
+        full, successor, until, single = self.full, self._next, self._until, self.steps == 1
         stack: list[Pair] = []
+        push, pop, leaf = stack.append, stack.pop, leaves.get
         for token in reversed(tokens):
-            if token == "!":
-                must, may = stack.pop()
-                no = full ^ may
-                stack.append((no, no if may is must else full ^ must))
+            known = leaf(token)
+            if known is not None:
+                push(known)
             elif token == "&":
-                (a, a_may), (b, b_may) = stack.pop(), stack.pop()
+                (a, a_may), (b, b_may) = pop(), pop()
                 both = a & b
-                stack.append((both, both if a is a_may and b is b_may else a_may & b_may))
-            elif token == "|":
-                (a, a_may), (b, b_may) = stack.pop(), stack.pop()
-                either = a | b
-                stack.append((either, either if a is a_may and b is b_may else a_may | b_may))
+                push((both, both if a is a_may and b is b_may else a_may & b_may))
+            elif token == "!":
+                must, may = pop()
+                no = full ^ may
+                push((no, no if may is must else full ^ must))
             elif token == "X":
-                must, may = stack.pop()
-                after = successor(must)
-                stack.append((after, after if may is must else successor(may)))
+                if not single:
+                    must, may = pop()
+                    after = successor(must)
+                    push((after, after if may is must else successor(may)))
             elif token == "U":
-                (a, a_may), (b, b_may) = stack.pop(), stack.pop()
+                (a, a_may), (b, b_may) = pop(), pop()
+                if single:
+                    push((b, b_may))
+                    continue
                 kept = until(a, b)
-                stack.append((kept, kept if a is a_may and b is b_may else until(a_may, b_may)))
-            elif token in ("0", "1"):
-                constant = full if token == "1" else 0
-                stack.append((constant, constant))
+                push((kept, kept if a is a_may and b is b_may else until(a_may, b_may)))
+            elif token == "|":
+                (a, a_may), (b, b_may) = pop(), pop()
+                either = a | b
+                push((either, either if a is a_may and b is b_may else a_may | b_may))
             else:
-                stack.append(leaves[token])
+                constant = full if token == "1" else 0
+                push((constant, constant))
         return stack[0]
 
     def first(self, table: Table) -> Table:
         """Return the block of position 0: in which words a formula holds."""
-        return table & ((1 << self.words) - 1)
+        return table & self._block
 
     def _next(self, table: Table) -> Table:
-        if self.steps == 1:
-            return table
-        words = self.words
-        entry = (table >> self.loop * words) & ((1 << words) - 1)
-        return table >> words | entry << (self.steps - 1) * words
+        second, entry, last = self._shifts
+        return table >> second | (table >> entry & self._block) << last
 
     def _until(self, a: Table, b: Table) -> Table:
         """Return the least fixpoint of z = b | (a & X z)."""
+        (second, entry, last), block = self._shifts, self._block
         found, more = b, a & ~b
-        if self.steps == 1 or not more:
-            return found
-        while True:
-            grown = found | (more & self._next(found))
-            if grown == found:
-                return found
-            found = grown
+        while more:
+            after = found >> second | (found >> entry & block) << last
+            if not more & after:
+                break
+            found |= more & after
+            more &= ~after
+        return found
 
 
 @cache
@@ -124,16 +138,17 @@ def decide(tokens: Sequence[str], trace: Trace) -> bool | None:
         tokens: the formula's canonical prefix tokens.
         trace: one that `is_contradictory` does not refuse.
     """
-    repeated = trace.steps[trace.loop :]
-    steps = (*trace.steps, *repeated)
-    loop = trace.loop
-    if len(tokens) * len(steps) ** 2 * _WORDS > MAX_WORK:
+    steps = 2 * len(trace.steps) - trace.loop
+    if len(tokens) * steps**2 * _WORDS > MAX_WORK:
         return None
-    words = shape(len(steps), loop, _WORDS)
-    readings = [_reading(step) for step in steps]
+    words = shape(steps, trace.loop, _WORDS)
+    readings = [_reading(step) for step in trace.steps]
     literals = [cube for cube, _ in readings]
-    symbols = sorted(symbols_in(tokens))
-    leaves = {symbol: _leaf(symbol, index, literals) for index, symbol in enumerate(symbols)}
+    literals += literals[trace.loop :]
+    leaves = {
+        symbol: _leaf(index, tuple(cube.get(symbol) for cube in literals))
+        for index, symbol in enumerate(sorted(symbols_in(tokens)))
+    }
     must, may = (words.first(table) for table in words.evaluate(tokens, leaves))
     if must & 1:
         return True
@@ -143,6 +158,7 @@ def decide(tokens: Sequence[str], trace: Trace) -> bool | None:
     return None
 
 
+@lru_cache(maxsize=65536)
 def is_contradictory(step: Step) -> bool | None:
     """Decide whether a step of a trace holds in no word; None if it has too many symbols."""
     if read_cube(step) is not None:
@@ -185,13 +201,13 @@ def symbols_in(tokens: Sequence[str]) -> list[str]:
     return [token for token in dict.fromkeys(tokens) if token not in OPERATORS]
 
 
-def _leaf(symbol: str, index: int, literals: Sequence[Cube]) -> Pair:
+@lru_cache(maxsize=4096)
+def _leaf(symbol: int, values: tuple[bool | None, ...]) -> Pair:
     """Return a symbol's tables: word 0 knows what the steps say, the others are filled up."""
     must = may = 0
-    for position, cube in enumerate(literals):
-        value = cube.get(symbol)
+    for position, value in enumerate(values):
         if value is None:
-            words = _filling(index, position)
+            words = _filling(symbol, position)
             low, high = words, words | 1
         else:
             low = high = (1 << _WORDS) - 1 if value else 0

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from hf_alpha.modeling.grammar import PROPOSITIONAL, Grammar
 
-from . import truth_table
+from . import sat, truth_table
 from .assignment import Assignment, read_assignment, write_assignment
 from .base import FormulaTask, Verdict, solver_target, solver_verdict
 from .sampling import FormulaSampler, Sampler
 
-SOLVERS = ("auto", "truth_table", "aiger")
+SOLVERS = ("auto", "truth_table", "sat", "aiger")
 
 
 class PropositionalTask(FormulaTask):
@@ -24,6 +24,7 @@ class PropositionalTask(FormulaTask):
     Targets:
         equivariant: the answer with the fewest literals; among those, the one whose symbols occur
             first in the formula, then true before false; written in order of first occurrence.
+            Beyond 16 symbols, one of which no literal can be left out; see `sat.prime_implicant`.
             Renaming the formula renames the target and does nothing else.
         papers: a model from py-aiger-sat, reduced to an unsat core of the negated formula. It
             depends on how the symbols are spelt and need not be minimal. A formula on which
@@ -39,6 +40,7 @@ class PropositionalTask(FormulaTask):
     targets: ClassVar[Mapping[str, str]] = {
         "equivariant": "The answer with the fewest literals; among those, the one whose symbols "
         "occur first in the formula, then true before false; written in order of first occurrence. "
+        "Of a formula with more than 16 symbols, an answer of which no literal can be left out. "
         "Renaming a formula renames its answer.",
         "papers": "A model found by py-aiger-sat, reduced to an unsat core of the negated formula, "
         "written in order of first occurrence. It depends on how the symbols are spelt.",
@@ -54,25 +56,27 @@ class PropositionalTask(FormulaTask):
     alpha: ClassVar[float] = 0.095
 
     def is_satisfiable(self, tokens: Sequence[str]) -> bool:
-        """Decide satisfiability of canonical tokens, by truth table where it fits.
+        """Decide satisfiability of canonical tokens: by truth table, beyond 16 symbols by SAT.
 
         Raises:
-            TimeoutError, SolverCrashError, MissingSolverError: beyond 16 symbols, as
-                `aiger.implies` does.
+            TimeoutError, SolverCrashError, MissingSolverError: where the SAT solver meets too many
+                conflicts, as `aiger.implies` does.
         """
-        symbols = self.symbols_in(tokens)
-        if len(symbols) > truth_table.MAX_VARIABLES:
+        table = _table(tokens, self.symbols_in(tokens))
+        if table is not None:
+            return table != 0
+        known = sat.is_satisfiable(tokens)
+        if known is None:
             from . import aiger
 
             return aiger.is_satisfiable(tokens)
-        tables = truth_table.leaf_tables(symbols)
-        return truth_table.evaluate(tokens, tables, tables["1"]) != 0
+        return known
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
         """Compute an answer to a formula given as canonical tokens, None if there is none.
 
         Raises:
-            ValueError: if the method is unknown, or is `equivariant` with more than 16 symbols.
+            ValueError: if the method is unknown.
             MissingSolverError: if the method is `papers` and py-aiger-sat is not installed.
         """
         if method not in (None, *self.targets):
@@ -81,13 +85,10 @@ class PropositionalTask(FormulaTask):
         if method == "papers":
             core = _papers_core(tokens)
             return None if core is None else write_assignment(_ordered(core, symbols))
-        if len(symbols) > truth_table.MAX_VARIABLES:
-            raise ValueError(
-                f"targets 'equivariant' take at most {truth_table.MAX_VARIABLES} symbols, this "
-                f"formula has {len(symbols)}: use targets 'papers' (needs py-aiger-sat)"
-            )
-        tables = truth_table.leaf_tables(symbols)
-        table = truth_table.evaluate(tokens, tables, tables["1"])
+        table = _table(tokens, symbols)
+        if table is None:
+            found = sat.prime_implicant(tokens, symbols)
+            return None if found is None else write_assignment(found)
         cube = truth_table.minimal_cube(table, len(symbols))
         if cube is None:
             return None
@@ -121,8 +122,9 @@ class PropositionalTask(FormulaTask):
             notation: how the answer is written: "compact", "prefix" (spaced), "infix" (`a & !b`,
                 `a=1, b=0`), or None to detect it. An answer that reads as `a1b0` or `a 1 b 0` is
                 never taken for infix.
-            solver: "truth_table" (at most 16 symbols without a value), "aiger" (py-aiger-sat) or
-                "auto": the table where it fits.
+            solver: "truth_table" (at most 16 symbols without a value), "sat" (python-sat with a
+                limit on conflicts, which leaves hard questions open), "aiger" (py-aiger-sat), or
+                "auto": the first of them that decides.
             timeout: seconds for py-aiger-sat, after which the verdict is `timeout`; if it is not
                 installed or its process fails, the verdict is `undecided`.
 
@@ -144,26 +146,17 @@ class PropositionalTask(FormulaTask):
         if solver == "truth_table" and not small:
             raise ValueError(
                 f"the answer leaves {len(free)} symbols open, a truth table takes at most "
-                f"{truth_table.MAX_VARIABLES}: use solver 'aiger' or 'auto'"
+                f"{truth_table.MAX_VARIABLES}: use solver 'auto'"
             )
-        if solver == "aiger" or not small:
-            return self._check_with_aiger(tokens, symbols, assignment, timeout)
-        tables = truth_table.leaf_tables(free)
-        full = tables["1"]
-        if assignment:
-            given = {symbol: full if value else 0 for symbol, value in assignment.items()}
-            tables = {**given, **tables}
-        implied = truth_table.evaluate(tokens, tables, full) == full
+        if solver == "truth_table" or (solver == "auto" and small):
+            implied: bool | None = _implied(tokens, free, assignment)
+        else:
+            implied = None if solver == "aiger" else sat.implies(tokens, assignment)
+        if implied is None and solver != "sat":
+            return _check_with_aiger(tokens, symbols, assignment, timeout)
+        if implied is None:
+            return Verdict.undecided
         return Verdict.correct if implied else Verdict.wrong
-
-    @staticmethod
-    def _check_with_aiger(
-        tokens: tuple[str, ...], symbols: Sequence[str], assignment: Assignment, timeout: float
-    ) -> Verdict:
-        from . import aiger
-
-        relevant = {s: assignment[s] for s in symbols if s in assignment}
-        return solver_verdict(lambda: aiger.implies(tokens, relevant, timeout))
 
 
 _TASK = PropositionalTask()
@@ -174,6 +167,33 @@ def _parsed(problem: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Parse a problem once for the many answers (beams, renamings) that are checked against it."""
     tokens = _TASK.parse(problem)
     return tuple(tokens), tuple(_TASK.symbols_in(tokens))
+
+
+def _table(tokens: Sequence[str], symbols: Sequence[str]) -> int | None:
+    """Return the truth table of a formula, None if it has too many symbols."""
+    if len(symbols) > truth_table.MAX_VARIABLES:
+        return None
+    tables = truth_table.leaf_tables(symbols)
+    return truth_table.evaluate(tokens, tables, tables["1"])
+
+
+def _implied(tokens: Sequence[str], free: Sequence[str], assignment: Assignment) -> bool:
+    """Decide by the table of the symbols that an answer leaves free."""
+    tables = truth_table.leaf_tables(free)
+    full = tables["1"]
+    if assignment:
+        given = {symbol: full if value else 0 for symbol, value in assignment.items()}
+        tables = {**given, **tables}
+    return truth_table.evaluate(tokens, tables, full) == full
+
+
+def _check_with_aiger(
+    tokens: Sequence[str], symbols: Sequence[str], assignment: Assignment, timeout: float
+) -> Verdict:
+    from . import aiger
+
+    relevant = {s: assignment[s] for s in symbols if s in assignment}
+    return solver_verdict(lambda: aiger.implies(tokens, relevant, timeout))
 
 
 def _papers_core(tokens: Sequence[str]) -> Assignment | None:

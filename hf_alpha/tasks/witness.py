@@ -4,27 +4,29 @@ Shapes are tried in order: few steps first, then a short loop. For each, one que
 any concrete word of that shape satisfies the formula; the other is which literals a trace can
 leave out such that the three-valued evaluation still proves it. Small shapes answer both with
 tables of all words and of all partial words, large ones with a SAT solver and by dropping one
-literal after another.
+literal after another. Before the first large shape of two steps or more, one question is whether
+there is a word of any shape: most formulas that get there have none.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 
 from .lasso import Pair, Shape, shape, symbols_in
+from .sat import Circuit, GaveUpError, solver
 from .trace import Step, Trace, cube_step
 
 MAX_STEPS = 5
 """Longest trace that is looked for. Spot found no satisfiable formula that needs more among those
 drawn as the papers draw them."""
-MAX_CONFLICTS = 100_000
-"""A limit that, unlike one of time, gives the same answer on every machine."""
-
 _TABLE_WORDS = 12
 """Free values up to which all words of a shape, 2 ** values, are written out."""
 _TABLE_CUBES = 10
 """Free values up to which all partial words of a shape, 3 ** values, are written out."""
+
+_SHAPES = [(steps, loop) for steps in range(1, MAX_STEPS + 1) for loop in reversed(range(steps))]
 
 Literal = tuple[int, int, bool]  # step, symbol, value
 
@@ -44,14 +46,18 @@ def shortest_witness(tokens: Sequence[str], symbols: Sequence[str]) -> Trace | N
 
     Returns:
         None if no lasso of at most `MAX_STEPS` steps satisfies the formula, or the SAT solver meets
-        more than `MAX_CONFLICTS` conflicts. That is no proof that the formula is unsatisfiable.
+        more than `sat.MAX_CONFLICTS` conflicts. That is no proof that the formula is unsatisfiable.
     """
     numbered = _numbered(tokens, symbols)
-    shapes = [(steps, loop) for steps in range(1, MAX_STEPS + 1) for loop in reversed(range(steps))]
-    for steps, loop in shapes:
+    exists = False
+    for steps, loop in _SHAPES:
         try:
+            if steps > 1 and steps * len(symbols) > _TABLE_WORDS and not exists:
+                exists = _solve(numbered, len(symbols), MAX_STEPS) is not None
+                if not exists:
+                    return None
             literals = _search(numbered, len(symbols), steps, loop)
-        except _GaveUp:
+        except GaveUpError:
             return None
         if literals is not None:
             return _trace(literals, symbols, steps, loop)
@@ -59,16 +65,12 @@ def shortest_witness(tokens: Sequence[str], symbols: Sequence[str]) -> Trace | N
 
 
 def is_satisfiable_step(step: Step) -> bool | None:
-    """Decide whether a Boolean formula can hold, by SAT; None beyond `MAX_CONFLICTS`."""
+    """Decide whether a Boolean formula can hold, by SAT; None beyond `sat.MAX_CONFLICTS`."""
     symbols = symbols_in(step)
     try:
-        return _solve(_numbered(step, symbols), len(symbols), 1, 0) is not None
-    except _GaveUp:
+        return _solve(_numbered(step, symbols), len(symbols), 1) is not None
+    except GaveUpError:
         return None
-
-
-class _GaveUp(Exception):
-    """The SAT solver met too many conflicts."""
 
 
 def _numbered(tokens: Sequence[str], symbols: Sequence[str]) -> list[str]:
@@ -88,22 +90,30 @@ def _search(
 ) -> tuple[Literal, ...] | None:
     """Return the literals of the best trace of a shape, None if there is none."""
     values = steps * num_symbols
+    if steps == 1 and values <= _TABLE_CUBES:  # most formulas have one: no need to ask first
+        return _best_cube(tokens, num_symbols, steps, loop)
     word: tuple[Literal, ...] | None
     if values <= _TABLE_WORDS:
         words = shape(steps, loop, 1 << values)
         found = words.first(words.evaluate(tokens, _all_words(steps, num_symbols))[0])
-        if not found:
-            return None
-        word = _word(_lowest(found), steps, num_symbols)
+        word = _word(_lowest(found), steps, num_symbols) if found else None
     else:
         word = _solve(tokens, num_symbols, steps, loop)
-        if word is None:
-            return None
+    if word is None:
+        return None
     if values <= _TABLE_CUBES:
-        cubes, leaves = _all_cubes(steps, num_symbols)
-        partial = shape(steps, loop, len(cubes))
-        return cubes[_lowest(partial.first(partial.evaluate(tokens, leaves)[0]))]
+        return _best_cube(tokens, num_symbols, steps, loop)
     return _drop_literals(tokens, num_symbols, shape(steps, loop, 1), word)
+
+
+def _best_cube(
+    tokens: Sequence[str], num_symbols: int, steps: int, loop: int
+) -> tuple[Literal, ...] | None:
+    """Return the first partial word of a shape that is proved, None if no word is."""
+    cubes, leaves = _all_cubes(steps, num_symbols)
+    partial = shape(steps, loop, len(cubes))
+    proved = partial.first(partial.evaluate(tokens, leaves)[0])
+    return cubes[_lowest(proved)] if proved else None
 
 
 def _lowest(table: int) -> int:
@@ -186,21 +196,18 @@ def _drop_literals(
 
 
 def _solve(
-    tokens: Sequence[str], num_symbols: int, steps: int, loop: int
+    tokens: Sequence[str], num_symbols: int, steps: int, loop: int | None = None
 ) -> tuple[Literal, ...] | None:
-    """Find a concrete word of a shape with a SAT solver."""
-    from pysat.solvers import Solver
+    """Find a concrete word with a SAT solver; without `loop`, one of any shape up to `steps`.
 
+    A word with fewer steps is one with more: its loop may begin later and be written out before.
+    """
     encoding = _Encoding(num_symbols, steps, loop)
     root = encoding.formula(tokens)
-    with Solver("glucose4", bootstrap_with=[*encoding.clauses, [root]]) as solver:
-        solver.conf_budget(MAX_CONFLICTS)
-        satisfiable = solver.solve_limited()
-        if satisfiable is None:
-            raise _GaveUp
-        if not satisfiable:
-            return None
-        model = set(solver.get_model())
+    with solver([*encoding.clauses, [root]], name="glucose4") as asked:
+        model = asked.model()
+    if model is None:
+        return None
     return tuple(
         (step, symbol, encoding.leaf(step, symbol) in model)
         for step in range(steps)
@@ -208,18 +215,23 @@ def _solve(
     )
 
 
-class _Encoding:
-    """Clauses that define one variable for each subformula and step (Tseitin).
+class _Encoding(Circuit):
+    """One variable for each subformula and step.
 
     `until` is the least fixpoint, which takes two passes: what holds at the loop's first step
-    after the last one is computed as if the word ended when it comes round again.
+    after the last one is computed as if the word ended when it comes round again. Where the loop
+    begins is one literal a step, of which exactly one holds.
     """
 
-    def __init__(self, num_symbols: int, steps: int, loop: int):
-        self.num_symbols, self.steps, self.loop = num_symbols, steps, loop
-        self.clauses: list[list[int]] = [[1]]  # variable 1 is true
-        self._variables = 1 + steps * num_symbols
-        self._known: dict[tuple[int, int], int] = {}
+    def __init__(self, num_symbols: int, steps: int, loop: int | None):
+        super().__init__(steps * num_symbols)
+        self.num_symbols, self.steps = num_symbols, steps
+        self._entries = [(loop, 1)] if loop is not None else self._any_entry()
+
+    def _any_entry(self) -> list[tuple[int, int]]:
+        starts = [self.variable() for _ in range(self.steps)]
+        self.clauses += [starts, *([-x, -y] for x, y in combinations(starts, 2))]
+        return list(enumerate(starts))
 
     def leaf(self, step: int, symbol: int) -> int:
         """Return the variable of a symbol at a step."""
@@ -233,9 +245,9 @@ class _Encoding:
                 stack.append(tuple(-x for x in stack.pop()))
             elif token == "X":
                 operand = stack.pop()
-                stack.append((*operand[1:], operand[self.loop]))
+                stack.append((*operand[1:], self._entered(operand)))
             elif token in ("&", "|"):
-                gate = self._and if token == "&" else self._or
+                gate = self.and_ if token == "&" else self.or_
                 stack.append(tuple(map(gate, stack.pop(), stack.pop())))
             elif token == "U":
                 stack.append(self._until(stack.pop(), stack.pop()))
@@ -247,29 +259,23 @@ class _Encoding:
         return stack[0][0]
 
     def _until(self, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-        held = -1
-        for step in range(self.steps - 1, self.loop - 1, -1):
-            held = self._or(b[step], self._and(a[step], held))
+        first, _ = self._entries[0]
+        again = self._unrolled(a, b, -1, first)
+        return self._unrolled(a, b, self._entered(again))
+
+    def _unrolled(
+        self, a: tuple[int, ...], b: tuple[int, ...], held: int, first: int = 0
+    ) -> tuple[int, ...]:
+        """Return `until` at each step from the first on, given what it is after the last one."""
         result = []
-        for step in range(self.steps - 1, -1, -1):
-            held = self._or(b[step], self._and(a[step], held))
+        for step in range(self.steps - 1, first - 1, -1):
+            held = self.or_(b[step], self.and_(a[step], held))
             result.append(held)
-        return tuple(reversed(result))
+        return (*[-1] * first, *reversed(result))
 
-    def _or(self, x: int, y: int) -> int:
-        return -self._and(-x, -y)
-
-    def _and(self, x: int, y: int) -> int:
-        if -1 in (x, y) or x == -y:
-            return -1
-        if x == 1 or x == y:
-            return y
-        if y == 1:
-            return x
-        x, y = min(x, y), max(x, y)
-        known = self._known.get((x, y))
-        if known is None:
-            self._variables += 1
-            known = self._known[x, y] = self._variables
-            self.clauses += [[-known, x], [-known, y], [known, -x, -y]]
-        return known
+    def _entered(self, values: Sequence[int]) -> int:
+        """Return the value at the loop's first step."""
+        found = -1
+        for step, starts in self._entries:
+            found = self.or_(found, self.and_(starts, values[step]))
+        return found

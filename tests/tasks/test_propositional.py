@@ -139,14 +139,34 @@ def test_untrusted_answers_but_trusted_problems():
         TASK.target("a", "best")
 
 
-def test_many_symbols_go_to_py_aiger():
+@given(st.integers(0, 2**32), st.integers(60, 120))
+@settings(max_examples=30, deadline=None)
+def test_beyond_truth_tables_python_sat_agrees_with_py_aiger(seed, size):
+    rng = random.Random(seed)
+    names = tuple(TASK.default_symbols(25))
+    problem = TASK.write(TASK.draw(rng, size, names, exactly=True))
+    target, papers = TASK.target(problem), TASK.target(problem, "papers")
+    assert (target is None) == (papers is None)
+    renaming = dict(zip(names, rng.sample(names, len(names)), strict=True))
+    moved = None if target is None else TASK.rename(target, renaming)
+    assert TASK.target(TASK.rename(problem, renaming)) == moved
+    for answer in filter(
+        None, (target, papers, (target or "")[:-2], TASK.random_answer(problem, rng))
+    ):
+        by_sat = TASK.check(problem, answer, solver="sat")
+        assert by_sat == TASK.check(problem, answer, solver="aiger") == TASK.check(problem, answer)
+
+
+def test_many_symbols():
     names = [f"s{i}" for i in range(20)]
     problem = " ".join(["|"] * 19 + names)
     assert TASK.check(problem, "s7 1") == Verdict.correct
     assert TASK.check(problem, "s7 0") == Verdict.wrong
     assert TASK.check(problem, TASK.target(problem, "papers")) == Verdict.correct
-    with pytest.raises(ValueError, match=r"at most 16 symbols.*targets 'papers'"):
-        TASK.target(problem)
+    assert TASK.check(problem, "s7 0", solver="sat") == Verdict.wrong
+    assert TASK.check(problem, TASK.target(problem)) == Verdict.correct
+    assert TASK.is_satisfiable(problem.split())
+    assert not TASK.is_satisfiable(["&", "!", *problem.split(), *problem.split()])
     with pytest.raises(ValueError, match="leaves 19 symbols open"):
         TASK.check(problem, "s7 0", solver="truth_table")
     total = " ".join(f"{name} 0" for name in names)
@@ -187,6 +207,7 @@ def parity_twice(count):
 def test_the_time_limit_holds():
     assert TASK.check(pigeons(5), "", timeout=60) == Verdict.correct
     for problem in (pigeons(16), parity_twice(50)):
+        assert TASK.check(problem, "", solver="sat") == Verdict.undecided
         start = time.monotonic()
         assert TASK.check(problem, "", timeout=1) == Verdict.timeout
         assert time.monotonic() - start < 2
@@ -209,7 +230,8 @@ def test_a_killed_solver_costs_one_answer():
     assert TASK.check("|a!a", "", solver="aiger") == Verdict.correct
     killer = threading.Timer(0.3, os.kill, (aiger._process._process.pid, signal.SIGKILL))
     killer.start()
-    assert TASK.check(parity_twice(50), "", timeout=60) == Verdict.undecided
+    hard = parity_twice(50)
+    assert TASK.check(hard, "", solver="aiger", timeout=60) == Verdict.undecided
     assert TASK.check("|a!a", "", solver="aiger") == Verdict.correct
     os.kill(aiger._process._process.pid, signal.SIGKILL)  # between two answers
     TASK.check("|a!a", "", solver="aiger")

@@ -78,6 +78,18 @@ def test_tables_and_sat_find_the_same_shape(seed, size):
         assert decide(tokens, by_sat) is True
 
 
+@given(SEEDS, st.integers(1, 30), st.integers(1, 5), st.sampled_from(["ab", "abcdefg"]))
+@settings(max_examples=100, deadline=None)
+def test_one_question_asks_for_every_shape(seed, size, most, names):
+    tokens = draw(seed, size, names)
+    symbols = TASK.symbols_in(tokens)
+    numbered = witness._numbered(tokens, symbols)
+    shapes = [(steps, loop) for steps, loop in witness._SHAPES if steps <= most]
+    found = [witness._solve(numbered, len(symbols), steps, loop) for steps, loop in shapes]
+    any_shape = witness._solve(numbered, len(symbols), most)
+    assert (any_shape is None) == all(word is None for word in found)
+
+
 @pytest.mark.parametrize(
     ("formula", "expected"),
     [
