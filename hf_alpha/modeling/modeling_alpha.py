@@ -32,6 +32,7 @@ from .adacos import LogitScale, token_loss
 from .attention import AlphaAttention, CosSin
 from .configuration_alpha import AlphaConfig
 from .embeddings import AlphaEmbedding, SymbolDraws
+from .linear import BlockLinear, in_blocks
 from .positions import rotary, sinusoidal, token_positions, tree
 from .steps import weight_version
 from .symbols import (
@@ -90,8 +91,8 @@ class AlphaLayer(GradientCheckpointingLayer):
     def __init__(self, config: AlphaConfig, ffn_dim: int):
         super().__init__()
         self.config = config
-        self.fc1 = nn.Linear(config.d_model, ffn_dim)
-        self.fc2 = nn.Linear(ffn_dim, config.d_model)
+        self.fc1 = BlockLinear(config.d_model, ffn_dim)
+        self.fc2 = BlockLinear(ffn_dim, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
         self.activation = ACT2FN[config.activation_function]
         self.dropout = nn.Dropout(config.dropout)
@@ -100,7 +101,7 @@ class AlphaLayer(GradientCheckpointingLayer):
         return nn.LayerNorm(self.config.d_model, eps=self.config.layer_norm_eps)
 
     def _feed_forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        update = self.fc2(self.activation(self.fc1(hidden)))
+        update = in_blocks(lambda rows: self.fc2(self.activation(self.fc1(rows))), hidden)
         return self.final_layer_norm(hidden + self.dropout(update))
 
     def _attend_aggregated(
@@ -176,8 +177,8 @@ class AlphaDecoderLayer(AlphaLayer):
     def forward(
         self,
         hidden_BSTD: torch.Tensor,
-        encoder_BSLD: torch.Tensor,
-        encoder_view_B1LD: torch.Tensor,
+        encoder_NSLD: torch.Tensor,
+        encoder_view_N1LD: torch.Tensor,
         streams: Streams,
         mask: torch.Tensor | None,
         encoder_mask: torch.Tensor | None,
@@ -189,7 +190,7 @@ class AlphaDecoderLayer(AlphaLayer):
         """Returns the new hidden state and, on demand, self- and cross-attention weights.
 
         Args:
-            encoder_view_B1LD: what aggregated cross-attention attends to.
+            encoder_view_N1LD: what aggregated cross-attention attends to.
         """
         weights = cross_weights = None
         own = {"mask": mask, "query_rope": rope, "key_rope": rope, "cache": past_key_values}
@@ -205,7 +206,7 @@ class AlphaDecoderLayer(AlphaLayer):
             name = CROSS_ATTENTION[mode]
             update, mode_weights = getattr(self, name)(
                 hidden_BSTD,
-                encoder_BSLD if mode == "per_stream" else encoder_view_B1LD,
+                encoder_NSLD if mode == "per_stream" else encoder_view_N1LD,
                 mask=encoder_mask,
                 query_rope=cross_rope,
                 key_rope=encoder_rope,
@@ -422,7 +423,8 @@ class AlphaDecoder(AlphaPreTrainedModel):
 
         Args:
             input_ids: (B, T), without the tokens that `past_key_values` already holds.
-            encoder_outputs: output of [`AlphaEncoder`].
+            encoder_outputs: output of [`AlphaEncoder`], of B inputs or of fewer: each is that of
+                the same number of consecutive rows, the beams of a search.
             attention_mask: (B, past + T), or a mask (B, 1, T, M) as generation prepares it.
             encoder_attention_mask: (B, L).
         """
@@ -445,22 +447,24 @@ class AlphaDecoder(AlphaPreTrainedModel):
             past_key_values = EncoderDecoderCache(
                 DynamicCache(config=side), DynamicCache(config=side)
             )
-        stream_ids = encoder_outputs.stream_ids
-        encoder_BSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
+        encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
+        beams = len(input_ids) // len(encoder_NSLD)
+        stream_ids = repeat_rows(encoder_outputs.stream_ids, beams)
         own_BT = own_streams(input_ids, stream_ids)
-        renaming = encoder_outputs.renaming
+        renaming = repeat_rows(encoder_outputs.renaming, beams)
         hidden = self.embed_tokens(input_ids, own_BT, stream_ids.shape[1], renaming)
         weights_BS = stream_weights(stream_ids, hidden.dtype)
         streams = Streams(own_BT, weights_BS)
-        encoder_view = encoder_BSLD
+        encoder_view = encoder_NSLD[:, :1]
         if "aggregated" in config.cross_attention:
-            view = aggregate(encoder_BSLD, encoder_outputs.own_streams, weights_BS)
+            view = aggregate(encoder_NSLD, encoder_outputs.own_streams, weights_BS[::beams])
             encoder_view = view[:, None]
+        encoder_attention_mask = first_beams(encoder_attention_mask, len(encoder_NSLD))
         positions = self._positions(input_ids, attention_mask, past_key_values)
         if config.decoder_position == "sinusoidal":
             hidden = hidden + sinusoidal(positions, config.d_model, hidden.dtype)[:, None]
         hidden = self.dropout(hidden)
-        rope, encoder_rope = self._rope(positions, encoder_BSLD, encoder_attention_mask)
+        rope, encoder_rope = self._rope(positions, encoder_NSLD, encoder_attention_mask)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
         encoder_mask = padding_mask(encoder_attention_mask, hidden.dtype)
 
@@ -470,7 +474,7 @@ class AlphaDecoder(AlphaPreTrainedModel):
         for layer in self.layers:
             hidden, weights, cross_weights = layer(
                 hidden,
-                encoder_BSLD,
+                encoder_NSLD,
                 encoder_view,
                 streams,
                 mask,
@@ -508,7 +512,7 @@ class AlphaDecoder(AlphaPreTrainedModel):
     def _rope(
         self,
         positions: torch.Tensor,
-        encoder_BSLD: torch.Tensor,
+        encoder_NSLD: torch.Tensor,
         encoder_mask: torch.Tensor | None,
     ) -> tuple[CosSin, CosSin]:
         config = self.config
@@ -518,8 +522,18 @@ class AlphaDecoder(AlphaPreTrainedModel):
         rope = rotary(positions, width, config.rope_theta)
         if not config.cross_attention_rope:
             return rope, None
-        encoder_positions = token_positions(encoder_mask, encoder_BSLD[:, 0, :, 0])
+        encoder_positions = token_positions(encoder_mask, encoder_NSLD[:, 0, :, 0])
         return rope, rotary(encoder_positions, width, config.rope_theta)
+
+
+def repeat_rows(x: torch.Tensor | None, beams: int) -> torch.Tensor | None:
+    """Rows of samples as rows of their beams."""
+    return x if x is None or beams == 1 else x.repeat_interleave(beams, dim=0)
+
+
+def first_beams(x: torch.Tensor | None, samples: int) -> torch.Tensor | None:
+    """Of the beams' rows, one for each sample."""
+    return x if x is None or len(x) <= samples else x[:: len(x) // samples]
 
 
 def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
@@ -617,6 +631,7 @@ class AlphaModel(AlphaPreTrainedModel):
             )
         encoder_outputs = self._complete(encoder_outputs, stream_ids, input_ids, attention_mask)
         use_cache = self.config.use_cache if use_cache is None else use_cache
+        beams = len(decoder_input_ids) // len(encoder_outputs.stream_ids)
         decoded = self.decoder(
             decoder_input_ids,
             encoder_outputs,
@@ -636,8 +651,8 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,
-            stream_ids=encoder_outputs.stream_ids,
-            renaming=encoder_outputs.renaming,
+            stream_ids=repeat_rows(encoder_outputs.stream_ids, beams),
+            renaming=repeat_rows(encoder_outputs.renaming, beams),
         )
 
     def _complete(
@@ -666,6 +681,9 @@ class AlphaModel(AlphaPreTrainedModel):
                 "model.get_encoder() as it is, or stream_ids and input_ids beside it"
             )
         else:
+            stream_ids, input_ids, attention_mask = (
+                first_beams(given, len(hidden)) for given in (stream_ids, input_ids, attention_mask)
+            )
             own = own_streams(input_ids, stream_ids)
             renaming = self.shared.renaming(input_ids, attention_mask, stream_ids)
         return AlphaEncoderOutput(
@@ -863,10 +881,17 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
     def _expand_inputs_for_generation(
         self, expand_size: int = 1, is_encoder_decoder: bool = False, **kwargs: Any
     ) -> tuple[torch.Tensor | None, dict[str, Any]]:
-        """Repeat rows for beams; in a copy, so that given `encoder_outputs` can be used again."""
-        if kwargs.get("encoder_outputs") is not None:
-            kwargs["encoder_outputs"] = copy.copy(kwargs["encoder_outputs"])
-        return super()._expand_inputs_for_generation(expand_size, is_encoder_decoder, **kwargs)
+        """Repeat rows for beams, but what the encoder found: a sample's beams share that."""
+        encoder_outputs = kwargs.pop("encoder_outputs", None)
+        ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
+        return ids, {**kwargs, "encoder_outputs": encoder_outputs}
+
+    def _reorder_cache(
+        self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor
+    ) -> EncoderDecoderCache:
+        """Let rows go on from other beams of their samples, whose sources are the same."""
+        past_key_values.self_attention_cache.reorder_cache(beam_idx)
+        return past_key_values
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Labels shifted right behind the start token; -100 becomes padding."""
