@@ -17,7 +17,7 @@ from .configuration_alpha import AlphaConfig
 from .positions import rotate
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
-FEW_KEYS = 64  # up to here, two matrix products are faster on a CPU than its fused kernel
+FEW_SCORES = 1 << 13  # up to here, two matrix products are faster on a CPU than its fused kernel
 
 
 def eager_attention(
@@ -82,17 +82,17 @@ class AlphaAttention(nn.Module):
         """Attend; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M).
 
         Args:
-            mask: additive, (N or 1, 1, T or 1, M), or None; T must be 1 where beams share sources.
+            mask: additive, (N or 1, 1, 1 or beams that share a source * T, M), or None.
         """
         b, s, t, d = hidden_BSTD.shape
-        n, r = source_NRLD.shape[:2]
+        r, heads = source_NRLD.shape[1], self.num_heads
+        key, value = self._keys_values(source_NRLD, key_rope, cache)
+        n, m = len(key) // r, key.shape[2]
         # Every source stream answers so many beams and query streams, laid out in the query length.
-        beams, queries, heads = b // n, s // r, self.num_heads
+        beams, queries = b // n, s // r
         query = rotate(self._heads(self.q_proj(hidden_BSTD)), query_rope)
         query = query.view(n, beams, r, queries, t, heads, self.head_dim)
         query = query.permute(0, 2, 5, 1, 3, 4, 6).reshape(n * r, heads, -1, self.head_dim)
-        key, value = self._keys_values(source_NRLD, key_rope, cache)
-        m = key.shape[2]
         out, weights = self._interface(query, m)(
             self,
             query,
@@ -112,7 +112,8 @@ class AlphaAttention(nn.Module):
     def _interface(self, query: torch.Tensor, num_keys: int) -> Callable[..., Any]:
         """How to attend; all ways give the same up to rounding."""
         chosen = self.config._attn_implementation
-        if chosen == "sdpa" and query.device.type == "cpu" and num_keys <= FEW_KEYS:
+        scores = query.shape[2] * num_keys
+        if chosen == "sdpa" and query.device.type == "cpu" and scores <= FEW_SCORES:
             return eager_attention
         return ALL_ATTENTION_FUNCTIONS.get_interface(chosen, eager_attention)
 
@@ -123,11 +124,9 @@ class AlphaAttention(nn.Module):
         self, source_NRLD: torch.Tensor, key_rope: CosSin, cache: EncoderDecoderCache | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values (N * R, H, M, K), through the cache where there is one."""
-        n, r = source_NRLD.shape[:2]
-        shape = (n * r, self.num_heads, -1, self.head_dim)
         if cache is not None and self.cross and cache.is_updated.get(self.slot):
             layer = cache.cross_attention_cache.layers[self.slot]
-            return layer.keys.view(shape), layer.values.view(shape)
+            return self._by_stream(layer.keys), self._by_stream(layer.values)
         key = rotate(self._heads(self.k_proj(source_NRLD)), key_rope).transpose(2, 3)
         value = self._heads(self.v_proj(source_NRLD)).transpose(2, 3)
         if cache is None:
@@ -136,7 +135,11 @@ class AlphaAttention(nn.Module):
             cache.is_updated[self.slot] = True
         part = cache.cross_attention_cache if self.cross else cache.self_attention_cache
         key, value = part.update(key.flatten(1, 2), value.flatten(1, 2), self.slot)
-        return key.view(shape), value.view(shape)
+        return self._by_stream(key), self._by_stream(value)
+
+    def _by_stream(self, cached: torch.Tensor) -> torch.Tensor:
+        """(N, R * H, M, K) -> (N * R, H, M, K)."""
+        return cached.unflatten(1, (-1, self.num_heads)).flatten(0, 1)
 
     @staticmethod
     def _fold_mask(mask: torch.Tensor | None, r: int, queries: int, t: int) -> torch.Tensor | None:
@@ -144,8 +147,8 @@ class AlphaAttention(nn.Module):
             return None
         if r > 1 and mask.shape[0] > 1:
             mask = mask.repeat_interleave(r, dim=0)
-        if queries > 1 and t > 1 and mask.shape[2] > 1:
-            mask = mask.repeat(1, 1, queries, 1)
+        if queries > 1 and mask.shape[2] > 1:
+            mask = mask.unflatten(2, (-1, 1, t)).expand(-1, -1, -1, queries, -1, -1).flatten(2, 4)
         return mask
 
 

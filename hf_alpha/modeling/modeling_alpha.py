@@ -7,7 +7,7 @@ V vocabulary, R rows of the embedding. Inside the model a hidden state is (B, S,
 is (B, L, S * D), so that caches and generation see an ordinary encoder-decoder.
 """
 
-import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from transformers import initialization as init
 from transformers.activations import ACT2FN
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
-from transformers.generation import GenerationMixin
+from transformers.generation import GenerationConfig, GenerationMixin, GenerationMode
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import (
     BaseModelOutput,
@@ -30,6 +30,7 @@ from transformers.utils import ModelOutput, can_return_tuple
 
 from .adacos import LogitScale, token_loss
 from .attention import AlphaAttention, CosSin
+from .beams import BeamCache
 from .configuration_alpha import AlphaConfig
 from .embeddings import AlphaEmbedding, SymbolDraws
 from .linear import BlockLinear, in_blocks
@@ -82,6 +83,28 @@ class Streams:
     weights_BS: torch.Tensor
 
 
+def by_chunks(
+    function: Callable[..., tuple[torch.Tensor, torch.Tensor | None]],
+    chunk: int | None,
+    hidden_BSLD: torch.Tensor,
+    source: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Apply a function of streams and their sources to so many at a time; results as of all.
+
+    Args:
+        source: one for each stream, or one for all.
+    """
+    streams = hidden_BSLD.shape[1]
+    if chunk is None or streams <= chunk:
+        return function(hidden_BSLD, source)
+    parts = hidden_BSLD.split(chunk, dim=1)
+    own = source.shape[1] == streams
+    sources = source.split(chunk, dim=1) if own else [source] * len(parts)
+    found = [function(*part) for part in zip(parts, sources, strict=True)]
+    hidden, weights = zip(*found, strict=True)
+    return torch.cat(hidden, 1), None if weights[0] is None else torch.cat(weights, 1)
+
+
 class AlphaLayer(GradientCheckpointingLayer):
     """What encoder and decoder layers share: post-norm residuals around attention and FFN."""
 
@@ -101,21 +124,37 @@ class AlphaLayer(GradientCheckpointingLayer):
         return nn.LayerNorm(self.config.d_model, eps=self.config.layer_norm_eps)
 
     def _feed_forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        update = in_blocks(lambda rows: self.fc2(self.activation(self.fc1(rows))), hidden)
-        return self.final_layer_norm(hidden + self.dropout(update))
+        def feed(hidden: torch.Tensor, _: torch.Tensor) -> tuple[torch.Tensor, None]:
+            update = in_blocks(lambda rows: self.fc2(self.activation(self.fc1(rows))), hidden)
+            return self.final_layer_norm(hidden + self.dropout(update)), None
+
+        return by_chunks(feed, self.config.stream_chunk, hidden, hidden)[0]
+
+    def _attend(
+        self, name: str, hidden_BSLD: torch.Tensor, source: torch.Tensor, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Residual around an attention block, by chunks of streams; see [`AlphaAttention`]."""
+        attention, norm = getattr(self, name), getattr(self, f"{name}_layer_norm")
+
+        def attend(
+            hidden: torch.Tensor, source: torch.Tensor
+        ) -> tuple[torch.Tensor, torch.Tensor | None]:
+            if self.config.aggregated_attention_norm == "pre" and name == "aggregated_attn":
+                update, weights = attention(norm(hidden), norm(source), **kwargs)
+                return hidden + self.dropout(update), weights
+            update, weights = attention(hidden, source, **kwargs)
+            return norm(hidden + self.dropout(update)), weights
+
+        # What is cached is cached for all streams at once.
+        chunk = self.config.stream_chunk if kwargs.get("cache") is None else None
+        return by_chunks(attend, chunk, hidden_BSLD, source)
 
     def _attend_aggregated(
         self, hidden_BSLD: torch.Tensor, streams: Streams, **kwargs: Any
     ) -> torch.Tensor:
         """Each stream attends to the aggregated view of all of them."""
-        assert self.aggregated_attn is not None
         view = aggregate(hidden_BSLD, streams.own_BL, streams.weights_BS)[:, None]
-        norm = self.aggregated_attn_layer_norm
-        if self.config.aggregated_attention_norm == "pre":
-            update, _ = self.aggregated_attn(norm(hidden_BSLD), norm(view), **kwargs)
-            return hidden_BSLD + self.dropout(update)
-        update, _ = self.aggregated_attn(hidden_BSLD, view, **kwargs)
-        return norm(hidden_BSLD + self.dropout(update))
+        return self._attend("aggregated_attn", hidden_BSLD, view, **kwargs)[0]
 
 
 class AlphaEncoderLayer(AlphaLayer):
@@ -144,10 +183,9 @@ class AlphaEncoderLayer(AlphaLayer):
         weights = None
         shared = {"mask": mask, "query_rope": rope, "key_rope": rope}
         if self.self_attn is not None:
-            update, weights = self.self_attn(
-                hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **shared
+            hidden_BSLD, weights = self._attend(
+                "self_attn", hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **shared
             )
-            hidden_BSLD = self.self_attn_layer_norm(hidden_BSLD + self.dropout(update))
         if self.aggregated_attn is not None:
             hidden_BSLD = self._attend_aggregated(hidden_BSLD, streams, **shared)
         return self._feed_forward(hidden_BSLD), weights
@@ -195,16 +233,15 @@ class AlphaDecoderLayer(AlphaLayer):
         weights = cross_weights = None
         own = {"mask": mask, "query_rope": rope, "key_rope": rope, "cache": past_key_values}
         if self.self_attn is not None:
-            update, weights = self.self_attn(
-                hidden_BSTD, hidden_BSTD, output_weights=output_attentions, **own
+            hidden_BSTD, weights = self._attend(
+                "self_attn", hidden_BSTD, hidden_BSTD, output_weights=output_attentions, **own
             )
-            hidden_BSTD = self.self_attn_layer_norm(hidden_BSTD + self.dropout(update))
         if self.aggregated_attn is not None:
             hidden_BSTD = self._attend_aggregated(hidden_BSTD, streams, **own)
         cross_rope = rope if encoder_rope is not None else None
         for mode in self.config.cross_attention:
-            name = CROSS_ATTENTION[mode]
-            update, mode_weights = getattr(self, name)(
+            hidden_BSTD, mode_weights = self._attend(
+                CROSS_ATTENTION[mode],
                 hidden_BSTD,
                 encoder_NSLD if mode == "per_stream" else encoder_view_N1LD,
                 mask=encoder_mask,
@@ -213,7 +250,6 @@ class AlphaDecoderLayer(AlphaLayer):
                 cache=past_key_values,
                 output_weights=output_attentions,
             )
-            hidden_BSTD = getattr(self, f"{name}_layer_norm")(hidden_BSTD + self.dropout(update))
             cross_weights = mode_weights if cross_weights is None else cross_weights
         return self._feed_forward(hidden_BSTD), weights, cross_weights
 
@@ -549,13 +585,18 @@ def causal_mask(
     past_key_values: EncoderDecoderCache | None,
     dtype: torch.dtype,
 ) -> torch.Tensor | None:
-    """Additive mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding."""
+    """Additive mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding.
+
+    With a [`BeamCache`] it is (N, 1, beams * T, M) and hides other beams' tokens too.
+    """
     if mask is not None and mask.dim() == 4:
         return additive(mask, dtype) if mask.dtype == torch.bool else mask
     length = keys = ids_BT.shape[1]
     past = 0
     if past_key_values is not None:
         cache = past_key_values.self_attention_cache
+        if getattr(cache, "shared_by_beams", False):
+            return additive(cache.visible(ids_BT), dtype)
         past = cache.get_seq_length()
         keys, _ = cache.get_mask_sizes(length, 0)
         if mask is None and length == 1 and not cache.is_compileable:
@@ -885,6 +926,30 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         encoder_outputs = kwargs.pop("encoder_outputs", None)
         ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
+
+    def _prepare_cache_for_generation(
+        self,
+        generation_config: GenerationConfig,
+        model_kwargs: dict[str, Any],
+        generation_mode: GenerationMode,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        """A beam search that asks for no other cache has one that its beams share."""
+        given = model_kwargs.get("past_key_values") is not None
+        super()._prepare_cache_for_generation(
+            generation_config, model_kwargs, generation_mode, *args, **kwargs
+        )
+        cache = model_kwargs.get("past_key_values")
+        if (
+            cache is not None
+            and not given
+            and generation_mode in (GenerationMode.BEAM_SEARCH, GenerationMode.BEAM_SAMPLE)
+            and generation_config.cache_implementation is None
+            and not generation_config.output_attentions
+            and model_kwargs.get("decoder_attention_mask") is None
+        ):
+            cache.self_attention_cache = BeamCache(generation_config.num_beams)
 
     def _reorder_cache(
         self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor

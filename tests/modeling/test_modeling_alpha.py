@@ -311,7 +311,7 @@ def test_caches_change_nothing(seed, sizes, switches, positions, attention):
     greedy = model.generate(**batch, **shared, use_cache=False)
     beams = {**shared, "num_beams": 3, "num_return_sequences": 3}
     beam = model.generate(**batch, **beams, use_cache=False)
-    for cache in ("dynamic", "static"):
+    for cache in (None, "dynamic", "static"):
         cached = model.generate(**batch, **shared, cache_implementation=cache)
         assert_same_tokens(greedy, cached)
         cached = model.generate(**batch, **beams, cache_implementation=cache)
