@@ -6,8 +6,10 @@
 
 The peer (benchmarks/peers/all_streams.py) is the same model with the same weights as the papers'
 public code runs it: each sample has a stream for every symbol of the vocabulary, folded into the
-batch, and batches are in random order. Ours takes the same samples, in batches of as many, in the
-order of the package's own samplers. Before anything is timed, both must give the same logits.
+batch, and batches are in random order. Ours takes the same samples, in batches of as many, as the
+package's own sampler makes them; of the batches that it makes of `--pool` times as many samples,
+those at even distances in the order of their cost are timed. Before anything is, both must give the
+same logits.
 
 Samples are LTL formulas with their answers, drawn as training data is (sizes uniform, as many
 symbols as they happen to have), or with `--exactly` only those that have every symbol of the
@@ -42,7 +44,7 @@ OURS, PEER = "streams of the input", "streams of the vocabulary"
 def draw_rows(args: argparse.Namespace) -> list[dict[str, list[int]]]:
     """Tokenised formulas with their answers."""
     tokenizer = build_tokenizer("ltl", args.symbols)
-    count = args.batch * args.batches
+    count = args.batch * args.batches * args.pool
     drawn = count * (10 if args.exactly else 2)
     with tempfile.TemporaryDirectory() as folder:
         generate(
@@ -130,8 +132,13 @@ def run(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     rows = draw_rows(args)
     keys = [(len(row["stream_ids"]), len(row["input_ids"])) for row in rows]
     models = make_models(args)
-    orders = {OURS: list(BucketSampler(keys, args.batch, args.seed)), PEER: range(len(rows))}
-    batches = {side: batches_of(rows, list(order), args) for side, order in orders.items()}
+    order = list(BucketSampler(keys, args.batch, args.seed))
+    cut = [order[i : i + args.batch] for i in range(0, len(order), args.batch)]
+    cut.sort(key=lambda part: (max(keys[i][0] for i in part), max(keys[i][1] for i in part)))
+    ours = [i for part in cut[args.pool // 2 :: args.pool] for i in part]
+    orders = {OURS: ours, PEER: np.random.default_rng(args.seed).permutation(ours).tolist()}
+    batches = {side: batches_of(rows, order, args) for side, order in orders.items()}
+    keys = [keys[i] for i in ours]
     difference = check(models, batches[PEER][0])
     if args.work == "training":
         sides = {side: training(model, batches[side]) for side, model in models.items()}
@@ -141,15 +148,15 @@ def run(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
             for side, model in models.items()
         }
     seconds = in_turns(sides, args.rounds, args.device)
-    per = len(rows) if args.work == "generation" else args.batches
+    per = len(keys) if args.work == "generation" else args.batches
     unit = "ms/sample" if args.work == "generation" else "ms/step"
     lines = [[side, three([1e3 * s / per for s in seconds[side]], 1)] for side in sides]
     found = ratios(seconds[PEER], seconds[OURS])
     mean_symbols, mean_length = np.mean(keys, axis=0)
     text = (
-        f"{args.work}, {len(rows)} LTL formulas in batches of {args.batch}: {mean_symbols:.2f} "
+        f"{args.work}, {len(keys)} LTL formulas in batches of {args.batch}: {mean_symbols:.2f} "
         f"of {args.symbols} symbols and {mean_length:.1f} tokens on average"
-        + (f"; {args.beams} beams, {args.new_tokens} new tokens" if per == len(rows) else "")
+        + (f"; {args.beams} beams, {args.new_tokens} new tokens" if per == len(keys) else "")
         + f"\nd {args.d_model}, {args.layers} + {args.layers} layers, {args.heads} heads, "
         f"FFN {args.ffn}; largest difference of logits {difference:.1e}\n\n"
         + table(["side", f"{unit}: min / median / max"], lines)
@@ -172,6 +179,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--largest", type=int, default=35, help="tokens of a formula (35)")
     add("--batch", type=int, default=64, help="samples in a batch (64)")
     add("--batches", type=int, default=8, help="batches (8)")
+    add("--pool", type=int, default=8, help="times as many samples are drawn (8)")
     add("--beams", type=int, default=3)
     add("--new-tokens", type=int, default=31)
     add("--d-model", type=int, default=64)

@@ -53,6 +53,7 @@ class AllStreams(AlphaForConditionalGeneration):
 
     # What the package does better is switched off.
     _expand_inputs_for_generation = GenerationMixin._expand_inputs_for_generation
+    _prepare_cache_for_generation = GenerationMixin._prepare_cache_for_generation
 
     def _reorder_cache(self, cache: EncoderDecoderCache, beam_idx: torch.Tensor) -> Any:
         cache.reorder_cache(beam_idx)
