@@ -42,7 +42,7 @@ class PoolLayer(DynamicLayer):
                 torch.cat((x, torch.empty_like(x)), dim=2) for x in (self.keys, self.values)
             )
         for pool, new in ((self.keys, key_states), (self.values, value_states)):
-            b, c, t, k = new.shape
+            _, c, t, k = new.shape
             part = pool[:, :, start : self.used].view(-1, c, self.beams, t, k)
             part.copy_(new.view(-1, self.beams, c, t, k).transpose(1, 2))
         return self.keys[:, :, : self.used], self.values[:, :, : self.used]

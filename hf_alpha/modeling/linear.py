@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 BLOCKS = (1024, 512, 256, 128)  # rows
 
