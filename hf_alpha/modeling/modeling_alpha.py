@@ -9,7 +9,7 @@ is (B, L, S * D), so that caches and generation see an ordinary encoder-decoder.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import nn
@@ -50,6 +50,8 @@ from .symbols import (
 UNUSABLE = -1e4
 # Switch -> name of the module.
 CROSS_ATTENTION = {"per_stream": "encoder_attn", "aggregated": "encoder_aggregated_attn"}
+
+Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
 
 @dataclass
@@ -562,14 +564,18 @@ class AlphaDecoder(AlphaPreTrainedModel):
         return rope, rotary(encoder_positions, width, config.rope_theta)
 
 
-def repeat_rows(x: torch.Tensor | None, beams: int) -> torch.Tensor | None:
-    """Rows of samples as rows of their beams."""
-    return x if x is None or beams == 1 else x.repeat_interleave(beams, dim=0)
+def repeat_rows(x: Rows, beams: int) -> Rows:
+    """Rows of samples as rows of their beams; None stays None."""
+    if x is None or beams == 1:
+        return x
+    return x.repeat_interleave(beams, dim=0)  # type: ignore[return-value]
 
 
-def first_beams(x: torch.Tensor | None, samples: int) -> torch.Tensor | None:
-    """Of the beams' rows, one for each sample."""
-    return x if x is None or len(x) <= samples else x[:: len(x) // samples]
+def first_beams(x: Rows, samples: int) -> Rows:
+    """Of the beams' rows, one for each sample; None stays None."""
+    if x is None or len(x) <= samples:
+        return x
+    return x[:: len(x) // samples]  # type: ignore[return-value]
 
 
 def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
@@ -722,9 +728,9 @@ class AlphaModel(AlphaPreTrainedModel):
                 "model.get_encoder() as it is, or stream_ids and input_ids beside it"
             )
         else:
-            stream_ids, input_ids, attention_mask = (
-                first_beams(given, len(hidden)) for given in (stream_ids, input_ids, attention_mask)
-            )
+            stream_ids = first_beams(stream_ids, len(hidden))
+            input_ids = first_beams(input_ids, len(hidden))
+            attention_mask = first_beams(attention_mask, len(hidden))
             own = own_streams(input_ids, stream_ids)
             renaming = self.shared.renaming(input_ids, attention_mask, stream_ids)
         return AlphaEncoderOutput(
