@@ -220,6 +220,11 @@ def test_renaming_renames_what_is_generated(seed, sizes, switches, classes):
     check_renaming(seed, sizes, switches, classes, generate=True)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_renaming_of_a_batch_that_is_worked_on_in_blocks(seed):
+    check_renaming(seed, [(40, 5)] * 16, {}, {}, generate=True)
+
+
 @pytest.mark.slow
 @settings(max_examples=10_000, deadline=None)
 @renamings
