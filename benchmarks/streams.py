@@ -1,7 +1,7 @@
 """Training step and generation of `streams`, against three peers measured in the same run.
 
     python benchmarks/streams.py                    # d 64, 8 layers, 4 heads, FFN 1024 (LTL's)
-    python benchmarks/streams.py --small --threads 2 --json streams.json --markdown
+    python benchmarks/streams.py --small --threads 2 --out streams-small
     python benchmarks/streams.py --device cuda
 
 For 1 to 10 symbols, on satisfiable propositional formulas of one size with exactly that many
@@ -15,18 +15,15 @@ symbols and their real answers. All weights are random: they do not change the t
 
 A training step is forward, backward and AdamW; beside the reference it is forward and backward.
 Generation is beam search with 3 beams and a fixed number of new tokens; beside the reference it is
-greedy, and the reference encodes once and then decodes every prefix anew. Sides take turns (A B C
-A B C ...); a ratio is the median over the rounds of the two times in one round. Times are
-printed as minimum / median / maximum.
+greedy, and the reference encodes once and then decodes every prefix anew. Sides take turns; a
+ratio is the median over the rounds of the two times in one round. Times are printed as minimum /
+median / maximum.
 """
 
 import argparse
-import json
-import platform
 import random
 import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,7 +31,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-import transformers
+from measure import add_out, finish, in_turns, ratios, three
+from measure import table as write
 from transformers import BartConfig, BartForConditionalGeneration, PreTrainedModel
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaTokenizer
@@ -257,22 +255,9 @@ def measure(
     work: str, symbols: int, sides: dict[str, tuple[Step, int]], rounds: int, device: torch.device
 ) -> list[Row]:
     """Time all sides in turns; each is (what to run, how many samples that is)."""
-    for step, _ in sides.values():
-        step()
-    rows = [Row(work, symbols, side, samples, []) for side, (_, samples) in sides.items()]
-    for _ in range(rounds):
-        for row in rows:
-            _synchronise(device)
-            start = time.perf_counter()
-            sides[row.side][0]()
-            _synchronise(device)
-            row.seconds.append(time.perf_counter() - start)
-    return rows
-
-
-def _synchronise(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    steps = {side: step for side, (step, _) in sides.items()}
+    seconds = in_turns(steps, rounds, str(device))
+    return [Row(work, symbols, side, sides[side][1], seconds[side]) for side in sides]
 
 
 def measure_models(
@@ -314,8 +299,8 @@ def measure_reference(
     ]
 
 
-def run(args: argparse.Namespace) -> list[Row]:
-    """All measurements; each number of symbols is printed when it is done."""
+def run(args: argparse.Namespace) -> tuple[str, list[Row]]:
+    """What is measured and all measurements; each number of symbols is printed when it is done."""
     device = torch.device(args.device)
     numbers = integers(args.symbols)
     tokenizer = build_tokenizer("propositional", max(numbers))
@@ -329,7 +314,6 @@ def run(args: argparse.Namespace) -> list[Row]:
     }
     models = {side: model.to(device) for side, model in models.items()}
     plain = alpha_model(small, tokenizer, adacos=False, logit_scale=10.0).to(device)
-    print(describe(args, sizes, small, models), flush=True)
     rows: list[Row] = []
     for k in numbers:
         batches = [
@@ -344,7 +328,7 @@ def run(args: argparse.Namespace) -> list[Row]:
             plain, batches[1], k, small, args.reference_samples, args.reference_repeats
         )
         print(f"{k} symbols: done", file=sys.stderr, flush=True)
-    return rows
+    return describe(args, sizes, small, models), rows
 
 
 # -- the table ------------------------------------------------------------------------------------
@@ -357,8 +341,7 @@ COLUMNS = (
 
 def ratio(one: Row, two: Row) -> float:
     """Median over the rounds of one side's time per sample against the other's."""
-    pairs = zip(one.seconds, two.seconds, strict=True)
-    return statistics.median(a / one.samples / (b / two.samples) for a, b in pairs)
+    return statistics.median(ratios(one.seconds, two.seconds)) * two.samples / one.samples
 
 
 def table(rows: Sequence[Row], work: str) -> list[list[str]]:
@@ -385,35 +368,16 @@ def table(rows: Sequence[Row], work: str) -> list[list[str]]:
 
 def _milliseconds(row: Row, samples: int = 1) -> str:
     """Minimum, median and maximum."""
-    times = (min(row.seconds), statistics.median(row.seconds), max(row.seconds))
-    return " / ".join(f"{1e3 * seconds / samples:.1f}" for seconds in times)
-
-
-def write_markdown(lines: list[list[str]]) -> str:
-    """Cells as a Markdown table."""
-    rule = ["---:"] * len(COLUMNS)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (COLUMNS, rule, *lines))
-
-
-def write_plain(lines: list[list[str]]) -> str:
-    """Cells in columns of even width."""
-    widths = [max(map(len, column)) for column in zip(COLUMNS, *lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-        for cells in (COLUMNS, *lines)
-    )
+    return three([1e3 * seconds / samples for seconds in row.seconds], 1)
 
 
 def describe(
     args: argparse.Namespace, sizes: Sizes, small: Sizes, models: dict[str, PreTrainedModel]
 ) -> str:
     """What was measured, on what."""
-    device = torch.device(args.device)
-    machine = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     counts = ", ".join(f"{side} {model.num_parameters():,}" for side, model in models.items())
     return (
-        f"{device} ({machine}), {torch.get_num_threads()} threads, torch {torch.__version__}, "
-        f"transformers {transformers.__version__}, float32; {args.repeats} rounds\n"
+        f"{args.device}, float32; {args.repeats} rounds\n"
         f"models: {_write_sizes(sizes)}; beam search with 3 beams\n"
         f"parameters: {counts}\n"
         f"reference beside: {_write_sizes(small)}, greedy; it runs {args.reference_samples} "
@@ -466,8 +430,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--reference-samples", type=int, default=1, help="samples of the reference (1)")
     add("--reference-repeats", type=int, default=3, help="rounds of the reference (3)")
     add("--seed", type=int, default=0)
-    add("--json", type=Path, metavar="OUT", help="write all times there")
-    add("--markdown", action="store_true", help="print Markdown tables")
+    add_out(parser)
     return parser.parse_args(argv)
 
 
@@ -476,14 +439,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse(argv)
     if args.threads:
         torch.set_num_threads(args.threads)
-    rows = run(args)
-    write = write_markdown if args.markdown else write_plain
-    for work in (TRAINING, GENERATION):
-        print(f"\n{work.capitalize()}\n{write(table(rows, work))}")
-    if args.json:
-        settings = {name: str(value) for name, value in vars(args).items()}
-        data = {"settings": settings, "rows": [asdict(row) for row in rows]}
-        args.json.write_text(json.dumps(data, indent=1) + "\n")
+    text, rows = run(args)
+    tables = (f"{work.capitalize()}\n\n{write(COLUMNS, table(rows, work))}"
+              for work in (TRAINING, GENERATION))  # fmt: skip
+    data = {"settings": vars(args), "rows": [asdict(row) for row in rows]}
+    finish("\n\n".join((text, *tables)), data, args.out, argv, args.device)
 
 
 if __name__ == "__main__":

@@ -60,13 +60,13 @@ def test_dual_part_prints_ratios_to_learned(capsys, tmp_path):
 
 
 def test_streams_prints_a_row_for_each_number_of_symbols(streams, capsys, tmp_path):
-    streams.main([*TINY, "--markdown", "--json", str(tmp_path / "out.json")])
+    streams.main([*TINY, "--out", str(tmp_path / "out")])
     printed = capsys.readouterr().out
     cells = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")]
-    assert [line[0] for line in cells] == ["| symbols", "| ---:", "| 1", "| 3"] * 2
+    assert [line[0] for line in cells] == ["| symbols", "| ---", "| 1", "| 3"] * 2
     assert {len(line) for line in cells} == {len(streams.COLUMNS)}
 
-    rows = json.loads((tmp_path / "out.json").read_text())["rows"]
+    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
     sides = {"streams", "BART", "learned", "small streams", "reference"}
     assert {(row["work"], row["symbols"], row["side"]) for row in rows} == {
         (work, k, side) for work in ("training step", "generation") for k in (1, 3)
@@ -192,3 +192,73 @@ def test_startup_prints_ratios_of_whole_processes(capsys):
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
     assert [row[0].removeprefix("| ") for row in rows] == list(startup.SIDES)
     assert [row[0].removeprefix("| ") for row in rows if row[2]] == list(startup.GOALS)
+
+
+SMALL = ["--d-model=16", "--layers=1", "--heads=2", "--ffn=16"]
+
+
+@pytest.mark.parametrize("work", ["training", "generation"])
+def test_all_streams_compares_like_with_like(work, capsys, tmp_path):
+    all_streams = load("all_streams")
+    tiny = [*SMALL, "--batch=4", "--batches=1", "--pool=2", "--rounds=1", "--new-tokens=2"]
+    all_streams.main([*tiny, "--work", work, "--symbols=3", "--out", str(tmp_path / "out")])
+    assert "The peer takes" in capsys.readouterr().out
+    data = json.loads((tmp_path / "out.json").read_text())["data"]
+    assert {len(found) for found in data["seconds"].values()} == {1} and len(data["keys"]) == 4
+
+
+def test_peer_of_all_streams_computes_the_same():
+    import torch
+    from peers.all_streams import AllStreams
+    from strategies import make_model, random_batch
+
+    model = make_model(dropout=0.0)
+    peer = AllStreams(model.config).eval()
+    peer.load_state_dict(model.state_dict())
+    batch = random_batch(1, model.config, [(6, 3), (4, 0), (3, 2), (9, 5)])
+    with torch.no_grad():
+        found, expected = peer(**batch).logits, model(**batch).logits
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    batch["labels"] = batch.pop("decoder_input_ids")
+    for side in (model, peer):
+        side.train()(**batch).loss.backward()
+    for one, two in zip(peer.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, two.grad, atol=1e-5, rtol=1e-4)
+    del batch["labels"]
+    kept = {"num_beams": 3, "max_new_tokens": 5, "return_dict_in_generate": True}
+    scores = [
+        side.eval().generate(**batch, **kept, output_scores=True).sequences_scores
+        for side in (model, peer)
+    ]
+    torch.testing.assert_close(*scores, atol=1e-5, rtol=1e-5)
+
+
+def test_growth_has_a_line_for_each_size(capsys):
+    growth = load("growth")
+    growth.main([*SMALL, "--symbols", "1", "3", "--lengths", "4", "--rounds=1"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| 1", "| 3"]
+
+
+def test_growth_counts_what_the_model_multiplies():
+    """Against PyTorch's own counter, which sees products of matrices and nothing else."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    growth = load("growth")
+    config = growth.AlphaConfig(symbol_classes={"proposition": 4}, d_model=32, encoder_layers=2,
+                                encoder_attention_heads=2, decoder_attention_heads=2,
+                                encoder_ffn_dim=64)  # fmt: skip
+    model = growth.AlphaForConditionalGeneration(config).eval()
+    batch = growth.draw_sample(config, 4, 9)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.get_encoder()(**batch)
+    mean = 2 * config.encoder_layers * 4 * 9 * 32  # of the streams, a product too
+    assert counter.get_total_flops() - mean == growth.encoder_cost(config, 4, 9).flops
+
+
+def test_memory_of_a_process_of_its_own(capsys):
+    memory = load("memory")
+    memory.main([*SMALL, "--work", "generation", "--symbols", "2", "--batch=1", "--length=4",
+                 "--new-tokens=2"])  # fmt: skip
+    assert "| generation | 2 | " in capsys.readouterr().out

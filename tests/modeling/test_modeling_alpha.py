@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from strategies import (
 from transformers import DynamicCache
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha.modeling.attention import AlphaAttention
 from hf_alpha.modeling.symbols import first_occurrence
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
@@ -218,6 +220,11 @@ def test_renaming_renames_what_is_generated(seed, sizes, switches, classes):
     check_renaming(seed, sizes, switches, classes, generate=True)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_renaming_of_a_batch_that_is_worked_on_in_blocks(seed):
+    check_renaming(seed, [(40, 5)] * 16, {}, {}, generate=True)
+
+
 @pytest.mark.slow
 @settings(max_examples=10_000, deadline=None)
 @renamings
@@ -311,7 +318,7 @@ def test_caches_change_nothing(seed, sizes, switches, positions, attention):
     greedy = model.generate(**batch, **shared, use_cache=False)
     beams = {**shared, "num_beams": 3, "num_return_sequences": 3}
     beam = model.generate(**batch, **beams, use_cache=False)
-    for cache in ("dynamic", "static"):
+    for cache in (None, "dynamic", "static"):
         cached = model.generate(**batch, **shared, cache_implementation=cache)
         assert_same_tokens(greedy, cached)
         cached = model.generate(**batch, **beams, cache_implementation=cache)
@@ -418,10 +425,50 @@ def test_sampling_scores_and_returned_states():
     assert not torch.isin(first, torch.tensor([0, 1])).any()
 
 
-def test_eager_and_sdpa_agree():
+@pytest.mark.parametrize("switches", SWITCHES, ids=lambda s: "-".join(s) or "default")
+def test_chunks_of_streams_change_nothing(switches):
+    model = make_model(**switches)
+    batch = random_batch(3, model.config, [(9, 5), (6, 3), (4, 0)])
+    tables = [random_renaming(row, model.config) for row in range(3)]
+    expected = model(**batch, use_cache=False)
+    inputs = {name: value for name, value in batch.items() if name != "decoder_input_ids"}
+    search = {"num_beams": 3, "max_new_tokens": 4, "return_dict_in_generate": True}
+    answers = model.generate(**inputs, **search, output_scores=True)
+    for chunk in (1, 2, 4):
+        model.config.stream_chunk = chunk
+        found = model(**batch, use_cache=False)
+        torch.testing.assert_close(found.logits, expected.logits, atol=1e-5, rtol=1e-5)
+        renamed = model(**rename_batch(batch, tables), use_cache=False).logits
+        for row, table in enumerate(tables):
+            assert torch.equal(renamed[row][:, table], found.logits[row])
+        again = model.generate(**inputs, **search, output_scores=True)
+        torch.testing.assert_close(
+            again.sequences_scores, answers.sequences_scores, atol=1e-5, rtol=1e-5
+        )
+    with pytest.raises(ValueError, match="stream_chunk"):
+        make_model(stream_chunk=0)
+
+
+def test_beams_share_what_the_encoder_found():
+    """Rows of a batch may be beams of fewer inputs; they get what copies of the inputs give."""
+    model = make_model(cross_attention=["per_stream", "aggregated"])
+    batch = random_batch(2, model.config, [(6, 3), (4, 0)])
+    ids = torch.tensor([[1, 4, 5], [1, 6, 4], [1, 3, 3], [1, 7, 7]])
+    encoded = model.get_encoder()(**batch)
+    mask = batch["attention_mask"]
+    found = model(encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=ids).logits
+    copies = {name: value.repeat_interleave(2, 0) for name, value in batch.items()}
+    copies["decoder_input_ids"] = ids
+    torch.testing.assert_close(found, logits(model, copies), atol=1e-5, rtol=1e-5)
+
+
+def test_eager_and_sdpa_agree(monkeypatch):
+    """SDPA by itself, too: on a CPU it is used for many scores only."""
     model = make_model(cross_attention=["per_stream", "aggregated"])
     batch = random_batch(2, model.config, [(6, 3), (4, 0)])
     one = logits(model, batch)
+    monkeypatch.setattr(sys.modules[AlphaAttention.__module__], "FEW_SCORES", 0)
+    torch.testing.assert_close(logits(model, batch), one, atol=1e-5, rtol=1e-5)
     model.set_attn_implementation("eager")
     torch.testing.assert_close(logits(model, batch), one, atol=1e-5, rtol=1e-5)
 

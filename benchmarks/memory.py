@@ -1,0 +1,127 @@
+"""Memory of `streams`: training and generation by number of symbols, and 200 symbols in chunks.
+
+    python benchmarks/memory.py --out streams-memory
+    python benchmarks/memory.py --work generation --symbols 200 --length 200 --new-tokens 200 \
+        --batch 1 --chunk 10 --out streams-memory-200
+
+Each figure is from a process of its own: the most memory that it ever held, less what it held
+before the work began, when model and libraries were loaded (on a GPU, the allocator's peak). The
+ratio is to k times the figure of one stream.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from growth import draw_sample
+from measure import add_out, finish, table
+
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+
+WORKS = ("training", "generation")
+
+
+def work(args: argparse.Namespace, kind: str, symbols: int) -> dict[str, float]:
+    """Do the work in this process; megabytes of the work, and of the whole process."""
+    sizes = {"layers": args.layers, "attention_heads": args.heads, "ffn_dim": args.ffn}
+    config = AlphaConfig(
+        symbol_classes={"proposition": symbols},
+        d_model=args.d_model,
+        stream_chunk=args.chunk,
+        **{f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()},
+    )
+    model = AlphaForConditionalGeneration(config).to(args.device)
+    model.generation_config.max_length = None
+    sample = draw_sample(config, symbols, args.length)
+    batch = {name: x.repeat(args.batch, 1).to(args.device) for name, x in sample.items()}
+    before = held()
+    if kind == "training":
+        labels = torch.full((args.batch, args.new_tokens), 5, device=args.device)
+        model.train()(**batch, labels=labels).loss.backward()
+    else:
+        tokens = {"min_new_tokens": args.new_tokens, "max_new_tokens": args.new_tokens}
+        with torch.inference_mode():
+            model.eval().generate(**batch, **tokens, num_beams=args.beams, do_sample=False)
+    if args.device.startswith("cuda"):
+        peak = torch.cuda.max_memory_allocated(args.device) / 1e6
+        return {"work": peak, "process": peak}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    return {"work": peak - before, "process": peak}
+
+
+def held() -> float:
+    """Megabytes that this process holds now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def measure(argv: Sequence[str], kind: str, symbols: int) -> dict[str, float]:
+    """Do the work in a fresh process."""
+    command = [sys.executable, __file__, *argv, "--child", kind, str(symbols)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{kind} with {symbols} symbols failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--work", choices=WORKS, nargs="+", default=list(WORKS))
+    add("--symbols", type=int, nargs="+", default=[1, 2, 5, 10])
+    add("--length", type=int, default=36, help="tokens of the input (36)")
+    add("--new-tokens", type=int, default=31, help="tokens of the answer (31)")
+    add("--batch", type=int, default=64, help="samples (64)")
+    add("--beams", type=int, default=3)
+    add("--chunk", type=int, help="streams at a time (all)")
+    add("--d-model", type=int, default=64)
+    add("--layers", type=int, default=8)
+    add("--heads", type=int, default=4)
+    add("--ffn", type=int, default=1024)
+    add("--threads", type=int, help="CPU threads of torch")
+    add("--device", default="cpu")
+    add("--child", nargs=2, help=argparse.SUPPRESS)
+    add_out(parser)
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    args = parse(argv)
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    if args.child:
+        print(json.dumps(work(args, args.child[0], int(args.child[1]))))
+        return
+    given = list(sys.argv[1:] if argv is None else argv)
+    lines, rows = [], []
+    for kind in args.work:
+        one = None
+        for symbols in args.symbols:
+            found = measure(given, kind, symbols)
+            one = found["work"] / symbols if one is None else one
+            ratio = found["work"] / (symbols * one)
+            lines.append([kind, str(symbols), f"{found['work']:,.0f}", f"{ratio:.2f}",
+                          f"{found['process']:,.0f}"])  # fmt: skip
+            rows.append({"work": kind, "symbols": symbols, **found})
+    chunk = f"{args.chunk} streams at a time" if args.chunk else "all streams at once"
+    text = (
+        f"batch {args.batch}, {args.length} tokens, answers of {args.new_tokens}, {args.beams} "
+        f"beams, {chunk}; d {args.d_model}, {args.layers} + {args.layers} layers, {args.heads} "
+        f"heads, FFN {args.ffn}\n\n"
+    )
+    columns = ["work", "symbols k", "MB of the work", "by k times the first", "MB of the process"]
+    finish(text + table(columns, lines), {"settings": vars(args), "rows": rows}, args.out, argv,
+           args.device)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import seeds
+from torch import nn
+from torch.nn import functional as F
+
+from hf_alpha.modeling.linear import BLOCKS, BlockLinear, block_sizes, in_blocks
+
+
+@given(st.integers(0, 10_000))
+def test_blocks_make_up_all_rows(rows):
+    sizes = block_sizes(rows)
+    assert sum(sizes) == rows
+    assert all(size in BLOCKS for size in sizes[:-1])
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize("rows", BLOCKS)
+@given(seed=seeds, bias=st.booleans(), width=st.integers(1, 40))
+def test_block_equals_linear_with_gradients(rows, seed, bias, width):
+    torch.manual_seed(seed)
+    layer = BlockLinear(width, 24, bias=bias)
+    parameters = list(layer.parameters())
+    x = torch.randn(rows, width, requires_grad=True)
+    grad = torch.randn(rows, 24)
+    found = layer(x)
+    expected = F.linear(x, layer.weight, layer.bias)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    for one, two in zip(
+        torch.autograd.grad(found, [x, *parameters], grad),
+        torch.autograd.grad(expected, [x, *parameters], grad),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, two, atol=1e-3, rtol=1e-3)
+
+
+@given(st.sampled_from([(3, 5), (2, 70), (1, 128), (4, 500)]), seeds)
+def test_in_blocks_equals_one_call(shape, seed):
+    torch.manual_seed(seed)
+    first, second = BlockLinear(8, 32), BlockLinear(32, 8)
+
+    def function(rows: torch.Tensor) -> torch.Tensor:
+        return second(torch.relu(first(rows)))
+
+    x = torch.randn(*shape, 8)
+    torch.testing.assert_close(in_blocks(function, x), function(x), atol=1e-5, rtol=1e-5)
+
+
+def test_second_gradients_agree():
+    torch.manual_seed(0)
+    layer, x = BlockLinear(4, 3), torch.randn(128, 4, requires_grad=True)
+
+    def second(y: torch.Tensor) -> torch.Tensor:
+        (grad,) = torch.autograd.grad(y.pow(3).sum(), x, create_graph=True)
+        return torch.autograd.grad(grad.pow(2).sum(), layer.weight)[0]
+
+    expected = second(F.linear(x, layer.weight, layer.bias))
+    torch.testing.assert_close(second(layer(x)), expected, atol=1e-1, rtol=1e-3)
+
+
+def test_other_types_and_places_take_the_ordinary_way():
+    layer = BlockLinear(4, 3)
+    assert isinstance(layer, nn.Linear)
+    assert layer.double()(torch.randn(128, 4, dtype=torch.float64)).dtype == torch.float64
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer.float()(torch.randn(128, 4)).dtype == torch.bfloat16
+    meta = BlockLinear(4, 3, device="meta")
+    assert in_blocks(meta, torch.randn(200, 4, device="meta")).shape == (200, 3)
