@@ -1,10 +1,11 @@
 """Multi-head attention over streams: per-stream and aggregated, self and cross.
 
-Shapes: B batch, S streams of the queries, R streams of the source (S per stream, 1 aggregated),
-T query length, L source length, M keys (cached ones included), D model width, H heads, K head
-width.
+Shapes: B batch, N sources (B, or one for all beams of a sample), S streams of the queries,
+R streams of a source (S per stream, 1 aggregated), T query length, L source length, M keys (cached
+ones included), D model width, H heads, K head width.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from .configuration_alpha import AlphaConfig
 from .positions import rotate
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
+FEW_SCORES = 1 << 13  # up to here, two matrix products are faster on a CPU than its fused kernel
 
 
 def eager_attention(
@@ -28,11 +30,12 @@ def eager_attention(
     dropout: float = 0.0,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Softmax attention written out; returns (N, T, H, K) and the weights (N, H, T, M)."""
-    scores = query @ key.transpose(-1, -2) * scaling
+    """Softmax attention written out; returns (B, T, H, K) and the weights (B, H, T, M)."""
+    scores = (query * scaling) @ key.transpose(-1, -2)
     if attention_mask is not None:
-        scores = scores + attention_mask
-    weights = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+        scores += attention_mask
+    precise = torch.promote_types(scores.dtype, torch.float32)
+    weights = scores.softmax(-1, dtype=precise).to(scores.dtype)
     weights = nn.functional.dropout(weights, p=dropout, training=module.training)
     return (weights @ value).transpose(1, 2), weights
 
@@ -42,7 +45,8 @@ class AlphaAttention(nn.Module):
 
     With R = S each stream attends to its own source: streams are folded into the batch. With R = 1
     all streams attend to one sequence: they are folded into the query length, so that nothing is
-    copied S times. Keys and values are cached as (B, R * H, M, K): dimension 0 stays the batch.
+    copied S times. So are the beams of a sample in cross-attention: they share its source. Keys and
+    values are cached as (N, R * H, M, K): dimension 0 stays the batch.
 
     Args:
         slot: index in the cache; None where nothing is cached.
@@ -68,7 +72,7 @@ class AlphaAttention(nn.Module):
     def forward(
         self,
         hidden_BSTD: torch.Tensor,
-        source_BRLD: torch.Tensor,
+        source_NRLD: torch.Tensor,
         mask: torch.Tensor | None = None,
         query_rope: CosSin = None,
         key_rope: CosSin = None,
@@ -78,53 +82,64 @@ class AlphaAttention(nn.Module):
         """Attend; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M).
 
         Args:
-            mask: additive, (B or 1, 1, T or 1, M), or None.
+            mask: additive, (N or 1, 1, 1 or beams that share a source * T, M), or None.
         """
         b, s, t, d = hidden_BSTD.shape
-        r = source_BRLD.shape[1]
+        r, heads = source_NRLD.shape[1], self.num_heads
+        key, value = self._keys_values(source_NRLD, key_rope, cache)
+        n, m = len(key) // r, key.shape[2]
+        # Every source stream answers so many beams and query streams, laid out in the query length.
+        beams, queries = b // n, s // r
         query = rotate(self._heads(self.q_proj(hidden_BSTD)), query_rope)
-        # Every source stream answers s // r query streams, laid end to end in the query length.
-        query = query.view(b, r, s // r, t, self.num_heads, self.head_dim)
-        query = query.permute(0, 1, 4, 2, 3, 5).reshape(b * r, self.num_heads, -1, self.head_dim)
-        key, value = self._keys_values(source_BRLD, key_rope, cache)
-        m = key.shape[2]
-        attend = ALL_ATTENTION_FUNCTIONS.get_interface(
-            self.config._attn_implementation, eager_attention
-        )
-        out, weights = attend(
+        query = query.view(n, beams, r, queries, t, heads, self.head_dim)
+        query = query.permute(0, 2, 5, 1, 3, 4, 6).reshape(n * r, heads, -1, self.head_dim)
+        out, weights = self._interface(query, m)(
             self,
             query,
-            key.reshape(b * r, self.num_heads, m, self.head_dim),
-            value.reshape(b * r, self.num_heads, m, self.head_dim),
-            self._fold_mask(mask, r, s // r, t),
+            key,
+            value,
+            self._fold_mask(mask, r, queries, t),
             scaling=self.scaling,
             dropout=self.config.attention_dropout if self.training else 0.0,
         )
-        out = self.out_proj(out.reshape(b, s, t, d))
+        out = out.reshape(n, r, beams, queries, t, d).transpose(1, 2).reshape(b, s, t, d)
+        out = self.out_proj(out)
         if not output_weights or weights is None:
             return out, None
-        weights = weights.view(b, r, self.num_heads, s // r, t, m).transpose(2, 3)
-        return out, weights.reshape(b, s * self.num_heads, t, m)
+        weights = weights.view(n, r, heads, beams, queries, t, m).permute(0, 3, 1, 4, 2, 5, 6)
+        return out, weights.reshape(b, s * heads, t, m)
+
+    def _interface(self, query: torch.Tensor, num_keys: int) -> Callable[..., Any]:
+        """How to attend; all ways give the same up to rounding."""
+        chosen = self.config._attn_implementation
+        scores = query.shape[2] * num_keys
+        if chosen == "sdpa" and query.device.type == "cpu" and scores <= FEW_SCORES:
+            return eager_attention
+        return ALL_ATTENTION_FUNCTIONS.get_interface(chosen, eager_attention)
 
     def _heads(self, x: torch.Tensor) -> torch.Tensor:
         return x.unflatten(-1, (self.num_heads, self.head_dim))
 
     def _keys_values(
-        self, source_BRLD: torch.Tensor, key_rope: CosSin, cache: EncoderDecoderCache | None
+        self, source_NRLD: torch.Tensor, key_rope: CosSin, cache: EncoderDecoderCache | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values (B, R * H, M, K), through the cache where there is one."""
+        """Keys and values (N * R, H, M, K), through the cache where there is one."""
         if cache is not None and self.cross and cache.is_updated.get(self.slot):
             layer = cache.cross_attention_cache.layers[self.slot]
-            return layer.keys, layer.values
-        key = rotate(self._heads(self.k_proj(source_BRLD)), key_rope)
-        value = self._heads(self.v_proj(source_BRLD))
-        key, value = (x.transpose(2, 3).flatten(1, 2) for x in (key, value))
-        if cache is not None and self.cross:
+            return self._by_stream(layer.keys), self._by_stream(layer.values)
+        key = rotate(self._heads(self.k_proj(source_NRLD)), key_rope).transpose(2, 3)
+        value = self._heads(self.v_proj(source_NRLD)).transpose(2, 3)
+        if cache is None:
+            return key.flatten(0, 1), value.flatten(0, 1)
+        if self.cross:
             cache.is_updated[self.slot] = True
-            return cache.cross_attention_cache.update(key, value, self.slot)
-        if cache is not None:
-            return cache.self_attention_cache.update(key, value, self.slot)
-        return key, value
+        part = cache.cross_attention_cache if self.cross else cache.self_attention_cache
+        key, value = part.update(key.flatten(1, 2), value.flatten(1, 2), self.slot)
+        return self._by_stream(key), self._by_stream(value)
+
+    def _by_stream(self, cached: torch.Tensor) -> torch.Tensor:
+        """(N, R * H, M, K) -> (N * R, H, M, K)."""
+        return cached.unflatten(1, (-1, self.num_heads)).flatten(0, 1)
 
     @staticmethod
     def _fold_mask(mask: torch.Tensor | None, r: int, queries: int, t: int) -> torch.Tensor | None:
@@ -132,8 +147,8 @@ class AlphaAttention(nn.Module):
             return None
         if r > 1 and mask.shape[0] > 1:
             mask = mask.repeat_interleave(r, dim=0)
-        if queries > 1 and t > 1 and mask.shape[2] > 1:
-            mask = mask.repeat(1, 1, queries, 1)
+        if queries > 1 and mask.shape[2] > 1:
+            mask = mask.unflatten(2, (-1, 1, t)).expand(-1, -1, -1, queries, -1, -1).flatten(2, 4)
         return mask
 
 

@@ -18,20 +18,22 @@ def token_positions(mask_BL: torch.Tensor | None, ids_BL: torch.Tensor) -> torch
 def rotary(
     positions_BT: torch.Tensor, width: int, theta: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cosines and sines of RoPE (Su et al. 2021) for head width K: two tensors (B, T, K)."""
+    """Cosines and sines of RoPE (Su et al. 2021) for head width K: two tensors (B, 1, T, 1, K).
+
+    The first half of the sines has the sign with which `rotate` uses it.
+    """
     exponent = torch.arange(0, width, 2, device=positions_BT.device, dtype=torch.float32) / width
-    angles = positions_BT[..., None].float() * theta**-exponent
-    angles = torch.cat((angles, angles), dim=-1)
-    return angles.cos(), angles.sin()
+    angles = positions_BT[:, None, :, None, None].float() * theta**-exponent
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
 
 
 def rotate(x: torch.Tensor, cos_sin: tuple[torch.Tensor, torch.Tensor] | None) -> torch.Tensor:
     """Rotate heads `x` (B, S, T, H, K) to their positions; without `cos_sin` leave them."""
     if cos_sin is None:
         return x
-    cos, sin = (c[:, None, :, None, :].to(x.dtype) for c in cos_sin)
-    low, high = x.chunk(2, dim=-1)
-    return x * cos + torch.cat((-high, low), dim=-1) * sin
+    cos, sin = (c.to(x.dtype) for c in cos_sin)
+    return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
 
 
 def sinusoidal(positions_BT: torch.Tensor, width: int, dtype: torch.dtype) -> torch.Tensor:

@@ -64,6 +64,9 @@ class AlphaConfig(PreTrainedConfig):
         adacos: adapt the scale of cosines in training (Zhang et al. 2019); otherwise it is fixed.
         logit_scale: the (starting) scale; by default sqrt(2) ln(C - 1) for cosines and 1 otherwise.
         label_smoothing: mass spread over the columns that a sample can use.
+        stream_chunk: streams that a layer works on at a time; by default all. Fewer need less
+            memory and more time, and give the same. May be set on a loaded model's `config`. What
+            is cached in generation is not affected.
 
     Raises:
         ValueError: a setting is out of its range or two settings contradict each other.
@@ -119,6 +122,7 @@ class AlphaConfig(PreTrainedConfig):
     adacos: bool = True
     logit_scale: float | int | None = None
     label_smoothing: float | int = 0.0
+    stream_chunk: int | None = None
 
     use_cache: bool = True
     is_encoder_decoder: bool = True
@@ -166,6 +170,8 @@ class AlphaConfig(PreTrainedConfig):
             raise ValueError("adacos scales cosines: set normalize_features or turn adacos off")
         if not 0.0 <= self.label_smoothing < 1.0:
             raise ValueError(f"label_smoothing must lie in [0, 1), not {self.label_smoothing}")
+        if self.stream_chunk is not None and self.stream_chunk < 1:
+            raise ValueError(f"stream_chunk must be at least 1, not {self.stream_chunk}")
 
     def _check_vocabulary(self) -> None:
         ends = self.eos_token_id if isinstance(self.eos_token_id, list) else [self.eos_token_id]

@@ -7,9 +7,9 @@ V vocabulary, R rows of the embedding. Inside the model a hidden state is (B, S,
 is (B, L, S * D), so that caches and generation see an ordinary encoder-decoder.
 """
 
-import copy
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import nn
@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from transformers import initialization as init
 from transformers.activations import ACT2FN
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
-from transformers.generation import GenerationMixin
+from transformers.generation import GenerationConfig, GenerationMixin, GenerationMode
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import (
     BaseModelOutput,
@@ -30,8 +30,10 @@ from transformers.utils import ModelOutput, can_return_tuple
 
 from .adacos import LogitScale, token_loss
 from .attention import AlphaAttention, CosSin
+from .beams import BeamCache
 from .configuration_alpha import AlphaConfig
 from .embeddings import AlphaEmbedding, SymbolDraws
+from .linear import BlockLinear, in_blocks
 from .positions import rotary, sinusoidal, token_positions, tree
 from .steps import weight_version
 from .symbols import (
@@ -48,6 +50,8 @@ from .symbols import (
 UNUSABLE = -1e4
 # Switch -> name of the module.
 CROSS_ATTENTION = {"per_stream": "encoder_attn", "aggregated": "encoder_aggregated_attn"}
+
+Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
 
 @dataclass
@@ -81,6 +85,28 @@ class Streams:
     weights_BS: torch.Tensor
 
 
+def by_chunks(
+    function: Callable[..., tuple[torch.Tensor, torch.Tensor | None]],
+    chunk: int | None,
+    hidden_BSLD: torch.Tensor,
+    source: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Apply a function of streams and their sources to so many at a time; results as of all.
+
+    Args:
+        source: one for each stream, or one for all.
+    """
+    streams = hidden_BSLD.shape[1]
+    if chunk is None or streams <= chunk:
+        return function(hidden_BSLD, source)
+    parts = hidden_BSLD.split(chunk, dim=1)
+    own = source.shape[1] == streams
+    sources = source.split(chunk, dim=1) if own else [source] * len(parts)
+    found = [function(*part) for part in zip(parts, sources, strict=True)]
+    hidden, weights = zip(*found, strict=True)
+    return torch.cat(hidden, 1), None if weights[0] is None else torch.cat(weights, 1)
+
+
 class AlphaLayer(GradientCheckpointingLayer):
     """What encoder and decoder layers share: post-norm residuals around attention and FFN."""
 
@@ -90,8 +116,8 @@ class AlphaLayer(GradientCheckpointingLayer):
     def __init__(self, config: AlphaConfig, ffn_dim: int):
         super().__init__()
         self.config = config
-        self.fc1 = nn.Linear(config.d_model, ffn_dim)
-        self.fc2 = nn.Linear(ffn_dim, config.d_model)
+        self.fc1 = BlockLinear(config.d_model, ffn_dim)
+        self.fc2 = BlockLinear(ffn_dim, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
         self.activation = ACT2FN[config.activation_function]
         self.dropout = nn.Dropout(config.dropout)
@@ -100,21 +126,37 @@ class AlphaLayer(GradientCheckpointingLayer):
         return nn.LayerNorm(self.config.d_model, eps=self.config.layer_norm_eps)
 
     def _feed_forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        update = self.fc2(self.activation(self.fc1(hidden)))
-        return self.final_layer_norm(hidden + self.dropout(update))
+        def feed(hidden: torch.Tensor, _: torch.Tensor) -> tuple[torch.Tensor, None]:
+            update = in_blocks(lambda rows: self.fc2(self.activation(self.fc1(rows))), hidden)
+            return self.final_layer_norm(hidden + self.dropout(update)), None
+
+        return by_chunks(feed, self.config.stream_chunk, hidden, hidden)[0]
+
+    def _attend(
+        self, name: str, hidden_BSLD: torch.Tensor, source: torch.Tensor, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Residual around an attention block, by chunks of streams; see [`AlphaAttention`]."""
+        attention, norm = getattr(self, name), getattr(self, f"{name}_layer_norm")
+
+        def attend(
+            hidden: torch.Tensor, source: torch.Tensor
+        ) -> tuple[torch.Tensor, torch.Tensor | None]:
+            if self.config.aggregated_attention_norm == "pre" and name == "aggregated_attn":
+                update, weights = attention(norm(hidden), norm(source), **kwargs)
+                return hidden + self.dropout(update), weights
+            update, weights = attention(hidden, source, **kwargs)
+            return norm(hidden + self.dropout(update)), weights
+
+        # What is cached is cached for all streams at once.
+        chunk = self.config.stream_chunk if kwargs.get("cache") is None else None
+        return by_chunks(attend, chunk, hidden_BSLD, source)
 
     def _attend_aggregated(
         self, hidden_BSLD: torch.Tensor, streams: Streams, **kwargs: Any
     ) -> torch.Tensor:
         """Each stream attends to the aggregated view of all of them."""
-        assert self.aggregated_attn is not None
         view = aggregate(hidden_BSLD, streams.own_BL, streams.weights_BS)[:, None]
-        norm = self.aggregated_attn_layer_norm
-        if self.config.aggregated_attention_norm == "pre":
-            update, _ = self.aggregated_attn(norm(hidden_BSLD), norm(view), **kwargs)
-            return hidden_BSLD + self.dropout(update)
-        update, _ = self.aggregated_attn(hidden_BSLD, view, **kwargs)
-        return norm(hidden_BSLD + self.dropout(update))
+        return self._attend("aggregated_attn", hidden_BSLD, view, **kwargs)[0]
 
 
 class AlphaEncoderLayer(AlphaLayer):
@@ -143,10 +185,9 @@ class AlphaEncoderLayer(AlphaLayer):
         weights = None
         shared = {"mask": mask, "query_rope": rope, "key_rope": rope}
         if self.self_attn is not None:
-            update, weights = self.self_attn(
-                hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **shared
+            hidden_BSLD, weights = self._attend(
+                "self_attn", hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **shared
             )
-            hidden_BSLD = self.self_attn_layer_norm(hidden_BSLD + self.dropout(update))
         if self.aggregated_attn is not None:
             hidden_BSLD = self._attend_aggregated(hidden_BSLD, streams, **shared)
         return self._feed_forward(hidden_BSLD), weights
@@ -176,8 +217,8 @@ class AlphaDecoderLayer(AlphaLayer):
     def forward(
         self,
         hidden_BSTD: torch.Tensor,
-        encoder_BSLD: torch.Tensor,
-        encoder_view_B1LD: torch.Tensor,
+        encoder_NSLD: torch.Tensor,
+        encoder_view_N1LD: torch.Tensor,
         streams: Streams,
         mask: torch.Tensor | None,
         encoder_mask: torch.Tensor | None,
@@ -189,30 +230,28 @@ class AlphaDecoderLayer(AlphaLayer):
         """Returns the new hidden state and, on demand, self- and cross-attention weights.
 
         Args:
-            encoder_view_B1LD: what aggregated cross-attention attends to.
+            encoder_view_N1LD: what aggregated cross-attention attends to.
         """
         weights = cross_weights = None
         own = {"mask": mask, "query_rope": rope, "key_rope": rope, "cache": past_key_values}
         if self.self_attn is not None:
-            update, weights = self.self_attn(
-                hidden_BSTD, hidden_BSTD, output_weights=output_attentions, **own
+            hidden_BSTD, weights = self._attend(
+                "self_attn", hidden_BSTD, hidden_BSTD, output_weights=output_attentions, **own
             )
-            hidden_BSTD = self.self_attn_layer_norm(hidden_BSTD + self.dropout(update))
         if self.aggregated_attn is not None:
             hidden_BSTD = self._attend_aggregated(hidden_BSTD, streams, **own)
         cross_rope = rope if encoder_rope is not None else None
         for mode in self.config.cross_attention:
-            name = CROSS_ATTENTION[mode]
-            update, mode_weights = getattr(self, name)(
+            hidden_BSTD, mode_weights = self._attend(
+                CROSS_ATTENTION[mode],
                 hidden_BSTD,
-                encoder_BSLD if mode == "per_stream" else encoder_view_B1LD,
+                encoder_NSLD if mode == "per_stream" else encoder_view_N1LD,
                 mask=encoder_mask,
                 query_rope=cross_rope,
                 key_rope=encoder_rope,
                 cache=past_key_values,
                 output_weights=output_attentions,
             )
-            hidden_BSTD = getattr(self, f"{name}_layer_norm")(hidden_BSTD + self.dropout(update))
             cross_weights = mode_weights if cross_weights is None else cross_weights
         return self._feed_forward(hidden_BSTD), weights, cross_weights
 
@@ -422,7 +461,8 @@ class AlphaDecoder(AlphaPreTrainedModel):
 
         Args:
             input_ids: (B, T), without the tokens that `past_key_values` already holds.
-            encoder_outputs: output of [`AlphaEncoder`].
+            encoder_outputs: output of [`AlphaEncoder`], of B inputs or of fewer: each is that of
+                the same number of consecutive rows, the beams of a search.
             attention_mask: (B, past + T), or a mask (B, 1, T, M) as generation prepares it.
             encoder_attention_mask: (B, L).
         """
@@ -445,22 +485,24 @@ class AlphaDecoder(AlphaPreTrainedModel):
             past_key_values = EncoderDecoderCache(
                 DynamicCache(config=side), DynamicCache(config=side)
             )
-        stream_ids = encoder_outputs.stream_ids
-        encoder_BSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
+        encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
+        beams = len(input_ids) // len(encoder_NSLD)
+        stream_ids = repeat_rows(encoder_outputs.stream_ids, beams)
         own_BT = own_streams(input_ids, stream_ids)
-        renaming = encoder_outputs.renaming
+        renaming = repeat_rows(encoder_outputs.renaming, beams)
         hidden = self.embed_tokens(input_ids, own_BT, stream_ids.shape[1], renaming)
         weights_BS = stream_weights(stream_ids, hidden.dtype)
         streams = Streams(own_BT, weights_BS)
-        encoder_view = encoder_BSLD
+        encoder_view = encoder_NSLD[:, :1]
         if "aggregated" in config.cross_attention:
-            view = aggregate(encoder_BSLD, encoder_outputs.own_streams, weights_BS)
+            view = aggregate(encoder_NSLD, encoder_outputs.own_streams, weights_BS[::beams])
             encoder_view = view[:, None]
+        encoder_attention_mask = first_beams(encoder_attention_mask, len(encoder_NSLD))
         positions = self._positions(input_ids, attention_mask, past_key_values)
         if config.decoder_position == "sinusoidal":
             hidden = hidden + sinusoidal(positions, config.d_model, hidden.dtype)[:, None]
         hidden = self.dropout(hidden)
-        rope, encoder_rope = self._rope(positions, encoder_BSLD, encoder_attention_mask)
+        rope, encoder_rope = self._rope(positions, encoder_NSLD, encoder_attention_mask)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
         encoder_mask = padding_mask(encoder_attention_mask, hidden.dtype)
 
@@ -470,7 +512,7 @@ class AlphaDecoder(AlphaPreTrainedModel):
         for layer in self.layers:
             hidden, weights, cross_weights = layer(
                 hidden,
-                encoder_BSLD,
+                encoder_NSLD,
                 encoder_view,
                 streams,
                 mask,
@@ -508,7 +550,7 @@ class AlphaDecoder(AlphaPreTrainedModel):
     def _rope(
         self,
         positions: torch.Tensor,
-        encoder_BSLD: torch.Tensor,
+        encoder_NSLD: torch.Tensor,
         encoder_mask: torch.Tensor | None,
     ) -> tuple[CosSin, CosSin]:
         config = self.config
@@ -518,8 +560,22 @@ class AlphaDecoder(AlphaPreTrainedModel):
         rope = rotary(positions, width, config.rope_theta)
         if not config.cross_attention_rope:
             return rope, None
-        encoder_positions = token_positions(encoder_mask, encoder_BSLD[:, 0, :, 0])
+        encoder_positions = token_positions(encoder_mask, encoder_NSLD[:, 0, :, 0])
         return rope, rotary(encoder_positions, width, config.rope_theta)
+
+
+def repeat_rows(x: Rows, beams: int) -> Rows:
+    """Rows of samples as rows of their beams; None stays None."""
+    if x is None or beams == 1:
+        return x
+    return x.repeat_interleave(beams, dim=0)  # type: ignore[return-value]
+
+
+def first_beams(x: Rows, samples: int) -> Rows:
+    """Of the beams' rows, one for each sample; None stays None."""
+    if x is None or len(x) <= samples:
+        return x
+    return x[:: len(x) // samples]  # type: ignore[return-value]
 
 
 def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
@@ -535,13 +591,18 @@ def causal_mask(
     past_key_values: EncoderDecoderCache | None,
     dtype: torch.dtype,
 ) -> torch.Tensor | None:
-    """Additive mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding."""
+    """Additive mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding.
+
+    With a [`BeamCache`] it is (N, 1, beams * T, M) and hides other beams' tokens too.
+    """
     if mask is not None and mask.dim() == 4:
         return additive(mask, dtype) if mask.dtype == torch.bool else mask
     length = keys = ids_BT.shape[1]
     past = 0
     if past_key_values is not None:
         cache = past_key_values.self_attention_cache
+        if getattr(cache, "shared_by_beams", False):
+            return additive(cache.visible(ids_BT), dtype)
         past = cache.get_seq_length()
         keys, _ = cache.get_mask_sizes(length, 0)
         if mask is None and length == 1 and not cache.is_compileable:
@@ -617,6 +678,7 @@ class AlphaModel(AlphaPreTrainedModel):
             )
         encoder_outputs = self._complete(encoder_outputs, stream_ids, input_ids, attention_mask)
         use_cache = self.config.use_cache if use_cache is None else use_cache
+        beams = len(decoder_input_ids) // len(encoder_outputs.stream_ids)
         decoded = self.decoder(
             decoder_input_ids,
             encoder_outputs,
@@ -636,8 +698,8 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,
-            stream_ids=encoder_outputs.stream_ids,
-            renaming=encoder_outputs.renaming,
+            stream_ids=repeat_rows(encoder_outputs.stream_ids, beams),
+            renaming=repeat_rows(encoder_outputs.renaming, beams),
         )
 
     def _complete(
@@ -666,6 +728,9 @@ class AlphaModel(AlphaPreTrainedModel):
                 "model.get_encoder() as it is, or stream_ids and input_ids beside it"
             )
         else:
+            stream_ids = first_beams(stream_ids, len(hidden))
+            input_ids = first_beams(input_ids, len(hidden))
+            attention_mask = first_beams(attention_mask, len(hidden))
             own = own_streams(input_ids, stream_ids)
             renaming = self.shared.renaming(input_ids, attention_mask, stream_ids)
         return AlphaEncoderOutput(
@@ -863,10 +928,41 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
     def _expand_inputs_for_generation(
         self, expand_size: int = 1, is_encoder_decoder: bool = False, **kwargs: Any
     ) -> tuple[torch.Tensor | None, dict[str, Any]]:
-        """Repeat rows for beams; in a copy, so that given `encoder_outputs` can be used again."""
-        if kwargs.get("encoder_outputs") is not None:
-            kwargs["encoder_outputs"] = copy.copy(kwargs["encoder_outputs"])
-        return super()._expand_inputs_for_generation(expand_size, is_encoder_decoder, **kwargs)
+        """Repeat rows for beams, but what the encoder found: a sample's beams share that."""
+        encoder_outputs = kwargs.pop("encoder_outputs", None)
+        ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
+        return ids, {**kwargs, "encoder_outputs": encoder_outputs}
+
+    def _prepare_cache_for_generation(
+        self,
+        generation_config: GenerationConfig,
+        model_kwargs: dict[str, Any],
+        generation_mode: GenerationMode,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        """A beam search that asks for no other cache has one that its beams share."""
+        given = model_kwargs.get("past_key_values") is not None
+        super()._prepare_cache_for_generation(
+            generation_config, model_kwargs, generation_mode, *args, **kwargs
+        )
+        cache = model_kwargs.get("past_key_values")
+        if (
+            cache is not None
+            and not given
+            and generation_mode in (GenerationMode.BEAM_SEARCH, GenerationMode.BEAM_SAMPLE)
+            and generation_config.cache_implementation is None
+            and not generation_config.output_attentions
+            and model_kwargs.get("decoder_attention_mask") is None
+        ):
+            cache.self_attention_cache = BeamCache(generation_config.num_beams)
+
+    def _reorder_cache(
+        self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor
+    ) -> EncoderDecoderCache:
+        """Let rows go on from other beams of their samples, whose sources are the same."""
+        past_key_values.self_attention_cache.reorder_cache(beam_idx)
+        return past_key_values
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Labels shifted right behind the start token; -100 becomes padding."""
