@@ -1,7 +1,7 @@
 """Training step and embedding preparation of `dual_part`, against `learned` in the same run.
 
-    python benchmarks/dual_part.py --threads 1    # d 128, 8 layers, 8 heads, FFN 1024 (LTL's)
-    python benchmarks/dual_part.py --small --threads 1 --markdown --json dual_part.json
+    python benchmarks/dual_part.py --threads 1 --out dual-part  # d 128, 8 layers, FFN 1024 (LTL's)
+    python benchmarks/dual_part.py --small --threads 1
     python benchmarks/dual_part.py --device cuda
 
 On satisfiable propositional formulas of one size and their real answers, with the same weights'
@@ -20,30 +20,22 @@ ratios are printed as minimum / median / maximum.
 
 import argparse
 import itertools
-import json
-import platform
-import statistics
-import sys
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from pathlib import Path
 
+import measure
 import torch
-import transformers
+from streams import Sizes, alpha_model, draw_batch, training_step
 from transformers import PreTrainedModel
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.modeling.draws import RANDOM_METHODS
-
-sys.path.append(str(Path(__file__).resolve().parent))
-from streams import Row, Sizes, alpha_model, draw_batch, training_step
 
 TRAINING, PREPARATION = "training step", "preparation"
 LEARNED, DUAL_PART, RENAMED, INFERENCE = "learned", "dual_part", "renamed", "inference"
 VANILLA = {"encoder_aggregated_attention": False, "decoder_aggregated_attention": False}
 COLUMNS = ("side", "ms", "ratio to learned")
 Step = Callable[[], object]
+Times = dict[str, list[float]]  # side -> seconds of each round
 
 
 def make_models(args: argparse.Namespace, sizes: Sizes, symbols: int) -> dict[str, PreTrainedModel]:
@@ -78,100 +70,65 @@ def preparation(model: PreTrainedModel, training: bool) -> Step:
     return step
 
 
-def measure(
-    work: str, sides: dict[str, Step], samples: int, rounds: int, repeats: int, device: str
-) -> list[Row]:
-    """Time all sides in turns, `repeats` calls at a time."""
-    for step in sides.values():
-        for _ in range(3):
+def repeated(step: Step, repeats: int) -> Step:
+    """A step that takes long enough to be timed."""
+
+    def steps() -> None:
+        for _ in range(repeats):
             step()
-    rows = {side: Row(work, 0, side, samples, []) for side in sides}
-    for number in range(rounds):
-        order = list(sides) if number % 2 == 0 else list(reversed(sides))
-        for side in order:
-            _synchronise(device)
-            start = time.perf_counter()
-            for _ in range(repeats):
-                sides[side]()
-            _synchronise(device)
-            rows[side].seconds.append((time.perf_counter() - start) / repeats)
-    return list(rows.values())
+
+    return steps
 
 
-def _synchronise(device: str) -> None:
-    if device.startswith("cuda"):
-        torch.cuda.synchronize(device)
-
-
-def run(args: argparse.Namespace) -> list[Row]:
-    """All measurements."""
+def run(args: argparse.Namespace) -> tuple[str, dict[str, Times]]:
+    """What is measured, and the seconds of both kinds of work."""
     sizes = model_sizes(args)
     models = make_models(args, sizes, args.symbols)
-    print(describe(args, sizes, models), flush=True)
     tokenizer = build_tokenizer("propositional", args.symbols)
     drawn = draw_batch(tokenizer, args.used_symbols, sizes.formula, sizes.batch, args.seed)
     batch = {name: value.to(args.device) for name, value in drawn.items()}
     steps = {side: training_step(model, batch) for side, model in models.items()}
-    rows = measure(TRAINING, steps, sizes.batch, args.rounds, args.repeats, args.device)
     prepare = {
         side: preparation(model, training=True) for side, model in models.items() if side != RENAMED
     }
     dual = next(side for side in models if side.startswith(DUAL_PART))
     prepare[f"{INFERENCE}, {dual}"] = preparation(models[dual], training=False)
-    few = max(args.rounds, 5)
-    return rows + measure(PREPARATION, prepare, 1, few, 50 * args.repeats, args.device)
+    few = 50 * args.repeats
+    return describe(args, sizes, models), {
+        TRAINING: times(steps, args.rounds, args.repeats, args.device),
+        PREPARATION: times(prepare, max(args.rounds, 5), few, args.device),
+    }
 
 
-def ratios(row: Row, other: Row) -> list[float]:
-    """One side's time by another's, round by round."""
-    return [one / two for one, two in zip(row.seconds, other.seconds, strict=True)]
+def times(sides: dict[str, Step], rounds: int, repeats: int, device: str) -> Times:
+    """Seconds of one step of each side in each round, of which each takes `repeats` steps."""
+    found = measure.in_turns({s: repeated(f, repeats) for s, f in sides.items()}, rounds, device)
+    return {side: [second / repeats for second in seconds] for side, seconds in found.items()}
 
 
-def table(rows: Sequence[Row], work: str) -> list[list[str]]:
-    """Cells of one table."""
-    chosen = [row for row in rows if row.work == work]
-    learned = next(row for row in chosen if row.side == LEARNED)
-    return [
+def table(sides: Times) -> str:
+    """Milliseconds and ratios to `learned`."""
+    learned = sides[LEARNED]
+    lines = [
         [
-            row.side,
-            _three([1e3 * seconds for seconds in row.seconds]),
-            _three(ratios(row, learned)) if row is not learned else "1",
+            side,
+            measure.three([1e3 * second for second in seconds], 3),
+            "1" if side == LEARNED else measure.three(measure.ratios(seconds, learned), 3),
         ]
-        for row in chosen
+        for side, seconds in sides.items()
     ]
-
-
-def _three(values: Sequence[float]) -> str:
-    """Minimum, median and maximum."""
-    found = (min(values), statistics.median(values), max(values))
-    return " / ".join(f"{value:.3f}" for value in found)
-
-
-def write(lines: list[list[str]], markdown: bool) -> str:
-    """Cells as a Markdown table, or in columns of even width."""
-    if markdown:
-        cells = [list(COLUMNS), ["---", "---:", "---:"], *lines]
-        return "\n".join("| " + " | ".join(line) + " |" for line in cells)
-    widths = [max(map(len, column)) for column in zip(COLUMNS, *lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        for line in (list(COLUMNS), *lines)
-    )
+    return measure.table(COLUMNS, lines)
 
 
 def describe(args: argparse.Namespace, sizes: Sizes, models: dict[str, PreTrainedModel]) -> str:
-    """What was measured, on what."""
-    cuda = args.device.startswith("cuda")
-    machine = torch.cuda.get_device_name(args.device) if cuda else platform.machine()
+    """Sizes of the models and of their work."""
     counts = ", ".join(f"{side} {model.num_parameters():,}" for side, model in models.items())
     dual = next(model for side, model in models.items() if side.startswith(DUAL_PART))
     return (
-        f"{args.device} ({machine}), {torch.get_num_threads()} threads, torch {torch.__version__}, "
-        f"transformers {transformers.__version__}, float32; {args.rounds} rounds\n"
         f"d {sizes.d_model} (random part {dual.config.random_dim}), {sizes.layers} + "
-        f"{sizes.layers} layers, {sizes.heads} heads, FFN {sizes.ffn}; batch {sizes.batch}, "
-        f"formulas of {sizes.formula} tokens, {args.symbols} symbols\n"
-        f"parameters: {counts}"
+        f"{sizes.layers} layers, {sizes.heads} heads, FFN {sizes.ffn}, float32; batch "
+        f"{sizes.batch}, formulas of {sizes.formula} tokens, {args.symbols} symbols; "
+        f"{args.rounds} rounds\nparameters: {counts}"
     )
 
 
@@ -207,8 +164,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--rounds", type=int, default=15, help="rounds (15)")
     add("--repeats", type=int, default=1, help="training steps of a side in each round (1)")
     add("--seed", type=int, default=0)
-    add("--json", type=Path, metavar="OUT", help="write all times there")
-    add("--markdown", action="store_true", help="print Markdown tables")
+    measure.add_out(parser)
     return parser.parse_args(argv)
 
 
@@ -217,13 +173,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse(argv)
     if args.threads:
         torch.set_num_threads(args.threads)
-    rows = run(args)
-    for work in (TRAINING, PREPARATION):
-        print(f"\n{work.capitalize()}\n{write(table(rows, work), args.markdown)}")
-    if args.json:
-        settings = {name: str(value) for name, value in vars(args).items()}
-        data = {"settings": settings, "rows": [asdict(row) for row in rows]}
-        args.json.write_text(json.dumps(data, indent=1) + "\n")
+    head, found = run(args)
+    tables = [f"{work.capitalize()}\n\n{table(sides)}" for work, sides in found.items()]
+    settings = {name: str(value) for name, value in vars(args).items()}
+    data = {"settings": settings, "seconds": found}
+    measure.finish("\n\n".join([head, *tables]), data, args.out, argv, args.device)
 
 
 if __name__ == "__main__":

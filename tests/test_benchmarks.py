@@ -31,10 +31,9 @@ def streams() -> ModuleType:
 def test_dual_part_prints_ratios_to_learned(capsys, tmp_path):
     dual_part = load("dual_part")
     tiny = ["--rounds=2", "--batch=3", "--size=9", "--used-symbols=3", "--symbols=5", "--renamed"]
-    tiny += ["--d-model=16", "--layers=1", "--heads=2", "--ffn=16", "--random-dim=8", "--markdown"]
+    tiny += ["--d-model=16", "--layers=1", "--heads=2", "--ffn=16", "--random-dim=8"]
     methods = ["normal", "neighboring_points"]
-    out = tmp_path / "out.json"
-    dual_part.main([*tiny, "--methods", *methods, "--json", str(out)])
+    dual_part.main([*tiny, "--methods", *methods, "--out", str(tmp_path / "out")])
     printed = capsys.readouterr().out
     cells = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")]
     sides = ["learned", *(f"dual_part, {method}" for method in methods)]
@@ -44,8 +43,10 @@ def test_dual_part_prints_ratios_to_learned(capsys, tmp_path):
         "side", "---", *steps, "side", "---", *prepared,
     ]  # fmt: skip
     assert all(line[2].count("/") == 2 for line in cells[3:5])
-    rows = json.loads(out.read_text())["rows"]
-    assert all(row["seconds"] and min(row["seconds"]) > 0 for row in rows)
+    found = json.loads((tmp_path / "out.json").read_text())["data"]["seconds"]
+    assert {work: list(sides) for work, sides in found.items()} == {
+        "training step": steps, "preparation": prepared,
+    }  # fmt: skip
     # Preparation in training really draws: every call another table.
     args = dual_part.parse([*tiny])
     model = dual_part.make_models(args, dual_part.model_sizes(args), 5)[
