@@ -137,7 +137,6 @@ def test_a_grid_has_each_cell(tmp_path):
         (["--sizes", "1,5"], "--sizes 1,5: without --grid sizes are one range"),
         (["--sizes", "0-3"], "from 1 on"),
         (["--alpha", "2"], "alpha must be between 0 and 1"),
-        (["--symbols", "30", "--sizes", "60-60"], "at most 16 symbols"),
         (["--targets", "best"], "unknown targets 'best': choose one of equivariant, papers"),
         (["--task", "chess"], "unknown task 'chess'"),
         (["--samples", "0"], "Invalid value for '--samples'"),
