@@ -175,7 +175,7 @@ def generate_data(
             few_symbols=few_symbols,
             **shared,  # type: ignore[arg-type]
         )
-    if shard is None:
+    if shard is None or made:
         typer.echo(f"{out}: {_rows(made)}")
     else:
         typer.echo(f"{out}: shard {shard} has ended; when all have, the same command without it")
@@ -345,6 +345,8 @@ def evaluate(
 
     if (trained_symbols is None) != (trained_size is None):
         raise ValueError("--trained-symbols and --trained-size outline a region together")
+    if data is not None and hard:
+        raise ValueError("--hard is for formulas that are drawn: leave it out with --data")
     limit, where = renamings(max_renamings), choose_device(device)
     if quiet:
         disable_progress_bars()

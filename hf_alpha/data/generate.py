@@ -524,6 +524,8 @@ class _Run:
     ):
         if num_workers < 1:
             raise ValueError(f"num_workers must be at least 1, got {num_workers}")
+        if shard is not None and shard[1] < 1:
+            raise ValueError(f"there are no {shard[1]} shards: write 1/4 to 4/4 for four")
         if shard is not None and not 1 <= shard[0] <= shard[1]:
             raise ValueError(
                 f"there is no shard {shard[0]}/{shard[1]}: they are counted from 1/{shard[1]} to "
@@ -808,7 +810,7 @@ def _check_hard(task: Task, hard: float) -> None:
 
 def _room_for_easy(hard: float, total: int) -> int:
     """Say how many of `total` problems need not be hard."""
-    return int((1 - hard) * total)
+    return total - math.ceil(round(hard * total, 6))  # rounded: 0.07 * 100 is a little more than 7
 
 
 def _rarity(hard: float) -> int:

@@ -69,9 +69,13 @@ def draw_problems(
             rows[turn] for turn in range(samples) for rows in by_size.values() if turn < len(rows)
         ]
         if hard:
-            first = [row for row in rounds if task.is_hard(task.parse(row["problem"]))]
-            first = first[: math.ceil(hard * samples)]
-            rounds = [*first, *(row for row in rounds if row not in first)]
+            first: list[dict[str, Any]] = []
+            rest: list[dict[str, Any]] = []
+            wanted = math.ceil(round(hard * samples, 6))
+            for row in rounds:
+                is_first = len(first) < wanted and task.is_hard(task.parse(row["problem"]))
+                (first if is_first else rest).append(row)
+            rounds = first + rest
         chosen += rounds[:samples]
     return chosen
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from transformers import initialization as init
 from transformers.activations import ACT2FN
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
-from transformers.generation import GenerationConfig, GenerationMixin, GenerationMode
+from transformers.generation import GenerationMixin
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import (
     BaseModelOutput,
@@ -30,7 +30,6 @@ from transformers.utils import ModelOutput, can_return_tuple
 
 from .adacos import LogitScale, token_loss
 from .attention import AlphaAttention, CosSin
-from .beams import BeamCache
 from .configuration_alpha import AlphaConfig
 from .embeddings import AlphaEmbedding, SymbolDraws
 from .linear import BlockLinear, in_blocks
@@ -486,25 +485,32 @@ class AlphaDecoder(AlphaPreTrainedModel):
                 DynamicCache(config=side), DynamicCache(config=side)
             )
         encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
-        beams = len(input_ids) // len(encoder_NSLD)
-        stream_ids = repeat_rows(encoder_outputs.stream_ids, beams)
+        rows, samples = len(input_ids), len(encoder_NSLD)
+        check_rows(rows, samples)
+        stream_ids = match_rows(encoder_outputs.stream_ids, rows)
         own_BT = own_streams(input_ids, stream_ids)
-        renaming = repeat_rows(encoder_outputs.renaming, beams)
+        renaming = match_rows(encoder_outputs.renaming, rows)
         hidden = self.embed_tokens(input_ids, own_BT, stream_ids.shape[1], renaming)
         weights_BS = stream_weights(stream_ids, hidden.dtype)
         streams = Streams(own_BT, weights_BS)
         encoder_view = encoder_NSLD[:, :1]
         if "aggregated" in config.cross_attention:
-            view = aggregate(encoder_NSLD, encoder_outputs.own_streams, weights_BS[::beams])
+            view = aggregate(
+                encoder_NSLD, encoder_outputs.own_streams, match_rows(weights_BS, samples)
+            )
             encoder_view = view[:, None]
-        encoder_attention_mask = first_beams(encoder_attention_mask, len(encoder_NSLD))
+        encoder_attention_mask = match_rows(encoder_attention_mask, samples)
         positions = self._positions(input_ids, attention_mask, past_key_values)
         if config.decoder_position == "sinusoidal":
             hidden = hidden + sinusoidal(positions, config.d_model, hidden.dtype)[:, None]
         hidden = self.dropout(hidden)
         rope, encoder_rope = self._rope(positions, encoder_NSLD, encoder_attention_mask)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
-        encoder_mask = padding_mask(encoder_attention_mask, hidden.dtype)
+        # A cache that is gone on from may have been made for each beam, or for all of a sample.
+        kept = kept_sources(past_key_values)
+        encoder_mask = padding_mask(
+            match_rows(encoder_attention_mask, kept or samples), hidden.dtype
+        )
 
         states: tuple[torch.Tensor, ...] = (pack_streams(hidden),) if states_on else ()
         attentions: tuple[torch.Tensor, ...] = ()
@@ -564,18 +570,29 @@ class AlphaDecoder(AlphaPreTrainedModel):
         return rope, rotary(encoder_positions, width, config.rope_theta)
 
 
-def repeat_rows(x: Rows, beams: int) -> Rows:
-    """Rows of samples as rows of their beams; None stays None."""
-    if x is None or beams == 1:
-        return x
-    return x.repeat_interleave(beams, dim=0)  # type: ignore[return-value]
+def check_rows(rows: int, samples: int) -> None:
+    """Raise a ValueError if decoder rows cannot be shared out among the inputs."""
+    if rows < samples or rows % samples:
+        raise ValueError(
+            f"decoder_input_ids has {rows} rows for {samples} inputs: give one for each input, or "
+            "for each input as many, those of an input side by side"
+        )
 
 
-def first_beams(x: Rows, samples: int) -> Rows:
-    """Of the beams' rows, one for each sample; None stays None."""
-    if x is None or len(x) <= samples:
+def match_rows(x: Rows, rows: int) -> Rows:
+    """One row for each beam of a sample, or one for all of them; None stays None."""
+    if x is None or len(x) == rows:
         return x
-    return x[:: len(x) // samples]  # type: ignore[return-value]
+    if len(x) > rows:
+        return x[:: len(x) // rows]  # type: ignore[return-value]
+    return x.repeat_interleave(rows // len(x), dim=0)  # type: ignore[return-value]
+
+
+def kept_sources(past_key_values: EncoderDecoderCache | None) -> int:
+    """How many sources the keys and values of cross-attention have been kept of; 0 for none."""
+    if past_key_values is None or not past_key_values.is_updated.get(0):
+        return 0
+    return len(past_key_values.cross_attention_cache.layers[0].keys)
 
 
 def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
@@ -591,18 +608,13 @@ def causal_mask(
     past_key_values: EncoderDecoderCache | None,
     dtype: torch.dtype,
 ) -> torch.Tensor | None:
-    """Additive mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding.
-
-    With a [`BeamCache`] it is (N, 1, beams * T, M) and hides other beams' tokens too.
-    """
+    """Additive mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding."""
     if mask is not None and mask.dim() == 4:
         return additive(mask, dtype) if mask.dtype == torch.bool else mask
     length = keys = ids_BT.shape[1]
     past = 0
     if past_key_values is not None:
         cache = past_key_values.self_attention_cache
-        if getattr(cache, "shared_by_beams", False):
-            return additive(cache.visible(ids_BT), dtype)
         past = cache.get_seq_length()
         keys, _ = cache.get_mask_sizes(length, 0)
         if mask is None and length == 1 and not cache.is_compileable:
@@ -678,7 +690,6 @@ class AlphaModel(AlphaPreTrainedModel):
             )
         encoder_outputs = self._complete(encoder_outputs, stream_ids, input_ids, attention_mask)
         use_cache = self.config.use_cache if use_cache is None else use_cache
-        beams = len(decoder_input_ids) // len(encoder_outputs.stream_ids)
         decoded = self.decoder(
             decoder_input_ids,
             encoder_outputs,
@@ -698,8 +709,8 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,
-            stream_ids=repeat_rows(encoder_outputs.stream_ids, beams),
-            renaming=repeat_rows(encoder_outputs.renaming, beams),
+            stream_ids=match_rows(encoder_outputs.stream_ids, len(decoder_input_ids)),
+            renaming=match_rows(encoder_outputs.renaming, len(decoder_input_ids)),
         )
 
     def _complete(
@@ -728,9 +739,9 @@ class AlphaModel(AlphaPreTrainedModel):
                 "model.get_encoder() as it is, or stream_ids and input_ids beside it"
             )
         else:
-            stream_ids = first_beams(stream_ids, len(hidden))
-            input_ids = first_beams(input_ids, len(hidden))
-            attention_mask = first_beams(attention_mask, len(hidden))
+            stream_ids = match_rows(stream_ids, len(hidden))
+            input_ids = match_rows(input_ids, len(hidden))
+            attention_mask = match_rows(attention_mask, len(hidden))
             own = own_streams(input_ids, stream_ids)
             renaming = self.shared.renaming(input_ids, attention_mask, stream_ids)
         return AlphaEncoderOutput(
@@ -848,6 +859,10 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
             output_hidden_states=output_hidden_states,
             return_dict=True,
         )
+        if labels is not None and len(labels) != len(outputs.encoder_last_hidden_state):
+            raise ValueError(
+                f"labels has {len(labels)} rows for {len(outputs.encoder_last_hidden_state)} inputs"
+            )
         learning = self.training and torch.is_grad_enabled() and labels is not None
         if learning and self.logit_scale.adaptive:
             self.advance_logit_scale()
@@ -930,32 +945,16 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
     ) -> tuple[torch.Tensor | None, dict[str, Any]]:
         """Repeat rows for beams, but what the encoder found: a sample's beams share that."""
         encoder_outputs = kwargs.pop("encoder_outputs", None)
+        if encoder_outputs is not None and kwargs.get("input_ids") is not None:
+            check_rows(len(kwargs["input_ids"]), len(encoder_outputs[0]))
         ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
 
-    def _prepare_cache_for_generation(
-        self,
-        generation_config: GenerationConfig,
-        model_kwargs: dict[str, Any],
-        generation_mode: GenerationMode,
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        """A beam search that asks for no other cache has one that its beams share."""
-        given = model_kwargs.get("past_key_values") is not None
-        super()._prepare_cache_for_generation(
-            generation_config, model_kwargs, generation_mode, *args, **kwargs
-        )
-        cache = model_kwargs.get("past_key_values")
-        if (
-            cache is not None
-            and not given
-            and generation_mode in (GenerationMode.BEAM_SEARCH, GenerationMode.BEAM_SAMPLE)
-            and generation_config.cache_implementation is None
-            and not generation_config.output_attentions
-            and model_kwargs.get("decoder_attention_mask") is None
-        ):
-            cache.self_attention_cache = BeamCache(generation_config.num_beams)
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """As in Transformers; layers that recompute their activations in training keep no cache."""
+        if self.training and self.model.decoder.gradient_checkpointing:
+            kwargs["use_cache"] = False
+        return super().generate(*args, **kwargs)
 
     def _reorder_cache(
         self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor

@@ -126,8 +126,11 @@ class LTLTask(FormulaTask):
             raise ValueError(f"unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}")
         tokens = _parsed(problem)
         trace = read_trace(answer, notation)
-        if trace is None or any(map(_is_contradictory, trace.steps)):
+        contradictions = set() if trace is None else set(map(_is_contradictory, trace.steps))
+        if trace is None or True in contradictions:
             return Verdict.malformed
+        if None in contradictions:
+            return Verdict.undecided
         if target is not None and _is_target(trace, target):
             return Verdict.exact
         holds = None if solver == "spot" else lasso.decide(tokens, trace)
@@ -147,9 +150,13 @@ def _parsed(problem: str) -> tuple[str, ...]:
     return tuple(_TASK.parse(problem))
 
 
-def _is_contradictory(step: Step) -> bool:
+def _is_contradictory(step: Step) -> bool | None:
+    """Whether no valuation makes a step true; None if that is too hard to say."""
     known = lasso.is_contradictory(step)
-    return is_satisfiable_step(step) is False if known is None else known
+    if known is not None:
+        return known
+    found = is_satisfiable_step(step)
+    return None if found is None else not found
 
 
 def _is_target(trace: Trace, target: str) -> bool:

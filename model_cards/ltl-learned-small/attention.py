@@ -82,7 +82,7 @@ class AlphaAttention(nn.Module):
         """Attend; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M).
 
         Args:
-            mask: additive, (N or 1, 1, 1 or beams that share a source * T, M), or None.
+            mask: additive, (N or 1, 1, T or 1, M), or None; 1 where beams share a source.
         """
         b, s, t, d = hidden_BSTD.shape
         r, heads = source_NRLD.shape[1], self.num_heads
@@ -147,8 +147,8 @@ class AlphaAttention(nn.Module):
             return None
         if r > 1 and mask.shape[0] > 1:
             mask = mask.repeat_interleave(r, dim=0)
-        if queries > 1 and mask.shape[2] > 1:
-            mask = mask.unflatten(2, (-1, 1, t)).expand(-1, -1, -1, queries, -1, -1).flatten(2, 4)
+        if queries > 1 and t > 1 and mask.shape[2] > 1:
+            mask = mask.repeat(1, 1, queries, 1)
         return mask
 
 

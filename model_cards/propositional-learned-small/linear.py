@@ -20,7 +20,7 @@ BLOCKS = (1024, 512, 256, 128)  # rows
 
 def in_blocks(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     """Apply to x (..., D) a function of its rows, on a CPU block by block."""
-    if x.device.type != "cpu" or torch.compiler.is_compiling():
+    if x.device.type != "cpu" or torch.compiler.is_compiling() or torch.jit.is_tracing():
         return function(x)
     rows_MD = x.reshape(-1, x.shape[-1])
     parts = [function(part) for part in rows_MD.split(block_sizes(len(rows_MD)))]
@@ -40,7 +40,8 @@ class BlockLinear(nn.Linear):
     """A linear layer that knows the blocks of `in_blocks`, and is an ordinary one otherwise."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if _has_kernel(x) and x.dtype == self.weight.dtype:
+        weight = self.weight
+        if _has_kernel(x) and x.dtype == weight.dtype and type(weight) is nn.Parameter:
             return _Product.apply(x, self.weight, self.bias)
         return super().forward(x)
 
@@ -61,7 +62,8 @@ def _has_kernel(x: torch.Tensor) -> bool:
 def _is_known() -> bool:
     """Whether this PyTorch has the operator, which is not a public one, as it is called here."""
     try:
-        _multiply(torch.zeros(2, 2), torch.zeros(2, 2), None)
+        matrix = torch.zeros(2, 2, device="cpu", dtype=torch.float32)
+        _multiply(matrix, matrix, None)
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
     return True

@@ -122,6 +122,8 @@ def test_shards_in_processes_of_their_own_make_the_same_dataset(tmp_path):
     settings = {"num_samples": 1500, "sizes": (5, 12), "num_symbols": 3}
     with pytest.raises(ValueError, match=r"no shard 0/2: they are counted from 1/2 to 2/2"):
         run(tmp_path / "data", **settings, shard=(0, 2))
+    with pytest.raises(ValueError, match=r"there are no 0 shards"):
+        run(tmp_path / "data", **settings, shard=(1, 0))
     script = Path(__file__).resolve().parents[2] / "training" / "generate.slurm"
     command = ["bash", str(script), str(tmp_path / "data"), "--samples=1500", "--sizes=5-12"]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -68,3 +68,15 @@ def test_other_types_and_places_take_the_ordinary_way():
         assert layer.float()(torch.randn(128, 4)).dtype == torch.bfloat16
     meta = BlockLinear(4, 3, device="meta")
     assert in_blocks(meta, torch.randn(200, 4, device="meta")).shape == (200, 3)
+
+
+def test_what_the_kernel_does_not_know_is_left_to_pytorch():
+    class Marked(torch.Tensor):
+        pass
+
+    layer, x = BlockLinear(8, 6), torch.randn(max(BLOCKS), 8)
+    expected = torch.nn.functional.linear(x, layer.weight, layer.bias)
+    layer.weight = torch.nn.Parameter(layer.weight.detach().as_subclass(Marked))
+    torch.testing.assert_close(layer(x).as_subclass(torch.Tensor), expected)
+    traced = torch.jit.trace(lambda x: in_blocks(lambda rows: rows.relu(), x), (x,))
+    assert torch.equal(traced(x), x.relu())

@@ -629,3 +629,56 @@ def test_inference_tensors_can_be_saved(tmp_path):
     with torch.inference_mode():
         model = make_model().half()
     model.save_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("search", [{"do_sample": True}, {"num_beams": 2}])
+def test_a_returned_cache_can_be_gone_on_from(search):
+    """It keeps the source once per input; the inputs may be given once for each answer."""
+    model = make_model(adacos=False)
+    batch = random_batch(2, model.config, [(6, 3), (4, 2), (5, 0)])
+    del batch["decoder_input_ids"]
+    fixed = {"min_new_tokens": 4, "max_new_tokens": 4, "num_return_sequences": 2}
+    out = model.generate(**batch, **search, **fixed, return_dict_in_generate=True)
+    copies = {name: value.repeat_interleave(2, 0) for name, value in batch.items()}
+    inputs = {**copies, "decoder_input_ids": out.sequences, "max_new_tokens": 3}
+    if "do_sample" in search:
+        fresh = model.generate(**inputs)
+        assert torch.equal(fresh, model.generate(**inputs, past_key_values=out.past_key_values))
+    else:  # the cache is that of all beams in their last order, not of the sorted answers
+        assert len(model.generate(**inputs, past_key_values=out.past_key_values)) == 6
+    plain = model(**copies, decoder_input_ids=out.sequences)
+    plain.past_key_values.batch_repeat_interleave(2)
+    twice = torch.cat((out.sequences, out.sequences[:, -1:]), 1).repeat_interleave(2, 0)
+    again = model(
+        **copies, decoder_input_ids=twice[:, -1:], past_key_values=plain.past_key_values
+    ).logits
+    whole = model(**copies, decoder_input_ids=twice).logits
+    torch.testing.assert_close(again[:, -1], whole[:, -1], atol=1e-5, rtol=1e-5)
+
+
+def test_rows_that_do_not_belong_together_are_refused():
+    model = make_model()
+    batch = random_batch(2, model.config, [(6, 3), (4, 2), (5, 0)])
+    del batch["decoder_input_ids"]
+    for rows in (1, 2, 4):
+        with pytest.raises(ValueError, match=f"{rows} rows for 3 inputs"):
+            model(**batch, decoder_input_ids=torch.ones(rows, 2, dtype=torch.long))
+    with pytest.raises(ValueError, match="labels has 6 rows for 3 inputs"):
+        model(**batch, labels=torch.full((6, 2), 4))
+    with pytest.raises(ValueError, match="1 rows for 3 inputs"):
+        model.generate(**batch, decoder_input_ids=torch.tensor([[1, 4]]), num_beams=3)
+
+
+def test_generation_while_training_with_checkpointing():
+    model = make_model(dropout=0.0)
+    batch = random_batch(2, model.config, [(6, 3), (4, 0)])
+    del batch["decoder_input_ids"]
+    settings = {"max_new_tokens": 5, "output_scores": True, "return_dict_in_generate": True}
+    expected = [model.generate(**batch, **settings, num_beams=beams) for beams in (1, 3)]
+    model.gradient_checkpointing_enable()
+    model.train()
+    for beams, wanted in zip((1, 3), expected, strict=True):
+        found = model.generate(**batch, **settings, num_beams=beams)
+        assert torch.equal(found.sequences, wanted.sequences)
+        for one, two in zip(found.scores, wanted.scores, strict=True):
+            torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)

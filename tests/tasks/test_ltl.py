@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import Verdict, base, get_task, spot
+from hf_alpha.tasks import Verdict, base, get_task, ltl, spot
 
 TASK = get_task("ltl")
 SYMBOLS = tuple("abcde")
@@ -161,3 +161,11 @@ def test_without_spot_only_spots_part_is_missing(no_spot, caplog):
     assert "pip install 'hf_alpha[ltl]'" in warning.getMessage()
     with pytest.raises(spot.MissingSolverError, match=r"pip install 'hf_alpha\[ltl\]'"):
         TASK.target("a", "deepltl")
+
+
+def test_a_step_that_is_too_hard_to_judge_is_no_answer(monkeypatch):
+    """Whether any valuation makes it true; if none did, any formula would hold."""
+    for known, verdict in ((None, Verdict.undecided), (False, Verdict.malformed)):
+        monkeypatch.setattr(ltl, "is_satisfiable_step", lambda step, known=known: known)
+        monkeypatch.setattr(ltl.lasso, "is_contradictory", lambda step: None)
+        assert TASK.check("&ab", "{&ab}") == verdict
