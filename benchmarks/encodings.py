@@ -161,6 +161,7 @@ def by_symbols(report: Report) -> list[float]:
 def summarise(seeds: Mapping[int, Mapping[str, Report]], labels: Sequence[str]) -> dict[str, Any]:
     """Rates of all seeds, as numbers."""
     found = {label: [r[label] for r in seeds.values() if label in r] for label in labels}
+    found[RANDOM] = found[RANDOM][:1]  # all seeds have the same formulas
     return {
         label: {
             "correct": [[*by_symbols(report), report.overall.correct] for report in reports],
@@ -180,7 +181,14 @@ def _covariance(report: Report) -> float | None:
 
 def accuracy_table(summary: Mapping[str, Any], symbols: Sequence[int]) -> str:
     """Correct answers by number of symbols, in per cent."""
-    columns = ["correct, %; symbols:", *map(str, symbols), "all", "exact", "alpha-covariance"]
+    columns = [
+        "correct, %; symbols:",
+        *map(str, symbols),
+        "all",
+        "exact",
+        "alpha-covariance",
+        "seeds",
+    ]
     lines = []
     for label, row in summary.items():
         cells = [
@@ -188,7 +196,8 @@ def accuracy_table(summary: Mapping[str, Any], symbols: Sequence[int]) -> str:
             for k, values in zip([*symbols, None], zip(*row["correct"], strict=True), strict=True)
         ]
         measured = [value for value in row["covariance"] if value is not None]
-        lines.append([label, *cells, _cell(row["exact"]), _cell(measured) if measured else NONE])
+        covariance = _cell(measured) if measured else NONE
+        lines.append([label, *cells, _cell(row["exact"]), covariance, str(len(row["exact"]))])
     return measure.table(columns, lines)
 
 

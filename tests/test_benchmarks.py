@@ -96,9 +96,9 @@ def test_encodings_prints_means_and_spreads():
     }
     _, _, streams, vanilla = encodings.accuracy_table(summary, [1, 2]).splitlines()
     cells = ["60.0 ± 10.0", "100.0 ± 0.0", "80.0 ± 5.0", "20.0 ± 10.0", "100.0 ± 0.0"]
-    assert streams == "| " + " | ".join(["streams", *cells]) + " |"
+    assert streams == "| " + " | ".join(["streams", *cells, "2"]) + " |"
     cells[1], cells[4] = "-", "-"
-    assert vanilla == "| " + " | ".join(["vanilla", *cells]) + " |"
+    assert vanilla == "| " + " | ".join(["vanilla", *cells, "2"]) + " |"
     draws = {0: {"rates": [[0.1, 0.2], [0.4, 0.6], [0.1, 0.1]], "median_rule": 1}}
     found = [line.split(" | ")[1:] for line in encodings.draws_table(draws, [1]).splitlines()[2:]]
     assert found == [
@@ -123,9 +123,9 @@ def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
     lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " | " in line]
     labels = ["vanilla", "dual_part", "vanilla to streams", "random assignment"]
     assert [line[0].removeprefix("| ") for line in lines[2:6]] == labels
-    assert all(len(line) == 8 for line in lines[:6])
+    assert all(len(line) == 9 for line in lines[:6])
     assert lines[2][4] == "-" != lines[3][4]  # only the vanilla model ends at 3 symbols
-    assert lines[4][-1] == "100.0 ± 0.0 |"
+    assert lines[4][-2:] == ["100.0 ± 0.0", "2 |"]
     assert len(lines[6:]) == 2 + 2 * 5  # of each seed: min, mean, max, deviation, median rule
     assert (tmp_path / "result.png").stat().st_size > 10_000
     stored = json.loads((tmp_path / "result.json").read_text())["data"]
