@@ -107,6 +107,14 @@ def test_encodings_prints_means_and_spreads():
     ]  # fmt: skip
 
 
+def test_the_guide_shows_the_results_of_encodings():
+    results = (FOLDER / "results" / "encodings.md").read_text(encoding="utf-8")
+    guide = (FOLDER.parent / "docs" / "encodings.md").read_text(encoding="utf-8")
+    lines = [line for line in results.splitlines() if line.startswith(("|", "`"))]
+    assert len(lines) > 20
+    assert not [line for line in lines if line not in guide]
+
+
 @pytest.mark.slow
 def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
     encodings = load("encodings")
