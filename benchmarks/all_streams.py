@@ -26,7 +26,7 @@ from typing import Any
 import datasets
 import numpy as np
 import torch
-from measure import add_out, finish, in_turns, ratios, table, three
+from measure import add_model, add_out, finish, in_turns, ratios, table, three
 from peers.all_streams import AllStreams
 from transformers.utils import logging
 
@@ -182,14 +182,9 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--pool", type=int, default=8, help="times as many samples are drawn (8)")
     add("--beams", type=int, default=3)
     add("--new-tokens", type=int, default=31)
-    add("--d-model", type=int, default=64)
-    add("--layers", type=int, default=8)
-    add("--heads", type=int, default=4)
-    add("--ffn", type=int, default=1024)
     add("--rounds", type=int, default=3)
-    add("--threads", type=int, help="CPU threads of torch")
-    add("--device", default="cpu")
     add("--seed", type=int, default=0)
+    add_model(parser)
     add_out(parser)
     return parser.parse_args(argv)
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from measure import add_out, finish, table, three, timed
+from measure import add_model, add_out, finish, table, three, timed
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
@@ -101,13 +101,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--lengths", type=int, nargs="+", default=[20, 50, 100, 200, 400])
     add("--beams", type=int, default=3)
     add("--chunk", type=int, help="streams at a time (all)")
-    add("--d-model", type=int, default=64)
-    add("--layers", type=int, default=8)
-    add("--heads", type=int, default=4)
-    add("--ffn", type=int, default=1024)
     add("--rounds", type=int, default=3)
-    add("--threads", type=int, help="CPU threads of torch")
-    add("--device", default="cpu")
+    add_model(parser)
     add_out(parser)
     return parser.parse_args(argv)
 

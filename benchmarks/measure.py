@@ -87,6 +87,14 @@ def conditions(device: str = "cpu") -> dict[str, str]:
     return found
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a model, by default of the papers' LTL size, and of where it runs."""
+    for name, size in {"d-model": 64, "layers": 8, "heads": 4, "ffn": 1024}.items():
+        parser.add_argument(f"--{name}", type=int, default=size, help=f"({size})")
+    parser.add_argument("--threads", type=int, help="CPU threads of torch")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+
+
 def add_out(parser: argparse.ArgumentParser) -> None:
     """Add the option that `finish` reads."""
     parser.add_argument(

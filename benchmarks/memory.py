@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 from growth import draw_sample
-from measure import add_out, finish, table
+from measure import add_model, add_out, finish, table
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 
@@ -82,13 +82,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--batch", type=int, default=64, help="samples (64)")
     add("--beams", type=int, default=3)
     add("--chunk", type=int, help="streams at a time (all)")
-    add("--d-model", type=int, default=64)
-    add("--layers", type=int, default=8)
-    add("--heads", type=int, default=4)
-    add("--ffn", type=int, default=1024)
-    add("--threads", type=int, help="CPU threads of torch")
-    add("--device", default="cpu")
     add("--child", nargs=2, help=argparse.SUPPRESS)
+    add_model(parser)
     add_out(parser)
     return parser.parse_args(argv)
 

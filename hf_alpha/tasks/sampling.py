@@ -263,13 +263,11 @@ class LtlSampler(Sampler):
         symbols = [x for x in dict.fromkeys(tokens) if x not in LtlSampler._FIXED]
         if len(symbols) > truth_table.MAX_VARIABLES:
             return False
-        full = truth_table.full_table(len(symbols))
-        tables = dict(zip(symbols, truth_table.variable_tables(len(symbols)), strict=True))
-        tables |= {"0": 0, "1": full}
+        tables = truth_table.leaf_tables(symbols)
         stack: list[int] = []
         for token in reversed(tokens):
             if token == "!":
-                stack[-1] ^= full
+                stack[-1] ^= tables["1"]
             elif token == "&":
                 stack.append(stack.pop() & stack.pop())
             elif token == "|":
