@@ -14,6 +14,7 @@ from hf_alpha.train import RECIPE_FILE, TRAINER_STATE, read_recipe, write_recipe
 def test_release_holds_what_is_shared_and_no_more(tmp_path):
     run, out = tmp_path / "run", tmp_path / "out"
     model = make_model()
+    model.config.use_cache = False  # as Trainer leaves it
     model.save_pretrained(run)
     build_tokenizer("propositional", 5).save_pretrained(run)
     (run / "checkpoint-5").mkdir()
@@ -29,6 +30,7 @@ def test_release_holds_what_is_shared_and_no_more(tmp_path):
     loaded, _ = load_checkpoint(out)
     assert torch.equal(loaded.model.shared.weight, model.model.shared.weight)
     assert loaded.generation_config.max_length == 129
+    assert loaded.generation_config.use_cache
     names = {path.name for path in out.iterdir()}
     assert names.isdisjoint({"checkpoint-5", "training_args.bin", TRAINER_STATE})
     assert json.loads((out / "training_log.json").read_text()) == log

@@ -15,12 +15,14 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.modeling.adacos import token_loss
+from hf_alpha.modeling.linear import BlockLinear
 from hf_alpha.modeling.modeling_alpha import UNUSABLE, AlphaEncoderOutput
 from hf_alpha.modeling.positions import rotary, rotate, token_positions, tree
 
@@ -47,6 +49,9 @@ class AllStreams(AlphaForConditionalGeneration):
         assert config.symbol_encoding == "streams" and len(config.symbol_classes) == 1
         assert config.encoder_position == "tree" and config.decoder_position == "rope"
         self.head_dim = config.d_model // config.encoder_attention_heads
+        for module in self.modules():
+            if isinstance(module, BlockLinear):
+                module.__class__ = nn.Linear
 
     def get_encoder(self, *args: Any, **kwargs: Any) -> Any:
         return Encoder(self.encode)

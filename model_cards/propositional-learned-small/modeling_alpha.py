@@ -30,6 +30,7 @@ from transformers.utils import ModelOutput, can_return_tuple
 
 from .adacos import LogitScale, token_loss
 from .attention import AlphaAttention, CosSin
+from .caches import reorder
 from .configuration_alpha import AlphaConfig
 from .embeddings import AlphaEmbedding, SymbolDraws
 from .linear import BlockLinear, in_blocks
@@ -126,10 +127,17 @@ class AlphaLayer(GradientCheckpointingLayer):
 
     def _feed_forward(self, hidden: torch.Tensor) -> torch.Tensor:
         def feed(hidden: torch.Tensor, _: torch.Tensor) -> tuple[torch.Tensor, None]:
-            update = in_blocks(lambda rows: self.fc2(self.activation(self.fc1(rows))), hidden)
+            update = in_blocks(lambda rows: self.fc2(self._activate(self.fc1(rows))), hidden)
             return self.final_layer_norm(hidden + self.dropout(update)), None
 
         return by_chunks(feed, self.config.stream_chunk, hidden, hidden)[0]
+
+    def _activate(self, x: torch.Tensor) -> torch.Tensor:
+        # Not in place in training: there a block's input to it is gone at once, and its place is
+        # still in the cache when the next block needs one.
+        if isinstance(self.activation, nn.ReLU) and not torch.is_grad_enabled():
+            return x.relu_()
+        return self.activation(x)
 
     def _attend(
         self, name: str, hidden_BSLD: torch.Tensor, source: torch.Tensor, **kwargs: Any
@@ -791,6 +799,9 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         never = {config.pad_token_id, config.decoder_start_token_id}
         self.generation_config.suppress_tokens = sorted(never)
         self.generation_config.max_length = 129
+        # Trainer writes the opposite into every configuration that it trains, which would make
+        # generation from what is converted or released after that several times slower.
+        self.generation_config.use_cache = True
 
     def get_encoder(self, *args: Any, **kwargs: Any) -> AlphaEncoder:
         return self.model.encoder
@@ -960,7 +971,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor
     ) -> EncoderDecoderCache:
         """Let rows go on from other beams of their samples, whose sources are the same."""
-        past_key_values.self_attention_cache.reorder_cache(beam_idx)
+        reorder(past_key_values.self_attention_cache, beam_idx)
         return past_key_values
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:

@@ -6,18 +6,28 @@ from strategies import seeds
 from torch import nn
 from torch.nn import functional as F
 
-from hf_alpha.modeling.linear import BLOCKS, BlockLinear, block_sizes, in_blocks
+from hf_alpha.modeling.linear import (
+    LARGEST,
+    SMALLEST,
+    STEP,
+    BlockLinear,
+    block_sizes,
+    in_blocks,
+)
 
 
 @given(st.integers(0, 10_000))
 def test_blocks_make_up_all_rows(rows):
     sizes = block_sizes(rows)
+    *blocks, last = sizes
     assert sum(sizes) == rows
-    assert all(size in BLOCKS for size in sizes[:-1])
+    assert all(SMALLEST <= size <= LARGEST and size % STEP == 0 for size in blocks)
+    assert last <= LARGEST and (last < SMALLEST or last % STEP == 0)
+    assert len({size for size in sizes if size >= SMALLEST}) <= 2
     assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.parametrize("rows", BLOCKS)
+@pytest.mark.parametrize("rows", [SMALLEST, 192, LARGEST, 1500])
 @given(seed=seeds, bias=st.booleans(), width=st.integers(1, 40))
 def test_block_equals_linear_with_gradients(rows, seed, bias, width):
     torch.manual_seed(seed)
@@ -28,6 +38,8 @@ def test_block_equals_linear_with_gradients(rows, seed, bias, width):
     found = layer(x)
     expected = F.linear(x, layer.weight, layer.bias)
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    with torch.no_grad():
+        assert torch.equal(layer(x), found)
     for one, two in zip(
         torch.autograd.grad(found, [x, *parameters], grad),
         torch.autograd.grad(expected, [x, *parameters], grad),
@@ -74,9 +86,25 @@ def test_what_the_kernel_does_not_know_is_left_to_pytorch():
     class Marked(torch.Tensor):
         pass
 
-    layer, x = BlockLinear(8, 6), torch.randn(max(BLOCKS), 8)
+    layer, x = BlockLinear(8, 6), torch.randn(LARGEST, 8)
     expected = torch.nn.functional.linear(x, layer.weight, layer.bias)
     layer.weight = torch.nn.Parameter(layer.weight.detach().as_subclass(Marked))
     torch.testing.assert_close(layer(x).as_subclass(torch.Tensor), expected)
     traced = torch.jit.trace(lambda x: in_blocks(lambda rows: rows.relu(), x), (x,))
     assert torch.equal(traced(x), x.relu())
+
+
+def test_transforms_of_functions_work():
+    torch.manual_seed(0)
+    layer, x = BlockLinear(4, 3), torch.randn(5, SMALLEST, 4)
+    found = torch.func.vmap(layer)(x)
+    torch.testing.assert_close(found, layer(x), atol=1e-5, rtol=1e-5)
+    loss = torch.func.grad(lambda x: layer(x).pow(2).sum())
+    samples = torch.func.vmap(loss)(x)
+    for one, two in zip(samples, x, strict=True):
+        y = two.clone().requires_grad_()
+        layer(y).pow(2).sum().backward()
+        torch.testing.assert_close(one, y.grad, atol=1e-3, rtol=1e-4)
+    value, change = torch.func.jvp(layer, (x[0],), (torch.ones_like(x[0]),))
+    expected = layer.weight.sum(1).expand_as(value)
+    torch.testing.assert_close(change, expected, atol=1e-4, rtol=1e-4)
