@@ -33,7 +33,7 @@ def rotate(x: torch.Tensor, cos_sin: tuple[torch.Tensor, torch.Tensor] | None) -
     if cos_sin is None:
         return x
     cos, sin = (c.to(x.dtype) for c in cos_sin)
-    return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
+    return (x * cos).addcmul_(x.roll(x.shape[-1] // 2, -1), sin)
 
 
 def sinusoidal(positions_BT: torch.Tensor, width: int, dtype: torch.dtype) -> torch.Tensor:

@@ -40,16 +40,24 @@ def block_sizes(rows: int) -> list[int]:
 class BlockLinear(nn.Linear):
     """A linear layer that works in the blocks of `in_blocks`, and otherwise is an ordinary one."""
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, activation: nn.Module | None = None) -> torch.Tensor:
+        """The layer's output (..., E) for x (..., D), behind an activation if one is given."""
         if _has_kernel(x) and x.dtype == self.weight.dtype and type(self.weight) is nn.Parameter:
-            return in_blocks(self._multiply, x)
-        return super().forward(x)
+            return in_blocks(lambda rows: self._forward_block(rows, activation), x)
+        return _activate(super().forward(x), activation)
 
-    def _multiply(self, rows_MD: torch.Tensor) -> torch.Tensor:
+    def _forward_block(self, rows_MD: torch.Tensor, activation: nn.Module | None) -> torch.Tensor:
         if len(rows_MD) < SMALLEST or len(rows_MD) % STEP:
-            return super().forward(rows_MD)
-        multiply = _Product.apply if torch.is_grad_enabled() else _multiply
-        return multiply(rows_MD, self.weight, self.bias)
+            return _activate(super().forward(rows_MD), activation)
+        if torch.is_grad_enabled():
+            return _activate(_Product.apply(rows_MD, self.weight, self.bias), activation)
+        if isinstance(activation, nn.ReLU):
+            return _multiply(rows_MD, self.weight, self.bias, "relu")
+        return _activate(_multiply(rows_MD, self.weight, self.bias), activation)
+
+
+def _activate(x: torch.Tensor, activation: nn.Module | None) -> torch.Tensor:
+    return x if activation is None else activation(x)
 
 
 def _has_kernel(x: torch.Tensor) -> bool:
@@ -76,16 +84,16 @@ def _is_known() -> bool:
     """Whether this PyTorch has the operator, which is not a public one, as it is called here."""
     try:
         matrix = torch.zeros(2, 2, device="cpu", dtype=torch.float32)
-        _multiply(matrix, matrix, None)
+        _multiply(matrix, matrix, None, "relu")
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
     return True
 
 
 def _multiply(
-    x_MD: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None
+    x_MD: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None, then: str = "none"
 ) -> torch.Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x_MD, weight_ED, bias_E, "none", [], "")
+    return torch.ops.mkldnn._linear_pointwise(x_MD, weight_ED, bias_E, then, [], "")
 
 
 class _Product(torch.autograd.Function):

@@ -40,6 +40,8 @@ def test_block_equals_linear_with_gradients(rows, seed, bias, width):
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
     with torch.no_grad():
         assert torch.equal(layer(x), found)
+        for activation in (nn.ReLU(), nn.GELU()):
+            assert torch.equal(layer(x, activation), activation(found))
     for one, two in zip(
         torch.autograd.grad(found, [x, *parameters], grad),
         torch.autograd.grad(expected, [x, *parameters], grad),
