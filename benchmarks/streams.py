@@ -166,6 +166,7 @@ def generation(model: PreTrainedModel, batch: Batch, beams: int, new_tokens: int
     """Search with a fixed number of new tokens, so that every side does the same work."""
     inputs = {name: value for name, value in batch.items() if name != "labels"}
     settings = {"num_beams": beams, "min_new_tokens": new_tokens, "max_new_tokens": new_tokens}
+    model.generation_config.max_length = None  # or Transformers warns of two limits
 
     def step() -> None:
         model.eval()

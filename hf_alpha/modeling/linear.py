@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 LARGEST, SMALLEST, STEP = 1024, 128, 64  # rows of a block: any multiple of the last in between
+NARROW = 1 << 13  # elements of a weight; below, the way through `_Product` costs more than it saves
 
 
 def in_blocks(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -42,7 +43,9 @@ class BlockLinear(nn.Linear):
 
     def forward(self, x: torch.Tensor, activation: nn.Module | None = None) -> torch.Tensor:
         """The layer's output (..., E) for x (..., D), behind an activation if one is given."""
-        if _has_kernel(x) and x.dtype == self.weight.dtype and type(self.weight) is nn.Parameter:
+        weight = self.weight
+        worth = not torch.is_grad_enabled() or weight.numel() >= NARROW
+        if worth and _has_kernel(x) and x.dtype == weight.dtype and type(weight) is nn.Parameter:
             return in_blocks(lambda rows: self._forward_block(rows, activation), x)
         return _activate(super().forward(x), activation)
 
