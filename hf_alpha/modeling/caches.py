@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache, DynamicLayer
 
+SMALL = 1 << 16  # elements; below, calls cost more than copies
+
 
 class BeamLayer(DynamicLayer):
     """A layer of a dynamic cache that puts its rows in order when it grows, both in one pass.
@@ -81,7 +83,9 @@ class BeamLayer(DynamicLayer):
 
 
 def select_and_add(old: torch.Tensor, order: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-    """`cat((old[order], new), dim=2)` without a copy in between: (B, H, M + new, K)."""
+    """`cat((old[order], new), dim=2)`, if large without a copy in between: (B, H, M + new, K)."""
+    if old.numel() < SMALL:
+        return torch.cat((old.index_select(0, order), new), dim=2)
     past = old.shape[2]
     both = old.new_empty(len(order), old.shape[1], past + new.shape[2], old.shape[3])
     torch.index_select(old, 0, order, out=both[:, :, :past])

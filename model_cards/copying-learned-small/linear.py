@@ -43,11 +43,17 @@ class BlockLinear(nn.Linear):
 
     def forward(self, x: torch.Tensor, activation: nn.Module | None = None) -> torch.Tensor:
         """The layer's output (..., E) for x (..., D), behind an activation if one is given."""
-        weight = self.weight
-        worth = not torch.is_grad_enabled() or weight.numel() >= NARROW
-        if worth and _has_kernel(x) and x.dtype == weight.dtype and type(weight) is nn.Parameter:
+        # First of all, so that a compiled model has no condition on its sizes.
+        if not torch.compiler.is_compiling() and self._is_worth_it(x) and _has_kernel(x):
             return in_blocks(lambda rows: self._forward_block(rows, activation), x)
         return _activate(super().forward(x), activation)
+
+    def _is_worth_it(self, x: torch.Tensor) -> bool:
+        if x.numel() < SMALLEST * self.in_features:
+            return False
+        weight = self.weight
+        suits = weight.dtype == torch.float32 and type(weight) is nn.Parameter
+        return suits and (weight.numel() >= NARROW or not torch.is_grad_enabled())
 
     def _forward_block(self, rows_MD: torch.Tensor, activation: nn.Module | None) -> torch.Tensor:
         if len(rows_MD) < SMALLEST or len(rows_MD) % STEP:
@@ -67,8 +73,6 @@ def _has_kernel(x: torch.Tensor) -> bool:
     return (
         x.dtype == torch.float32
         and x.device.type == "cpu"
-        and x.numel() >= SMALLEST * x.shape[-1]
-        and not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()
         and not torch.is_autocast_enabled("cpu")
         and not _is_transformed()

@@ -49,12 +49,12 @@ def weighted_sum(weights: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     rows take a half to a quarter of their time.
     """
     if (
-        weights.shape[2] > 1
+        torch.compiler.is_compiling()
+        or torch.is_grad_enabled()
+        or weights.shape[2] > 1
         or value.device.type != "cpu"
         or value.dtype != torch.float32
         or not value.is_contiguous()
-        or torch.is_grad_enabled()
-        or torch.compiler.is_compiling()
     ):
         return weights @ value
     bags = weights.reshape(-1, weights.shape[-1])

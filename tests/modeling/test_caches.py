@@ -1,13 +1,14 @@
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
 from transformers.cache_utils import DynamicCache, DynamicLayer, StaticCache
 
 from hf_alpha import AlphaConfig
-from hf_alpha.modeling.caches import BeamLayer, reorder
+from hf_alpha.modeling.caches import SMALL, BeamLayer, reorder
 
 ROWS, HEADS, WIDTH = 6, 4, 8
+LARGE = SMALL // (ROWS * HEADS)  # wide enough for one pass
 STEPS = st.lists(st.sampled_from(["add", "reorder", "look", "drop", "select"]), max_size=12)
 
 
@@ -18,19 +19,20 @@ def equal(one, two):
     )
 
 
-@given(STEPS, seeds, st.booleans())
-def test_beam_layer_does_what_a_dynamic_layer_does(steps, seed, filled):
+@settings(deadline=None)
+@given(STEPS, seeds, st.booleans(), st.sampled_from([WIDTH, LARGE]))
+def test_beam_layer_does_what_a_dynamic_layer_does(steps, seed, filled, width):
     torch.manual_seed(seed)
     plain = DynamicLayer()
     if filled:
-        plain.update(*torch.randn(2, ROWS, HEADS, 3, WIDTH).unbind())
+        plain.update(*torch.randn(2, ROWS, HEADS, 3, width).unbind())
     beams = BeamLayer.of(plain)
     for step in steps:
         length = plain.get_seq_length()
         assert beams.get_seq_length() == length
         if step == "add":
             rows = len(plain.keys) if length else ROWS
-            new = torch.randn(2, rows, HEADS, 1, WIDTH).unbind()
+            new = torch.randn(2, rows, HEADS, 1, width).unbind()
             with torch.no_grad():
                 found = beams.update(*new)
             for one, two in zip(found, plain.update(*new), strict=True):
