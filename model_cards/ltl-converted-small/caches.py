@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache, DynamicLayer
 
-SMALL = 1 << 16  # elements; below, calls cost more than copies
-
 
 class BeamLayer(DynamicLayer):
     """A layer of a dynamic cache that puts its rows in order when it grows, both in one pass.
@@ -83,8 +81,8 @@ class BeamLayer(DynamicLayer):
 
 
 def select_and_add(old: torch.Tensor, order: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-    """`cat((old[order], new), dim=2)`, if large without a copy in between: (B, H, M + new, K)."""
-    if old.numel() < SMALL:
+    """`cat((old[order], new), dim=2)` without a copy in between: (B, H, M + new, K)."""
+    if torch.compiler.is_compiling() or old.dtype != new.dtype or len(order) != len(new):
         return torch.cat((old.index_select(0, order), new), dim=2)
     past = old.shape[2]
     both = old.new_empty(len(order), old.shape[1], past + new.shape[2], old.shape[3])
@@ -95,11 +93,15 @@ def select_and_add(old: torch.Tensor, order: torch.Tensor, new: torch.Tensor) ->
 
 def reorder(cache: Cache, beam_idx: torch.Tensor) -> None:
     """`cache.reorder_cache(beam_idx)`; plain dynamic layers on a CPU become [`BeamLayer`]s."""
-    if beam_idx.device.type == "cpu":
-        for index, layer in enumerate(cache.layers):
-            if type(layer) is DynamicLayer:
-                cache.layers[index] = BeamLayer.of(layer)
+    for index, layer in enumerate(cache.layers):
+        if type(layer) is DynamicLayer and layer.is_initialized and on_cpu(layer.keys, beam_idx):
+            cache.layers[index] = BeamLayer.of(layer)
     cache.reorder_cache(beam_idx)
+
+
+def on_cpu(*tensors: torch.Tensor) -> bool:
+    """Whether all are on a CPU."""
+    return all(x.device.type == "cpu" for x in tensors)
 
 
 __all__ = ["BeamLayer", "reorder"]

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 
 LARGEST, SMALLEST, STEP = 1024, 128, 64  # rows of a block: any multiple of the last in between
 NARROW = 1 << 13  # elements of a weight; below, the way through `_Product` costs more than it saves
@@ -41,46 +42,39 @@ def block_sizes(rows: int) -> list[int]:
 class BlockLinear(nn.Linear):
     """A linear layer that works in the blocks of `in_blocks`, and otherwise is an ordinary one."""
 
-    def forward(self, x: torch.Tensor, activation: nn.Module | None = None) -> torch.Tensor:
-        """The layer's output (..., E) for x (..., D), behind an activation if one is given."""
-        # First of all, so that a compiled model has no condition on its sizes.
-        if not torch.compiler.is_compiling() and self._is_worth_it(x) and _has_kernel(x):
-            return in_blocks(lambda rows: self._forward_block(rows, activation), x)
-        return _activate(super().forward(x), activation)
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if is_plain(x, self.weight) and self._is_worth_it(x) and _is_known():
+            return in_blocks(self._multiply_block, x)
+        return super().forward(x)
 
     def _is_worth_it(self, x: torch.Tensor) -> bool:
-        if x.numel() < SMALLEST * self.in_features:
-            return False
-        weight = self.weight
-        suits = weight.dtype == torch.float32 and type(weight) is nn.Parameter
-        return suits and (weight.numel() >= NARROW or not torch.is_grad_enabled())
+        fits = x.shape[-1] == self.in_features and type(self.weight) is nn.Parameter
+        enough = x.numel() >= SMALLEST * self.in_features
+        return fits and enough and (self.weight.numel() >= NARROW or not torch.is_grad_enabled())
 
-    def _forward_block(self, rows_MD: torch.Tensor, activation: nn.Module | None) -> torch.Tensor:
+    def _multiply_block(self, rows_MD: torch.Tensor) -> torch.Tensor:
         if len(rows_MD) < SMALLEST or len(rows_MD) % STEP:
-            return _activate(super().forward(rows_MD), activation)
-        if torch.is_grad_enabled():
-            return _activate(_Product.apply(rows_MD, self.weight, self.bias), activation)
-        if isinstance(activation, nn.ReLU):
-            return _multiply(rows_MD, self.weight, self.bias, "relu")
-        return _activate(_multiply(rows_MD, self.weight, self.bias), activation)
+            return super().forward(rows_MD)
+        multiply = _Product.apply if torch.is_grad_enabled() else _multiply
+        return multiply(rows_MD, self.weight, self.bias)
 
 
-def _activate(x: torch.Tensor, activation: nn.Module | None) -> torch.Tensor:
-    return x if activation is None else activation(x)
+def is_plain(*tensors: torch.Tensor) -> bool:
+    """Whether these are float32 numbers on a CPU, and nobody watches what is done to them.
 
-
-def _has_kernel(x: torch.Tensor) -> bool:
+    Compilers come first, which else would make conditions of sizes. Tracers, transforms of
+    torch.func and forward-mode differentiation know PyTorch's own operations only.
+    """
     return (
-        x.dtype == torch.float32
-        and x.device.type == "cpu"
+        not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()
+        and all(x.dtype == torch.float32 and x.device.type == "cpu" for x in tensors)
         and not torch.is_autocast_enabled("cpu")
         and not _is_transformed()
-        and _is_known()
+        and getattr(forward_ad, "_current_level", -1) < 0
     )
 
 
-# Transforms of torch.func (vmap, jvp, per-sample gradients) know PyTorch's own layers only.
 _is_transformed: Callable[[], bool] = getattr(
     torch._C, "_are_functorch_transforms_active", lambda: False
 )
@@ -91,16 +85,16 @@ def _is_known() -> bool:
     """Whether this PyTorch has the operator, which is not a public one, as it is called here."""
     try:
         matrix = torch.zeros(2, 2, device="cpu", dtype=torch.float32)
-        _multiply(matrix, matrix, None, "relu")
+        _multiply(matrix, matrix, None)
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
     return True
 
 
 def _multiply(
-    x_MD: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None, then: str = "none"
+    x_MD: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None
 ) -> torch.Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x_MD, weight_ED, bias_E, then, [], "")
+    return torch.ops.mkldnn._linear_pointwise(x_MD, weight_ED, bias_E, "none", [], "")
 
 
 class _Product(torch.autograd.Function):
@@ -127,4 +121,4 @@ class _Product(torch.autograd.Function):
         return grad_x, grad_w, grad_ME.sum(0) if wants[2] else None
 
 
-__all__ = ["BlockLinear", "block_sizes", "in_blocks"]
+__all__ = ["BlockLinear", "block_sizes", "in_blocks", "is_plain"]

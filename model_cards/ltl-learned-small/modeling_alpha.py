@@ -127,10 +127,20 @@ class AlphaLayer(GradientCheckpointingLayer):
 
     def _feed_forward(self, hidden: torch.Tensor) -> torch.Tensor:
         def feed(hidden: torch.Tensor, _: torch.Tensor) -> tuple[torch.Tensor, None]:
-            update = in_blocks(lambda rows: self.fc2(self.fc1(rows, self.activation)), hidden)
+            update = in_blocks(lambda rows: self.fc2(self._activate(self.fc1(rows))), hidden)
             return self.final_layer_norm(hidden + self.dropout(update)), None
 
         return by_chunks(feed, self.config.stream_chunk, hidden, hidden)[0]
+
+    def _activate(self, x: torch.Tensor) -> torch.Tensor:
+        # Not in place in training: there a block's input to it is gone at once, and its place is
+        # still in the cache when the next block needs one. Nor where a hook may have kept it.
+        kept = (
+            torch.is_grad_enabled() or self.fc1._forward_hooks or type(self.fc1) is not BlockLinear
+        )
+        if isinstance(self.activation, nn.ReLU) and not kept:
+            return x.relu_()
+        return self.activation(x)
 
     def _attend(
         self, name: str, hidden_BSLD: torch.Tensor, source: torch.Tensor, **kwargs: Any

@@ -15,7 +15,7 @@ from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .configuration_alpha import AlphaConfig
-from .linear import BlockLinear
+from .linear import BlockLinear, is_plain
 from .positions import rotate
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
@@ -48,17 +48,11 @@ def weighted_sum(weights: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     One query makes a product of a row and a small matrix for each head; on a CPU, bags of weighted
     rows take a half to a quarter of their time.
     """
-    if (
-        torch.compiler.is_compiling()
-        or torch.is_grad_enabled()
-        or weights.shape[2] > 1
-        or value.device.type != "cpu"
-        or value.dtype != torch.float32
-        or not value.is_contiguous()
-    ):
+    few = is_plain(weights, value) and weights.shape[2] == 1 and value.is_contiguous()
+    if torch.is_grad_enabled() or not few:
         return weights @ value
     bags = weights.reshape(-1, weights.shape[-1])
-    rows = torch.arange(bags.numel()).view_as(bags)
+    rows = torch.arange(bags.numel(), device=bags.device).view_as(bags)
     table = value.view(-1, value.shape[-1])
     summed = F.embedding_bag(rows, table, mode="sum", per_sample_weights=bags)
     return summed.view(*weights.shape[:-1], -1)

@@ -36,3 +36,17 @@ def test_weights_of_zero_hide_what_is_not_there():
         weights = torch.tensor([1.0, 0.0]).view(1, 1, 1, 2)
         value = torch.tensor([[2.0], [0.0]]).view(1, 1, 2, 1)
         assert weighted_sum(weights, value).item() == 2
+
+
+def test_weighted_sum_minds_types_and_default_device():
+    with torch.no_grad():
+        value = torch.randn(2, 3, 5, 4)
+        weights = torch.randn(2, 3, 1, 5).softmax(-1)
+        expected = weights @ value
+        with torch.device("meta"):
+            torch.testing.assert_close(weighted_sum(weights, value), expected)
+        with torch.autocast("cpu", torch.bfloat16):
+            mixed = weighted_sum(weights.bfloat16(), value)
+        assert mixed.dtype == torch.bfloat16
+    change = torch.func.jvp(lambda value: weighted_sum(weights, value), (value,), (value,))[1]
+    torch.testing.assert_close(change, expected)

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
 from torch import nn
+from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from hf_alpha.modeling.linear import (
@@ -43,8 +44,6 @@ def test_block_equals_linear_with_gradients(rows, widths, seed, bias):
     with torch.no_grad():
         product = layer(x)
         torch.testing.assert_close(product, expected, atol=1e-4, rtol=1e-4)
-        for activation in (nn.ReLU(), nn.GELU()):
-            assert torch.equal(layer(x, activation), activation(product))
     for one, two in zip(
         torch.autograd.grad(found, [x, *parameters], grad),
         torch.autograd.grad(expected, [x, *parameters], grad),
@@ -113,3 +112,18 @@ def test_transforms_of_functions_work():
     value, change = torch.func.jvp(layer, (x[0],), (torch.ones_like(x[0]),))
     expected = layer.weight.sum(1).expand_as(value)
     torch.testing.assert_close(change, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_forward_mode_works():
+    torch.manual_seed(0)
+    layer, x = BlockLinear(8, NARROW // 8), torch.randn(SMALLEST, 8)
+    for grad in (False, True):
+        with torch.set_grad_enabled(grad), forward_ad.dual_level():
+            change = forward_ad.unpack_dual(layer(forward_ad.make_dual(x, x))).tangent
+        torch.testing.assert_close(change, F.linear(x, layer.weight), atol=1e-5, rtol=1e-5)
+
+
+def test_wrong_width_is_pytorchs_own_error():
+    for width in (32, 128):
+        with torch.no_grad(), pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+            BlockLinear(64, 128)(torch.randn(256, width))

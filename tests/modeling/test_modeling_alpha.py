@@ -587,6 +587,37 @@ def test_batches_without_labels_have_no_loss_and_no_nan():
         assert float(loss.detach()) == 0.0
 
 
+def test_linear_layers_can_be_watched_and_replaced():
+    model = make_model().eval()
+    batch = random_batch(0, model.config, [(40, 5)] * 16)
+    expected = logits(model, batch)
+    layer = model.model.encoder.layers[0]
+    seen = []
+    hook = layer.fc1.register_forward_hook(lambda module, inputs, out: seen.append(out))
+    assert torch.equal(logits(model, batch), expected)
+    hook.remove()
+    assert all(out.min() < 0 for out in seen)  # before the activation, and left alone
+
+    class Wrapped(torch.nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            return self.inner(x)
+
+    layer.fc1 = Wrapped(layer.fc1)
+    assert torch.equal(logits(model, batch), expected)
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+def test_what_is_not_a_number_stays_so(rows):
+    model = make_model().eval()
+    batch = random_batch(0, model.config, [(40, 5)] * rows)
+    torch.nn.init.constant_(model.model.decoder.layers[-1].fc1.weight, torch.nan)
+    assert logits(model, batch).isnan().any()
+
+
 def test_generation_limits():
     model = make_model()
     batch = random_batch(2, model.config, [(6, 3)])
