@@ -134,11 +134,9 @@ class AlphaLayer(GradientCheckpointingLayer):
 
     def _activate(self, x: torch.Tensor) -> torch.Tensor:
         # Not in place in training: there a block's input to it is gone at once, and its place is
-        # still in the cache when the next block needs one. Nor where a hook may have kept it.
-        kept = (
-            torch.is_grad_enabled() or self.fc1._forward_hooks or type(self.fc1) is not BlockLinear
-        )
-        if isinstance(self.activation, nn.ReLU) and not kept:
+        # still in the cache when the next block needs one. Nor where others may have kept it.
+        ours = type(self.fc1) is BlockLinear and not self.fc1._forward_hooks
+        if ours and isinstance(self.activation, nn.ReLU) and not torch.is_grad_enabled():
             return x.relu_()
         return self.activation(x)
 

@@ -94,14 +94,10 @@ def select_and_add(old: torch.Tensor, order: torch.Tensor, new: torch.Tensor) ->
 def reorder(cache: Cache, beam_idx: torch.Tensor) -> None:
     """`cache.reorder_cache(beam_idx)`; plain dynamic layers on a CPU become [`BeamLayer`]s."""
     for index, layer in enumerate(cache.layers):
-        if type(layer) is DynamicLayer and layer.is_initialized and on_cpu(layer.keys, beam_idx):
+        plain = type(layer) is DynamicLayer and layer.is_initialized
+        if plain and layer.keys.device == beam_idx.device == torch.device("cpu"):
             cache.layers[index] = BeamLayer.of(layer)
     cache.reorder_cache(beam_idx)
-
-
-def on_cpu(*tensors: torch.Tensor) -> bool:
-    """Whether all are on a CPU."""
-    return all(x.device.type == "cpu" for x in tensors)
 
 
 __all__ = ["BeamLayer", "reorder"]
