@@ -59,13 +59,13 @@ def make_models(args: argparse.Namespace, sizes: Sizes, symbols: int) -> dict[st
 
 def preparation(model: PreTrainedModel, training: bool) -> Step:
     """Make the table of rows, with a new draw in training."""
-    shared, versions = model.model.shared, itertools.count()
+    inner, versions = model.model, itertools.count()
 
     def step() -> None:
-        shared.train(training)
-        if training and shared.draws is not None:
-            shared.draws.advance(next(versions))  # as if the optimiser had moved the weights
-        shared.rows()
+        inner.train(training)
+        if training and inner.symbol_draws is not None:
+            inner.symbol_draws.advance(next(versions))  # as if the optimiser had moved the weights
+        inner.embedding_table()
 
     return step
 

@@ -56,7 +56,7 @@ def test_dual_part_prints_ratios_to_learned(capsys, tmp_path):
     tables = []
     for _ in range(2):
         step()
-        tables.append(model.model.shared.rows().detach())
+        tables.append(model.model.embedding_table().detach())
     assert not tables[0].equal(tables[1])
 
 

@@ -73,7 +73,7 @@ class AllStreams(AlphaForConditionalGeneration):
         own_BSL = ids_BL[:, None] == symbols[:, None]
         rows_BSL = torch.where(own_BSL, base, ids_BL.clamp(max=base + 1)[:, None])
         rows_BSL = torch.where((ids_BL >= base)[:, None] & ~own_BSL, base + 1, rows_BSL)
-        return F.embedding(rows_BSL, self.model.shared.rows()), own_BSL
+        return F.embedding(rows_BSL, self.model.embedding_table()), own_BSL
 
     def view(
         self, hidden_NLD: torch.Tensor, own_BSL: torch.Tensor, weights_BS: torch.Tensor
@@ -228,13 +228,13 @@ class AllStreams(AlphaForConditionalGeneration):
         if labels is not None:
             loss = token_loss(logits, labels, usable)
             if self.training:
-                self.logit_scale.observe(logits.detach(), labels, usable, self._weight_version())
+                self.logit_scale.observe(logits.detach(), labels, usable, self.model.symbols.weight_version())
         return Seq2SeqLMOutput(loss=loss, logits=logits, past_key_values=past_key_values)
 
     def logits(self, x_BSTD: torch.Tensor, weights_BS: torch.Tensor) -> torch.Tensor:
         """(B, T, V)."""
         base = self.config.num_base_tokens
         features = F.normalize(x_BSTD, dim=-1) if self.config.normalize_features else x_BSTD
-        scores = self.logit_scale(F.linear(features, self.model.shared.rows()))
+        scores = self.logit_scale(F.linear(features, self.model.embedding_table()))
         common = torch.einsum("bs,bstr->btr", weights_BS, scores[..., :base])
         return torch.cat((common, scores[..., base].transpose(1, 2)), -1)

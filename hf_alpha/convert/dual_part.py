@@ -88,12 +88,12 @@ def prove_start(
     """
     one, two = (copy.deepcopy(model).eval().float().cpu() for model in (vanilla, converted))
     config = two.config
-    old, new = one.model.shared.rows(), two.model.shared.rows()
+    old, new = one.model.embedding_table(), two.model.embedding_table()
     base, width = config.num_base_tokens, config.embedding_dim
     gap = float((_directions(old[:base, :width]) - _directions(new[:base, :width])).abs().max())
     if gap > 1e-5 or new[:base, width:].any():
         raise ConversionError(f"proof failed: rows of base tokens differ by up to {gap:.2e}")
-    two.model.shared.rows = lambda: old
+    two.model.symbols.rows = lambda *_: old  # type: ignore[method-assign]
     symbols = list(range(base, min(config.vocab_size, base + 4)))
     batch = probe(config, symbols)
     gap = float((one(**batch).logits - two(**batch).logits).abs().max())

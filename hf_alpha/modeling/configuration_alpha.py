@@ -252,6 +252,13 @@ class AlphaConfig(PreTrainedConfig):
         return self.d_model - (self.random_dim if self.symbol_encoding == "dual_part" else 0)
 
     @property
+    def num_embedding_rows(self) -> int:
+        """Trained rows of the embedding."""
+        per_class = {"streams": 2, "dual_part": 1}.get(self.symbol_encoding)
+        symbols = per_class * len(self.symbol_classes) if per_class else self.num_symbols
+        return self.num_base_tokens + symbols
+
+    @property
     def renames(self) -> bool:
         """Whether the model looks at names at all and may have to rename them."""
         return self.symbol_encoding != "streams" and self.symbol_renaming != "none"

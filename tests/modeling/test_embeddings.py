@@ -38,7 +38,7 @@ def logits(model, batch):
 
 
 def table(model):
-    return model.model.shared.rows().detach()
+    return model.model.embedding_table().detach()
 
 
 def labelled(model, sizes=((6, 3), (4, 2)), seed=2):
@@ -111,15 +111,16 @@ def test_parameters_do_not_grow_with_the_vocabulary():
 
 def test_encoder_decoder_and_projection_are_tied():
     model = make_dual(adacos=False, logit_scale=1.0).train()
-    shared = model.model.shared
-    assert model.model.encoder.embed_tokens is shared is model.model.decoder.embed_tokens
+    weight, encoder, decoder = model.model.shared.weight, model.model.encoder, model.model.decoder
+    assert encoder.embed_tokens.weight is weight is decoder.embed_tokens.weight
     ids = torch.arange(BASE + 5)[None]
-    hidden = shared(ids, ids.clamp(max=-1), 1)
+    hidden = encoder.symbols.embed(encoder.embed_tokens, ids, ids.clamp(max=-1), 1)
     assert torch.equal(hidden[0, 0], table(model))
     scores = model.project(table(model)[None], ids.new_full((1, 1), -1))
     torch.testing.assert_close(scores[0], table(model) @ table(model).T)
-    scaled = make_dual(scale_embedding=True).model.shared
-    torch.testing.assert_close(scaled(ids, ids.clamp(max=-1), 1)[0, 0], 4.0 * scaled.rows())
+    scaled = make_dual(scale_embedding=True).model
+    hidden = scaled.symbols.embed(scaled.shared, ids, ids.clamp(max=-1), 1)
+    torch.testing.assert_close(hidden[0, 0], 4.0 * scaled.embedding_table())
 
 
 def test_no_gradient_into_random_parts():
@@ -426,7 +427,9 @@ def test_logits_processors_see_the_callers_names():
         symbol_encoding="learned", symbol_renaming="first_occurrence", adacos=False, logit_scale=30
     )
     with torch.no_grad():  # the first name that occurs is the likeliest answer
-        model.model.shared.weight[BASE] = model.model.decoder.layers[-1].final_layer_norm.bias
+        norm = model.model.decoder.layers[-1].final_layer_norm
+        norm.weight.mul_(0.1)
+        model.model.shared.weight[BASE] = norm.bias
     batch = random_batch(3, model.config, [(8, 4), (8, 3)])
     batch.pop("decoder_input_ids")
     free = model.generate(**batch, max_new_tokens=6, eos_token_id=None)
@@ -487,12 +490,12 @@ def test_random_renamings_are_spread_evenly():
         symbol_encoding="learned", symbol_renaming="random", symbol_classes={"x": 4}
     ).train()
     ids = torch.arange(BASE)[torch.randint(3, BASE, (6000, 9))]
-    names = model.model.shared.renaming(ids, None, ids[:, :1])
+    names = model.model.symbols.renaming(ids, None, ids[:, :1], model.training)
     counts = torch.stack([(names[:, BASE:] == BASE + i).float().mean(0) for i in range(4)])
     assert (counts - 0.25).abs().max() < 0.03
     assert len({tuple(row) for row in names.tolist()}) == 24
     model.model.symbol_draws.step += 1
-    assert (model.model.shared.renaming(ids, None, ids[:, :1]) != names).any(1).float().mean() > 0.9
+    assert (model.model.symbols.renaming(ids, None, ids[:, :1], model.training) != names).any(1).float().mean() > 0.9
 
 
 def test_streams_skip_renaming():

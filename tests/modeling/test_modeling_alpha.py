@@ -671,7 +671,13 @@ def test_a_returned_cache_can_be_gone_on_from(search):
     fixed = {"min_new_tokens": 4, "max_new_tokens": 4, "num_return_sequences": 2}
     out = model.generate(**batch, **search, **fixed, return_dict_in_generate=True)
     copies = {name: value.repeat_interleave(2, 0) for name, value in batch.items()}
-    inputs = {**copies, "decoder_input_ids": out.sequences, "max_new_tokens": 3}
+    # The mask tells `generate` that these ids are all tokens, and not only new ones.
+    inputs = {
+        **copies,
+        "decoder_input_ids": out.sequences,
+        "decoder_attention_mask": torch.ones_like(out.sequences),
+        "max_new_tokens": 3,
+    }
     if "do_sample" in search:
         fresh = model.generate(**inputs)
         assert torch.equal(fresh, model.generate(**inputs, past_key_values=out.past_key_values))

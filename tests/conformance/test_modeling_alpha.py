@@ -1,0 +1,133 @@
+"""Transformers' `ModelTesterMixin` and `ConfigTester` on every encoding and kind of positions."""
+
+import unittest
+from typing import Any, ClassVar
+from unittest.mock import patch
+
+import pytest
+import torch
+from transformers.models.auto import modeling_auto
+from transformers_tests.generation.test_utils import GenerationTesterMixin
+from transformers_tests.test_configuration_common import ConfigTester
+from transformers_tests.test_modeling_common import ModelTesterMixin
+
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaModel
+
+pytestmark = pytest.mark.conformance
+
+SIZES = {
+    "num_base_tokens": 12,
+    "symbol_classes": {"proposition": 5},
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+}
+SYMBOLS = 3  # distinct symbols in each row
+
+
+class AlphaModelTester:
+    """Small configurations and inputs, in the form that the shared tests ask for."""
+
+    batch_size = 5
+    seq_length = encoder_seq_length = decoder_seq_length = key_length = 7
+    num_hidden_layers = 2
+    is_training = True
+
+    def __init__(self, settings: dict[str, Any]):
+        self.settings = settings
+        self.streams = SYMBOLS if self.get_config().symbol_encoding == "streams" else 1
+        # What comes out has the streams side by side.
+        self.hidden_size = SIZES["d_model"] * self.streams
+        self.num_attention_heads = SIZES["encoder_attention_heads"] * self.streams
+
+    def get_config(self) -> AlphaConfig:
+        return AlphaConfig(**{**SIZES, **self.settings})
+
+    def prepare_config_and_inputs_for_common(self) -> tuple[AlphaConfig, dict[str, torch.Tensor]]:
+        config = self.get_config()
+        base, shape = config.num_base_tokens, (self.batch_size, self.seq_length)
+        ids = torch.randint(3, base, shape)
+        # As many streams in every row, whatever part of a batch is looked at.
+        ids[:, 1 : 1 + SYMBOLS] = base + torch.arange(SYMBOLS)
+        answers = torch.randint(3, base, shape)
+        answers[:, 0] = config.decoder_start_token_id
+        answers[:, 2] = base
+        inputs = {
+            "input_ids": ids,
+            "attention_mask": torch.ones(shape, dtype=torch.long),
+            "decoder_input_ids": answers,
+            "decoder_attention_mask": torch.ones(shape, dtype=torch.long),
+        }
+        if config.lists_symbols:
+            inputs["stream_ids"] = ids[:, 1 : 1 + SYMBOLS].clone()
+        if config.encoder_position == "tree":
+            inputs["tree_paths"] = torch.randint(1, 60, shape)
+        return config, inputs
+
+
+class AlphaConformance(ModelTesterMixin, GenerationTesterMixin):
+    """The shared tests; each one that is switched off has its reason beside it."""
+
+    settings: ClassVar[dict[str, Any]]
+    all_model_classes = (AlphaModel, AlphaForConditionalGeneration)
+    is_encoder_decoder = True
+    # Ids of symbols never move: `extend_symbols` takes the place of `resize_token_embeddings`.
+    test_resize_embeddings = False
+
+    def setUp(self):
+        self.model_tester = AlphaModelTester(self.settings)
+        # The shared tests know by these tables which class takes labels.
+        names = {
+            "MODEL_MAPPING_NAMES": "AlphaModel",
+            "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES": "AlphaForConditionalGeneration",
+        }
+        for table, name in names.items():
+            patcher = patch.dict(getattr(modeling_auto, table), {"alpha": name})
+            patcher.start()
+            self.addCleanup(patcher.stop)
+
+    def test_config(self):
+        ConfigTester(self, config_class=AlphaConfig, d_model=24).run_common_tests()
+
+
+class TestStreams(AlphaConformance, unittest.TestCase):
+    settings: ClassVar = {"symbol_encoding": "streams", "encoder_position": "rope"}
+
+
+class TestStreamsTree(AlphaConformance, unittest.TestCase):
+    settings: ClassVar = {"symbol_encoding": "streams", "encoder_position": "tree"}
+
+
+class TestStreamsWithoutAggregation(AlphaConformance, unittest.TestCase):
+    settings: ClassVar = {
+        "symbol_encoding": "streams",
+        "encoder_aggregated_attention": False,
+        "decoder_aggregated_attention": False,
+        "encoder_position": "sinusoidal",
+        "decoder_position": "sinusoidal",
+    }
+
+
+class TestLearned(AlphaConformance, unittest.TestCase):
+    settings: ClassVar = {"symbol_encoding": "learned", "encoder_position": "rope"}
+
+
+class TestLearnedTree(AlphaConformance, unittest.TestCase):
+    settings: ClassVar = {"symbol_encoding": "learned", "encoder_position": "tree"}
+
+
+class TestCanonical(AlphaConformance, unittest.TestCase):
+    settings: ClassVar = {
+        "symbol_encoding": "learned",
+        "symbol_renaming": "first_occurrence",
+        "encoder_position": "sinusoidal",
+        "decoder_position": "sinusoidal",
+    }
+
+
+class TestDualPart(AlphaConformance, unittest.TestCase):
+    settings: ClassVar = {"symbol_encoding": "dual_part", "encoder_position": "rope"}
