@@ -53,7 +53,6 @@ def convert_weights(state: dict[str, Tensor], config: AlphaConfig) -> dict[str, 
     |---|---|
     | `model.shared.weight` rows 0 .. num_base_tokens - 1 | the same rows without their last dimensions |
     | one row for each class | the mean of the class's rows, likewise; each of norm 1 before if rows are normalised |
-    | `model.{encoder,decoder}.embed_tokens.weight` | tied to `model.shared.weight` |
     | `model.symbol_draws.*` | drawn; those of a vanilla model's own renaming are dropped |
     | every other name | the same name |
     """  # noqa: E501
@@ -66,7 +65,7 @@ def convert_weights(state: dict[str, Tensor], config: AlphaConfig) -> dict[str, 
     ]
     rows = torch.cat((table[: config.num_base_tokens], *shared))[:, : config.embedding_dim]
     return {
-        name: rows.clone() if name.endswith(("shared.weight", "embed_tokens.weight")) else value
+        name: rows.clone() if name == EMBEDDING else value
         for name, value in state.items()
         if "symbol_draws" not in name
     }

@@ -70,7 +70,6 @@ def convert_weights(
     |---|---|
     | `model.shared.weight` rows 0 .. num_base_tokens - 1 | the same rows |
     | two rows for each class | the row of `actual`, the row of `placeholder` |
-    | `model.{encoder,decoder}.embed_tokens.weight` | tied to `model.shared.weight` |
     | every other name | the same name |
     | `*.aggregated_attn*`, when added | new; output projection zero |
     """
@@ -78,7 +77,7 @@ def convert_weights(
     pairs = [row for pair in zip(actual, placeholder, strict=True) for row in pair]
     rows = torch.cat((table[: config.num_base_tokens], table[pairs]))
     return {
-        name: rows if name.endswith(("shared.weight", "embed_tokens.weight")) else value
+        name: rows if name == EMBEDDING else value
         for name, value in state.items()
     }
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from transformers import initialization as init
+from transformers.modeling_utils import PreTrainedModel
 
 from .configuration_alpha import AlphaConfig
 from .draws import draw_key, sample_keys, symbol_vectors
@@ -129,27 +130,27 @@ class SymbolEmbedding:
     Algorithm 1). `dual_part` trains one row per class, of D - K dimensions; a symbol's row is that
     and K random numbers of its own, 0 for base tokens (2410.17161, Section 4.1).
 
-    The rows are always read by the `forward` of an embedding module, so that adapters and offloading
-    hooks, which work there, take part. Encoder, decoder and projection share one object; it has no
-    parameters and is no module.
+    Encoder, decoder and projection share one object, which is no module: the model that owns it has
+    the only embedding module and what is drawn. The rows are always read by that module's
+    `forward`, so that adapters in its place and offloading hooks, which work there, take part.
 
     Args:
         config: of the model.
         draws: what is drawn for symbols, if anything.
-        model: its trainable parameters tell when an optimiser step has happened.
+        owner: has the embedding; its trainable parameters tell when an optimiser step has happened.
     """
 
-    def __init__(self, config: AlphaConfig, draws: SymbolDraws | None, model: nn.Module):
+    def __init__(self, config: AlphaConfig, draws: SymbolDraws | None, owner: PreTrainedModel):
         self.config = config
         self.draws = draws
-        self.model = model
+        self.owner = owner
         self.streams = config.symbol_encoding == "streams"
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
 
     @torch.compiler.disable
     def weight_version(self) -> int:
         """A number that is larger after each optimiser step."""
-        return weight_version(self.model)
+        return weight_version(self.owner)
 
     def advance(self) -> None:
         """Draw anew if an optimiser step has happened since the last call."""
@@ -158,9 +159,11 @@ class SymbolEmbedding:
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def rows(self, embedding: nn.Module, device: torch.device) -> torch.Tensor:
+    def rows(self, device: torch.device) -> torch.Tensor:
         """The table as it is used, of unit rows where `normalize_embeddings` is set: (R, D)."""
-        table = embedding(torch.arange(self.config.num_embedding_rows, device=device))
+        embedding = self.owner.get_input_embeddings()
+        # With layers on several devices, the embedding may lie on another one.
+        table = embedding(torch.arange(self.config.num_embedding_rows, device=device)).to(device)
         if self.config.symbol_encoding == "dual_part":
             table = self._dual_rows(table, embedding.training)
         return F.normalize(table, dim=-1) if self.config.normalize_embeddings else table
@@ -236,7 +239,6 @@ class SymbolEmbedding:
 
     def embed(
         self,
-        embedding: nn.Module,
         ids_BL: torch.Tensor,
         own_BL: torch.Tensor,
         num_streams: int,
@@ -245,7 +247,6 @@ class SymbolEmbedding:
         """Embed tokens once per stream: (B, S, L, D).
 
         Args:
-            embedding: has the trained rows.
             ids_BL: token ids.
             own_BL: index of the stream centred on each token, -1 for none.
             num_streams: S; any number but for `streams`, which alone has more than one.
@@ -259,7 +260,7 @@ class SymbolEmbedding:
             placeholder = self.placeholder_rows(ids_BL)[:, None]
             stream = torch.arange(num_streams, device=ids_BL.device)[None, :, None]
             rows_BSL = torch.where(own_BL[:, None] == stream, placeholder - 1, placeholder)
-        return F.embedding(rows_BSL, self.rows(embedding, ids_BL.device)) * self.scale
+        return F.embedding(rows_BSL, self.rows(ids_BL.device)) * self.scale
 
 
 __all__ = ["SymbolDraws", "SymbolEmbedding"]

@@ -374,20 +374,43 @@ class ReturnedStates:
 
 
 def token_embedding(config: AlphaConfig) -> nn.Embedding:
-    """The trained rows that [`SymbolEmbedding`] reads; tied in encoder, decoder and projection."""
+    """The trained rows that [`SymbolEmbedding`] reads."""
     return nn.Embedding(config.num_embedding_rows, config.embedding_dim)
 
 
-class AlphaEncoder(AlphaPreTrainedModel):
-    """Stack of encoder layers over the streams of the input."""
+class AlphaStack(AlphaPreTrainedModel):
+    """What encoder and decoder share: they embed by the model's table, or by one of their own.
+
+    Args:
+        config: of the model.
+        symbols: the model's; without it the stack stands alone and has an embedding.
+    """
 
     def __init__(self, config: AlphaConfig, symbols: SymbolEmbedding | None = None):
         super().__init__(config)
-        self.embed_tokens = token_embedding(config)
         if symbols is None:
+            self.embed_tokens = token_embedding(config)
             self.symbol_draws = SymbolDraws.of(config)
             symbols = SymbolEmbedding(config, self.symbol_draws, self)
         self.symbols = symbols
+
+    def get_input_embeddings(self) -> nn.Module:
+        owner = self.symbols.owner
+        return self.embed_tokens if owner is self else owner.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        owner = self.symbols.owner
+        if owner is self:
+            self.embed_tokens = value
+        else:
+            owner.set_input_embeddings(value)
+
+
+class AlphaEncoder(AlphaStack):
+    """Stack of encoder layers over the streams of the input."""
+
+    def __init__(self, config: AlphaConfig, symbols: SymbolEmbedding | None = None):
+        super().__init__(config, symbols)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(AlphaEncoderLayer(config) for _ in range(config.encoder_layers))
         self.gradient_checkpointing = False
@@ -425,9 +448,7 @@ class AlphaEncoder(AlphaPreTrainedModel):
         if self.config.lists_symbols:
             check_symbols(self.config, input_ids, attention_mask, own_BL)
         renaming = self.symbols.renaming(input_ids, attention_mask, stream_ids, self.training)
-        hidden = self.symbols.embed(
-            self.embed_tokens, input_ids, own_BL, stream_ids.shape[1], renaming
-        )
+        hidden = self.symbols.embed(input_ids, own_BL, stream_ids.shape[1], renaming)
         positions = token_positions(attention_mask, input_ids)
         hidden = self.dropout(self._add_positions(hidden, positions, tree_paths))
         rope = None
@@ -489,16 +510,11 @@ class AlphaEncoder(AlphaPreTrainedModel):
         return hidden_BSLD
 
 
-class AlphaDecoder(AlphaPreTrainedModel):
+class AlphaDecoder(AlphaStack):
     """Stack of decoder layers over the streams that the encoder opened."""
 
     def __init__(self, config: AlphaConfig, symbols: SymbolEmbedding | None = None):
-        super().__init__(config)
-        self.embed_tokens = token_embedding(config)
-        if symbols is None:
-            self.symbol_draws = SymbolDraws.of(config)
-            symbols = SymbolEmbedding(config, self.symbol_draws, self)
-        self.symbols = symbols
+        super().__init__(config, symbols)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(
             AlphaDecoderLayer(config, index) for index in range(config.decoder_layers)
@@ -539,6 +555,15 @@ class AlphaDecoder(AlphaPreTrainedModel):
                 "EncoderDecoderCache(DynamicCache(), DynamicCache())"
             )
         if (
+            past_key_values is not None
+            and past_key_values.get_seq_length()
+            and not past_key_values.is_updated.get(0)
+        ):
+            raise ValueError(
+                "past_key_values hold keys that this model did not make: prefix tuning is not "
+                "supported, as each stream has keys of its own; LoRA and its kin are"
+            )
+        if (
             use_cache
             and past_key_values is None
             and not (self.training and self.gradient_checkpointing)
@@ -554,9 +579,7 @@ class AlphaDecoder(AlphaPreTrainedModel):
         stream_ids = match_rows(encoder_outputs.stream_ids, rows)
         own_BT = own_streams(input_ids, stream_ids)
         renaming = match_rows(encoder_outputs.renaming, rows)
-        hidden = self.symbols.embed(
-            self.embed_tokens, input_ids, own_BT, stream_ids.shape[1], renaming
-        )
+        hidden = self.symbols.embed(input_ids, own_BT, stream_ids.shape[1], renaming)
         weights_BS = stream_weights(stream_ids, hidden.dtype)
         streams = Streams(own_BT, weights_BS)
         encoder_view = encoder_NSLD[:, :1]
@@ -704,11 +727,6 @@ def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 class AlphaModel(AlphaPreTrainedModel):
     """Encoder and decoder without the projection to the vocabulary."""
 
-    _tied_weights_keys = {  # noqa: RUF012
-        "encoder.embed_tokens.weight": "shared.weight",
-        "decoder.embed_tokens.weight": "shared.weight",
-    }
-
     def __init__(self, config: AlphaConfig):
         super().__init__(config)
         self.shared = token_embedding(config)
@@ -723,10 +741,10 @@ class AlphaModel(AlphaPreTrainedModel):
 
     def embedding_table(self, device: torch.device | None = None) -> torch.Tensor:
         """Rows of base tokens and symbols as they are used, normalised and complete: (R, D)."""
-        return self.symbols.rows(self.shared, device or self.device)
+        return self.symbols.rows(device or self.device)
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        self.shared = self.encoder.embed_tokens = self.decoder.embed_tokens = value
+        self.shared = value
 
     @can_return_tuple
     def forward(
@@ -939,8 +957,8 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         samples = outputs.encoder_last_hidden_state.shape[0]
         if labels is not None and labels.shape[0] != samples:
             raise ValueError(f"labels has {labels.shape[0]} rows for {samples} inputs")
-        learning = self.training and torch.is_grad_enabled() and labels is not None
-        if learning and self.logit_scale.adaptive:
+        adapting = labels is not None and torch.is_grad_enabled() and self._adapts_scale()
+        if adapting:
             self.advance_logit_scale()
         logits = self.project(outputs.last_hidden_state, outputs.stream_ids, outputs.renaming)
         loss = None
@@ -951,7 +969,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
             loss = token_loss(
                 logits, labels, usable, self.config.label_smoothing, num_items_in_batch
             )
-            if learning and self.logit_scale.adaptive:
+            if adapting:
                 self.logit_scale.observe(logits.detach(), labels, usable, self.model.symbols.weight_version())
         return Seq2SeqLMOutput(
             loss=loss,
@@ -1059,6 +1077,15 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         shifted = labels.new_full(labels.shape, self.config.decoder_start_token_id)
         shifted[:, 1:] = labels[:, :-1]
         return shifted.masked_fill(shifted == -100, self.config.pad_token_id)
+
+    def _adapts_scale(self) -> bool:
+        """Whether AdaCos is at work.
+
+        It belongs to the training of the model's own weights: adapters leave them frozen, and are
+        saved without the scale that they would need.
+        """
+        norm = self.model.decoder.layers[-1].final_layer_norm
+        return self.training and self.logit_scale.adaptive and norm.weight.requires_grad
 
     def advance_logit_scale(self) -> None:
         """Let AdaCos take in the last optimiser step's statistics (see [`LogitScale`])."""

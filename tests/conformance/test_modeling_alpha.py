@@ -17,7 +17,7 @@ pytestmark = pytest.mark.conformance
 
 SIZES = {
     "num_base_tokens": 12,
-    "symbol_classes": {"proposition": 5},
+    "symbol_classes": {"proposition": 3},
     "d_model": 16,
     "encoder_layers": 2,
     "decoder_layers": 2,
@@ -26,7 +26,7 @@ SIZES = {
     "encoder_ffn_dim": 24,
     "decoder_ffn_dim": 24,
 }
-SYMBOLS = 3  # distinct symbols in each row
+SYMBOLS = 3  # distinct symbols in each row: all, so that random labels can be answered
 
 
 class AlphaModelTester:
@@ -73,12 +73,17 @@ class AlphaConformance(ModelTesterMixin, GenerationTesterMixin):
     """The shared tests; each one that is switched off has its reason beside it."""
 
     settings: ClassVar[dict[str, Any]]
+    # Beginning of a test's name -> why it is switched off.
+    switched_off: ClassVar[dict[str, str]] = {}
     all_model_classes = (AlphaModel, AlphaForConditionalGeneration)
     is_encoder_decoder = True
     # Ids of symbols never move: `extend_symbols` takes the place of `resize_token_embeddings`.
     test_resize_embeddings = False
 
     def setUp(self):
+        for name, reason in self.switched_off.items():
+            if self._testMethodName.startswith(name):
+                self.skipTest(reason)
         self.model_tester = AlphaModelTester(self.settings)
         # The shared tests know by these tables which class takes labels.
         names = {
@@ -90,6 +95,11 @@ class AlphaConformance(ModelTesterMixin, GenerationTesterMixin):
             patcher.start()
             self.addCleanup(patcher.stop)
 
+    def test_attention_outputs(self):
+        # It counts outputs, and AlphaModel has one more than others: the table of streams.
+        with patch.object(type(self), "all_model_classes", (AlphaForConditionalGeneration,)):
+            super().test_attention_outputs()
+
     def test_config(self):
         ConfigTester(self, config_class=AlphaConfig, d_model=24).run_common_tests()
 
@@ -98,7 +108,13 @@ class TestStreams(AlphaConformance, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "streams", "encoder_position": "rope"}
 
 
-class TestStreamsTree(AlphaConformance, unittest.TestCase):
+class TreePositions(AlphaConformance):
+    switched_off: ClassVar = {
+        "test_eager_matches_sdpa_inference": "gives input_ids alone, without tree_paths"
+    }
+
+
+class TestStreamsTree(TreePositions, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "streams", "encoder_position": "tree"}
 
 
@@ -116,7 +132,7 @@ class TestLearned(AlphaConformance, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "learned", "encoder_position": "rope"}
 
 
-class TestLearnedTree(AlphaConformance, unittest.TestCase):
+class TestLearnedTree(TreePositions, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "learned", "encoder_position": "tree"}
 
 

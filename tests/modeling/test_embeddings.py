@@ -111,15 +111,16 @@ def test_parameters_do_not_grow_with_the_vocabulary():
 
 def test_encoder_decoder_and_projection_are_tied():
     model = make_dual(adacos=False, logit_scale=1.0).train()
-    weight, encoder, decoder = model.model.shared.weight, model.model.encoder, model.model.decoder
-    assert encoder.embed_tokens.weight is weight is decoder.embed_tokens.weight
+    inner = model.model
+    assert inner.encoder.get_input_embeddings() is inner.shared
+    assert inner.decoder.get_input_embeddings() is inner.shared
     ids = torch.arange(BASE + 5)[None]
-    hidden = encoder.symbols.embed(encoder.embed_tokens, ids, ids.clamp(max=-1), 1)
+    hidden = inner.encoder.symbols.embed(ids, ids.clamp(max=-1), 1)
     assert torch.equal(hidden[0, 0], table(model))
     scores = model.project(table(model)[None], ids.new_full((1, 1), -1))
     torch.testing.assert_close(scores[0], table(model) @ table(model).T)
     scaled = make_dual(scale_embedding=True).model
-    hidden = scaled.symbols.embed(scaled.shared, ids, ids.clamp(max=-1), 1)
+    hidden = scaled.symbols.embed(ids, ids.clamp(max=-1), 1)
     torch.testing.assert_close(hidden[0, 0], 4.0 * scaled.embedding_table())
 
 

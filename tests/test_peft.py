@@ -1,0 +1,106 @@
+"""Adapters of PEFT on the models: trained by Trainer, saved, loaded, merged, used for generation."""
+
+import pytest
+import torch
+from peft import (
+    AutoPeftModelForSeq2SeqLM,
+    IA3Config,
+    LoraConfig,
+    PeftModel,
+    PrefixTuningConfig,
+    PromptTuningConfig,
+    get_peft_model,
+)
+from strategies import BASE, make_model, random_batch
+from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+PROJECTIONS = ["q_proj", "v_proj"]
+LORA = {"task_type": "SEQ_2_SEQ_LM", "r": 4}
+ADAPTERS = {
+    "lora": LoraConfig(**LORA, target_modules=PROJECTIONS),
+    "dora": LoraConfig(**LORA, target_modules=PROJECTIONS, use_dora=True),
+    "all-linear": LoraConfig(**LORA, target_modules="all-linear"),
+    "embedding": LoraConfig(**LORA, target_modules=["shared", *PROJECTIONS]),
+    "saved embedding": LoraConfig(
+        **LORA, target_modules=PROJECTIONS, modules_to_save=["shared"]
+    ),
+    "trained tokens": LoraConfig(
+        **LORA, target_modules=PROJECTIONS, trainable_token_indices=[3, BASE]
+    ),
+    "ia3": IA3Config(
+        task_type="SEQ_2_SEQ_LM", target_modules=["k_proj", "v_proj"], feedforward_modules=[]
+    ),
+}
+ENCODINGS = ["streams", "learned", "dual_part"]
+
+
+def samples(config, count=8):
+    """Rows as tensors of their own, as Trainer's data have them."""
+    batch = random_batch(1, config, [(6, 3)] * count)
+    batch["labels"] = batch["decoder_input_ids"].roll(-1, 1)
+    del batch["decoder_input_ids"]
+    return [{name: rows[i] for name, rows in batch.items()} for i in range(count)]
+
+
+def train(model, rows, out):
+    arguments = Seq2SeqTrainingArguments(
+        out, max_steps=5, per_device_train_batch_size=4, learning_rate=0.05, report_to="none",
+        save_strategy="no", logging_steps=1, use_cpu=True, disable_tqdm=True,
+    )  # fmt: skip
+    Seq2SeqTrainer(model, arguments, train_dataset=rows).train()
+    return model.eval()
+
+
+def generate(model, batch):
+    return model.generate(**batch, num_beams=2, max_new_tokens=6)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_an_adapter_is_trained_saved_merged_and_used(adapter, encoding, tmp_path):
+    base = make_model(symbol_encoding=encoding)
+    base.save_pretrained(tmp_path / "base")
+    base.name_or_path = str(tmp_path / "base")
+    rows = samples(base.config)
+    batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+    with torch.no_grad():
+        before = base(**batch).logits
+    model = train(get_peft_model(base, ADAPTERS[adapter]), rows, tmp_path / "run")
+    if encoding == "dual_part":
+        assert int(base.model.symbol_draws.step) >= 4  # the fifth is counted by a sixth forward
+    with torch.no_grad():
+        trained = model(**batch).logits
+    assert not torch.allclose(trained, before, atol=1e-4)
+    model.save_pretrained(tmp_path / "adapter")
+    labels = batch.pop("labels")
+    answers = generate(model, batch)
+    again = AutoPeftModelForSeq2SeqLM.from_pretrained(tmp_path / "adapter").eval()
+    assert type(again) is not PeftModel
+    with torch.no_grad():
+        torch.testing.assert_close(again(**batch, labels=labels).logits, trained)
+        assert generate(again, batch).equal(answers)
+        merged = again.merge_and_unload()
+        torch.testing.assert_close(
+            merged(**batch, labels=labels).logits, trained, atol=1e-4, rtol=1e-4
+        )
+    assert merged.state_dict().keys() == make_model(symbol_encoding=encoding).state_dict().keys()
+
+
+def test_prompt_tuning_is_refused():
+    """For `streams`, PEFT itself finds no embedding with a row for each token."""
+    prompts = PromptTuningConfig(task_type="SEQ_2_SEQ_LM", num_virtual_tokens=3)
+    base = make_model(symbol_encoding="learned")
+    rows = samples(base.config, 2)
+    batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+    with pytest.raises(ValueError, match="prompt tuning"):
+        get_peft_model(base, prompts)(**batch)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_prefix_tuning_is_refused(encoding):
+    prefix = PrefixTuningConfig(task_type="SEQ_2_SEQ_LM", num_virtual_tokens=3)
+    base = make_model(symbol_encoding=encoding)
+    rows = samples(base.config, 2)
+    batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+    with pytest.raises(ValueError, match="prefix tuning"):
+        get_peft_model(base, prefix)(**batch)
