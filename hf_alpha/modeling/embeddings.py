@@ -104,7 +104,7 @@ class SymbolDraws(nn.Module):
         """Key of the current optimiser step."""
         return draw_key(self.config.symbol_seed, self.step)
 
-    def columns(self, training: bool) -> torch.Tensor:
+    def forward(self, training: bool) -> torch.Tensor:
         """Columns of all random parts as they are used, 0 for base tokens: (V, K)."""
         return self._current() if training else self._finish(self.random_parts)
 
@@ -179,7 +179,7 @@ class SymbolEmbedding:
         ]
         shared = [learned[row].expand(stop - start, -1) for start, stop, row in sorted(spans)]
         assert self.draws is not None
-        columns = self.draws.columns(training).to(learned.dtype)
+        columns = self.draws(training).to(learned.dtype)
         return torch.cat((torch.cat((learned[:base], *shared)), columns), dim=-1)
 
     def placeholder_rows(self, ids_BL: torch.Tensor) -> torch.Tensor:

@@ -131,7 +131,7 @@ def test_no_gradient_into_random_parts():
     model(**labelled(model)).loss.backward()
     assert all(p.grad is not None for p in model.parameters())
     draws = model.model.symbol_draws
-    assert not draws.columns(True).requires_grad and not draws.random_parts.requires_grad
+    assert not draws(True).requires_grad and not draws.random_parts.requires_grad
     before = draws.random_parts.clone()
     torch.optim.AdamW(model.parameters(), lr=1.0).step()
     assert torch.equal(draws.random_parts, before)
@@ -147,7 +147,7 @@ OPTIMIZERS = {
 
 
 def random_columns(model):
-    return model.model.symbol_draws.columns(model.training)[BASE:].clone()
+    return model.model.symbol_draws(model.training)[BASE:].clone()
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -264,7 +264,7 @@ def test_the_encoder_alone_draws_too():
     drawn = []
     for _ in range(2):
         encoder(**batch).last_hidden_state.sum().backward()
-        drawn.append(encoder.symbol_draws.columns(True).clone())
+        drawn.append(encoder.symbol_draws(True).clone())
         torch.optim.SGD(encoder.parameters(), lr=0.1).step()
     assert not torch.equal(*drawn)
 

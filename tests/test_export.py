@@ -1,0 +1,95 @@
+"""torch.export and ONNX with dynamic batch and length; results as of the model itself."""
+
+import pytest
+import torch
+from strategies import make_model, random_batch
+
+ENCODINGS = {
+    "streams, rope": {"encoder_position": "rope"},
+    "streams, tree": {"encoder_position": "tree"},
+    "learned": {"symbol_encoding": "learned", "encoder_position": "sinusoidal"},
+    "dual_part": {"symbol_encoding": "dual_part", "encoder_position": "rope"},
+}
+BATCH, LENGTH, TARGET, STREAMS = (
+    torch.export.Dim(name, min=2, max=64) for name in ("batch", "length", "target", "streams")
+)
+DIMENSIONS = {
+    "input_ids": {0: BATCH, 1: LENGTH},
+    "attention_mask": {0: BATCH, 1: LENGTH},
+    "tree_paths": {0: BATCH, 1: LENGTH},
+    "stream_ids": {0: BATCH, 1: STREAMS},
+    "decoder_input_ids": {0: BATCH, 1: TARGET},
+}
+
+
+class Logits(torch.nn.Module):
+    """The whole model as a function of tensors."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, attention_mask, tree_paths, stream_ids, decoder_input_ids):
+        return self.model(
+            input_ids, attention_mask, stream_ids, tree_paths, decoder_input_ids, use_cache=False
+        ).logits
+
+
+class States(torch.nn.Module):
+    """The encoder likewise."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.encoder = model.get_encoder()
+
+    def forward(self, input_ids, attention_mask, tree_paths, stream_ids):
+        return self.encoder(input_ids, attention_mask, stream_ids, tree_paths).last_hidden_state
+
+
+def inputs(module, config, sizes, target):
+    """A batch by name, streams given: exported models cannot find out how many there are."""
+    batch = random_batch(3, config, sizes, target_length=target)
+    symbols = [row[row >= config.num_base_tokens].unique() for row in batch["input_ids"]]
+    batch["stream_ids"] = torch.nn.utils.rnn.pad_sequence(symbols, True, -1)
+    names = [name for name in DIMENSIONS if name != "decoder_input_ids" or module is Logits]
+    return {name: batch[name] for name in names}
+
+
+def prepared(module, encoding):
+    model = make_model(**ENCODINGS[encoding], adacos=False, logit_scale=5.0)
+    small = inputs(module, model.config, [(6, 3), (5, 4), (6, 2)], 4)
+    large = inputs(module, model.config, [(11, 5), (9, 2), (11, 1), (8, 4), (3, 2)], 7)
+    shapes = {name: DIMENSIONS[name] for name in small}
+    return module(model).eval(), small, large, shapes
+
+
+@pytest.mark.parametrize("module", [Logits, States])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_exported_programs_take_other_sizes(encoding, module):
+    whole, small, large, shapes = prepared(module, encoding)
+    with torch.no_grad():
+        program = torch.export.export(whole, (), small, dynamic_shapes=shapes)
+        for batch in (small, large):
+            torch.testing.assert_close(
+                program.module()(**batch), whole(**batch), atol=1e-5, rtol=1e-5
+            )
+
+
+@pytest.mark.parametrize("module", [Logits, States])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_onnx_models_take_other_sizes(encoding, module, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    whole, small, large, shapes = prepared(module, encoding)
+    path = tmp_path / "model.onnx"
+    with torch.no_grad():
+        torch.onnx.export(
+            whole, (), str(path), kwargs=small, dynamic_shapes=shapes, dynamo=True, verbose=False
+        )
+        session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        names = {x.name for x in session.get_inputs()}
+        for batch in (small, large):
+            feeds = {name: x.numpy() for name, x in batch.items() if name in names}
+            (found,) = session.run(None, feeds)
+            torch.testing.assert_close(
+                torch.from_numpy(found), whole(**batch), atol=1e-5, rtol=1e-5
+            )
