@@ -30,6 +30,8 @@ DEFAULT_GENERATION: dict[str, Any] = {
     "max_new_tokens": 128,
     "do_sample": False,
 }
+CHUNK = 1024
+"""Renamings that are checked together: of ten names there are 3.6 million."""
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,8 @@ def alpha_covariance(
     for. An answer ends at `max_new_tokens`: leave room for names of many tokens.
 
     Inputs of one length are generated together, whatever problem and renaming they come from, the
-    longest first. So nothing is padded, a tokenizer needs no padding token, and no answer depends
-    on its neighbours. Several processes (accelerate) share the batches.
+    longest first. So nothing is padded, a tokenizer needs no padding token, and an answer does not
+    depend on its neighbours. Several processes (accelerate) share the batches.
 
     Args:
         model: any Transformers encoder-decoder or decoder; of a decoder only the continuation
@@ -222,6 +224,8 @@ def alpha_covariance(
     names = names_of(tokenizer, symbols)
     skipped, samples = {}, {}
     for index, problem in enumerate(problems):
+        if not isinstance(problem, str):
+            raise ValueError(f"problem {index} is no string but a {type(problem).__name__}")
         source: Any = names.read(problem)
         if source is None:
             skipped[index] = "outside the vocabulary"
@@ -351,11 +355,15 @@ class _Sample:
         cls, source: Any, plan: _Plan, names: Ids | Words, config: Any, settings: Mapping[str, Any]
     ) -> "_Sample":
         """Check all renamings of a sample, and that the model has room for them."""
-        tables = [plan.renaming(number) for number in plan.numbers]
-        inputs = names.inputs(source, tables)
-        names.check(source, tables, inputs)
-        shapes = [tuple(len(values) for values in row.values()) for row in inputs]
-        longest = max(len(row["input_ids"]) for row in inputs)
+        shapes: list[tuple[int, ...]] = []
+        longest = 0
+        for start in range(0, len(plan.numbers), CHUNK):
+            chunk = plan.numbers[start : start + CHUNK]
+            tables = [{}, *(plan.renaming(number) for number in chunk)]
+            inputs = names.inputs(source, tables)
+            names.check(source, tables, inputs)
+            shapes += [tuple(len(values) for values in row.values()) for row in inputs[1:]]
+            longest = max(longest, *(len(row["input_ids"]) for row in inputs))
         return cls(source, plan, shapes, _room(config, longest, settings["max_new_tokens"]))
 
 

@@ -141,7 +141,8 @@ class Words:
         As text: the renamed text has the renamed names, one by one, and nothing else is new, so
         that the inverse gives back the text. As tokens: they spell the renaming of what the tokens
         of the text itself spell, and its names are those of the text. What a tokenizer changes in
-        other words, as lower-casing does, is the same in all renamings and does no harm.
+        other words, as lower-casing does, is the same in all renamings and does no harm. The first
+        table has to be the identity.
 
         Raises:
             ValueError: with the text, the name and what became of it.

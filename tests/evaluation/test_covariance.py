@@ -91,6 +91,21 @@ def test_a_mask_is_given_even_if_the_tokenizer_makes_none():
     assert alpha_covariance(model, tokenizer, ["x and y"], ["x", "y"], progress=False).mean == 1
 
 
+def test_an_answer_ends_at_the_token_that_is_asked_for():
+    found = score(lambda ids: [9, *ids], ["x"], generate_kwargs={"eos_token_id": 9})
+    assert (found.constant, found.nameless) == (1, 1)
+    assert score(lambda ids: [9, *ids], ["x"]).constant == 0
+
+
+def test_thousands_of_renamings():
+    names = tuple("abcdefg")
+    model, tokenizer = Rule(lambda ids: ids), word_level(words=names)
+    found = alpha_covariance(
+        model, tokenizer, [" ".join(names)], names, max_renamings=None, progress=False
+    )
+    assert [(s.renamings, s.raw, s.distinct) for s in found.samples] == [(5040, 5040, 1)]
+
+
 def test_foreign_symbols_are_undone_by_one_fixed_bijection():
     # "x" renamed to x, y, z; the model says the next symbol: y, z, x. The bijections are the
     # identity, (x y) and (x z). Undone: y, z, z.
@@ -409,6 +424,8 @@ def test_problems_and_names_that_make_no_sense_are_refused():
         score(lambda ids: ids, ["x", "x y."])
     with pytest.raises(ValueError, match="`problems` is the string 'x y': give a list"):
         score(lambda ids: ids, "x y")
+    with pytest.raises(ValueError, match="problem 1 is no string but a dict"):
+        score(lambda ids: ids, ["x", {"content": "x"}])
     with pytest.raises(ValueError, match="give `symbols`"):
         score(lambda ids: ids, ["x"], symbols=None)
     with pytest.raises(ValueError, match="max_renamings must be at least 2"):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_tokenizers import NAMES, SUBWORD, byte_level, unigram, word_level, word_piece
+from tokenizers import normalizers
 
 from hf_alpha.evaluation.names import Ids, Words, names_of, rename
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
@@ -43,6 +44,7 @@ def test_all_forms_of_a_name_are_renamed_together(make, text):
         ("(bob)bob's bob-bob.", ["bob"], ["bob"] * 4),
         ("x1 x x11", ["x", "x1"], ["x1", "x"]),  # one begins with the other
         ("New York, York, New Yorker", ["York", "New York"], ["New York", "York"]),
+        ("New York, New", ["New", "New York"], ["New York", "New"]),
         ("a.b axb a+ a+b $v $vv", ["a.b", "a+", "$v"], ["a.b", "a+", "a+", "$v"]),
         ("имя имянин ИМЯ", ["имя"], ["имя"]),
         ("bo\u0301b bo\u0301 bo", ["bo"], ["bo"]),  # a combining accent belongs to the word
@@ -118,6 +120,12 @@ def test_names_that_a_tokenizer_cannot_keep_are_refused(make, symbols, message):
         Words(make(), symbols)
 
 
+def saw_alice():
+    tokenizer = byte_level()
+    tokenizer.backend_tokenizer.normalizer = normalizers.Replace("alice sees", "alice saw")
+    return tokenizer
+
+
 @pytest.mark.parametrize(
     ("make", "names", "text", "table", "message"),
     [
@@ -133,6 +141,9 @@ def test_names_that_a_tokenizer_cannot_keep_are_refused(make, symbols, message):
         # Two names that stand side by side become one word.
         (byte_level, ["$v", "w", "x"], "x$v", {"$v": "w", "w": "$v"},
          "renamed to 'xw' it has the names none instead of 'x', 'w'"),
+        # A word beside the name depends on it.
+        (saw_alice, ["alice", "bob"], "bob sees", SWAP,
+         "turns 'alice sees' into 'alice saw', but 'bob sees' into 'bob sees': more than"),
         # In a word of its own a name is known, in this one it is not.
         (word_level, ["x", "y"], "x and y.", {"x": "y", "y": "x"}, "the names 'x' instead of"),
     ],
