@@ -30,6 +30,8 @@ DEFAULT_GENERATION: dict[str, Any] = {
     "max_new_tokens": 128,
     "do_sample": False,
 }
+SHOWN = 100
+"""Characters of a problem in an error."""
 CHUNK = 1024
 """Renamings that are checked together: of ten names there are 3.6 million."""
 
@@ -238,7 +240,8 @@ def alpha_covariance(
         try:
             samples[index] = _Sample.of(source, plan, names, model.config, settings)
         except ValueError as error:
-            raise ValueError(f"problem {index}, {problem!r}: {error}") from None
+            start = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}…"
+            raise ValueError(f"problem {index}, {start!r}: {error}") from None
     found = _predict(model, tokenizer, names, samples, settings, batch_size, progress)
     results = (_result(index, sample.plan, found[index]) for index, sample in samples.items())
     return AlphaCovariance(tuple(results), skipped, max_renamings, seed)
@@ -389,7 +392,8 @@ def _room(config: Any, length: int, wanted: int | None) -> int | None:
 def _positions(config: Any, part: str) -> int | None:
     """Return how many positions the encoder or decoder has; None if there is no limit."""
     for holder in (getattr(config, part, None), getattr(config, "text_config", None), config):
-        # LED has one for each part; that of GPT-2 and its like is an alias of `n_positions`.
+        # LED has one for each part. GPT-2's `n_positions` goes by the other name too; that of T5,
+        # whose positions are relative, does not and is no limit.
         for key in (f"max_{part}_position_embeddings", "max_position_embeddings"):
             size = getattr(holder, key, None)
             if isinstance(size, int) and size > 0:  # XLNet says -1: no limit
@@ -399,6 +403,8 @@ def _positions(config: Any, part: str) -> int | None:
 
 def _generation_settings(given: Mapping[str, Any] | None) -> dict[str, Any]:
     settings = {**DEFAULT_GENERATION, **(given or {})}
+    if "max_length" in settings:
+        raise ValueError("give max_new_tokens, which counts the answer alone, and no max_length")
     if settings["num_beams"] == 1 and "length_penalty" not in (given or {}):
         del settings["length_penalty"]
     if settings["do_sample"] or settings.get("num_return_sequences", 1) != 1:

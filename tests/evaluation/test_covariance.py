@@ -208,11 +208,11 @@ def random_bart(tokenizer, positions: int = 64) -> BartForConditionalGeneration:
 
 
 def random_t5(tokenizer) -> T5ForConditionalGeneration:
-    """As a user makes one: nothing says with which token answers start."""
+    """As a user makes one: nothing says with which token answers start. `n_positions` is no limit."""
     torch.manual_seed(0)
     config = T5Config(
         vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2,
-        initializer_factor=9.0, pad_token_id=0, eos_token_id=tokenizer.eos_token_id,
+        initializer_factor=9.0, pad_token_id=0, eos_token_id=tokenizer.eos_token_id, n_positions=2,
     )  # fmt: skip
     return T5ForConditionalGeneration(config)
 
@@ -432,6 +432,8 @@ def test_problems_and_names_that_make_no_sense_are_refused():
         score(lambda ids: ids, ["x"], max_renamings=1)
     with pytest.raises(ValueError, match="leave out do_sample"):
         score(lambda ids: ids, ["x"], generate_kwargs={"do_sample": True})
+    with pytest.raises(ValueError, match="give max_new_tokens"):
+        score(lambda ids: ids, ["x"], generate_kwargs={"max_length": 20})
 
 
 @pytest.mark.parametrize("make_tokenizer", [unigram, word_piece])
