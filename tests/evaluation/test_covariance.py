@@ -208,7 +208,7 @@ def random_bart(tokenizer, positions: int = 64) -> BartForConditionalGeneration:
 
 
 def random_t5(tokenizer) -> T5ForConditionalGeneration:
-    """As a user makes one: nothing says with which token answers start. `n_positions` is no limit."""
+    """As a user makes one: nothing says how answers start, and `n_positions` is no limit."""
     torch.manual_seed(0)
     config = T5Config(
         vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2,
@@ -412,9 +412,10 @@ def test_all_renamings_of_a_problem_have_the_same_room():
         return generate(**kwargs)
 
     model.generate = watch
-    alpha_covariance(model, tokenizer, ["alice sees"], NAMES, progress=False)
+    classes = {"people": NAMES, "letters": ["x", "y"]}
+    alpha_covariance(model, tokenizer, ["alice sees", "x sees"], classes, progress=False)
     longest = len(tokenizer("bartholomew sees")["input_ids"])
-    assert rooms == {(2, 32 - longest), (longest, 32 - longest)}
+    assert rooms == {(2, 32 - longest), (longest, 32 - longest), (2, 30)}
 
 
 def test_problems_and_names_that_make_no_sense_are_refused():

@@ -167,6 +167,11 @@ def test_special_tokens_are_no_text_unless_they_are_names(make):
     ids = checked(words, "x and s", {"x": "s", "s": "x"})
     assert ids == tokenizer("s and x")["input_ids"] and ids[-1] == tokenizer.eos_token_id
     assert words.answers([ids]) == [("", "s", " and ", "x", "")]
+    assert words.answers([tokenizer(" x ", add_special_tokens=False)["input_ids"]]) == [
+        ("", "x", "")
+    ]
+    if tokenizer.unk_token is not None:  # what is unknown does not vanish
+        assert words.answers([[tokenizer.unk_token_id]]) == [("<unk>",)]
 
     tokenizer.add_tokens(["<name1>", "<name2>"], special_tokens=True)
     swap = {"<name1>": "<name2>", "<name2>": "<name1>"}
