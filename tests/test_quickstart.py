@@ -51,8 +51,10 @@ def test_the_table_compares_both_models_with_a_random_answer(tour):
         *("alpha_covariance", "converted"),
         "samples",
         "alpha-covariance:",
+        "same",
     ]
-    assert rows[-1][1:5] == ["2", "problems", "a", "column,"]
+    assert rows[-2][1:5] == ["2", "problems", "a", "column,"]
+    assert table.splitlines()[-1].startswith("same answer to all renamings: ")
     vanilla, converted, chance = (row[-9:] for row in rows[2:5])
     assert vanilla[3:8] == [DASH] * 5 and DASH not in vanilla[:3]
     assert DASH not in converted + chance

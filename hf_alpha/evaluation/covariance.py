@@ -1,30 +1,28 @@
-"""Alpha-covariance: is a model's answer the same whatever interchangeable tokens are called?
+"""Alpha-covariance: is a model's answer the same whatever interchangeable names are called?
 
 Equation 2 of 2601.23169 (Section 5.1.1), after 2410.17161: for one sample let P be its renamings
 and U the set of predictions with the renamings undone; its alpha-covariance is
-`1 - (|U| - 1) / (|P| - 1)`. All of it happens on token ids, so any model that generates will do.
+`1 - (|U| - 1) / (|P| - 1)`. `names` says what a name is: any model that generates will do.
 """
 
 import inspect
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import chain
 from statistics import fmean
 from typing import Any
 
 import torch
 from tqdm.auto import tqdm
 
-from hf_alpha.evaluation.generation import encode_problem, evaluation_mode
+from hf_alpha.evaluation.generation import evaluation_mode
+from hf_alpha.evaluation.names import Features, Ids, Items, Symbols, Words, names_of, rename
 from hf_alpha.evaluation.processes import gather, process_state, split
 
-Symbols = Sequence[str] | Mapping[str, Sequence[str]]
-Ids = tuple[int, ...]
-Features = dict[str, list[int]]
+Renaming = dict[Any, Any]  # name -> name
 
 DEFAULT_GENERATION: dict[str, Any] = {
     "num_beams": 3,
@@ -32,7 +30,10 @@ DEFAULT_GENERATION: dict[str, Any] = {
     "max_new_tokens": 128,
     "do_sample": False,
 }
-RENAMED_KEYS = ("input_ids", "stream_ids")
+SHOWN = 100
+"""Characters of a problem in an error."""
+CHUNK = 1024
+"""Renamings that are checked together: of ten names there are 3.6 million."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,12 @@ class CovarianceSample:
 
     Attributes:
         index: its place among the problems.
-        num_symbols: its distinct interchangeable tokens.
+        num_symbols: its distinct names.
         possible: how many renamings there are, the identity included.
         renamings: how many of them were run: |P|.
         distinct: different predictions once the renamings are undone: |U|.
+        raw: different predictions before that; None if a report of an earlier version lacks it.
+        named: renamings whose prediction has a name in it; None likewise.
     """
 
     index: int
@@ -52,6 +55,8 @@ class CovarianceSample:
     possible: int
     renamings: int
     distinct: int
+    raw: int | None = None
+    named: int | None = None
 
     @property
     def score(self) -> float:
@@ -61,7 +66,13 @@ class CovarianceSample:
 
 @dataclass(frozen=True)
 class AlphaCovariance:
-    """Alpha-covariance of a model. A constant answer scores 1: show correctness beside it.
+    """Alpha-covariance of a model, and how much of it says nothing.
+
+    A sample is *constant* if the model gave the same answer, letter by letter, to all its
+    renamings: the answer did not follow the names. Without a name in it, it scores 1, as a right
+    answer may; with names it scores the closer to 1 the more names the class has, since few
+    renamings move those of the answer. So a model that ignores its input scores high, and where
+    all samples are constant the score says nothing: show `constant`, and correctness, beside it.
 
     Attributes:
         samples: those with at least two renamings, over which the mean is taken.
@@ -90,6 +101,35 @@ class AlphaCovariance:
         """Number of samples that had more renamings than were run."""
         return sum(sample.renamings < sample.possible for sample in self.samples)
 
+    @property
+    def constant(self) -> int | None:
+        """Number of samples with one answer to all renamings; None if a report does not say."""
+        return self._count(lambda sample: sample.raw == 1)
+
+    @property
+    def nameless(self) -> int | None:
+        """Number of samples with no name in any answer, constant or not; None likewise."""
+        return self._count(lambda sample: sample.named == 0)
+
+    def _count(self, is_so: Callable[[CovarianceSample], bool]) -> int | None:
+        if any(sample.raw is None or sample.named is None for sample in self.samples):
+            return None
+        return sum(map(is_so, self.samples))
+
+    def __str__(self) -> str:
+        """Return the mean with what has to be known beside it."""
+        mean = "none" if self.mean is None else f"{self.mean:.4f}"
+        skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
+        caveat = f"; same answer to all renamings: {self.caveat}" if self.caveat else ""
+        return f"alpha-covariance {mean} over {self.used} problems{skipped}{caveat}"
+
+    @property
+    def caveat(self) -> str:
+        """How many samples are constant or nameless, in words; nothing if none is, or not known."""
+        if not (self.constant or self.nameless):
+            return ""
+        return f"{self.constant} of {self.used} problems (no name in any answer: {self.nameless})"
+
     @cached_property
     def counts(self) -> dict[int, int]:
         """Number of symbols -> samples that have so many."""
@@ -109,6 +149,8 @@ class AlphaCovariance:
             "mean": self.mean,
             "used": self.used,
             "sampled": self.sampled,
+            "constant": self.constant,
+            "nameless": self.nameless,
             "max_renamings": self.max_renamings,
             "seed": self.seed,
             "samples": [{**asdict(sample), "score": sample.score} for sample in self.samples],
@@ -138,93 +180,91 @@ def alpha_covariance(
     batch_size: int = 64,
     progress: bool = True,
 ) -> AlphaCovariance:
-    """Measure how far a model's answers depend on how interchangeable tokens are named.
+    """Measure how far a model's answers depend on how interchangeable names are chosen.
 
-    A renaming takes a sample's symbols to distinct tokens of their class; P has all of them,
-    V! / (V - k)! for k symbols in a class of V (the product over several classes), or the identity
-    and a seeded sample. Each is extended to one bijection of the vocabulary, so that it can be
-    undone in predictions with symbols that the input lacks. Renamings of samples alike in length
-    and symbols are generated together, without padding; several processes (accelerate) share them.
+    A renaming takes a sample's names to distinct names of their class; P has all of them,
+    V! / (V - k)! for k names in a class of V (the product over several classes), or the identity
+    and a seeded sample. Each is extended to one bijection of the names, so that it can be undone in
+    predictions with names that the input lacks.
+
+    The problems of an `AlphaTokenizer` are renamed as token ids. For any other tokenizer names are
+    words, problems are renamed as text before they get tokens, and answers are decoded and put back
+    as text; `names.Words` says what a word is, and its `check` what every renamed input is checked
+    for. An answer ends at `max_new_tokens`: leave room for names of many tokens.
+
+    Inputs of one length are generated together, whatever problem and renaming they come from, the
+    longest first. So nothing is padded, a tokenizer needs no padding token, and an answer does not
+    depend on its neighbours. Several processes (accelerate) share the batches.
 
     Args:
         model: any Transformers encoder-decoder or decoder; of a decoder only the continuation
-            counts.
+            counts. An encoder-decoder that does not say with which token answers start gets the
+            padding token, as T5 does.
         tokenizer: the one that belongs to it.
         problems: inputs, or prompts.
-        symbols: interchangeable tokens as they stand in the vocabulary, or class -> such tokens. By
-            default all symbols of an `AlphaTokenizer`.
+        symbols: interchangeable names, or class -> such names: words for most tokenizers. Of an
+            `AlphaTokenizer` tokens of its vocabulary, by default all its symbols.
         max_renamings: at most so many for each sample, the identity included; None for all. The
             papers run all: 120 covers up to five symbols of a vocabulary of five.
         seed: of the choice of renamings.
-        generate_kwargs: arguments of `model.generate`, over those of DEFAULT_GENERATION.
+        generate_kwargs: arguments of `model.generate`, over those of DEFAULT_GENERATION. Where the
+            model has fewer positions than `max_new_tokens` needs, all renamings of a problem get
+            what its longest leaves.
         batch_size: renamed inputs in a batch.
         progress: show a progress bar.
 
     Raises:
         FormulaError: an `AlphaTokenizer` cannot read a problem.
-        ValueError: an interchangeable token is not one token, is given twice, or settings that make
-            no sense here.
+        ValueError: a name or a text cannot be renamed with this tokenizer; an input is longer than
+            the model's positions; settings make no sense here.
     """
     if max_renamings is not None and max_renamings < 2:
         raise ValueError(f"max_renamings must be at least 2 or None, got {max_renamings}")
+    if isinstance(problems, str):
+        raise ValueError(f"`problems` is the string {problems!r}: give a list of strings")
     settings = _generation_settings(generate_kwargs)
-    classes = symbol_ids(tokenizer, symbols)
-    problems, skipped, plans = list(problems), {}, {}
+    names = names_of(tokenizer, symbols)
+    skipped, samples = {}, {}
     for index, problem in enumerate(problems):
-        features = _encode(tokenizer, problem)
-        if features is None:
+        if not isinstance(problem, str):
+            raise ValueError(f"problem {index} is no string but a {type(problem).__name__}")
+        source: Any = names.read(problem)
+        if source is None:
             skipped[index] = "outside the vocabulary"
             continue
-        plan = _Plan.of(features, classes, max_renamings, random.Random(f"{seed} {index}"))
+        rng = random.Random(f"{seed} {index}")
+        plan = _Plan.of(names.items(source), names.classes, max_renamings, rng)
         if plan.possible < 2:
             skipped[index] = "has a single renaming"
-        else:
-            plans[index] = plan
-    predictions = _predict(model, tokenizer, plans, settings, batch_size, progress)
-    samples = tuple(
-        CovarianceSample(
-            index, plan.num_symbols, plan.possible, len(plan.numbers), len(predictions[index])
-        )
-        for index, plan in plans.items()
-    )
-    return AlphaCovariance(samples, skipped, max_renamings, seed)
+            continue
+        try:
+            samples[index] = _Sample.of(source, plan, names, model.config, settings)
+        except ValueError as error:
+            start = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}…"
+            raise ValueError(f"problem {index}, {start!r}: {error}") from None
+    found = _predict(model, tokenizer, names, samples, settings, batch_size, progress)
+    results = (_result(index, sample.plan, found[index]) for index, sample in samples.items())
+    return AlphaCovariance(tuple(results), skipped, max_renamings, seed)
 
 
-def symbol_ids(tokenizer: Any, symbols: Symbols | None = None) -> list[list[int]]:
-    """Return the ids of the interchangeable tokens of each class.
+@dataclass(frozen=True)
+class _Answer:
+    """What the model said to one renaming: as it is, undone, and whether a name is in it."""
 
-    Raises:
-        ValueError: a token is not one token of the vocabulary, or is given twice.
-    """
-    if symbols is None:
-        ranges = getattr(tokenizer, "symbol_ranges", None)
-        if not ranges:
-            raise ValueError(
-                "give `symbols`: this tokenizer does not say which are interchangeable"
-            )
-        return [[i for pair in pairs for i in range(*pair)] for pairs in ranges.values()]
-    if isinstance(symbols, str):
-        raise ValueError(f"`symbols` is the string {symbols!r}: give a list of tokens")
-    classes = list(symbols.values()) if isinstance(symbols, Mapping) else [symbols]
-    vocabulary = tokenizer.get_vocab()
-    ids = [[_token_id(tokenizer, vocabulary, token) for token in tokens] for tokens in classes]
-    owner: dict[int, str] = {}
-    for token, index in zip(chain(*classes), chain(*ids), strict=True):
-        if index in owner:
-            raise ValueError(f"symbols {owner[index]!r} and {token!r} are the same token")
-        owner[index] = token
-    return ids
+    raw: Items
+    undone: Items
+    named: bool
 
 
-def _token_id(tokenizer: Any, vocabulary: Mapping[str, int], token: str) -> int:
-    if token in vocabulary:
-        return vocabulary[token]
-    pieces = tokenizer.tokenize(token)
-    if len(pieces) == 1 and pieces[0] in vocabulary and pieces[0] != tokenizer.unk_token:
-        return vocabulary[pieces[0]]
-    raise ValueError(
-        f"symbol {token!r} is not a single token of the vocabulary but {pieces}: choose symbols "
-        "that are, written as in tokenizer.get_vocab() (a leading space is often part of the token)"
+def _result(index: int, plan: "_Plan", answers: Sequence[_Answer]) -> CovarianceSample:
+    return CovarianceSample(
+        index,
+        plan.num_symbols,
+        plan.possible,
+        len(plan.numbers),
+        distinct=len({answer.undone for answer in answers}),
+        raw=len({answer.raw for answer in answers}),
+        named=sum(answer.named for answer in answers),
     )
 
 
@@ -233,14 +273,13 @@ class _Plan:
     """The renamings of one sample.
 
     Attributes:
-        features: what the tokenizer made of it.
-        classes: ids of each class, those of the sample first, by first occurrence.
+        classes: names of each class, those of the sample first, by first occurrence.
         counts: how many of each class the sample has.
-        numbers: the renamings that are run; 0 is the identity.
+        possible: how many renamings there are.
+        numbers: the renamings that are run; 0, the first, is the identity.
     """
 
-    features: Features
-    classes: list[list[int]]
+    classes: list[list[Any]]
     counts: list[int]
     possible: int
     numbers: list[int]
@@ -248,40 +287,35 @@ class _Plan:
     @classmethod
     def of(
         cls,
-        features: Features,
-        classes: Sequence[Sequence[int]],
+        items: Items,
+        classes: Sequence[Sequence[Any]],
         limit: int | None,
         rng: random.Random,
     ) -> "_Plan":
-        """Find the sample's symbols and choose its renamings."""
+        """Find the sample's names and choose its renamings."""
         ordered, counts = [], []
-        for ids in classes:
-            members = set(ids)
-            own = [i for i in dict.fromkeys(features["input_ids"]) if i in members]
-            ordered.append(own + [i for i in ids if i not in set(own)])
+        for names in classes:
+            members = set(names)
+            own = dict.fromkeys(item for item in items if item in members)
+            ordered.append([*own, *(name for name in names if name not in own)])
             counts.append(len(own))
         possible = math.prod(math.perm(len(c), k) for c, k in zip(ordered, counts, strict=True))
-        return cls(features, ordered, counts, possible, _choose(possible, limit, rng))
+        return cls(ordered, counts, possible, _choose(possible, limit, rng))
 
     @property
     def num_symbols(self) -> int:
         return sum(self.counts)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Samples of one shape make batches without padding."""
-        return tuple(len(values) for values in self.features.values())
-
-    def renaming(self, number: int) -> dict[int, int]:
-        """Return renaming `number` as id -> id; ids not in it stay.
+    def renaming(self, number: int) -> Renaming:
+        """Return renaming `number` as name -> name; names not in it stay.
 
         It is a bijection: a chain x -> y -> z that starts at x and leaves the sample's symbols at z
         is closed by z -> x.
         """
-        table: dict[int, int] = {}
-        for ids, count in zip(self.classes, self.counts, strict=True):
-            free = list(ids)
-            for symbol in ids[:count]:
+        table: Renaming = {}
+        for names, count in zip(self.classes, self.counts, strict=True):
+            free = list(names)
+            for symbol in names[:count]:
                 number, choice = divmod(number, len(free))
                 table[symbol] = free.pop(choice)
         origin = {new: old for old, new in table.items()}
@@ -303,17 +337,74 @@ def _choose(possible: int, limit: int | None, rng: random.Random) -> list[int]:
     return list(chosen)
 
 
-def _encode(tokenizer: Any, problem: str) -> Features | None:
-    if hasattr(tokenizer, "symbol_ranges"):  # not by class: code from the Hub has its own
-        encoding = encode_problem(tokenizer, problem)
-    else:
-        # What GPT-2 makes of token types that are all 0 is not what it makes of none.
-        encoding = tokenizer(problem, return_token_type_ids=False)
-    return None if encoding is None else {key: list(value) for key, value in encoding.items()}
+@dataclass(frozen=True)
+class _Sample:
+    """One sample, ready to run.
+
+    Attributes:
+        source: what `names` read.
+        plan: its renamings.
+        shapes: for each renaming the lengths of the model's inputs: equal ones make a batch.
+        room: how many tokens an answer may have, to all renamings alike; None for no limit.
+    """
+
+    source: Any
+    plan: _Plan
+    shapes: list[tuple[int, ...]]
+    room: int | None
+
+    @classmethod
+    def of(
+        cls, source: Any, plan: _Plan, names: Ids | Words, config: Any, settings: Mapping[str, Any]
+    ) -> "_Sample":
+        """Check all renamings of a sample, and that the model has room for them."""
+        shapes: list[tuple[int, ...]] = []
+        longest = 0
+        for start in range(0, len(plan.numbers), CHUNK):
+            chunk = plan.numbers[start : start + CHUNK]
+            tables = [{}, *(plan.renaming(number) for number in chunk)]
+            inputs = names.inputs(source, tables)
+            names.check(source, tables, inputs)
+            shapes += [tuple(len(values) for values in row.values()) for row in inputs[1:]]
+            longest = max(longest, *(len(row["input_ids"]) for row in inputs))
+        return cls(source, plan, shapes, _room(config, longest, settings["max_new_tokens"]))
+
+
+def _room(config: Any, length: int, wanted: int | None) -> int | None:
+    """Return how many new tokens a model has positions for, and at most as many as are wanted.
+
+    Raises:
+        ValueError: the input itself is too long.
+    """
+    limit = _positions(config, "encoder" if config.is_encoder_decoder else "decoder")
+    if limit is not None and length + (not config.is_encoder_decoder) > limit:
+        raise ValueError(
+            f"its longest renaming has {length} tokens, but the model has {limit} positions"
+            + ("" if config.is_encoder_decoder else ", for input and answer together")
+        )
+    known = _positions(config, "decoder")
+    if known is None:
+        return wanted
+    left = known - (1 if config.is_encoder_decoder else length)  # the start token, or the prompt
+    return left if wanted is None else min(left, wanted)
+
+
+def _positions(config: Any, part: str) -> int | None:
+    """Return how many positions the encoder or decoder has; None if there is no limit."""
+    for holder in (getattr(config, part, None), getattr(config, "text_config", None), config):
+        # LED has one for each part. GPT-2's `n_positions` goes by the other name too; that of T5,
+        # whose positions are relative, does not and is no limit.
+        for key in (f"max_{part}_position_embeddings", "max_position_embeddings"):
+            size = getattr(holder, key, None)
+            if isinstance(size, int) and size > 0:  # XLNet says -1: no limit
+                return size
+    return None
 
 
 def _generation_settings(given: Mapping[str, Any] | None) -> dict[str, Any]:
     settings = {**DEFAULT_GENERATION, **(given or {})}
+    if "max_length" in settings:
+        raise ValueError("give max_new_tokens, which counts the answer alone, and no max_length")
     if settings["num_beams"] == 1 and "length_penalty" not in (given or {}):
         del settings["length_penalty"]
     if settings["do_sample"] or settings.get("num_return_sequences", 1) != 1:
@@ -327,54 +418,54 @@ def _generation_settings(given: Mapping[str, Any] | None) -> dict[str, Any]:
 def _predict(
     model: Any,
     tokenizer: Any,
-    plans: Mapping[int, _Plan],
+    names: Ids | Words,
+    samples: Mapping[int, _Sample],
     settings: dict[str, Any],
     batch_size: int,
     progress: bool,
-) -> dict[int, set[Ids]]:
-    """Return for each sample its set U: the different predictions, renamings undone."""
+) -> dict[int, list[_Answer]]:
+    """Return the answers to all renamings of each sample."""
     state = process_state()
-    batches = split(list(_batches(plans, batch_size)), state)
-    found: list[tuple[int, Ids]] = []
+    batches = split(list(_batches(samples, batch_size)), state)
+    found: list[tuple[int, _Answer]] = []
     total = sum(map(len, batches))
     with (
         evaluation_mode(model),
         tqdm(total=total, desc="alpha-covariance", disable=not progress) as bar,
     ):
         for batch in batches:
-            tables = [plans[index].renaming(number) for index, number in batch]
-            rows = [_rename(plans[i].features, t) for (i, _), t in zip(batch, tables, strict=True)]
-            outputs = _generate(model, tokenizer, rows, settings)
-            for (index, _), renaming, output in zip(batch, tables, outputs, strict=True):
-                undo = {new: old for old, new in renaming.items()}
-                found.append((index, tuple(undo.get(i, i) for i in output)))
+            rows, undo = [], []
+            for index, number in batch:
+                table = samples[index].plan.renaming(number)
+                rows += names.inputs(samples[index].source, [table])
+                undo.append({new: old for old, new in table.items()})
+            room = samples[batch[0][0]].room
+            outputs = _generate(model, tokenizer, rows, {**settings, "max_new_tokens": room})
+            answers = names.answers(outputs)
+            for (index, _), table, raw in zip(batch, undo, answers, strict=True):
+                named = not names.names.isdisjoint(raw)
+                found.append((index, _Answer(raw, rename(raw, table), named)))
             bar.update(len(batch))
-    distinct: dict[int, set[Ids]] = {index: set() for index in plans}
-    for index, prediction in gather(found, state):
-        distinct[index].add(prediction)
-    return distinct
+    answers_to: dict[int, list[_Answer]] = {index: [] for index in samples}
+    for index, answer in gather(found, state):
+        answers_to[index].append(answer)
+    return answers_to
 
 
-def _batches(plans: Mapping[int, _Plan], size: int) -> Iterator[list[tuple[int, int]]]:
-    """Batches of (sample, renaming), all of one shape."""
-    groups: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for index, plan in plans.items():
-        groups.setdefault(plan.shape, []).extend((index, number) for number in plan.numbers)
-    for shape in sorted(groups, reverse=True):
-        jobs = groups[shape]
+def _batches(samples: Mapping[int, _Sample], size: int) -> Iterator[list[tuple[int, int]]]:
+    """Batches of (sample, renaming), all of one shape and room; the longest first."""
+    groups: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+    for index, sample in samples.items():
+        for number, shape in zip(sample.plan.numbers, sample.shapes, strict=True):
+            groups.setdefault((shape, sample.room), []).append((index, number))
+    for key in sorted(groups, reverse=True):
+        jobs = groups[key]
         yield from (jobs[start : start + size] for start in range(0, len(jobs), size))
-
-
-def _rename(features: Features, renaming: Mapping[int, int]) -> Features:
-    return {
-        key: [renaming.get(i, i) for i in values] if key in RENAMED_KEYS else values
-        for key, values in features.items()
-    }
 
 
 def _generate(
     model: Any, tokenizer: Any, rows: Sequence[Features], settings: dict[str, Any]
-) -> list[Ids]:
+) -> list[list[int]]:
     """Return the predicted ids of rows of one shape, without what comes before and after them."""
     accepted = inspect.signature(model.forward).parameters
     batch = {
@@ -382,28 +473,39 @@ def _generate(
         for key in rows[0]
         if key in accepted or key in ("input_ids", "attention_mask")
     }
-    width = 1 if model.config.is_encoder_decoder else len(rows[0]["input_ids"])
-    end, pad = _end_and_pad(model, tokenizer)
-    if "pad_token_id" not in settings and pad is not None:
-        settings = {**settings, "pad_token_id": pad}
+    encoder_decoder = model.config.is_encoder_decoder
+    width = 1 if encoder_decoder else len(rows[0]["input_ids"])
+    end, pad = _end_and_pad(model, tokenizer, settings)
+    settings = {**settings} if pad is None else {"pad_token_id": pad, **settings}
+    if encoder_decoder and not _has_start(model):
+        settings.setdefault("decoder_start_token_id", pad)
     with torch.inference_mode():
         output = model.generate(**batch, **settings)
     return [_until_end(row, end, pad) for row in output[:, width:].tolist()]
 
 
-def _end_and_pad(model: Any, tokenizer: Any) -> tuple[set[int], int | None]:
+def _has_start(model: Any) -> bool:
+    chosen = getattr(model, "generation_config", None)
+    keys = ("decoder_start_token_id", "bos_token_id")
+    return chosen is None or any(getattr(chosen, key) is not None for key in keys)
+
+
+def _end_and_pad(
+    model: Any, tokenizer: Any, settings: Mapping[str, Any]
+) -> tuple[set[int], int | None]:
     chosen = getattr(model, "generation_config", None) or model.config
-    end = chosen.eos_token_id if chosen.eos_token_id is not None else tokenizer.eos_token_id
+    end = settings.get("eos_token_id", chosen.eos_token_id)
+    end = tokenizer.eos_token_id if end is None else end
     ends = {end} if isinstance(end, int) else set(end or ())
     pad = chosen.pad_token_id if chosen.pad_token_id is not None else tokenizer.pad_token_id
     return ends, min(ends) if pad is None and ends else pad
 
 
-def _until_end(ids: Sequence[int], end: set[int], pad: int | None) -> Ids:
+def _until_end(ids: Sequence[int], end: set[int], pad: int | None) -> list[int]:
     stop = next((position for position, i in enumerate(ids) if i in end), len(ids))
     while stop and ids[stop - 1] == pad and pad not in end:
         stop -= 1
-    return tuple(ids[:stop])
+    return list(ids[:stop])
 
 
-__all__ = ["AlphaCovariance", "CovarianceSample", "alpha_covariance", "symbol_ids"]
+__all__ = ["AlphaCovariance", "CovarianceSample", "alpha_covariance"]

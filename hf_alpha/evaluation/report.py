@@ -273,8 +273,9 @@ def table(reports: Sequence[Report], metrics: Sequence[str] | None = None) -> st
 
     A cell outside a model's vocabulary is a dash and counts as not correct, and as an empty answer,
     in the column `all`. A metric that was not measured there is an empty cell. Below the table a
-    line says how alpha-covariance was measured. Facts of the problems, such as the length of the
-    shortest witness, have a block of their own.
+    line says how alpha-covariance was measured, and one to how many problems a model gave the same
+    answer whatever the names (see `AlphaCovariance`), where it did. Facts of the problems, such as
+    the length of the shortest witness, have a block of their own.
     """
     metrics = _known_metrics(reports) if metrics is None else metrics
     blocks = [_block(reports, metrics, "symbols:", lambda report: report.by_num_symbols)]
@@ -337,7 +338,9 @@ def _covariance_notes(reports: Sequence[Report]) -> list[str]:
         models = f" of {', '.join(name for name, _ in found_by)}" if len(ways) > 1 else ""
         problems = f"{number} problem{'s' * (most != 1)} a column"
         notes.append(f"alpha-covariance{models}: {problems}, {renamings}{''.join(skips)}")
-    return notes
+    measured = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
+    caveats = [f"{name} {found.caveat}" for name, found in measured if found.caveat]
+    return notes + ([f"same answer to all renamings: {', '.join(caveats)}"] if caveats else [])
 
 
 def _most(counts: Iterable[int]) -> str:

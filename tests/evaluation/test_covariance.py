@@ -2,42 +2,37 @@ import itertools
 import json
 import math
 import random
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from small_tokenizers import NAMES, SUBWORD, byte_level, unigram, word_level, word_piece
 from strategies import make_model
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
+    GenerationMixin,
     GPT2Config,
     GPT2LMHeadModel,
-    PreTrainedTokenizerFast,
+    PreTrainedModel,
+    T5Config,
+    T5ForConditionalGeneration,
 )
+from transformers.modeling_outputs import CausalLMOutput
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import AlphaCovariance, alpha_covariance
-from hf_alpha.evaluation.covariance import _Plan, symbol_ids
+from hf_alpha.evaluation.covariance import _Plan
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
+ROOT = Path(__file__).resolve().parents[2]
 PROBLEMS = ["&a!b", "| request ! grant", "0", "^=ab|c!d", "&b!a"]
 GREEDY = {"num_beams": 1, "max_new_tokens": 6}
 BEAMS = {"num_beams": 3, "max_new_tokens": 6}
-
-
-def word_tokenizer(end: bool = False) -> PreTrainedTokenizerFast:
-    words = ["<pad>", "<s>", "</s>", "<unk>", "x", "y", "z", "u", "and", "not", "="]
-    tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    if end:
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="$A </s>", special_tokens=[("</s>", 2)]
-        )
-    special = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
 
 
 class Rule(torch.nn.Module):
@@ -65,7 +60,7 @@ class Rule(torch.nn.Module):
 
 def score(rule, problems, symbols=("x", "y", "z"), causal=False, **settings) -> AlphaCovariance:
     return alpha_covariance(
-        Rule(rule, not causal), word_tokenizer(), problems, symbols, progress=False, **settings
+        Rule(rule, not causal), word_level(), problems, symbols, progress=False, **settings
     )
 
 
@@ -87,6 +82,28 @@ def test_hand_computed_values(causal):
     # Says the symbol that is absent: the image of z, whatever x and y became.
     absent = score(lambda ids: [min({4, 5, 6} - set(ids))], ["x and y"], causal=causal)
     assert absent.mean == 1
+
+
+def test_a_mask_is_given_even_if_the_tokenizer_makes_none():
+    tokenizer = word_level()
+    tokenizer.model_input_names = ["input_ids"]
+    model = Rule(lambda ids: ids, is_encoder_decoder=False)  # looks at its mask
+    assert alpha_covariance(model, tokenizer, ["x and y"], ["x", "y"], progress=False).mean == 1
+
+
+def test_an_answer_ends_at_the_token_that_is_asked_for():
+    found = score(lambda ids: [9, *ids], ["x"], generate_kwargs={"eos_token_id": 9})
+    assert (found.constant, found.nameless) == (1, 1)
+    assert score(lambda ids: [9, *ids], ["x"]).constant == 0
+
+
+def test_thousands_of_renamings():
+    names = tuple("abcdefg")
+    model, tokenizer = Rule(lambda ids: ids), word_level(words=names)
+    found = alpha_covariance(
+        model, tokenizer, [" ".join(names)], names, max_renamings=None, progress=False
+    )
+    assert [(s.renamings, s.raw, s.distinct) for s in found.samples] == [(5040, 5040, 1)]
 
 
 def test_foreign_symbols_are_undone_by_one_fixed_bijection():
@@ -135,7 +152,7 @@ def test_renamings_are_all_different_bijections_within_their_class(sizes, seed):
     classes = [[10 * c + i for i in range(size)] for c, size in enumerate(sizes, 1)]
     ids = [i for ids in classes for i in rng.sample(ids, rng.randint(0, len(ids)))] + [0]
     rng.shuffle(ids)
-    plan = _Plan.of({"input_ids": ids}, classes, None, rng)
+    plan = _Plan.of(tuple(ids), classes, None, rng)
     tables = [plan.renaming(number) for number in plan.numbers]
     counts = [len(set(ids) & set(members)) for members in classes]
     expected = math.prod(
@@ -178,36 +195,50 @@ def test_streams_score_1_and_a_random_vanilla_model_does_not(settings, classes):
         assert [s.possible for s in learned.samples][:3] == [20, 20, 120]
 
 
-def random_bart() -> BartForConditionalGeneration:
+def random_bart(tokenizer, positions: int = 64) -> BartForConditionalGeneration:
     torch.manual_seed(0)
     config = BartConfig(
-        vocab_size=11, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
-        decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, init_std=1.0,
-        pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
-        forced_eos_token_id=None, max_position_embeddings=32,
+        vocab_size=len(tokenizer), d_model=16, encoder_layers=1, decoder_layers=1,
+        encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=16,
+        decoder_ffn_dim=16, init_std=1.0, pad_token_id=0, bos_token_id=1,
+        eos_token_id=tokenizer.eos_token_id, decoder_start_token_id=1, forced_eos_token_id=None,
+        max_position_embeddings=positions,
     )  # fmt: skip
     return BartForConditionalGeneration(config)
 
 
-def random_gpt2() -> GPT2LMHeadModel:
+def random_t5(tokenizer) -> T5ForConditionalGeneration:
+    """As a user makes one: nothing says how answers start, and `n_positions` is no limit."""
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2,
+        initializer_factor=9.0, pad_token_id=0, eos_token_id=tokenizer.eos_token_id, n_positions=2,
+    )  # fmt: skip
+    return T5ForConditionalGeneration(config)
+
+
+def random_gpt2(tokenizer, positions: int = 64) -> GPT2LMHeadModel:
     torch.manual_seed(0)
     config = GPT2Config(
-        vocab_size=11, n_embd=16, n_layer=1, n_head=2, n_positions=32, initializer_range=1.0,
-        bos_token_id=1, eos_token_id=2, pad_token_id=None,
+        vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=positions,
+        initializer_range=1.0, bos_token_id=None, eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=None,
     )  # fmt: skip
     return GPT2LMHeadModel(config)
 
 
-@pytest.mark.parametrize("settings", [GREEDY, BEAMS])
-@pytest.mark.parametrize("make", [random_bart, random_gpt2])
-def test_any_transformers_model(make, settings):
-    """Against renaming, generating one by one and undoing written out."""
-    model, tokenizer = make().eval(), word_tokenizer(end=make is random_bart)
-    problems, names = ["x and y =", "not z", "x and not y = z"], ["x", "y", "z"]
-    found = alpha_covariance(
-        model, tokenizer, problems, names, generate_kwargs=settings, batch_size=4, progress=False
-    )
-    scores = []
+MODELS = [random_bart, random_t5, random_gpt2]
+TEXTS = ["alice sees bob", "not bartholomew", "bob and not alice sees bob"]
+
+
+def rename_text(text: str, table: dict[str, str]) -> str:
+    return re.sub(r"\w+", lambda match: table.get(match[0], match[0]), text)
+
+
+def scores_one_by_one(model, tokenizer, problems, names, settings) -> list[float]:
+    """Renaming text, generating, decoding and undoing written out, without batches."""
+    scores, is_t5 = [], model.config.model_type == "t5"
+    end = tokenizer.eos_token_id
     for problem in problems:
         used = [word for word in dict.fromkeys(problem.split()) if word in names]
         results = set()
@@ -218,33 +249,205 @@ def test_any_transformers_model(make, settings):
                 while start in image:
                     start = used[image.index(start)]
                 table[name] = start
-            text = " ".join(table.get(word, word) for word in problem.split())
+            text = rename_text(problem, table)
             batch = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
-            output = model.generate(**batch, do_sample=False, pad_token_id=0, **settings)[0]
-            start = 1 if model.config.is_encoder_decoder else batch["input_ids"].shape[1]
-            words = tokenizer.convert_ids_to_tokens(output[start:].tolist())
-            words = list(itertools.takewhile(lambda word: word != "</s>", words))
-            undo = {new: old for old, new in table.items()}
-            results.add(tuple(undo.get(word, word) for word in words))
-        scores.append(1 - (len(results) - 1) / (math.perm(3, len(used)) - 1))
-    assert [sample.score for sample in found.samples] == scores
+            if model.config.is_encoder_decoder:
+                start, skip = {"decoder_start_token_id": 0 if is_t5 else 1}, 1
+            else:
+                start, skip = {}, batch["input_ids"].shape[1]
+            output = model.generate(**batch, do_sample=False, pad_token_id=0, **start, **settings)
+            ids = list(itertools.takewhile(lambda i: i != end, output[0, skip:].tolist()))
+            special = {0, 1, 2} if tokenizer.pad_token else set()
+            answer = tokenizer.decode([i for i in ids if i not in special]).strip()
+            results.add(rename_text(answer, {new: old for old, new in table.items()}))
+        scores.append(1 - (len(results) - 1) / (math.perm(len(names), len(used)) - 1))
+    return scores
+
+
+@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize("settings", [GREEDY, BEAMS])
+@pytest.mark.parametrize("make_tokenizer", [word_level, *SUBWORD])
+def test_any_transformers_model_and_tokenizer(make, settings, make_tokenizer):
+    words = {"words": ("alice", "bob", "bartholomew", "sees")}
+    tokenizer = make_tokenizer(
+        end=make is not random_gpt2, **(words if make_tokenizer is word_level else {})
+    )
+    model = make(tokenizer).eval()
+    found, alone = (
+        alpha_covariance(
+            model, tokenizer, TEXTS, NAMES, generate_kwargs=settings, batch_size=size,
+            progress=False,
+        )
+        for size in (64, 1)
+    )  # fmt: skip
+    expected = scores_one_by_one(model, tokenizer, TEXTS, NAMES, settings)
+    assert [sample.score for sample in found.samples] == expected
+    assert [sample.possible for sample in found.samples] == [6, 3, 6]
+    assert found == alone
     assert found.mean < 1
 
 
-def test_symbols_have_to_be_single_tokens():
-    tokenizer = word_tokenizer()
-    assert symbol_ids(tokenizer, {"names": ["x", "y"], "more": ["z"]}) == [[4, 5], [6]]
-    with pytest.raises(ValueError, match="symbol 'x y' is not a single token of the vocabulary"):
-        symbol_ids(tokenizer, ["x y"])
-    with pytest.raises(ValueError, match="symbol 'w' is not a single token"):
-        symbol_ids(tokenizer, ["w"])
-    with pytest.raises(ValueError, match="'x' and 'x' are the same token"):
-        symbol_ids(tokenizer, ["x", "y", "x"])
+class Speaker(PreTrainedModel, GenerationMixin):
+    """A decoder that says a fixed answer, or, without one, what stands before the last token."""
+
+    config_class = GPT2Config
+
+    def __init__(self, tokenizer, answer: str | None = None):
+        super().__init__(GPT2Config(
+            vocab_size=len(tokenizer), n_positions=512, eos_token_id=tokenizer.eos_token_id,
+            bos_token_id=None, use_cache=False,
+        ))  # fmt: skip
+        self.mark = tokenizer(":")["input_ids"][-1]
+        self.answer = None if answer is None else tokenizer(answer)["input_ids"]
+        self.nothing = torch.nn.Parameter(torch.zeros(()))
+
+    def forward(self, input_ids, attention_mask=None, **kwargs) -> CausalLMOutput:
+        logits = torch.zeros(*input_ids.shape, self.config.vocab_size)
+        for row, ids in enumerate(input_ids.tolist()):
+            width = ids.index(self.mark) + 1
+            says = [*(self.answer or ids[: width - 1]), self.config.eos_token_id]
+            logits[row, -1, says[len(ids) - width]] = 9.0
+        return CausalLMOutput(logits=logits)
+
+
+@pytest.mark.parametrize("make_tokenizer", SUBWORD)
+def test_models_of_which_the_score_is_known(make_tokenizer):
+    tokenizer = make_tokenizer()
+    texts = ["alice sees bob:", "bartholomew sees bartholomew and not alice:", "bob:"]
+
+    def measure(answer=None, problems=texts, names=NAMES, **settings):
+        model = Speaker(tokenizer, answer)
+        return alpha_covariance(
+            model, tokenizer, problems, names, generate_kwargs=settings, progress=False
+        )
+
+    copied = measure(num_beams=1)
+    assert copied.mean == 1.0 and (copied.constant, copied.nameless) == (0, 0)
+    assert [(s.raw, s.named) for s in copied.samples] == [(6, 6), (6, 6), (3, 3)]
+    assert str(copied) == "alpha-covariance 1.0000 over 3 problems"
+    # Cut off in the middle of a name, an answer is no longer the renaming of the others.
+    assert measure(num_beams=1, max_new_tokens=3).mean < 1
+
+    # Says "alice" whatever it is asked. "bob:" becomes alice, bob, bartholomew; undone by
+    # (alice bob), the identity and (bob bartholomew), that is bob, alice and alice.
+    stubborn = measure("alice", ["bob:"], num_beams=1)
+    assert stubborn.mean == 1 - 1 / 2
+    assert (stubborn.samples[0].raw, stubborn.samples[0].named) == (1, 3)
+    # With more names fewer renamings move it, and it comes close to 1: so it is shown.
+    more = [*NAMES, *"defghijk"]
+    stubborn = measure("alice", ["bob:"], more, num_beams=1)
+    assert stubborn.mean == 1 - 1 / 10
+    assert (stubborn.constant, stubborn.nameless) == (1, 0)
+    # No name in the answer: 1 whatever it means.
+    nameless = measure("not and not", num_beams=1)
+    assert nameless.mean == 1 and (nameless.constant, nameless.nameless) == (3, 3)
+    assert str(nameless) == (
+        "alpha-covariance 1.0000 over 3 problems; same answer to all renamings: 3 of 3 problems "
+        "(no name in any answer: 3)"
+    )
+    for result in (copied, stubborn, nameless):
+        assert AlphaCovariance.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+
+
+def test_an_untrained_model_scores_1_and_the_result_says_why():
+    """Where its score is 1 it is so because the answer is constant."""
+    tokenizer, scores = word_piece(), []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        model = GPT2LMHeadModel(GPT2Config(
+            vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, n_positions=64,
+            bos_token_id=None, eos_token_id=tokenizer.eos_token_id,
+        ))  # fmt: skip
+        problems, names = ["alice sees bob:", "not carol:"], ["alice", "bob", "carol"]
+        found = alpha_covariance(model, tokenizer, problems, names, progress=False)
+        assert [s.raw == 1 for s in found.samples] == [s.score == 1 for s in found.samples]
+        scores += [s.score for s in found.samples]
+    assert 1.0 in scores
+
+
+def test_a_sample_may_lack_names_without_being_constant():
+    # Says whether x occurs, in words that are no names: yes, no, no.
+    found = score(lambda ids: [9 if 4 in ids else 10], ["x"])
+    assert (found.constant, found.nameless, found.mean) == (0, 1, 0.5)
+
+
+def test_results_of_earlier_versions_do_not_say_what_was_constant():
+    data = score(lambda ids: [9], ["x"]).to_dict()
+    for sample in data["samples"]:
+        del sample["raw"], sample["named"]
+    old = AlphaCovariance.from_dict(data)
+    assert (old.mean, old.constant, old.nameless, old.caveat) == (1.0, None, None, "")
+
+
+@pytest.mark.parametrize("make", [random_bart, random_gpt2])
+def test_answers_end_where_the_positions_do(make):
+    """32 positions, and 128 new tokens are wanted by default."""
+    tokenizer = word_level()
+    model = make(tokenizer, positions=32)
+    seen = []
+    generate = model.generate
+
+    def watch(**kwargs):
+        seen.append((kwargs["input_ids"].shape[1], kwargs["max_new_tokens"]))
+        return generate(**kwargs)
+
+    model.generate = watch
+    short, fits = "x and y", " ".join(["x"] * (32 if make is random_bart else 31))
+    found = alpha_covariance(model, tokenizer, [short, fits], ["x", "y"], progress=False)
+    assert found.used == 2
+    assert seen == ([(32, 31), (3, 31)] if make is random_bart else [(31, 1), (3, 29)])
+    message = f"problem 1, '{fits} x': its longest renaming has .* the model has 32 positions"
+    with pytest.raises(ValueError, match=message):
+        alpha_covariance(model, tokenizer, [short, f"{fits} x"], ["x", "y"], progress=False)
+
+
+def test_all_renamings_of_a_problem_have_the_same_room():
+    """However many tokens the names have: else the answers would be cut at different places."""
+    tokenizer = byte_level()
+    model, rooms = random_gpt2(tokenizer, positions=32), set()
+    generate = model.generate
+
+    def watch(**kwargs):
+        rooms.add((kwargs["input_ids"].shape[1], kwargs["max_new_tokens"]))
+        return generate(**kwargs)
+
+    model.generate = watch
+    classes = {"people": NAMES, "letters": ["x", "y"]}
+    alpha_covariance(model, tokenizer, ["alice sees", "x sees"], classes, progress=False)
+    longest = len(tokenizer("bartholomew sees")["input_ids"])
+    assert rooms == {(2, 32 - longest), (longest, 32 - longest), (2, 30)}
+
+
+def test_problems_and_names_that_make_no_sense_are_refused():
+    with pytest.raises(ValueError, match="symbol 'w' is unknown to the tokenizer"):
+        score(lambda ids: ids, ["x"], symbols=["x", "w"])
+    with pytest.raises(ValueError, match=r"problem 1, 'x y.': the tokenizer turns 'x y.' into"):
+        score(lambda ids: ids, ["x", "x y."])
+    with pytest.raises(ValueError, match="`problems` is the string 'x y': give a list"):
+        score(lambda ids: ids, "x y")
+    with pytest.raises(ValueError, match="problem 1 is no string but a dict"):
+        score(lambda ids: ids, ["x", {"content": "x"}])
     with pytest.raises(ValueError, match="give `symbols`"):
-        symbol_ids(tokenizer)
-    with pytest.raises(ValueError, match="give a list of tokens"):
-        symbol_ids(tokenizer, "xyz")
+        score(lambda ids: ids, ["x"], symbols=None)
     with pytest.raises(ValueError, match="max_renamings must be at least 2"):
         score(lambda ids: ids, ["x"], max_renamings=1)
     with pytest.raises(ValueError, match="leave out do_sample"):
         score(lambda ids: ids, ["x"], generate_kwargs={"do_sample": True})
+    with pytest.raises(ValueError, match="give max_new_tokens"):
+        score(lambda ids: ids, ["x"], generate_kwargs={"max_length": 20})
+
+
+@pytest.mark.parametrize("make_tokenizer", [unigram, word_piece])
+def test_the_readme_works_as_written(make_tokenizer, monkeypatch, capsys):
+    """Its Python, line by line, with a T5 fresh from its configuration as `your_model`."""
+    monkeypatch.chdir(ROOT)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert "your_model" in blocks[-1]
+    tokenizer = make_tokenizer(end=True)
+    space = {
+        "your_model": random_t5(tokenizer),
+        "your_tokenizer": tokenizer,
+        "texts": ["x and not y", "f(z) = x"],
+    }
+    exec("".join(blocks), space)
+    assert capsys.readouterr().out.startswith("alpha-covariance ")

@@ -136,6 +136,16 @@ def test_table():
     other.alpha_covariance = measured(1, 1, 4)
     assert "\nalpha-covariance: 1 to 2 problems a column" in other.table()
 
+    # Constant answers are shown where there are any, and where a report knows of them.
+    assert "same answer" not in other.table()
+    found = [CovarianceSample(i, 1, 24, 12, 1, raw, named) for i, (raw, named) in
+             enumerate([(12, 12), (1, 12), (1, 0)])]  # fmt: skip
+    other.alpha_covariance = AlphaCovariance(tuple(found), {}, 12, 0)
+    line = "same answer to all renamings: converted 2 of 3 problems (no name in any answer: 1)"
+    assert table([vanilla, other]).endswith(f"\n{line}")
+    other.alpha_covariance = AlphaCovariance(tuple(found[:1]), {}, 12, 0)
+    assert "same answer" not in table([vanilla, other])
+
 
 def test_table_of_edit_distances():
     """An answer that is missing counts with its distance, and is a dash where all are missing."""

@@ -1,0 +1,263 @@
+"""Names in problems and answers: found, renamed and put back, as words of a text or as ids.
+
+A text is a sequence of items, some of which are names: ids (`Ids`), or words and what stands
+between them (`Words`). Renaming replaces items and moves none. Both classes have the same methods.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import regex  # type: ignore[import-untyped]
+
+from hf_alpha.evaluation.generation import encode_problem
+
+Symbols = Sequence[str] | Mapping[str, Sequence[str]]
+Features = dict[str, list[int]]
+Name = int | str
+Items = tuple[Name, ...]
+Table = Mapping[Any, Any]  # name -> name; what is not in it stays
+
+RENAMED_KEYS = ("input_ids", "stream_ids")
+
+
+def rename(items: Iterable[Name], table: Table) -> Items:
+    """Replace the names among the items."""
+    return tuple(table.get(item, item) for item in items)
+
+
+class Ids:
+    """Names as ids of an `AlphaTokenizer`, which itself maps a text's own names onto symbols.
+
+    Args:
+        tokenizer: the `AlphaTokenizer`.
+        symbols: tokens, or class -> tokens; by default all symbols.
+
+    Raises:
+        ValueError: a token is not one token of the vocabulary, or is given twice.
+    """
+
+    def __init__(self, tokenizer: Any, symbols: Symbols | None = None):
+        self.tokenizer = tokenizer
+        self.classes = self._classes(symbols)
+        self.names = set(chain(*self.classes))
+
+    def _classes(self, symbols: Symbols | None) -> list[list[int]]:
+        if symbols is None:
+            ranges = self.tokenizer.symbol_ranges
+            if not ranges:
+                raise ValueError("give `symbols`: this tokenizer has none of its own")
+            return [[i for pair in pairs for i in range(*pair)] for pairs in ranges.values()]
+        vocabulary = self.tokenizer.get_vocab()
+        classes = name_classes(symbols)
+        if unknown := [token for token in chain(*classes) if token not in vocabulary]:
+            raise ValueError(
+                f"symbol {unknown[0]!r} is not a single token of the vocabulary: choose symbols "
+                "as they stand in tokenizer.get_vocab()"
+            )
+        return [[vocabulary[token] for token in tokens] for tokens in classes]
+
+    def read(self, problem: str) -> Features | None:
+        """Encode a problem; None if it is outside the vocabulary.
+
+        Raises:
+            FormulaError: it cannot be read.
+        """
+        encoding = encode_problem(self.tokenizer, problem)
+        return None if encoding is None else {key: list(value) for key, value in encoding.items()}
+
+    def items(self, source: Features) -> Items:
+        """Return a problem's items, as `read` found them."""
+        return tuple(source["input_ids"])
+
+    def inputs(self, source: Features, tables: Iterable[Table]) -> list[Features]:
+        """Return the model's inputs for renamings of a problem."""
+        return [
+            {
+                key: [table.get(i, i) for i in values] if key in RENAMED_KEYS else values
+                for key, values in source.items()
+            }
+            for table in tables
+        ]
+
+    def check(self, source: Features, tables: Sequence[Table], inputs: Sequence[Features]) -> None:
+        """Ids are renamed one by one: nothing can go wrong."""
+
+    def answers(self, rows: Sequence[Sequence[int]]) -> list[Items]:
+        """Return the items of generated ids."""
+        return [tuple(row) for row in rows]
+
+
+class Words:
+    """Names as words of the text, for any tokenizer: a name is renamed before it gets its tokens.
+
+    A name occurs where it stands as a whole word, spelled as it was given: `bob` is no part of
+    `bobby` or `Bob`. Letters, digits, marks and the underscore make words, of all scripts, so that
+    `bob's` has the name. Where names overlap (`New York`, `York`), the longest counts. Every such
+    word is a name, whatever it means there: of names like `will` or `a` only the caller can know.
+
+    Args:
+        tokenizer: any Transformers tokenizer.
+        symbols: names, or class -> names.
+
+    Raises:
+        ValueError: `symbols` are missing, no words, given twice, or the tokenizer does not keep one
+            of them: it is unknown, in part too, or comes back in another spelling.
+    """
+
+    def __init__(self, tokenizer: Any, symbols: Symbols | None):
+        if symbols is None:
+            raise ValueError(
+                "give `symbols`: this tokenizer does not say which words are interchangeable"
+            )
+        self.tokenizer = tokenizer
+        self.classes = name_classes(symbols)
+        self.names = set(chain(*self.classes))
+        for name in chain(*self.classes):
+            if not name or name != name.strip():
+                raise ValueError(f"symbol {name!r} is no word: write names without spaces around")
+        self.pattern = _pattern(self.names)
+        self.marks = _marks(tokenizer, self.names)
+        for name in chain(*self.classes):
+            self._check_name(name)
+
+    def read(self, problem: str) -> Items:
+        """Split a text: every second item is a name."""
+        return tuple(self.pattern.split(problem))
+
+    def items(self, source: Items) -> Items:
+        """Return a problem's items, as `read` found them."""
+        return source
+
+    def inputs(self, source: Items, tables: Iterable[Table]) -> list[Features]:
+        """Rename the text, then encode it."""
+        rows = self._encode([_join(rename(source, table)) for table in tables])
+        return [{"input_ids": row, "attention_mask": [1] * len(row)} for row in rows]
+
+    def check(self, source: Items, tables: Sequence[Table], inputs: Sequence[Features]) -> None:
+        """Prove that every renamed input is a renaming of the text, and that the model sees one.
+
+        As text: the renamed text has the renamed names, one by one, and nothing else is new, so
+        that the inverse gives back the text. As tokens: they spell the renaming of what the tokens
+        of the text itself spell, and its names are those of the text. What a tokenizer changes in
+        other words, as lower-casing does, is the same in all renamings and does no harm. The first
+        table has to be the identity.
+
+        Raises:
+            ValueError: with the text, the name and what became of it.
+        """
+        seen = self.answers([row["input_ids"] for row in inputs])
+        for table, found in zip(tables, seen, strict=True):
+            renamed = rename(source, table)
+            text = _join(renamed)
+            if (reread := self.read(text)) != renamed:
+                raise ValueError(
+                    f"renamed to {text!r} it has the names {_list(reread)} instead of "
+                    f"{_list(renamed)}: a new name and what stands around it make another name. "
+                    "Leave that name out of `symbols`, or the text out"
+                )
+            if found[1::2] != renamed[1::2]:
+                raise ValueError(
+                    f"the tokenizer turns {text!r} into {_join(found)!r}, which has the names "
+                    f"{_list(found)} instead of {_list(renamed)}: choose names that it keeps apart "
+                    "from all other words"
+                )
+            if found != rename(seen[0], table):
+                raise ValueError(
+                    f"the tokenizer turns {text!r} into {_join(found)!r}, but {_join(source)!r} "
+                    f"into {_join(seen[0])!r}: more than the names differs. Choose other names"
+                )
+
+    def answers(self, rows: Sequence[Sequence[int]]) -> list[Items]:
+        """Return the items of the text of ids, without special tokens and spaces at its ends."""
+        texts = self.tokenizer.batch_decode(
+            [[i for i in row if i not in self.marks] for row in rows],
+            skip_special_tokens=False,
+            clean_up_tokenization_spaces=False,
+        )
+        return [self.read(text.strip()) for text in texts]
+
+    def _encode(self, texts: list[str]) -> list[list[int]]:
+        ids: list[list[int]] = self.tokenizer(
+            texts, padding=False, truncation=False, return_attention_mask=False, verbose=False
+        )["input_ids"]
+        return ids
+
+    def _check_name(self, name: str) -> None:
+        text = f"{name} {name}"  # many tokenizers have a form for the start, and one after a space
+        (ids,) = self._encode([text])
+        (found,) = self.answers([ids])
+        if found[1::2] == self.read(text)[1::2]:
+            return
+        if self.tokenizer.unk_token_id in ids:
+            raise ValueError(
+                f"symbol {name!r} is unknown to the tokenizer, or a part of it: choose names that "
+                "it can write"
+            )
+        raise ValueError(
+            f"symbol {name!r} does not come back from the tokenizer: {text!r} becomes "
+            f"{_join(found)!r}. Choose names that it keeps"
+        )
+
+
+def names_of(tokenizer: Any, symbols: Symbols | None) -> Ids | Words:
+    """Return how to find the names in the texts of a tokenizer; see the classes for errors."""
+    # Not by class: code from the Hub has its own.
+    return (Ids if hasattr(tokenizer, "symbol_ranges") else Words)(tokenizer, symbols)
+
+
+def name_classes(symbols: Symbols) -> list[list[str]]:
+    """Return the names of each class.
+
+    Raises:
+        ValueError: a string instead of a list, or a name that is given twice.
+    """
+    classes = list(symbols.values()) if isinstance(symbols, Mapping) else [symbols]
+    for names in classes:
+        if isinstance(names, str):
+            raise ValueError(f"`symbols` has the string {names!r}: give a list of names")
+    names = list(chain(*classes))
+    if not names:
+        raise ValueError("`symbols` is empty: give the names")
+    for name, count in Counter(names).items():
+        if not isinstance(name, str):
+            raise ValueError(f"symbol {name!r} is no string but a {type(name).__name__}")
+        if count > 1:
+            raise ValueError(f"symbol {name!r} is given twice")
+    return [list(names) for names in classes]
+
+
+def _marks(tokenizer: Any, names: set[str]) -> set[int]:
+    """Ids of special tokens, which are no text: the `s` of `</s>` is no name.
+
+    Unknown tokens are left in: they must not vanish. So are names that are special tokens.
+    """
+    added = tokenizer.added_tokens_decoder.items()
+    special = {index: str(token) for index, token in added if token.special}
+    special |= dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True))
+    kept = names | {tokenizer.unk_token}
+    return {index for index, token in special.items() if token not in kept}
+
+
+def _pattern(names: Iterable[str]) -> Any:
+    """Whole words only, where a name's end is a letter; the longest name first."""
+    bounded = (
+        (r"(?<!\w)" if regex.match(r"\w", name) else "")
+        + regex.escape(name, special_only=True)
+        + (r"(?!\w)" if regex.search(r"\w\Z", name) else "")
+        for name in sorted(names, key=len, reverse=True)
+    )
+    # Not `re`: its \w leaves out combining marks, and with them half of the world's words.
+    return regex.compile(f"({'|'.join(bounded)})")
+
+
+def _join(items: Items) -> str:
+    return "".join(map(str, items))
+
+
+def _list(items: Items) -> str:
+    return ", ".join(map(repr, items[1::2])) or "none"
+
+
+__all__ = ["Ids", "Symbols", "Words", "names_of", "rename"]

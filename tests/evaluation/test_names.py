@@ -1,0 +1,199 @@
+"""What is a name in a text, what renaming makes of it, and what is refused."""
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_tokenizers import NAMES, SUBWORD, byte_level, unigram, word_level, word_piece
+from tokenizers import normalizers
+
+from hf_alpha.evaluation.names import Ids, Words, names_of, rename
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+
+SWAP = {"alice": "bob", "bob": "alice"}
+KINDS = [*SUBWORD, lambda end=False: word_level(end, (*NAMES, "&", "sees"))]
+
+
+def checked(words: Words, text: str, table: dict[str, str]) -> list[int]:
+    """The ids of the renamed text, once `check` has nothing against it."""
+    source, tables = words.read(text), [{}, table]
+    inputs = words.inputs(source, tables)
+    words.check(source, tables, inputs)
+    return inputs[1]["input_ids"]
+
+
+@pytest.mark.parametrize("make", KINDS)
+@pytest.mark.parametrize(
+    "text", ["alice & bob", "bob", "sees alice  sees bartholomew", "bartholomew & bob & bob"]
+)
+def test_all_forms_of_a_name_are_renamed_together(make, text):
+    """At the start, after a space, of one token and of many: as if the text had been written so."""
+    tokenizer = make(end=True)
+    for image in itertools.permutations(NAMES):
+        table = dict(zip(NAMES, image, strict=True))
+        renamed = re.sub(r"[a-z]+", lambda match, t=table: t.get(match[0], match[0]), text)
+        assert checked(Words(tokenizer, NAMES), text, table) == tokenizer(renamed)["input_ids"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "found"),
+    [
+        ("bobby, Bob, bob_1, 1bob, bobé, bob", ["bob"], ["bob"]),
+        ("(bob)bob's bob-bob.", ["bob"], ["bob"] * 4),
+        ("x1 x x11", ["x", "x1"], ["x1", "x"]),  # one begins with the other
+        ("New York, York, New Yorker", ["York", "New York"], ["New York", "York"]),
+        ("New York, New", ["New", "New York"], ["New York", "New"]),
+        ("a.b axb a+ a+b $v $vv", ["a.b", "a+", "$v"], ["a.b", "a+", "a+", "$v"]),
+        ("имя имянин ИМЯ", ["имя"], ["имя"]),
+        ("bo\u0301b bo\u0301 bo", ["bo"], ["bo"]),  # a combining accent belongs to the word
+        ("हिन्दी हिन्द", ["हिन्द"], ["हिन्द"]),  # so does a vowel sign
+    ],
+)
+def test_a_name_is_a_whole_word_of_this_spelling(text, names, found):
+    assert list(Words(byte_level(), names).read(text)[1::2]) == found
+
+
+words_of_text = st.lists(
+    st.sampled_from([*NAMES, "alicebob", "Bob", "bob2", "not", "é", "<unk>", "&", " ", "'s", ""])
+)
+
+
+@given(words_of_text.map(" ".join) | words_of_text.map("".join), st.permutations(NAMES))
+def test_renaming_and_its_inverse_are_the_identity(text, image):
+    words = Words(byte_level(), NAMES)
+    table = dict(zip(NAMES, image, strict=True))
+    inverse = {new: old for old, new in table.items()}
+    source = words.read(text)
+    (row,) = words.inputs(source, [table])
+    renamed = words.tokenizer.decode(row["input_ids"])
+    assert words.read(renamed) == rename(source, table)
+    (back,) = words.inputs(words.read(renamed), [inverse])
+    assert words.tokenizer.decode(back["input_ids"]) == text == "".join(source)
+    assert rename(rename(source, table), inverse) == source
+    if source[1::2]:
+        checked(words, text, table)
+
+
+@given(
+    st.lists(st.sampled_from(["x", "y", "z", "u", "and", "=", "foreign", "X", "xy", "x'"])),
+    st.permutations(["x", "y", "z", "u"]),
+)
+def test_text_and_tokens_agree_where_a_name_is_a_token(parts, image):
+    """Renaming the text is renaming the ids, wherever the check has nothing against it.
+
+    It has something just where a name is in a word that is one token, here an unknown one.
+    """
+    names, tokenizer = ["x", "y", "z", "u"], word_level(end=True)
+    words, text = Words(tokenizer, names), " ".join(parts)
+    table = dict(zip(names, image, strict=True))
+    by_id = {tokenizer.vocab[old]: tokenizer.vocab[new] for old, new in table.items()}
+    ids = tokenizer(text)["input_ids"]
+    if "x'" in parts:
+        with pytest.raises(ValueError, match="which has the names"):
+            checked(words, text, table)
+    else:
+        assert checked(words, text, table) == [by_id.get(i, i) for i in ids]
+
+
+@pytest.mark.parametrize(
+    ("make", "symbols", "message"),
+    [
+        (word_level, ["x", "w"], "symbol 'w' is unknown to the tokenizer, or a part of it"),
+        (unigram, ["bob", "andré"], "symbol 'andré' is unknown to the tokenizer, or a part"),
+        (word_piece, ["alice", "Alice"], "'Alice' does not come back .* becomes 'alice alice'"),
+        (word_piece, ["x_1"], "symbol 'x_1' does not come back .* becomes 'x _ 1 x _ 1'"),
+        (byte_level, ["x", "y", "x"], "symbol 'x' is given twice"),
+        (byte_level, {"one": ["x"], "two": ["y", "x"]}, "symbol 'x' is given twice"),
+        (byte_level, [" x"], "symbol ' x' is no word: write names without spaces around"),
+        (byte_level, [""], "symbol '' is no word"),
+        (byte_level, ["x", 3], "symbol 3 is no string but a int"),
+        (byte_level, [], "`symbols` is empty"),
+        (byte_level, "xyz", "has the string 'xyz': give a list of names"),
+        (byte_level, {"one": "xyz"}, "has the string 'xyz': give a list of names"),
+        (byte_level, None, "give `symbols`"),
+    ],
+)
+def test_names_that_a_tokenizer_cannot_keep_are_refused(make, symbols, message):
+    with pytest.raises(ValueError, match=message):
+        Words(make(), symbols)
+
+
+def saw_alice():
+    tokenizer = byte_level()
+    tokenizer.backend_tokenizer.normalizer = normalizers.Replace("alice sees", "alice saw")
+    return tokenizer
+
+
+@pytest.mark.parametrize(
+    ("make", "names", "text", "table", "message"),
+    [
+        # Lower-casing makes a name of another word.
+        (word_piece, ["alice", "bob"], "Alice sees bob", SWAP,
+         "turns 'Alice sees bob' into 'alice sees bob', which has the names 'alice', 'bob' "
+         "instead of 'bob'"),
+        # So does splitting at an underscore.
+        (word_piece, ["x", "y"], "x and y_1", {"x": "y", "y": "x"}, "the names 'x', 'y' instead"),
+        # The new name and the word before it are another name.
+        (byte_level, ["York", "Paris", "New York"], "New Paris", {"Paris": "York", "York": "Paris"},
+         "renamed to 'New York' it has the names 'New York' instead of 'York'"),
+        # Two names that stand side by side become one word.
+        (byte_level, ["$v", "w", "x"], "x$v", {"$v": "w", "w": "$v"},
+         "renamed to 'xw' it has the names none instead of 'x', 'w'"),
+        # A word beside the name depends on it.
+        (saw_alice, ["alice", "bob"], "bob sees", SWAP,
+         "turns 'alice sees' into 'alice saw', but 'bob sees' into 'bob sees': more than"),
+        # In a word of its own a name is known, in this one it is not.
+        (word_level, ["x", "y"], "x and y.", {"x": "y", "y": "x"}, "the names 'x' instead of"),
+    ],
+)  # fmt: skip
+def test_texts_that_cannot_be_renamed_are_refused(make, names, text, table, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        checked(Words(make(), names), text, table)
+
+
+def test_changes_of_other_words_do_no_harm():
+    tokenizer = word_piece()
+    ids = checked(Words(tokenizer, ["alice", "bob"]), "The café: alice's, BOBBY!", SWAP)
+    assert tokenizer.decode(ids) == "the cafe : bob ' s, bobby!"
+
+
+@pytest.mark.parametrize("make", SUBWORD)
+def test_special_tokens_are_no_text_unless_they_are_names(make):
+    """The `s` of `</s>` is no name."""
+    tokenizer = make(end=True)
+    words = Words(tokenizer, ["s", "x"])
+    ids = checked(words, "x and s", {"x": "s", "s": "x"})
+    assert ids == tokenizer("s and x")["input_ids"] and ids[-1] == tokenizer.eos_token_id
+    assert words.answers([ids]) == [("", "s", " and ", "x", "")]
+    assert words.answers([tokenizer(" x ", add_special_tokens=False)["input_ids"]]) == [
+        ("", "x", "")
+    ]
+    if tokenizer.unk_token is not None:  # what is unknown does not vanish
+        assert words.answers([[tokenizer.unk_token_id]]) == [("<unk>",)]
+
+    tokenizer.add_tokens(["<name1>", "<name2>"], special_tokens=True)
+    swap = {"<name1>": "<name2>", "<name2>": "<name1>"}
+    ids = checked(Words(tokenizer, list(swap)), "<name1> and <name2>", swap)
+    first, second = tokenizer.convert_tokens_to_ids(list(swap))
+    assert [i for i in ids if i in (first, second)] == [second, first]
+
+
+def test_a_tokenizer_of_ours_is_renamed_by_ids():
+    tokenizer = AlphaTokenizer(base_tokens=["&"], symbol_classes={"proposition": 3})
+    ids = names_of(tokenizer, None)
+    assert isinstance(ids, Ids) and ids.classes == [[4, 5, 6]]
+    assert names_of(tokenizer, {"some": ["a"], "others": ["c"]}).classes == [[4], [6]]
+    source = ids.read("request & grant & request")
+    (row,) = ids.inputs(source, [{4: 6, 6: 4}])
+    assert row["input_ids"] == [6, 3, 5, 3, 6, 2] and row["stream_ids"] == [6, 5]
+    for symbols, message in [
+        (["a b"], "symbol 'a b' is not a single token of the vocabulary"),
+        (["request"], "symbol 'request' is not a single token of the vocabulary"),
+        (["a", "a"], "given twice"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Ids(tokenizer, symbols)
+    with pytest.raises(ValueError, match="give `symbols`"):
+        Ids(AlphaTokenizer(base_tokens=["&"]))

@@ -1,0 +1,77 @@
+"""A small tokenizer of each kind. All know `alice` and `bob`; `bartholomew` has many tokens."""
+
+import string
+
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+from transformers import PreTrainedTokenizerFast
+
+WORDS = ["alice", "bob", "carol", "sees", "and", "not", "x", "y", "z"]
+NAMES = ["alice", "bob", "bartholomew"]
+CHARACTERS = [*string.ascii_letters, *string.digits, *"&|!=()'.,:>$_-"]
+SPECIAL = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+MARKS = list(SPECIAL.values())
+
+
+def finish(tokenizer: Tokenizer, end: bool, **special: str) -> PreTrainedTokenizerFast:
+    """Wrap it; with `end`, texts end with `</s>`."""
+    if end:
+        number = tokenizer.token_to_id("</s>")
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="$A </s>", special_tokens=[("</s>", number)]
+        )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **(special or SPECIAL))
+
+
+def word_level(end: bool = False, words: tuple[str, ...] = ()) -> PreTrainedTokenizerFast:
+    """x, y, z and u are 4 to 7; split at spaces."""
+    vocabulary = [*MARKS, "x", "y", "z", "u", "and", "not", "=", *words]
+    model = models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="<unk>")
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return finish(tokenizer, end)
+
+
+def byte_level(end: bool = False) -> PreTrainedTokenizerFast:
+    """As GPT-2's: `alice` and ` alice` are two tokens; no token is unknown, none is for padding."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["</s>"], show_progress=False, min_frequency=2,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    lines = [f"{a} {b} {a}" for a in WORDS for b in WORDS]
+    tokenizer.train_from_iterator(lines, trainer)
+    return finish(tokenizer, end, eos_token="</s>")
+
+
+def word_piece(end: bool = False) -> PreTrainedTokenizerFast:
+    """As uncased BERT's: lower-cases, strips accents, splits at punctuation."""
+    pieces = [*MARKS, *WORDS, *CHARACTERS, *(f"##{c}" for c in CHARACTERS)]
+    vocabulary = {piece: i for i, piece in enumerate(dict.fromkeys(pieces))}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    return finish(tokenizer, end)
+
+
+def unigram(end: bool = False) -> PreTrainedTokenizerFast:
+    """As T5's: spaces are the letter `▁`, some characters are unknown."""
+    pieces = [(mark, 0.0) for mark in MARKS] + [(f"▁{word}", -2.0) for word in WORDS]
+    pieces += [(character, -5.0) for character in ["▁", *CHARACTERS]]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=MARKS.index("<unk>")))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    return finish(tokenizer, end)
+
+
+SUBWORD = [byte_level, word_piece, unigram]
