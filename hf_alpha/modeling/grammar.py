@@ -5,17 +5,17 @@ operators), so that it travels inside a tokenizer's JSON file. All readers give 
 list of canonical tokens in prefix order. Nothing here is recursive, because formulas may be nested
 deeper than Python's stack.
 
-A name is a Unicode identifier (`str.isidentifier`), or several with dots between them (`p.q`, where
-the parts after a dot may begin with a digit). In double quotes it may be anything on one line; as in
-Spot, a backslash stands before a quote and before a backslash. The token of a name is the name as it
-is, with quotes only where it would be read as something else: `"p"` gives `p`, `"a b"` and `"true"`
-keep their quotes. Names are compared character by character, with no Unicode normalisation: distinct
-names are never merged, and each comes back as it was written.
+A name is a Unicode identifier (`str.isidentifier`), or several with dots between them (`p.q`; the
+parts after a dot may begin with a digit). In double quotes it may be anything on one line; as in
+Spot, a backslash stands before a quote and before a backslash. The token of a name is the name
+itself, with quotes only where it would be read as something else: `"p"` gives `p`, `"a b"` and
+`"true"` keep their quotes. Names are compared character by character, with no Unicode
+normalisation: distinct names are never merged, and each comes back as it was written.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -69,6 +69,14 @@ def words(text: str) -> list[Lexeme]:
     return [(match.group(), match.start()) for match in _SPACED.finditer(text)]
 
 
+def split_at(text: str, signs: str) -> list[str]:
+    """Split a text at each of these signs, outside double quotes."""
+    found = re.finditer(rf"{_QUOTED}|[{re.escape(signs)}]", text)
+    edges = [match.start() for match in found if match.group() in signs]
+    starts = [0, *(edge + 1 for edge in edges)]
+    return [text[i:j] for i, j in zip(starts, [*edges, len(text)], strict=True)]
+
+
 def _is_quoted(token: str) -> bool:
     return len(token) > 1 and token[0] == token[-1] == '"'
 
@@ -102,12 +110,14 @@ class Grammar:
     refused: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._check_types()
         for token, arity in self.arities.items():
             if arity == 2 and token not in self.infix:
                 raise ValueError(f"binary operator {token!r} has no entry in `infix`")
         for token, template in self.derived.items():
             parts = template.split()
-            if self._prefix_end(parts) != len(parts) or self.derived.keys() & set(parts):
+            basic = {*self.operators, *self.constants, "$1", "$2"}
+            if self._prefix_end(parts) != len(parts) or not basic.issuperset(parts):
                 raise ValueError(f"template {template!r} of {token!r} is not one basic formula")
         for spelling, token in self.spellings.items():
             if token not in self.arities:
@@ -119,6 +129,18 @@ class Grammar:
         for token, (precedence, side) in self.infix.items():
             if levels.setdefault(precedence, side) != side:
                 raise ValueError(f"{token!r} and another operator of its precedence differ in side")
+
+    def _check_types(self) -> None:
+        for name, (meaning, fits) in _FIELDS.items():
+            value = getattr(self, name)
+            table = isinstance(value, dict)
+            entries = value.items() if table else []
+            if not table or not all(isinstance(x, str) and x and fits(y) for x, y in entries):
+                raise ValueError(f"`{name}` of a grammar maps {meaning}, not {_shorten(value)}")
+        if not all(isinstance(token, str) and token for token in self.constants):
+            raise ValueError(f"`constants` of a grammar are tokens, not {_shorten(self.constants)}")
+        if not isinstance(self.glued, str):
+            raise ValueError(f"`glued` of a grammar is a string, not {_shorten(self.glued)}")
 
     def parse(self, text: str, notation: str | None = None) -> list[str]:
         """Canonical prefix tokens of a formula; names stay as they are written.
@@ -208,7 +230,7 @@ class Grammar:
         missing, end = 1, len(text)
         before = ("", 0)
         for lexeme in lexemes:
-            token, start = self._named(lexeme)
+            token, start = self.named(lexeme)
             arity = self._arity(token)
             if missing == 0:
                 expected = "the end: the formula is already complete"
@@ -235,7 +257,7 @@ class Grammar:
         before = ("", 0)
         for lexeme in lexemes:
             for piece in self._unglued(lexeme, want_operand):
-                token, start = self._named(piece)
+                token, start = self.named(piece)
                 derived = derived or token in self.derived
                 if expected := self._expected(token, want_operand):
                     raise self._unexpected(text, (token, start), expected, before)
@@ -266,13 +288,13 @@ class Grammar:
         pieces = [word[i:j] for i, j in zip(cuts, [*cuts[1:], None], strict=True)]
         return [(self.spellings.get(x, x), start + i) for x, i in zip(pieces, cuts, strict=True)]
 
-    def _named(self, lexeme: Lexeme) -> Lexeme:
-        """The same with a quoted name as its token."""
+    def named(self, lexeme: Lexeme) -> Lexeme:
+        """The same word, but a name in quotes as its token."""
         token, start = lexeme
-        return (self._spelt(unquoted(token)), start) if _is_quoted(token) else lexeme
+        return (self.token_of(unquoted(token)), start) if _is_quoted(token) else lexeme
 
-    def _spelt(self, name: str) -> str:
-        """The token of a name."""
+    def token_of(self, name: str) -> str:
+        """The token of a name: the name, in quotes if it would be read as something else."""
         if is_plain_name(name) and name not in self.arities and name not in self.spellings:
             return name
         return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
@@ -429,8 +451,10 @@ class Grammar:
                 ]
 
     def _whole(self, token: str) -> str:
-        """A name or a constant, in quotes if infix would split it."""
-        return f'"{token}"' if len(self._unglued((token, 0), True)) > 1 else token
+        """A name or a constant, in quotes if infix would split it or compact notation read it."""
+        glued = len(self._unglued((token, 0), True)) > 1
+        compact = token[0] in self.operators and self._prefix_end([*token]) == len(token)
+        return f'"{token}"' if glued or (compact and len(token) > 1) else token
 
     @cached_property
     def arities(self) -> dict[str, int]:
@@ -441,7 +465,7 @@ class Grammar:
     def is_name(self, token: str) -> bool:
         """Whether a token can stand for a symbol: a name, with quotes only where it needs them."""
         if _is_quoted(token):
-            return self._spelt(unquoted(token)) == token and bool(re.fullmatch(_QUOTED, token))
+            return self.token_of(unquoted(token)) == token and bool(re.fullmatch(_QUOTED, token))
         return token not in self.arities and token not in self.spellings and is_plain_name(token)
 
     def _arity(self, token: str) -> int | None:
@@ -539,10 +563,38 @@ class Grammar:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Grammar":
-        """The inverse of `to_dict`, also after a trip through JSON."""
-        return cls(**{**data, "constants": tuple(data["constants"])})
+        """The inverse of `to_dict`, also after a trip through JSON.
+
+        Raises:
+            ValueError: the data are no grammar; the message names the entry.
+        """
+        known = {entry.name for entry in fields(cls)}
+        if not isinstance(data, dict) or not known.difference(_OPTIONAL) <= data.keys() <= known:
+            found = ", ".join(map(str, data)) if isinstance(data, dict) else _shorten(data)
+            needed = ", ".join(sorted(known))
+            raise ValueError(f"a grammar has the entries {needed}; this one is {found or 'empty'}")
+        constants = data["constants"]
+        if not isinstance(constants, list | tuple):
+            raise ValueError(f"`constants` of a grammar is a list, not {_shorten(constants)}")
+        return cls(**{**data, "constants": tuple(constants)})
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_level(value: object) -> bool:
+    pair = isinstance(value, list | tuple) and len(value) == 2
+    return pair and isinstance(value[0], int) and value[1] in ("left", "right")  # type: ignore[index]
+
+
+_FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "operators": ("tokens to 1 or 2", lambda value: value in (1, 2)),
+    "infix": ('operators to [precedence, "left" or "right"]', _is_level),
+    "spellings": ("spellings to tokens", _is_text),
+    "derived": ("tokens to templates", _is_text),
+    "refused": ("signs to advice", _is_text),
+}
 _OPTIONAL = ("glued", "refused")
 _OPERAND = "a name, a constant, a unary operator or '('"
 
@@ -557,8 +609,10 @@ def _without_double_negation(tokens: list[str]) -> list[str]:
     return kept
 
 
-def _shorten(token: str) -> str:
-    return repr(token if len(token) <= 40 else token[:37] + "...")
+def _shorten(value: object) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    shown = text if len(text) <= 40 else text[:37] + "..."
+    return repr(shown) if isinstance(value, str) else shown
 
 
 PROPOSITIONAL = Grammar(
@@ -655,9 +709,7 @@ LTL = Grammar(
     },
     glued="FGXUVRWM",
     refused={
-        **dict.fromkeys(
-            "YOHS", "past operators are not read: use temporal operators of the future"
-        ),
+        **dict.fromkeys("YOHS", "past operators are not read: use those of the future"),
         "[": "numbers and ranges are not read: write X X p for X[2] p, and a name like p[2] in "
         "double quotes",
         "{": "regular expressions are not read: use temporal operators only",
