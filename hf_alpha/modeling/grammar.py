@@ -233,7 +233,7 @@ class Grammar:
             token, start = self.named(lexeme)
             arity = self._arity(token)
             if missing == 0:
-                expected = "the end: the formula is already complete"
+                expected = "the end" + ": the formula is already complete" * (arity is not None)
                 raise self._unexpected(text, (token, start), expected, before)
             if arity is None:
                 raise self._unexpected(text, (token, start), "a name, a constant or an operator")
