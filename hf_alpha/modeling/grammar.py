@@ -3,7 +3,8 @@
 A `Grammar` is data (operators with their arity, constants, precedences, spellings, derived
 operators), so that it travels inside a tokenizer's JSON file. All readers give the same thing: a
 list of canonical tokens in prefix order. Nothing here is recursive, because formulas may be nested
-deeper than Python's stack.
+deeper than Python's stack. This file needs the standard library only, and no sibling: the command
+line reads formulas with it before it loads torch.
 
 A name is a Unicode identifier (`str.isidentifier`), or several with dots between them (`p.q`; the
 parts after a dot may begin with a digit). In double quotes it may be anything on one line; as in

@@ -40,7 +40,7 @@ _HARMLESS = {"verbose", "split_special_tokens", "stride", "return_token_type_ids
 
 
 class AlphaEncoding(BatchEncoding):
-    """A `BatchEncoding` with `names`: per row, symbol token -> the user's name.
+    """A `BatchEncoding` with `names`: per row, symbol token -> the user's name, as it is written.
 
     `names` is an attribute and no key, so that `model(**batch)` does not see it; it is one mapping
     instead of a list if a single string was encoded.
@@ -239,11 +239,12 @@ class AlphaTokenizer(PreTrainedTokenizer):
                 f"`symbol_ranges` {self.symbol_ranges} do not cover the ids of the symbols, "
                 f"{self.num_base_tokens} to {len(self._tokens) - 1}, once each"
             )
-        for token in (*self.base_tokens, *self.symbol_tokens):
-            name = token in self.symbol_tokens and self.grammar is not None
-            if token.split() != [token] or (name and not self.grammar.is_name(token)):  # type: ignore[union-attr]
-                kind = "symbol" if name else "token"
-                raise ValueError(f"{kind} {token!r} could not be written: call it otherwise")
+        is_name = self.grammar.is_name if self.grammar else bool
+        written = [*self.base_tokens, *self.symbol_tokens]
+        unwritable = [token for token in written if token.split() != [token]]
+        unwritable += [token for token in self.symbol_tokens if not is_name(token)]
+        if unwritable:
+            raise ValueError(f"token {unwritable[0]!r} could not be written: call it otherwise")
         if self.grammar:
             needed = [*self.grammar.operators, *self.grammar.constants]
             if missing := [token for token in needed if token not in self.base_tokens]:
@@ -276,7 +277,7 @@ class AlphaTokenizer(PreTrainedTokenizer):
         for key, value in special_tokens_dict.items():
             if key in self.SPECIAL_TOKENS_ATTRIBUTES:
                 setattr(self, key, value)
-            elif not {str(token) for token in value} <= set(self._special_tokens):
+            elif not {str(token) for token in value or ()} <= set(self._special_tokens):
                 raise ValueError(f"cannot add {key} {value!r}: {_FIXED}")
         return 0
 
@@ -760,7 +761,7 @@ class AlphaTokenizer(PreTrainedTokenizer):
         tokens = [self._convert_id_to_token(int(i)) for i in ids if i >= start]
         if names:
             tokens = [names.get(token, token) for token in tokens]
-        known = self.symbol_tokens if names is None else names.values()
+        known = self._ids if names is None else names.values()
         text = self.convert_tokens_to_string(tokens)
         if len(tokens) > 1:  # side by side they may look like a name of the row
             return " ".join(tokens) if text in known else text
