@@ -519,13 +519,19 @@ def _solutions(
 def _problems(formulas: list[str] | None, file: Path | None) -> list[str]:
     problems = list(formulas or [])
     if file is not None:
-        problems += file.read_text(encoding="utf-8").splitlines()
+        try:  # some editors begin a file with a mark of its encoding
+            problems += file.read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{file} is no text in UTF-8: {error}") from None
     elif not problems:
         if sys.stdin.isatty():
             raise ValueError(
                 "no formula: give one as an argument, with --file or on standard input"
             )
-        problems = sys.stdin.read().splitlines()
+        try:
+            problems = sys.stdin.read().splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"standard input is no text in UTF-8: {error}") from None
     problems = [problem for problem in problems if problem.strip()]
     if not problems:
         raise ValueError("no formula: the input is empty")

@@ -67,8 +67,12 @@ def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
     file = tmp_path / "formulas.txt"
     file.write_text(lines)
     assert hf_alpha("solve", "--model", streams, "--file", file).out == expected
+    file.write_text(lines, encoding="utf-8-sig")
+    assert hf_alpha("solve", "--model", streams, "--file", file).out == expected
     both = hf_alpha("solve", "--model", streams, "!a", "--file", file)
     assert both.out == "!a\n  correct    a0\n" + expected
+    file.write_bytes(b"a & b\xff")
+    assert f"{file} is no text in UTF-8" in hf_alpha("solve", "--file", file).error
 
 
 def test_one_bad_formula_does_not_stop_the_others(streams):
