@@ -302,16 +302,16 @@ class Grammar:
 
     def _expected(self, token: str, want_operand: bool) -> str | None:
         """What infix has to have here instead of a token; None if the token will do."""
-        arity = self._arity(token)
         if want_operand:
-            return None if token == "(" or arity in (0, 1) else _OPERAND
-        return None if token == ")" or arity == 2 else "a binary operator, ')' or the end"
+            return None if token == "(" or self._arity(token) in (0, 1) else _OPERAND
+        fits = token == ")" or self.arities.get(token) == 2
+        return None if fits else "a binary operator, ')' or the end"
 
     def _infix_operand(
         self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
     ) -> bool:
         """Take a token where an operand may start; True if an operand is still due."""
-        if token == "(" or self._arity(token) == 1:
+        if token == "(" or self.arities.get(token) == 1:
             waiting.append((token, start))
             return True
         operands.append((token,))

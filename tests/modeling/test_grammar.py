@@ -417,7 +417,7 @@ def test_contradictory_grammars_are_refused(data: dict) -> None:
     ],
 )
 def test_ten_thousand_operators_deep(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         tokens = PROPOSITIONAL.parse(text)
     except FormulaError as error:
@@ -425,7 +425,7 @@ def test_ten_thousand_operators_deep(text: str) -> None:
     else:
         assert len(PROPOSITIONAL.tree_paths(tokens)) == len(tokens)
         assert PROPOSITIONAL.parse(PROPOSITIONAL.format(tokens, "infix")) == tokens
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(
@@ -441,11 +441,11 @@ def test_ten_thousand_operators_deep(text: str) -> None:
     ],
 )
 def test_ten_thousand_temporal_operators(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         tokens = LTL.parse(text)
     except FormulaError as error:
         assert len(str(error)) < 500
     else:
         assert LTL.parse(LTL.format(tokens, "infix"), "infix") == tokens
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
