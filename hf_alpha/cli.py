@@ -1,13 +1,20 @@
 """The command line: `hf-alpha COMMAND`. Each command imports what it needs when it runs."""
 
+import contextlib
+import json
 import re
+import runpy
 import shlex
 import sys
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from hf_alpha.solve import Solution
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,8 +26,14 @@ app = typer.Typer(
 
 
 @app.callback()
-def prepare() -> None:
+def prepare(context: typer.Context) -> None:
     """Quiet the bars of loading and saving; our own say more."""
+    if context.invoked_subcommand != "solve":  # which looks at the formulas first
+        quiet_bars()
+
+
+def quiet_bars() -> None:
+    """Switch off the bars of Transformers, whose import takes a second or more."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -424,50 +437,101 @@ def solve(
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
+    problems = _problems(formulas, file)
+    faults = _faults(task, problems, notation)
+    readable = [problem for problem, fault in zip(problems, faults, strict=True) if fault is None]
+    solutions = _solutions(readable, model, task, top, beams, notation, device)
+    unsolved = 0
+    empty = "(empty: any assignment)" if task == "propositional" else "(empty)"
+    for problem, fault in zip(problems, faults, strict=True):
+        solution = next(solutions) if fault is None else None
+        unsolved += solution is None or not solution.solved
+        typer.echo(problem)
+        if solution is not None and solution.read_as is not None:
+            typer.echo(f"  {'read as':<10} {solution.read_as}")
+        if error := fault if solution is None else solution.error:
+            typer.echo(f"  error: {error}", err=True)
+        for answer, verdict in solution.answers if solution is not None else ():
+            typer.echo(f"  {verdict.value:<10} {answer or empty}")
+    if unsolved:
+        raise typer.Exit(1)
+
+
+def _faults(task: str, problems: list[str], notation: str | None) -> list[str | None]:
+    """What is wrong with the syntax of each formula; found without loading the package.
+
+    A task that is unknown, or has no grammar, finds no fault here.
+    """
+    resources, reader = _alone("resources.py"), _alone("modeling/grammar.py")
+    data = None
+    with contextlib.suppress(FileNotFoundError):
+        path = resources["resource_path"]("tokenizer", task, "tokenizer_config.json")
+        data = json.loads(path.read_text(encoding="utf-8"))["grammar"]
+    faults: list[str | None] = [None] * len(problems)
+    if data is not None:
+        grammar = reader["Grammar"].from_dict(data)
+        for index, problem in enumerate(problems):
+            try:
+                grammar.parse(problem, notation)
+            except reader["FormulaError"] as error:
+                faults[index] = str(error)
+    return faults
+
+
+def _alone(file: str) -> dict[str, Any]:
+    """What a file of the package defines, without the package itself, which imports torch."""
+    return runpy.run_path(str(Path(__file__).parent / file))
+
+
+def _solutions(
+    problems: list[str],
+    model: str | None,
+    task: str,
+    top: int,
+    beams: int | None,
+    notation: str | None,
+    device: str,
+) -> "Iterator[Solution]":
+    """Load a model, at the first problem, and solve."""
+    quiet_bars()
     from hf_alpha.evaluation.processes import choose_device
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.resources import resource_path
     from hf_alpha.solve import solve as run
     from hf_alpha.tasks import get_task
 
-    problems = _problems(formulas, file)
-    work_on = choose_device(device)
-    name = f"{get_task(task).name}-streams-small"
-    where = model if model is not None else resource_path("model_cards", name)
+    work_on, solved = choose_device(device), get_task(task)
+    where = model
+    if where is None:
+        where = str(resource_path("model_cards", f"{solved.name}-streams-small"))
     loaded, tokenizer = load_checkpoint(where)
-    unsolved = 0
-    empty = "(empty: any assignment)" if task == "propositional" else "(empty)"
-    for solution in run(
+    yield from run(
         loaded.to(work_on),
         tokenizer,
-        get_task(task),
+        solved,
         problems,
         top=top,
         num_beams=beams,
         notation=notation,
-    ):
-        unsolved += not solution.solved
-        typer.echo(solution.problem)
-        if solution.read_as is not None:
-            typer.echo(f"  {'read as':<10} {solution.read_as}")
-        if solution.error:
-            typer.echo(f"  error: {solution.error}", err=True)
-        for answer, verdict in solution.answers:
-            typer.echo(f"  {verdict.value:<10} {answer or empty}")
-    if unsolved:
-        raise typer.Exit(1)
+    )
 
 
 def _problems(formulas: list[str] | None, file: Path | None) -> list[str]:
     problems = list(formulas or [])
     if file is not None:
-        problems += file.read_text(encoding="utf-8").splitlines()
+        try:  # some editors begin a file with a mark of its encoding
+            problems += file.read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{file} is no text in UTF-8: {error}") from None
     elif not problems:
         if sys.stdin.isatty():
             raise ValueError(
                 "no formula: give one as an argument, with --file or on standard input"
             )
-        problems = sys.stdin.read().splitlines()
+        try:
+            problems = sys.stdin.read().splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"standard input is no text in UTF-8: {error}") from None
     problems = [problem for problem in problems if problem.strip()]
     if not problems:
         raise ValueError("no formula: the input is empty")
@@ -533,15 +597,22 @@ def quickstart(
 
 def main() -> None:
     """Entry point: errors that the user can mend are one line, others keep their traceback."""
-    from huggingface_hub.errors import StrictDataclassError
-    from huggingface_hub.utils import httpx
-
     try:
         app(prog_name="hf-alpha")
-    except (ValueError, OSError, ImportError, httpx.HTTPError, StrictDataclassError) as error:
+    except Exception as error:
+        if not _can_be_mended(error):
+            raise
         typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(str(error), err=True)
         sys.exit(2)
+
+
+def _can_be_mended(error: Exception) -> bool:
+    from huggingface_hub.errors import StrictDataclassError
+    from huggingface_hub.utils import httpx
+
+    kinds = (ValueError, OSError, ImportError, httpx.HTTPError, StrictDataclassError)
+    return isinstance(error, kinds)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForSeq2SeqLM
 
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
@@ -27,7 +27,7 @@ def load_checkpoint(path: str | Path) -> tuple[AlphaForConditionalGeneration, Al
         if config.model_type != "alpha":
             raise ValueError(f"{where!r} holds a {config.model_type!r} model, not an 'alpha' one")
         model = AutoModelForSeq2SeqLM.from_pretrained(where)
-        tokenizer = AutoTokenizer.from_pretrained(where)
+        tokenizer = AlphaTokenizer.from_pretrained(where)  # it names a file that is damaged
     except OSError as error:
         kind = "checkpoint folder" if folder.is_dir() else "folder here or model on the Hub"
         raise FileNotFoundError(f"{where!r} is no complete {kind}: {error}") from error

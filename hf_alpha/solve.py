@@ -55,7 +55,8 @@ def solve(
         try:
             tokens = task.parse(problem, notation)
             entrant.make_room(len(task.symbols_in(tokens)))
-            prefix = " ".join(tokens)
+            grammar = task.grammar
+            prefix = " ".join(tokens) if grammar is None else grammar.format(tokens)
             (answers,) = generate_answers(
                 model,
                 tokenizer,
@@ -83,7 +84,7 @@ def solve(
             task.check(prefix, answer, notation=kind, solver=solver)
             for answer, kind in zip(answers, written, strict=True)
         ]
-        grammar, read_as = task.grammar, None
+        read_as = None
         if grammar is not None and grammar.rewrites(problem, notation):
             read_as = grammar.format(tokens, "infix")
         yield Solution(problem, list(zip(answers, verdicts, strict=True)), read_as=read_as)

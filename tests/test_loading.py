@@ -90,3 +90,12 @@ def test_another_kind_of_model(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"vocab_size": 9}))
     with pytest.raises(ValueError, match="Unrecognized model"):
         load_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "vocab.json"])
+def test_a_damaged_tokenizer_is_named(tmp_path, name):
+    save(tmp_path)
+    whole = (tmp_path / name).read_text()
+    (tmp_path / name).write_text(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=f"{tmp_path / name} is damaged, it is no JSON"):
+        load_checkpoint(tmp_path)

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,8 +67,12 @@ def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
     file = tmp_path / "formulas.txt"
     file.write_text(lines)
     assert hf_alpha("solve", "--model", streams, "--file", file).out == expected
+    file.write_text(lines, encoding="utf-8-sig")
+    assert hf_alpha("solve", "--model", streams, "--file", file).out == expected
     both = hf_alpha("solve", "--model", streams, "!a", "--file", file)
     assert both.out == "!a\n  correct    a0\n" + expected
+    file.write_bytes(b"a & b\xff")
+    assert f"{file} is no text in UTF-8" in hf_alpha("solve", "--file", file).error
 
 
 def test_one_bad_formula_does_not_stop_the_others(streams):
@@ -78,6 +84,44 @@ def test_one_bad_formula_does_not_stop_the_others(streams):
     errors = done.err.splitlines()
     assert len(errors) == len(bad) and all(line.startswith("  error: ") for line in errors)
     assert "'#' at character 3" in errors[1]
+
+
+SYNTAX_ERROR = """
+import sys, hf_alpha_cli
+sys.argv[1:] = ["solve", *sys.argv[1:]]
+try:
+    hf_alpha_cli.main()
+except SystemExit as stop:
+    print(stop.code, {"hf_alpha", "torch", "transformers"} & set(sys.modules))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["a + b"], "'+' at character 3 has no meaning here"),
+        (["--task", "ltl", "Y a", "(b"], "'Y' at character 1: past operators are not read"),
+        (["--notation", "prefix", "a & b"], "'&' at character 3: expected the end"),
+    ],
+)
+def test_syntax_errors_are_told_before_torch_is_loaded(arguments, error):
+    command = [sys.executable, "-c", SYNTAX_ERROR, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "1 set()", done.stderr
+    assert error in done.stderr and "Traceback" not in done.stderr
+
+
+def test_names_come_back_as_they_were_written(streams):
+    problems = ['"req 1" & !größe', "p.q & !p.r", '"true" & !"say \\"x\\""', '!"plain"', "&é!ö"]
+    done = hf_alpha("solve", "--model", streams, *problems)
+    assert done.code == 0 and done.err == ""
+    assert [line[13:] for line in done.out.splitlines()[1::2]] == [
+        '"req 1" 1 größe 0',
+        "p.q 1 p.r 0",
+        '"true" 1 "say \\"x\\"" 0',
+        "plain 0",
+        "é1ö0",
+    ]
 
 
 def test_a_wrong_answer_is_no_success(streams):
@@ -190,6 +234,18 @@ def test_ltl_says_what_it_rewrites(ltl):
         "& a\n"
     )
     assert done.code == 1 and "operand is missing" in done.err
+
+
+def test_a_lone_name_that_looks_like_operators_stays_a_name(ltl):
+    done = hf_alpha("solve", "--task", "ltl", "--model", ltl, '"Grant"', '"X1"')
+    assert "read as" not in done.out and done.err == ""
+    formulas = ['G("a;b" -> F "}")', 'G(größe -> F "p q")']
+    done = hf_alpha("solve", "--task", "ltl", "--model", ltl, *formulas)
+    assert [line for line in done.out.splitlines() if "correct" in line] == [
+        '  correct    { "}" }',
+        '  correct    { "p q" }',
+    ]
+    assert '  read as    !(1 U !(!"größe" | 1 U "p q"))' in done.out.splitlines()
 
 
 def test_model_and_tokenizer_that_disagree(streams, tmp_path):

@@ -19,17 +19,21 @@ class AlphaCollator:
 
     Args:
         tokenizer: gives the padding side and names the tokens in error messages.
+        allow_absent_symbols: take labels with symbols that their input lacks, which only a
+            `learned` model can write; see `AlphaTokenizer.__call__`.
 
     Returns (by calling it with a list of rows): `input_ids`, `attention_mask`, `tree_paths` (B, L),
     `stream_ids` (B, S), `labels` (B, T) as int64 tensors.
     """
 
-    def __init__(self, tokenizer: AlphaTokenizer):
+    def __init__(self, tokenizer: AlphaTokenizer, allow_absent_symbols: bool = False):
         self.tokenizer = tokenizer
+        self.allow_absent_symbols = allow_absent_symbols
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-        for index, row in enumerate(rows):
-            self._check_labels(index, row)
+        if not self.allow_absent_symbols:
+            for index, row in enumerate(rows):
+                self._check_labels(index, row)
         features = [{name: row[name] for name in COLUMNS if name in row} for row in rows]
         return dict(self.tokenizer.pad(features, return_tensors="pt"))
 

@@ -2,15 +2,14 @@
 
 import re
 
-from hf_alpha.modeling.grammar import PROPOSITIONAL, FormulaError
+from hf_alpha.modeling.grammar import NAME, PROPOSITIONAL, FormulaError, split_at, words
 
 Assignment = dict[str, bool]
 NOTATIONS = ("compact", "prefix", "infix")
 
 _VALUES = {"0": False, "1": True}
-_COMPACT = re.compile(r"(?:[A-Za-z_][01])*")
-_EQUATION = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:=|:)\s*([01])")
-_SEPARATOR = re.compile(r"[,;]")
+_COMPACT = re.compile(r"(?:[^\W\d][01])*")
+_EQUATION = re.compile(rf"({NAME})\s*(?:=|:)\s*([01])")
 
 
 def write_assignment(assignment: Assignment) -> str:
@@ -39,12 +38,11 @@ def read_assignment(text: str, notation: str | None = None) -> Assignment | None
     if notation in (None, "compact"):
         stripped = text.strip()
         if _COMPACT.fullmatch(stripped):
-            assignment = {n: v == "1" for n, v in zip(stripped[::2], stripped[1::2], strict=True)}
-            return assignment if 2 * len(assignment) == len(stripped) else None
+            return _unique([*stripped[::2]], [*stripped[1::2]])
     if notation in (None, "prefix"):
-        words = text.split()
-        if len(words) % 2 == 0 and all(value in _VALUES for value in words[1::2]):
-            return _unique(words[::2], words[1::2])
+        found = [PROPOSITIONAL.named(word)[0] for word in words(text)]
+        if len(found) % 2 == 0 and all(value in _VALUES for value in found[1::2]):
+            return _unique(found[::2], found[1::2])
     if notation == "infix" or (notation is None and ("=" in text or ":" in text)):
         equations = _read_equations(text)
         if equations is not None:
@@ -62,14 +60,17 @@ def _unique(names: list[str], values: list[str]) -> Assignment | None:
 
 
 def _read_equations(text: str) -> Assignment | None:
-    parts = _SEPARATOR.split(text) if _SEPARATOR.search(text) else text.split()
-    if len(parts) > 1 and not parts[-1].strip():
+    parts = split_at(text, ",;")
+    if len(parts) == 1:
+        parts = [word for word, _ in words(text)]
+    elif not parts[-1].strip():
         parts.pop()
     matches = [_EQUATION.fullmatch(part.strip()) for part in parts]
     if None in matches:
         return None
     pairs = [match.groups() for match in matches if match is not None]
-    return _unique([name for name, _ in pairs], [value for _, value in pairs])
+    names = [PROPOSITIONAL.named((name, 0))[0] for name, _ in pairs]
+    return _unique(names, [value for _, value in pairs])
 
 
 def _read_cube(text: str) -> Assignment | None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cache
 from typing import ClassVar, TypeVar
 
-from hf_alpha.modeling.grammar import Grammar
+from hf_alpha.modeling.grammar import NAME, Grammar, unquoted
 
 from .sampling import Sampler
 from .solver_process import MissingSolverError, SolverCrashError
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-IDENTIFIER = re.compile(r"[^\W\d]\w*")  # what the tokenizer takes for a name
+IDENTIFIER = re.compile(NAME)  # what the tokenizer takes for a name
 
 
 class Verdict(StrEnum):
@@ -214,7 +214,12 @@ class Task(ABC):
         """
         if words_of(text, mapping) is None:
             return Task.write([mapping.get(token, token) for token in text.strip()])
-        return IDENTIFIER.sub(lambda match: mapping.get(match[0], match[0]), text)
+
+        def renamed(match: re.Match[str]) -> str:
+            name = match.group()
+            return mapping.get(name) or mapping.get(unquoted(name), name)
+
+        return IDENTIFIER.sub(renamed, text)
 
     def default_symbols(self, count: int) -> list[str]:
         """Return the first `count` names: a to z, A to Z, then s52, s53 and so on.

@@ -7,9 +7,9 @@ from functools import cache
 from math import comb
 from typing import ClassVar
 
-from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.grammar import FormulaError, is_plain_name
 
-from .base import IDENTIFIER, Task, Verdict
+from .base import Task, Verdict
 
 NOTATIONS = ("compact", "prefix")
 
@@ -156,7 +156,7 @@ class CopyingTask(Task):
         if not tokens:
             raise FormulaError("the string is empty: write at least one symbol", 0)
         for position, token in enumerate(tokens):
-            if not IDENTIFIER.fullmatch(token):
+            if not is_plain_name(token):
                 raise FormulaError(
                     f"token {position + 1}, {token!r}, is no name: write letters side by side "
                     "(abca), or names with spaces between them (x1 x2 x1)",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hf_alpha.modeling.grammar import LTL, NOTATIONS, FormulaError
+from hf_alpha.modeling.grammar import LTL, NOTATIONS, FormulaError, split_at
 
 Step = tuple[str, ...]  # canonical prefix tokens of a Boolean formula
 Cube = dict[str, bool]  # a conjunction of literals: symbol -> value
@@ -50,18 +50,16 @@ def read_trace(text: str, notation: str | None = None) -> Trace | None:
         return next((trace for trace in readings if trace is not None), None)
     if notation not in NOTATIONS:
         raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
-    head, brace, tail = text.strip().partition(OPEN)
-    if not brace or not tail.endswith(CLOSE) or OPEN in tail or CLOSE in head + tail[:-1]:
+    text = text.strip()
+    head, *inside = split_at(text, OPEN + CLOSE)
+    if len(inside) != 2 or text[len(head)] != OPEN or not text.endswith(CLOSE):
         return None
-    head = head.rstrip()
-    if notation == "infix":
-        head = head.removesuffix(CYCLE).rstrip()
-    if head and not head.endswith(SEPARATOR):
+    *prefix, last = split_at(head, SEPARATOR)
+    last = last.strip().removesuffix(CYCLE) if notation == "infix" else last
+    if last.strip():
         return None
-    prefix = head[:-1].split(SEPARATOR) if head else []
-    parts = [*prefix, *tail[:-1].split(SEPARATOR)]
     steps = []
-    for part in parts:
+    for part in (*prefix, *split_at(inside[0], SEPARATOR)):
         step = _read_step(part.strip(), notation)
         if step is None:
             return None

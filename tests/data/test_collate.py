@@ -59,3 +59,5 @@ def test_a_symbol_that_the_input_lacks_is_an_error():
         ValueError, match=r"row 1 of .* symbol\(s\) c, e, which the input '1' lacks"
     ):
         AlphaCollator(TOKENIZER)(rows)
+    taken = AlphaCollator(TOKENIZER, allow_absent_symbols=True)(rows)
+    assert taken["labels"][1].tolist() == [12, 4, 14, 3, 2]

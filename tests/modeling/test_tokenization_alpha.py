@@ -21,7 +21,7 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.modeling.grammar import PROPOSITIONAL, FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
-COMMITTED = Path(__file__).parents[2] / "tokenizer" / "propositional"
+COMMITTED = Path(__file__).parents[2] / "tokenizer"
 BASE = ("0", "1", "!", "&", "|", "=", "^")
 NAMES = st.from_regex(r"[a-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(PROPOSITIONAL.is_name)
 
@@ -207,7 +207,7 @@ def test_without_grammar_it_splits() -> None:
     assert "tree_paths" not in batch
     assert "tree_paths" not in tokenizer.model_input_names
     assert tokenizer.batch_decode(batch["input_ids"], names=batch.names) == [
-        "abca",
+        "a b c a",
         "x <> 0 y",
         "left right left 0",
     ]
@@ -217,7 +217,159 @@ def test_without_grammar_it_splits() -> None:
         tokenizer(["a", " "])
 
 
+# One spelling
+
+WORDS = AlphaTokenizer(base_tokens=["0", "+", "<>"], symbol_classes={"variable": 12})
+STRINGS = AlphaTokenizer(symbol_classes={"character": 12})
+TEMPORAL = build_tokenizer("ltl", 12)
+WITHOUT_GRAMMAR = st.sampled_from([WORDS, STRINGS])
+WITH_GRAMMAR = st.sampled_from([TOKENIZER, TEMPORAL])
+SHORT_NAMES = st.from_regex(r"[xyzXYFab_é][xyaX01]{0,2}(\.1)?", fullmatch=True)
+
+
+@given(WITHOUT_GRAMMAR, st.data())
+def test_decoding_without_grammar_is_read_back(tokenizer: AlphaTokenizer, data) -> None:
+    """Text -> ids -> text, with a row's own names or without; the names' lengths do not matter."""
+    names = data.draw(st.lists(SHORT_NAMES, min_size=1, max_size=6))
+    tokens = data.draw(st.lists(st.sampled_from([*names, *tokenizer.base_tokens]), min_size=2))
+    spaced = " ".join(tokens)
+    batch = tokenizer([spaced])
+    (text,) = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
+    again = tokenizer([text])
+    assert (again["input_ids"], again.names) == (batch["input_ids"], batch.names)
+    assert text.split() == tokens or (tokenizer is STRINGS and text == "".join(tokens))
+    plain = tokenizer.decode(batch["input_ids"][0])
+    assert tokenizer.decode(tokenizer(plain)["input_ids"]) == plain
+
+
+def test_one_spelling_whatever_the_lengths_of_names() -> None:
+    for text in ("y + x", "v1 + x", "x", "a <> 0 + b"):
+        batch = WORDS(text)
+        assert WORDS.decode(batch["input_ids"], names=batch.names) == text
+    assert WORDS("y+x") == WORDS("y + x")
+    for text in ("abca", "left right left", "ab xy"):
+        batch = STRINGS(text)
+        assert STRINGS.decode(batch["input_ids"], names=batch.names) == text
+
+
+@given(WITH_GRAMMAR, st.data())
+def test_decoding_with_a_grammar_is_read_back(tokenizer: AlphaTokenizer, data) -> None:
+    """Formulas, and answers as any tokens; a name may be quoted or look like tokens."""
+    grammar = tokenizer.grammar
+    odd = st.sampled_from(["a1", "ab", "X1", "Xa", "Grant", "a b", "true", '"', "p.q", "a;{b}"])
+    names = data.draw(st.lists(SHORT_NAMES | odd, min_size=1, max_size=6, unique=True))
+    leaves = st.sampled_from(list(map(grammar.token_of, names)))
+    operators = data.draw(st.lists(st.sampled_from([*grammar.operators]), max_size=6))
+    missing = 1 + sum(grammar.operators[token] - 1 for token in operators)
+    tokens = operators + data.draw(st.lists(leaves, min_size=missing, max_size=missing))
+    batch = tokenizer([grammar.format(tokens)])
+    (text,) = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
+    again = tokenizer([text])
+    assert grammar.parse(text) == tokens
+    assert (again["input_ids"], again.names) == (batch["input_ids"], batch.names)
+
+    pieces = st.sampled_from([*batch.names[0], *tokenizer.base_tokens])
+    answer = tokenizer.convert_tokens_to_ids(data.draw(st.lists(pieces, min_size=1, max_size=5)))
+    text = tokenizer.decode(answer, names=batch.names[0])
+    given_names = tokenizer(text_target=[text], names=batch.names, add_special_tokens=False)
+    assert given_names["input_ids"] == [answer]
+
+
+def test_the_answers_of_tasks_are_spelt_as_ever() -> None:
+    for tokenizer, formula, answer in (
+        (TOKENIZER, "&a!b", "a1b0"),
+        (TOKENIZER, "& request ! grant", "request 1 grant 0"),
+        (TOKENIZER, '"req 1" & größe & p.q', '"req 1" 1 größe 0 p.q 1'),
+        (TEMPORAL, "a & X b", "a;&ab;{b}"),
+        (TEMPORAL, "G(request -> F grant)", "request ; { grant }"),
+        (TEMPORAL, '"a;b" U "{" & "Grant"', '"a;b" ; { & "{" Grant }'),
+        (STRINGS, "abca", "abca"),
+    ):
+        batch = tokenizer(formula, text_target=answer)
+        assert tokenizer.decode(batch["labels"], names=batch.names) == answer
+
+
+ANY_TEXT = st.text(max_size=30) | st.text(
+    'ab01!&|=^()<-> ~XFU_[{}";\\/.é\u0301\n\ud800', max_size=25
+)
+
+
+@settings(max_examples=500)
+@given(st.sampled_from([TOKENIZER, TEMPORAL, WORDS, STRINGS]), ANY_TEXT, ANY_TEXT)
+def test_any_text_is_refused_or_comes_back(tokenizer: AlphaTokenizer, text: str, answer: str):
+    try:
+        batch = tokenizer([text], text_target=[answer])
+    except FormulaError:
+        return
+    for key in ("input_ids", "labels"):
+        (shown,) = tokenizer.batch_decode(batch[key], names=batch.names)
+        side = {"text": shown} if key == "input_ids" else {"text_target": shown}
+        names = None if key == "input_ids" else batch.names
+        assert [tokenizer(**side, names=names)["input_ids"]] == batch[key]
+
+
+def test_an_answer_that_reads_in_two_ways_is_refused() -> None:
+    """`a1` is a name of the row, and a with the value 1."""
+    with pytest.raises(FormulaError, match="'a1' is a name of its input and can be read"):
+        TOKENIZER(["a | a1"], text_target=["a1"])
+    label = {text: TOKENIZER("a | a1", text_target=text)["labels"] for text in ("a 1", '"a1"')}
+    assert label == {"a 1": [10, 4, 2], '"a1"': [11, 2]}
+
+
 # The interface of every tokenizer
+
+
+ABSENT = r"row 1: the answer 'b1' has the symbol 'b', which the input lacks.*allow_absent_symbols"
+
+
+def test_answers_with_symbols_that_the_input_lacks() -> None:
+    with pytest.raises(FormulaError, match=ABSENT):
+        TOKENIZER(["a", "!a"], text_target=["a1", "b1"])
+    with pytest.raises(FormulaError, match="'b', which the input lacks"):
+        TOKENIZER.encode_pair("x", "x 1 b 1")
+    allowed = TOKENIZER(["!a"], text_target=["b1"], allow_absent_symbols=True)
+    assert allowed["labels"] == [[11, 4, 2]]
+    assert TOKENIZER.encode_pair("!a", "b1", allow_absent_symbols=True)["labels"] == [11, 4, 2]
+    names = TOKENIZER(["a", "!a"]).names
+    with pytest.raises(FormulaError, match=ABSENT):
+        TOKENIZER(text_target=["a1", "b1"], names=names)
+    assert TOKENIZER(text_target=["b1"], names=names[:1], allow_absent_symbols=True)
+    assert TOKENIZER(text_target=["b1"])["input_ids"] == [[11, 4, 2]]  # nothing is known
+    assert TOKENIZER(["1"], text_target=[""])["labels"] == [[2]]
+
+
+def state(tokenizer: AlphaTokenizer) -> dict[str, str]:
+    """All that a tokenizer keeps, but for an object without a readable form."""
+    return {key: repr(value) for key, value in vars(tokenizer).items() if key != "tokens_trie"}
+
+
+def test_special_tokens_are_fixed(tmp_path: Path) -> None:
+    """What is refused changes nothing: the tokenizer still saves and loads."""
+    tokenizer = make()
+    before = state(tokenizer)
+    attempts = [
+        lambda: setattr(tokenizer, "pad_token", tokenizer.eos_token),
+        lambda: setattr(tokenizer, "pad_token", None),
+        lambda: setattr(tokenizer, "pad_token_id", 2),
+        lambda: setattr(tokenizer, "unk_token", "<unk>"),
+        lambda: setattr(tokenizer, "extra_special_tokens", ["<x>"]),
+        lambda: tokenizer.add_special_tokens({"pad_token": "<pad>", "mask_token": "<mask>"}),
+        lambda: tokenizer.add_special_tokens({"pad_token": "a"}),
+        lambda: tokenizer.add_special_tokens({"additional_special_tokens": ["<x>"]}),
+        lambda: tokenizer.add_tokens(["a", "<x>"]),
+        lambda: tokenizer.add_tokens("<x>", special_tokens=True),
+        lambda: make(unk_token="<unk>"),
+        lambda: make(extra_special_tokens=["a"]),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ValueError, match="extend_symbols"):
+            attempt()
+    tokenizer.pad_token, tokenizer.eos_token_id = "<pad>", 2  # as they are
+    assert tokenizer.add_special_tokens({"pad_token": "<pad>", "eos_token": "</s>"}) == 0
+    assert tokenizer.add_tokens(["a", "<pad>"]) == tokenizer.add_tokens("a", True) == 0
+    assert state(tokenizer) == before
+    tokenizer.save_pretrained(tmp_path)
+    assert AutoTokenizer.from_pretrained(tmp_path)("!a") == tokenizer("!a")
 
 
 def test_common_interface() -> None:
@@ -312,11 +464,12 @@ def test_contradictory_arguments() -> None:
 # Saving and loading
 
 
-def test_committed_folder_is_current(tmp_path: Path) -> None:
+@pytest.mark.parametrize("task", ["copying", "ltl", "propositional"])
+def test_committed_folder_is_current(tmp_path: Path, task: str) -> None:
     """To renew it: python -m hf_alpha.build_tokenizer propositional tokenizer/propositional."""
-    build_tokenizer("propositional").save_pretrained(tmp_path)
+    build_tokenizer(task).save_pretrained(tmp_path)
     built = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    files = [path for path in COMMITTED.iterdir() if path.is_file()]
+    files = [path for path in (COMMITTED / task).iterdir() if path.is_file()]
     assert built == {path.name: path.read_bytes() for path in files}
 
 
@@ -375,3 +528,75 @@ def test_loading_with_the_package_needs_no_trust(tmp_path: Path) -> None:
     (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
     with pytest.raises(ValueError, match=r"vocab.json and tokenizer_config.json .* disagree"):
         AlphaTokenizer.from_pretrained(tmp_path)
+
+
+def config_with(**changes: object):
+    def change(folder: Path) -> None:
+        path = folder / "tokenizer_config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    return change
+
+
+def grammar_with(**changes: object):
+    return config_with(grammar=PROPOSITIONAL.to_dict() | changes)
+
+
+def text_in(name: str, text: str | bytes):
+    return lambda folder: (folder / name).write_bytes(
+        text if isinstance(text, bytes) else text.encode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (text_in("vocab.json", "garbage"), r"vocab\.json is damaged, it is no JSON \(Expecting"),
+        (text_in("vocab.json", b"\xff\xfe"), r"vocab\.json is damaged, it is no JSON"),
+        (text_in("vocab.json", "[" * 100_000), r"vocab\.json is damaged, it is no JSON"),
+        (text_in("vocab.json", "[]"), r"vocab\.json is damaged, it holds no table"),
+        (text_in("tokenizer_config.json", '{"base_tokens": ['), "config.json is damaged, it is no"),
+        (text_in("tokenizer_config.json", "3"), "config.json is damaged, it holds no table"),
+        (lambda f: (f / "tokenizer_config.json").unlink(), "config.json is missing"),
+        (config_with(grammar="ltl"), "holds no tokenizer: `grammar` is a str"),
+        (config_with(grammar=[]), "`grammar` is a list"),
+        (config_with(grammar={}), "a grammar has the entries .* this one is empty"),
+        (grammar_with(colour=1), "a grammar has the entries .* colour"),
+        (grammar_with(operators={"!": "1"}), "`operators` of a grammar maps tokens to 1 or 2"),
+        (grammar_with(operators=3), "`operators` of a grammar maps tokens to 1 or 2, not 3"),
+        (grammar_with(constants="01"), "`constants` of a grammar is a list, not '01'"),
+        (grammar_with(constants=[1]), "`constants` of a grammar are tokens"),
+        (grammar_with(infix={"&": [4, "up"]}), "`infix` of a grammar maps operators to"),
+        (grammar_with(spellings=["a"]), "`spellings` of a grammar maps spellings to tokens"),
+        (grammar_with(derived={"->": 3}), "`derived` of a grammar maps tokens to templates"),
+        (grammar_with(derived={"->": "$3"}), "'\\$3' of '->' is not one basic formula"),
+        (grammar_with(glued=3), "`glued` of a grammar is a string, not 3"),
+        (grammar_with(refused=[]), "`refused` of a grammar maps signs to advice"),
+        (config_with(base_tokens=3), "`base_tokens` is 3: give tokens"),
+        (config_with(base_tokens=[1, 2]), r"`base_tokens` is \[1, 2\]"),
+        (config_with(symbol_tokens=None), "`symbol_tokens` is None"),
+        (config_with(symbol_tokens=[["a"]]), "`symbol_tokens` is"),
+        (config_with(symbol_tokens=[*"abcdefghi", "true"]), "token 'true' could not be written"),
+        (config_with(symbol_tokens=[*"abcdefghi", "a b"]), "token 'a b' could not be written"),
+        (config_with(symbol_ranges=[1]), "`symbol_ranges` is"),
+        (config_with(symbol_ranges={"p": [10, 20]}), "`symbol_ranges` is"),
+        (config_with(symbol_ranges={"p": [[10, "20"]]}), "`symbol_ranges` is"),
+        (config_with(symbol_ranges={"p": [[10, 10**13]]}), "do not cover the ids"),
+        (config_with(symbol_ranges={"p": [[10, 21], [12, 20]]}), "do not cover the ids"),
+        (config_with(name_patterns={"proposition": "("}), "`name_patterns` of 'proposition'"),
+        (config_with(name_patterns=[1]), "`name_patterns` is"),
+        (config_with(pad_token=None), "pad_token, bos_token, eos_token` is"),
+        (config_with(pad_token="</s>"), "twice in the vocabulary"),
+        (config_with(unk_token="a"), "`unk_token` 'a': a model knows"),
+        (config_with(symbol_classes={"p": 10**12}), "cannot add 1000000000000 symbols"),
+        (config_with(symbol_classes={"p": "3"}), "cannot add '3' symbols"),
+        (config_with(added_tokens_decoder=3), "holds no tokenizer"),
+    ],
+)
+def test_damaged_files_are_named_with_the_way_out(tmp_path: Path, damage, message: str) -> None:
+    TOKENIZER.save_pretrained(tmp_path)
+    damage(tmp_path)
+    with pytest.raises(ValueError, match=message) as error:
+        AlphaTokenizer.from_pretrained(tmp_path)
+    assert str(tmp_path) in str(error.value)
+    assert "save the tokenizer there again" in str(error.value)

@@ -89,7 +89,11 @@ def test_the_two_solvers_give_the_same_verdict(problem, seed):
         ("!(a & b)", "malformed"),
         ("a & !b &", "malformed"),
         ("a=1, b=2", "malformed"),
-        ("é1", "malformed"),
+        ("é1", "wrong"),
+        ("²1", "malformed"),
+        ('"a" 1 "b" 0', "exact"),
+        ('a 1 "b 0', "malformed"),
+        ('a 1 "c d 0', "malformed"),
         ("true 1", "malformed"),
         ("<pad>", "malformed"),
         ("\x00", "malformed"),
@@ -112,6 +116,18 @@ def test_named_notations_are_not_mixed():
     assert TASK.rename(long, {"request": "a", "grant": "b"}) == "& a ! b"
     assert TASK.rename("a1b0", {"a": "request"}) == "request 1 b 0"
     assert TASK.rename("a1b0", {"request": "a", "a": "b", "b": "c"}) == "b1c0"
+
+
+@pytest.mark.parametrize("name", ["p.q", "größe", '"req 1"', '"a=1, b;"', '"true"', '"x\\"y"'])
+def test_an_answer_with_any_name_is_read(name):
+    problem = f"& {name} ! b"
+    for answer in (f"{name} 1 b 0", f"{name} & !b", f"{name}=1, b=0", f"b=0 {name}=1"):
+        assert TASK.check(problem, answer).is_correct, answer
+    assert TASK.target(problem) == f"{name} 1 b 0"
+    assert TASK.symbols_of(problem) == [name, "b"]
+    renamed = {text: TASK.rename(text, {name: "c"}) for text in (problem, f"{name} 1 b 0")}
+    assert list(renamed.values()) == ["& c ! b", "c 1 b 0"]
+    assert TASK.rename("c 1 b 0", {"c": name}) == f"{name} 1 b 0"
 
 
 ANSWERS = st.one_of(st.text(), st.text("ab01!&|=^()~ ,:;é\n\t<>"), st.text("a01b"))

@@ -14,7 +14,9 @@ from hf_alpha.tasks.trace import (
 )
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
-LONG = st.sampled_from(["request", "grant_1", "Frame", "Goal", "cycle", "UX"])
+LONG = st.sampled_from(
+    ["request", "grant_1", "Frame", "Goal", "cycle", "UX", "p.q", "größe", '"a b"', '"};{"', '"1"']
+)
 
 
 def steps(names):
