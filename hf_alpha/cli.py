@@ -265,8 +265,6 @@ def convert(
 
     if to not in ("streams", "dual_part"):
         raise ValueError(f"--to {to}: choose streams or dual_part")
-    if out.is_file():
-        raise FileExistsError(f"{out} is a file: name a folder for the converted model")
     if out.resolve() == Path(vanilla).expanduser().resolve():
         raise ValueError(f"{out} holds the vanilla model: choose another folder for the new one")
     if to == "dual_part":

@@ -309,6 +309,10 @@ def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):
     assert message in done.error
 
 
+def weights_of(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
 def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     def error(*arguments: object) -> str:
         return hf_alpha("convert", *arguments).error
@@ -320,7 +324,12 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     assert "holds the vanilla model" in error(vanilla, vanilla / ".." / vanilla.name)
     assert "no checkpoint folder" in error(tmp_path / "absent", out)
     (tmp_path / "file").write_text("")
-    assert "is a file" in error(vanilla, tmp_path / "file")
+    assert f"file {tmp_path / 'file'} exists: remove it" in error(vanilla, tmp_path / "file")
+    shutil.copytree(vanilla, tmp_path / "trained")
+    trained = weights_of(tmp_path / "trained")
+    for kind in ("streams", "dual_part"):
+        assert "exists: remove it" in error(vanilla, tmp_path / "trained", "--to", kind)
+    assert weights_of(tmp_path / "trained") == trained
     assert not out.exists()
 
     make_model(symbol_encoding="learned").save_pretrained(tmp_path / "odd")
