@@ -219,17 +219,25 @@ def train(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Refuse to resume what is in the output folder.")
     ] = False,
+    allow_changes: Annotated[
+        bool,
+        typer.Option("--allow-changes", help="Resume with other settings than the run so far."),
+    ] = False,
 ) -> None:
-    """Train as a recipe says; a run that was killed is resumed.
+    """Train as a recipe says; a run that was killed, or stopped by Ctrl-C, is resumed.
 
     On several GPUs: accelerate launch -m hf_alpha.cli train RECIPE
 
     In several processes on CPUs: torchrun --nproc-per-node 2 -m hf_alpha.cli train RECIPE
     """
-    from hf_alpha.train import read_recipe
+    from hf_alpha.train import Interrupted, read_recipe
     from hf_alpha.train import train as run
 
-    trainer = run(read_recipe(recipe, overrides), resume=not fresh)
+    try:
+        trainer = run(read_recipe(recipe, overrides), not fresh, allow_changes, typer.echo)
+    except Interrupted as stop:
+        typer.echo(str(stop), err=True)
+        raise typer.Exit(130) from None
     if trainer.is_world_process_zero():
         typer.echo(f"the trained model is in {trainer.args.output_dir}")
 
