@@ -5,7 +5,7 @@ import shlex
 import sys
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -541,13 +541,21 @@ def main() -> None:
     """Entry point: errors that the user can mend are one line, others keep their traceback."""
     from huggingface_hub.errors import StrictDataclassError
     from huggingface_hub.utils import httpx
+    from safetensors import SafetensorError
 
+    named = (ValueError, OSError, ImportError, StrictDataclassError, SafetensorError)
     try:
         app(prog_name="hf-alpha")
-    except (ValueError, OSError, ImportError, httpx.HTTPError, StrictDataclassError) as error:
-        typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        typer.echo(str(error), err=True)
-        sys.exit(2)
+    except httpx.RequestError as error:
+        _fail(f"{error.request.url} cannot be reached: {error}")
+    except (*named, httpx.HTTPError) as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    typer.echo(message, err=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -109,19 +109,23 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
                 path.unlink()
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, *keys: str) -> dict[str, Any]:
     """Read a record that one of the tools wrote.
 
     Raises:
-        ValueError: it is no JSON object; the message names the file.
+        ValueError: it is no JSON object with these keys; the message names the file.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-    if not isinstance(record, dict):
-        raise ValueError(f"{path} is damaged: it holds no record")
+    if not isinstance(record, dict) or not record.keys() >= set(keys):
+        raise ValueError(f"{path} is damaged: it holds no record{_with(keys)}")
     return record
+
+
+def _with(keys: tuple[str, ...]) -> str:
+    return f" with {' and '.join(keys)}" if keys else ""
 
 
 __all__ = ["TEMPORARY", "locked", "new_folder", "read_json", "remove_leftovers", "replacing"]

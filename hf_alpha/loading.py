@@ -34,7 +34,8 @@ def load_checkpoint(path: str | Path) -> tuple[AlphaForConditionalGeneration, Al
     """
     folder = Path(path).expanduser()
     where = str(folder)
-    if (folder.is_absolute() or where.count("/") != 1) and not folder.is_dir():
+    hub_name = where.count("/") == 1 and not folder.is_absolute() and not folder.exists()
+    if not hub_name and not folder.is_dir():
         raise FileNotFoundError(f"no checkpoint folder {where!r}")
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise FileNotFoundError(f"{where!r} is no checkpoint folder: it has no config.json")
@@ -63,12 +64,15 @@ def _part(where: str, name: str) -> Iterator[None]:
         yield
     except OSError as error:
         kind = "checkpoint folder" if Path(where).is_dir() else "folder here or model on the Hub"
-        raise FileNotFoundError(f"{where!r} is no complete {kind}: {error}") from error
+        raise FileNotFoundError(f"{where!r} is no complete {kind}: {_said(error)}") from error
     except Exception as error:
-        said = " ".join(str(error).split())
-        raise CheckpointError(f"{where}: {name} cannot be read: {said}") from error
+        raise CheckpointError(f"{where}: {name} cannot be read: {_said(error)}") from error
     finally:
         logging.set_verbosity(verbosity)
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _check_weights(model: AlphaForConditionalGeneration, report: dict[str, Any], file: str) -> None:

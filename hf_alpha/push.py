@@ -6,7 +6,7 @@ from datasets import load_dataset
 from datasets.exceptions import DatasetsError
 from huggingface_hub import HfApi
 
-from hf_alpha.data.generate import PARTS
+from hf_alpha.data.generate import PARTS, SETTINGS
 from hf_alpha.folders import TEMPORARY
 from hf_alpha.loading import load_checkpoint
 
@@ -52,6 +52,8 @@ def _kind(folder: Path) -> str:
         if not any(folder.glob("*.safetensors")):
             raise ValueError(f"{folder} has no *.safetensors: save the model by save_pretrained")
         return "model"
+    if (folder / PARTS).exists() and not (folder / SETTINGS).exists():
+        raise ValueError(f"{folder} holds an unfinished run: start the same generation again")
     if any(folder.glob("data/*.parquet")):
         try:
             load_dataset(str(folder))

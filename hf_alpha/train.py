@@ -6,6 +6,7 @@ import inspect
 import json
 import logging
 import re
+import shutil
 import signal
 import threading
 import types
@@ -21,6 +22,7 @@ import torch
 import yaml
 from datasets import Dataset
 from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
 from torch.utils.data import Sampler
 from transformers import (
     Seq2SeqTrainer,
@@ -133,7 +135,10 @@ def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
             file = resource_path("training", *Path(name).parts)
         except FileNotFoundError as error:
             raise RecipeError(f"no recipe {str(path)!r}: {error}") from error
-    content = _parse_yaml(file.read_text(), str(file))
+    try:
+        content = _parse_yaml(file.read_text(encoding="utf-8"), str(file))
+    except UnicodeDecodeError as error:
+        raise RecipeError(f"{file}: no UTF-8 text: {error}") from error
     if not isinstance(content, dict):
         raise RecipeError(f"{file}: a recipe is a mapping of keys to values")
     for override in overrides or []:
@@ -152,6 +157,9 @@ def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
     _check_keys(data, _names(DataSettings), f"{where}: data")
     _check_kinds(data, DataSettings, f"{where}: data")
     _check_source(data, f"{where}: data")
+    _check_least(content, {"num_symbols": 1}, where)
+    least = {"max_train_samples": 1, "max_eval_samples": 0, "num_workers": 1}
+    _check_least(data, least, f"{where}: data")
     _check_keys(training, _names(Seq2SeqTrainingArguments), f"{where}: training")
     _check_kinds(training, Seq2SeqTrainingArguments, f"{where}: training")
     if "output_dir" not in training:
@@ -176,6 +184,16 @@ def _check_source(data: dict[str, Any], where: str) -> None:
     for key, maker in (("generate", generate), ("draw", DrawnProblems)):
         arguments = set(inspect.signature(maker).parameters) - set(FROM_RECIPE)
         _check_keys(data.get(key, {}), arguments, f"{where}: {key}")
+    _check_kinds(data.get("generate", {}), generate, f"{where}: generate")
+    sizes = data.get("generate", {}).get("sizes", [1, 1])
+    if not isinstance(sizes, list) or [type(size) for size in sizes] != [int, int]:
+        raise RecipeError(f"{where}: generate: 'sizes' must be [smallest, largest], not {sizes!r}")
+
+
+def _check_least(given: Mapping[str, Any], least: Mapping[str, int], where: str) -> None:
+    for key, smallest in least.items():
+        if given.get(key) is not None and given[key] < smallest:
+            raise RecipeError(f"{where}: {key!r} must be at least {smallest}, not {given[key]}")
 
 
 def _names(settings: type) -> set[str]:
@@ -190,7 +208,7 @@ def _check_keys(given: dict[str, Any], allowed: set[str], where: str) -> None:
             raise RecipeError(f"{where}: unknown key {key!r}; {hint}")
 
 
-def _check_kinds(given: dict[str, Any], settings: type, where: str) -> None:
+def _check_kinds(given: dict[str, Any], settings: Callable[..., Any], where: str) -> None:
     """Check values against annotations made of plain types; the rest is left to the classes."""
     hints = get_type_hints(settings)
     for key, value in given.items():
@@ -263,10 +281,32 @@ class AlphaTrainer(Seq2SeqTrainer):
             raise ValueError(LABEL_SMOOTHING)
         self.add_callback(_KeepInStep())
 
+    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        folder = Path(self.args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")
+        with _written(folder):
+            super()._save_checkpoint(*args, **kwargs)
+
     def _get_train_sampler(self, train_dataset: Dataset | None = None) -> Sampler | None:
         dataset = train_dataset if train_dataset is not None else self.train_dataset
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
         return BucketSampler(bucket_keys(dataset), self._train_batch_size, seed=seed)
+
+
+@contextmanager
+def _written(folder: Path) -> Iterator[None]:
+    """Remove a checkpoint that cannot be written, on a full disk say, and name it.
+
+    The libraries that write have errors of their own for that.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:
+        if folder.name.startswith(PREFIX_CHECKPOINT_DIR):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise OSError(
+            f"{folder} cannot be written: {error}; the same command goes on from the last "
+            "checkpoint before, if there is one"
+        ) from error
 
 
 class _KeepInStep(TrainerCallback):
@@ -496,8 +536,9 @@ def train(
     else:
         _run(trainer, start, stop, tell)
     if not (finished and _has_model(out, trainer.state)):
-        trainer.save_model()
-        trainer.save_state()
+        with _written(out):
+            trainer.save_model()
+            trainer.save_state()
     return trainer
 
 

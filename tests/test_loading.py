@@ -72,6 +72,10 @@ def test_missing_and_incomplete_folders(tmp_path, monkeypatch, hub):
     for place in (tmp_path / "no", "~/no/model", "./no/such/model", "no", "runs/a/b"):
         with pytest.raises(FileNotFoundError, match="no checkpoint folder"):
             load_checkpoint(place)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "file").write_text("{}")
+    with pytest.raises(FileNotFoundError, match="no checkpoint folder 'runs/file'"):
+        load_checkpoint("runs/file")
     with pytest.raises(FileNotFoundError, match="'runs/no' is no complete folder here or model on"):
         load_checkpoint("runs/no")
     (tmp_path / "empty").mkdir()

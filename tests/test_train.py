@@ -96,6 +96,10 @@ def test_every_recipe_builds_its_model_and_arguments(path, tmp_path):
         ("num_symbols=many", "'num_symbols' must be a whole number, not 'many'"),
         ("training=3", "'training' must be a mapping, not 3"),
         ("data.generate=no", "data: 'generate' must be a mapping"),
+        ("data.generate.num_samples=x", "generate: 'num_samples' must be a whole number, not 'x'"),
+        ("data.generate.sizes=5", r"generate: 'sizes' must be \[smallest, largest\], not 5"),
+        ("num_symbols=0", "'num_symbols' must be at least 1, not 0"),
+        ("data.max_train_samples=0", "data: 'max_train_samples' must be at least 1, not 0"),
         ("data.draw={num_samples: 5}", "data: give either 'draw' or 'path' with 'generate', not"),
         ("data.draw=no", "data: 'draw' must be a mapping"),
         ("training.max_steps=1.5", "'max_steps' must be a whole number, not 1.5"),
@@ -162,6 +166,9 @@ def test_missing_parts_and_files_are_named(tmp_path):
     with pytest.raises(RecipeError, match=r"no recipe 'propositional/nothing'.*debug\.yaml"):
         read_recipe("propositional/nothing")
     file = tmp_path / "recipe.yaml"
+    file.write_bytes(b"\xff")
+    with pytest.raises(RecipeError, match=r"recipe\.yaml: no UTF-8 text"):
+        read_recipe(file)
     for text, message in [("- 1", "a mapping"), ("", "a mapping"), ("a: [", "not valid YAML")]:
         file.write_text(text)
         with pytest.raises(RecipeError, match=message):
@@ -287,6 +294,35 @@ def test_a_damaged_checkpoint_is_not_resumed(data_dir, tmp_path):
     more = debug(data_dir, tmp_path, "training.eval_strategy=no", "training.max_steps=20")
     with pytest.raises(ValueError, match=r"checkpoint-10: model\.safetensors cannot be read"):
         train(more, allow_changes=True)
+
+
+def test_a_full_disk_ends_training_with_the_last_whole_checkpoint(data_dir, tmp_path):
+    """No file may be as large as one of a checkpoint: what the system says is the same."""
+    script = """
+        import resource, signal, sys
+        from hf_alpha.cli import main
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        limit = int(sys.argv.pop())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        main()
+    """
+    data = ["data.path=" + str(data_dir), "data.generate={}", "training.eval_strategy=no"]
+    train(debug(data_dir, tmp_path / "first", "training.eval_strategy=no"))
+    sizes = {f.name: f.stat().st_size for f in (tmp_path / "first/checkpoint-5").iterdir()}
+    for name in ("model.safetensors", "optimizer.pt"):
+        out = tmp_path / name
+        shutil.copytree(tmp_path / "first" / "checkpoint-5", out / "checkpoint-5")
+        command = ["train", "propositional/debug", *data, *QUIET, f"training.output_dir={out}"]
+        done = subprocess.run(
+            python(script, *command, str(sizes[name] - 1)),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+        assert f"error: {out}/checkpoint-10 cannot be written: " in done.stderr
+        assert last_checkpoint(out) == out / "checkpoint-5"
+        assert not (out / "checkpoint-10").exists()
 
 
 def copying(out, *overrides: str):

@@ -66,6 +66,10 @@ _MAX_DEATHS = 3
 Executor = Callable[[Sequence["Chunk"]], Iterable[pa.Table]]
 
 
+class WorkersDiedError(RuntimeError, ChildProcessError):
+    """Worker processes died again and again; the message says what to do."""
+
+
 @dataclass(frozen=True)
 class Chunk:
     """One unit of work: `draws` problems of one size, or a grid cell.
@@ -161,7 +165,7 @@ def generate(
             another number of shards, if some of its shards have not ended, or if another process
             on this machine is at work there (shards may be, together).
         ImportError: if the targets need something that is not installed.
-        RuntimeError: if worker processes keep dying; what is done is kept.
+        WorkersDiedError: if worker processes keep dying; what is done is kept.
     """
     task = get_task(task) if isinstance(task, str) else task
     sizes = task.sizes if sizes is None else sizes
@@ -566,7 +570,7 @@ class _Run:
         self.counts: dict[str, int] | None = None
         finished, started = folder / SETTINGS, self.parts / SETTINGS
         if finished.exists():
-            record = read_json(finished)
+            record = read_json(finished, "settings", "rows")
             self._compare(record["settings"])
             self.counts = record["rows"]
         elif started.exists():
@@ -586,7 +590,7 @@ class _Run:
         counts = {shard[1]} if shard else set()
         for path in self.parts.glob("shard-*.json"):
             number, count = map(int, re.findall(r"\d+", path.name))
-            other = read_json(path)
+            other = read_json(path, "settings", "ended")
             self._compare(other["settings"])
             counts.add(count)
             ended[number] = other["ended"]
@@ -651,7 +655,7 @@ class _Run:
                     before, finished = finished, self._chunks_done()
                     deaths = 1 if finished > before else deaths + 1
                     if deaths >= _MAX_DEATHS:
-                        raise RuntimeError(
+                        raise WorkersDiedError(
                             f"worker processes died {deaths} times in a row without finishing a "
                             f"chunk (out of memory?); what is done is kept in {self.folder}: start "
                             "again, with fewer workers"
