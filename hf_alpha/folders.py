@@ -82,12 +82,19 @@ def new_folder(path: Path) -> Iterator[Path]:
         kind = "folder" if path.is_dir() else "file"
         raise FileExistsError(f"{kind} {path} exists: remove it, or choose another folder")
     path.parent.mkdir(parents=True, exist_ok=True)
+    with scratch_folder(path) as unfinished:
+        yield unfinished
+        unfinished.rename(path)
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """Give a folder to write to beside `path`; what is still in it at the end is removed."""
     remove_leftovers(path.parent, path.name)
     unfinished = _temporary(path)
     with locked(unfinished):
         try:
             yield unfinished
-            unfinished.rename(path)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -128,4 +135,12 @@ def _with(keys: tuple[str, ...]) -> str:
     return f" with {' and '.join(keys)}" if keys else ""
 
 
-__all__ = ["TEMPORARY", "locked", "new_folder", "read_json", "remove_leftovers", "replacing"]
+__all__ = [
+    "TEMPORARY",
+    "locked",
+    "new_folder",
+    "read_json",
+    "remove_leftovers",
+    "replacing",
+    "scratch_folder",
+]

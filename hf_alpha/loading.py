@@ -105,7 +105,7 @@ def _others(found: list) -> str:
 def check_agreement(
     model: AlphaForConditionalGeneration, tokenizer: AlphaTokenizer, where: str = "checkpoint"
 ) -> None:
-    """Check that a model and a tokenizer have the same base tokens and the same symbols.
+    """Check that a model and a tokenizer have the same base tokens, padding and symbols.
 
     Raises:
         ValueError: naming the first setting in which they differ.
@@ -114,7 +114,7 @@ def check_agreement(
 
 
 def _check_vocabularies(config: AlphaConfig, tokenizer: AlphaTokenizer, where: str) -> None:
-    for name in ("num_base_tokens", "symbol_classes", "symbol_ranges"):
+    for name in ("num_base_tokens", "pad_token_id", "symbol_classes", "symbol_ranges"):
         ours, theirs = getattr(config, name), getattr(tokenizer, name)
         if _comparable(ours) != _comparable(theirs):
             raise ValueError(

@@ -1,10 +1,11 @@
 """From the folder of a training run to the folder of a released model: what is shared, no more."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
-from hf_alpha.folders import new_folder, read_json
+from hf_alpha.folders import new_folder, read_json, scratch_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.train import RECIPE_FILE, TRAINER_STATE
 
@@ -35,7 +36,10 @@ def release(run: Path, out: Path) -> None:
 
 def refresh(folder: Path) -> None:
     """Rewrite a released model in place with this version's code; weights and card stay."""
-    _write(folder, folder)
+    with scratch_folder(folder.resolve()) as unfinished:
+        _write(folder, unfinished)
+        for file in unfinished.iterdir():
+            os.replace(file, folder / file.name)
 
 
 def _write(source: Path, out: Path) -> None:

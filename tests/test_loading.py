@@ -55,7 +55,11 @@ def test_disagreement_is_named(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=f"{tmp_path}: model and tokenizer disagree"):
         load_checkpoint(tmp_path)
-    for settings in ({"num_base_tokens": 9}, {"symbol_classes": {"variable": 5}}):
+    for settings in (
+        {"num_base_tokens": 9},
+        {"pad_token_id": 3},
+        {"symbol_classes": {"variable": 5}},
+    ):
         with pytest.raises(ValueError, match=next(iter(settings))):
             check_agreement(make_model(**settings), build_tokenizer("propositional", 5))
     two = make_model(symbol_classes={"x": 2, "y": 2})
