@@ -29,7 +29,7 @@ from hf_alpha.evaluation.compare import Entrant, compare, draw_problems
 from hf_alpha.evaluation.report import Report
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.tasks import get_task
-from hf_alpha.train import RECIPE_FILE, read_recipe
+from hf_alpha.train import RECIPE_FILE, TRAINER_STATE, read_recipe
 from hf_alpha.train import train as run_recipe
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def train(name: str, seed: int, args: argparse.Namespace) -> None:
     else:
         changes.append(f"training.max_steps={args.steps}")
     recipe = read_recipe(f"{args.task}/{entry.recipe}-small", changes)
-    done = out / RECIPE_FILE  # written last
-    if not done.is_file() or read_recipe(done) != recipe:
+    done = (out / TRAINER_STATE).is_file()  # written last
+    if not done or read_recipe(out / RECIPE_FILE) != recipe:
         run_recipe(recipe)
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -232,17 +232,25 @@ def train(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Refuse to resume what is in the output folder.")
     ] = False,
+    allow_changes: Annotated[
+        bool,
+        typer.Option("--allow-changes", help="Resume with other settings than the run so far."),
+    ] = False,
 ) -> None:
-    """Train as a recipe says; a run that was killed is resumed.
+    """Train as a recipe says; a run that was killed, or stopped by Ctrl-C, is resumed.
 
     On several GPUs: accelerate launch -m hf_alpha.cli train RECIPE
 
     In several processes on CPUs: torchrun --nproc-per-node 2 -m hf_alpha.cli train RECIPE
     """
-    from hf_alpha.train import read_recipe
+    from hf_alpha.train import Interrupted, read_recipe
     from hf_alpha.train import train as run
 
-    trainer = run(read_recipe(recipe, overrides), resume=not fresh)
+    try:
+        trainer = run(read_recipe(recipe, overrides), not fresh, allow_changes, typer.echo)
+    except Interrupted as stop:
+        typer.echo(str(stop), err=True)
+        raise typer.Exit(130) from None
     if trainer.is_world_process_zero():
         typer.echo(f"the trained model is in {trainer.args.output_dir}")
 
@@ -278,8 +286,6 @@ def convert(
 
     if to not in ("streams", "dual_part"):
         raise ValueError(f"--to {to}: choose streams or dual_part")
-    if out.is_file():
-        raise FileExistsError(f"{out} is a file: name a folder for the converted model")
     if out.resolve() == Path(vanilla).expanduser().resolve():
         raise ValueError(f"{out} holds the vanilla model: choose another folder for the new one")
     if to == "dual_part":
@@ -600,19 +606,28 @@ def main() -> None:
     try:
         app(prog_name="hf-alpha")
     except Exception as error:
-        if not _can_be_mended(error):
+        message = _what_to_mend(error)
+        if message is None:
             raise
-        typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        typer.echo(str(error), err=True)
-        sys.exit(2)
+        _fail(message)
 
 
-def _can_be_mended(error: Exception) -> bool:
+def _fail(message: str) -> NoReturn:
+    typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    typer.echo(message, err=True)
+    sys.exit(2)
+
+
+def _what_to_mend(error: Exception) -> str | None:
+    """What a user reads of an error that can be mended; None for any other."""
     from huggingface_hub.errors import StrictDataclassError
     from huggingface_hub.utils import httpx
+    from safetensors import SafetensorError
 
-    kinds = (ValueError, OSError, ImportError, httpx.HTTPError, StrictDataclassError)
-    return isinstance(error, kinds)
+    if isinstance(error, httpx.RequestError):
+        return f"{error.request.url} cannot be reached: {error}"
+    named = (ValueError, OSError, ImportError, StrictDataclassError, SafetensorError)
+    return str(error) if isinstance(error, (*named, httpx.HTTPError)) else None
 
 
 if __name__ == "__main__":

@@ -1,50 +1,121 @@
-"""Loading a checkpoint: a model and the tokenizer that belongs to it."""
+"""Loading a checkpoint: a model and the tokenizer that belongs to it, both as they were saved."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM
+from transformers.utils import logging
 
+from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
+WEIGHTS = "model.safetensors"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that is damaged; the message names the file, and the tensor if it is one."""
+
 
 def load_checkpoint(path: str | Path) -> tuple[AlphaForConditionalGeneration, AlphaTokenizer]:
-    """Load model and tokenizer from a folder or from the Hub, and check that they fit.
+    """Load model and tokenizer from a folder or from the Hub, and check that they are whole.
+
+    The one way in which the tools load a model: configuration, tokenizer and weights are checked,
+    so that nothing is ever replaced by random numbers.
 
     Raises:
         FileNotFoundError: there is no such folder or model, or a file of it is missing.
+        CheckpointError: a file cannot be read, or weights are missing, left over, of another shape
+            or not finite.
         ValueError: the model is of another kind, or model and tokenizer disagree.
     """
     folder = Path(path).expanduser()
     where = str(folder)
-    if (folder.is_absolute() or where.count("/") != 1) and not folder.is_dir():
+    hub_name = where.count("/") == 1 and not folder.is_absolute() and not folder.exists()
+    if not hub_name and not folder.is_dir():
         raise FileNotFoundError(f"no checkpoint folder {where!r}")
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise FileNotFoundError(f"{where!r} is no checkpoint folder: it has no config.json")
-    try:
+    with _part(where, "config.json"):
         config = AutoConfig.from_pretrained(where)
-        if config.model_type != "alpha":
-            raise ValueError(f"{where!r} holds a {config.model_type!r} model, not an 'alpha' one")
-        model = AutoModelForSeq2SeqLM.from_pretrained(where)
-        tokenizer = AlphaTokenizer.from_pretrained(where)  # it names a file that is damaged
-    except OSError as error:
-        kind = "checkpoint folder" if folder.is_dir() else "folder here or model on the Hub"
-        raise FileNotFoundError(f"{where!r} is no complete {kind}: {error}") from error
-    check_agreement(model, tokenizer, where)
+    if config.model_type != "alpha":
+        raise ValueError(f"{where!r} holds a {config.model_type!r} model, not an 'alpha' one")
+    with _part(where, "tokenizer"):
+        tokenizer = AlphaTokenizer.from_pretrained(where)
+    # Before the weights: for a wrong vocabulary there may be no room.
+    _check_vocabularies(config, tokenizer, where)
+    with _part(where, WEIGHTS):
+        model, report = AutoModelForSeq2SeqLM.from_pretrained(
+            where, config=config, output_loading_info=True, ignore_mismatched_sizes=True
+        )
+    _check_weights(model, report, f"{where}/{WEIGHTS}")
     return model, tokenizer
+
+
+@contextmanager
+def _part(where: str, name: str) -> Iterator[None]:
+    """Say which part of a checkpoint cannot be read, whatever the reader of its format raises."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # what is wrong with the weights is said here, in one line
+    try:
+        yield
+    except OSError as error:
+        kind = "checkpoint folder" if Path(where).is_dir() else "folder here or model on the Hub"
+        raise FileNotFoundError(f"{where!r} is no complete {kind}: {_said(error)}") from error
+    except Exception as error:
+        raise CheckpointError(f"{where}: {name} cannot be read: {_said(error)}") from error
+    finally:
+        logging.set_verbosity(verbosity)
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _check_weights(model: AlphaForConditionalGeneration, report: dict[str, Any], file: str) -> None:
+    """Check that every tensor came from the file, as the model has it, and is finite.
+
+    Args:
+        report: what Transformers says about loading: sets of names, and shapes that differ.
+        file: to be named in an error.
+    """
+    for key, problem in (("missing_keys", "is missing"), ("unexpected_keys", "is left over")):
+        if names := sorted(report[key]):
+            raise CheckpointError(f"{file}: tensor {names[0]!r} {problem}{_others(names)}")
+    if shapes := sorted(report["mismatched_keys"]):
+        name, found, wanted = shapes[0]
+        raise CheckpointError(
+            f"{file}: tensor {name!r} has the shape {tuple(found)}, and {tuple(wanted)} by "
+            f"config.json{_others(shapes)}"
+        )
+    tensors = model.state_dict().items()
+    if names := [name for name, tensor in tensors if not torch.isfinite(tensor).all()]:
+        raise CheckpointError(
+            f"{file}: tensor {names[0]!r} holds numbers that are not finite{_others(names)}"
+        )
+
+
+def _others(found: list) -> str:
+    return f", and {len(found) - 1} more" if len(found) > 1 else ""
 
 
 def check_agreement(
     model: AlphaForConditionalGeneration, tokenizer: AlphaTokenizer, where: str = "checkpoint"
 ) -> None:
-    """Check that a model and a tokenizer have the same base tokens and the same symbols.
+    """Check that a model and a tokenizer have the same base tokens, padding and symbols.
 
     Raises:
         ValueError: naming the first setting in which they differ.
     """
-    for name in ("num_base_tokens", "symbol_classes", "symbol_ranges"):
-        ours, theirs = getattr(model.config, name), getattr(tokenizer, name)
+    _check_vocabularies(model.config, tokenizer, where)
+
+
+def _check_vocabularies(config: AlphaConfig, tokenizer: AlphaTokenizer, where: str) -> None:
+    for name in ("num_base_tokens", "pad_token_id", "symbol_classes", "symbol_ranges"):
+        ours, theirs = getattr(config, name), getattr(tokenizer, name)
         if _comparable(ours) != _comparable(theirs):
             raise ValueError(
                 f"{where}: model and tokenizer disagree: {name} is {ours} in the model and "
@@ -57,7 +128,17 @@ def _comparable(value: Any) -> Any:
     """The same for equal vocabularies: in how many steps a class grew makes no difference."""
     if isinstance(value, dict):
         return {name: _comparable(entry) for name, entry in value.items()}
-    return {i for pair in value for i in range(*pair)} if isinstance(value, list) else value
+    return _joined(value) if isinstance(value, list) else value
 
 
-__all__ = ["check_agreement", "load_checkpoint"]
+def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
+    """Ranges in order, with those in one that follow each other."""
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if joined and joined[-1][1] == start:
+            start = joined.pop()[0]
+        joined.append((start, stop))
+    return joined
+
+
+__all__ = ["CheckpointError", "check_agreement", "load_checkpoint"]

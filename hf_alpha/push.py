@@ -6,7 +6,15 @@ from datasets import load_dataset
 from datasets.exceptions import DatasetsError
 from huggingface_hub import HfApi
 
+from hf_alpha.data.generate import PARTS, SETTINGS
+from hf_alpha.folders import TEMPORARY
 from hf_alpha.loading import load_checkpoint
+
+# Training state is nobody else's business, optimiser files are pickles, killed runs leave parts.
+NOT_SHARED = [
+    *("checkpoint-*", "*.pt", "*.pth", "*.bin", "runs/*"),
+    *(f"{PARTS}/*", TEMPORARY, f"{TEMPORARY}/*"),
+]
 
 
 def push(folder: Path, repository: str, private: bool = False) -> str:
@@ -32,8 +40,7 @@ def push(folder: Path, repository: str, private: bool = False) -> str:
         repo_id=repository,
         repo_type=kind,
         commit_message=f"Upload {kind}",
-        # Training state is nobody else's business, and optimiser files are pickles.
-        ignore_patterns=["checkpoint-*", "*.pt", "*.pth", "*.bin", "runs/*", ".parts/*"],
+        ignore_patterns=NOT_SHARED,
     )
     return str(url)
 
@@ -45,6 +52,8 @@ def _kind(folder: Path) -> str:
         if not any(folder.glob("*.safetensors")):
             raise ValueError(f"{folder} has no *.safetensors: save the model by save_pretrained")
         return "model"
+    if (folder / PARTS).exists() and not (folder / SETTINGS).exists():
+        raise ValueError(f"{folder} holds an unfinished run: start the same generation again")
     if any(folder.glob("data/*.parquet")):
         try:
             load_dataset(str(folder))

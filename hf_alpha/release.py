@@ -1,9 +1,11 @@
 """From the folder of a training run to the folder of a released model: what is shared, no more."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
+from hf_alpha.folders import new_folder, read_json, scratch_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.train import RECIPE_FILE, TRAINER_STATE
 
@@ -17,24 +19,27 @@ def release(run: Path, out: Path) -> None:
 
     Raises:
         FileNotFoundError: `run` holds no finished run.
-        FileExistsError: `out` is there already.
+        FileExistsError: `out` exists.
+        ValueError: the run's model or log is damaged; nothing is written.
     """
     if not (run / TRAINER_STATE).is_file() or not (run / RECIPE_FILE).is_file():
         raise FileNotFoundError(
             f"{run} holds no finished run: {TRAINER_STATE} or recipe is missing"
         )
-    if out.exists():
-        raise FileExistsError(f"{out} is there already: remove it, or choose another folder")
-    state = json.loads((run / TRAINER_STATE).read_text(encoding="utf-8"))
-    _write(run, out)
-    shutil.copy(run / RECIPE_FILE, out / RECIPE_FILE)
-    rows = ",\n ".join(json.dumps(row) for row in state["log_history"])
-    (out / LOG_FILE).write_text(f"[{rows}]\n", encoding="utf-8")
+    with new_folder(out) as unfinished:
+        log = read_json(run / TRAINER_STATE).get("log_history", [])
+        _write(run, unfinished)
+        shutil.copy(run / RECIPE_FILE, unfinished / RECIPE_FILE)
+        rows = ",\n ".join(json.dumps(row) for row in log)
+        (unfinished / LOG_FILE).write_text(f"[{rows}]\n", encoding="utf-8")
 
 
 def refresh(folder: Path) -> None:
     """Rewrite a released model in place with this version's code; weights and card stay."""
-    _write(folder, folder)
+    with scratch_folder(folder.resolve()) as unfinished:
+        _write(folder, unfinished)
+        for file in unfinished.iterdir():
+            os.replace(file, folder / file.name)
 
 
 def _write(source: Path, out: Path) -> None:

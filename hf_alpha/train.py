@@ -6,8 +6,11 @@ import inspect
 import json
 import logging
 import re
+import shutil
+import signal
+import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +22,7 @@ import torch
 import yaml
 from datasets import Dataset
 from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
 from torch.utils.data import Sampler
 from transformers import (
     Seq2SeqTrainer,
@@ -29,6 +33,7 @@ from transformers import (
     TrainingArguments,
     set_seed,
 )
+from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.build_tokenizer import NUM_SYMBOLS, build_tokenizer
@@ -37,6 +42,7 @@ from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
 from hf_alpha.data.stream import DrawnProblems
+from hf_alpha.folders import read_json, replacing
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
@@ -50,6 +56,7 @@ TrainingData: TypeAlias = Dataset | DrawnProblems
 
 TRAINER_STATE = "trainer_state.json"
 RECIPE_FILE = "recipe.yaml"
+NOTE = r"^# until step (\d+): ([^=]+)=(.*)$"
 LABEL_SMOOTHING = (
     "label_smoothing_factor spreads over columns that a sample cannot use; "
     "set label_smoothing in the model's configuration instead"
@@ -128,7 +135,10 @@ def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
             file = resource_path("training", *Path(name).parts)
         except FileNotFoundError as error:
             raise RecipeError(f"no recipe {str(path)!r}: {error}") from error
-    content = _parse_yaml(file.read_text(), str(file))
+    try:
+        content = _parse_yaml(file.read_text(encoding="utf-8"), str(file))
+    except UnicodeDecodeError as error:
+        raise RecipeError(f"{file}: no UTF-8 text: {error}") from error
     if not isinstance(content, dict):
         raise RecipeError(f"{file}: a recipe is a mapping of keys to values")
     for override in overrides or []:
@@ -147,6 +157,9 @@ def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
     _check_keys(data, _names(DataSettings), f"{where}: data")
     _check_kinds(data, DataSettings, f"{where}: data")
     _check_source(data, f"{where}: data")
+    _check_least(content, {"num_symbols": 1}, where)
+    least = {"max_train_samples": 1, "max_eval_samples": 0, "num_workers": 1}
+    _check_least(data, least, f"{where}: data")
     _check_keys(training, _names(Seq2SeqTrainingArguments), f"{where}: training")
     _check_kinds(training, Seq2SeqTrainingArguments, f"{where}: training")
     if "output_dir" not in training:
@@ -171,6 +184,16 @@ def _check_source(data: dict[str, Any], where: str) -> None:
     for key, maker in (("generate", generate), ("draw", DrawnProblems)):
         arguments = set(inspect.signature(maker).parameters) - set(FROM_RECIPE)
         _check_keys(data.get(key, {}), arguments, f"{where}: {key}")
+    _check_kinds(data.get("generate", {}), generate, f"{where}: generate")
+    sizes = data.get("generate", {}).get("sizes", [1, 1])
+    if not isinstance(sizes, list) or [type(size) for size in sizes] != [int, int]:
+        raise RecipeError(f"{where}: generate: 'sizes' must be [smallest, largest], not {sizes!r}")
+
+
+def _check_least(given: Mapping[str, Any], least: Mapping[str, int], where: str) -> None:
+    for key, smallest in least.items():
+        if given.get(key) is not None and given[key] < smallest:
+            raise RecipeError(f"{where}: {key!r} must be at least {smallest}, not {given[key]}")
 
 
 def _names(settings: type) -> set[str]:
@@ -185,7 +208,7 @@ def _check_keys(given: dict[str, Any], allowed: set[str], where: str) -> None:
             raise RecipeError(f"{where}: unknown key {key!r}; {hint}")
 
 
-def _check_kinds(given: dict[str, Any], settings: type, where: str) -> None:
+def _check_kinds(given: dict[str, Any], settings: Callable[..., Any], where: str) -> None:
     """Check values against annotations made of plain types; the rest is left to the classes."""
     hints = get_type_hints(settings)
     for key, value in given.items():
@@ -258,10 +281,32 @@ class AlphaTrainer(Seq2SeqTrainer):
             raise ValueError(LABEL_SMOOTHING)
         self.add_callback(_KeepInStep())
 
+    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        folder = Path(self.args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")
+        with _written(folder):
+            super()._save_checkpoint(*args, **kwargs)
+
     def _get_train_sampler(self, train_dataset: Dataset | None = None) -> Sampler | None:
         dataset = train_dataset if train_dataset is not None else self.train_dataset
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
         return BucketSampler(bucket_keys(dataset), self._train_batch_size, seed=seed)
+
+
+@contextmanager
+def _written(folder: Path) -> Iterator[None]:
+    """Remove a checkpoint that cannot be written, on a full disk say, and name it.
+
+    The libraries that write have errors of their own for that.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:
+        if folder.name.startswith(PREFIX_CHECKPOINT_DIR):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise OSError(
+            f"{folder} cannot be written: {error}; the same command goes on from the last "
+            "checkpoint before, if there is one"
+        ) from error
 
 
 class _KeepInStep(TrainerCallback):
@@ -373,7 +418,11 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
     if recipe.training.get("label_smoothing_factor"):
         raise RecipeError(f"training: {LABEL_SMOOTHING}")
     with _named("training"):
-        return Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
+        arguments = Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
+    with _named("training: report_to"):
+        for tracker in get_reporting_integration_callbacks(arguments.report_to):
+            tracker()  # says what is not installed
+    return arguments
 
 
 @contextmanager
@@ -381,11 +430,58 @@ def _named(section: str) -> Iterator[None]:
     """Say which section of the recipe a setting that is refused stands in."""
     try:
         yield
-    except (ValueError, TypeError, FileNotFoundError, StrictDataclassError) as error:
+    except (ValueError, TypeError, OSError, RuntimeError, StrictDataclassError) as error:
         raise RecipeError(f"{section}: {error}") from error
 
 
-def train(recipe: Recipe, resume: bool = True) -> AlphaTrainer:
+class Interrupted(KeyboardInterrupt):
+    """Training was stopped by Ctrl-C; the message says how it goes on."""
+
+
+class _StopOnInterrupt(TrainerCallback):
+    """Makes Ctrl-C end training with a checkpoint of the step; a second one ends it at once.
+
+    Processes that train together would stop at different steps: there Ctrl-C does what it always
+    does, and the last checkpoint counts.
+    """
+
+    def __init__(self) -> None:
+        self.interrupted = False
+
+    @contextmanager
+    def listening(self, alone: bool) -> Iterator[None]:
+        """Catch the signal, if this process trains alone and this thread may."""
+        if not alone or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGINT, self._note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _note(self, *_: object) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        if self.interrupted:
+            control.should_save = control.should_training_stop = True
+
+
+def train(
+    recipe: Recipe,
+    resume: bool = True,
+    allow_changes: bool = False,
+    say: Callable[[str], object] = print,
+) -> AlphaTrainer:
     """Train as the recipe says; resume from the last checkpoint in `output_dir` if there is one.
 
     The finished model, its tokenizer and their code end up in `output_dir`. A resumed run reaches
@@ -393,25 +489,35 @@ def train(recipe: Recipe, resume: bool = True) -> AlphaTrainer:
     same number of processes. n processes see the batches of one process with n times the gradient
     accumulation steps, except that they fill up the last ones of an epoch with its first samples.
 
+    `recipe.yaml` there says what is run, from the start on. Where settings were changed on the
+    way, comments in it say until which step others held. A finished run stays as it is.
+
+    Args:
+        recipe: what to train.
+        resume: go on with a run that is there; else it is an error.
+        allow_changes: go on with other settings than those of the run so far.
+        say: is told where a run resumes, or that it has ended.
+
     Raises:
-        RecipeError: the recipe does not fit its data, or `output_dir` holds a checkpoint and
-            `resume` is not set.
+        RecipeError: the recipe does not fit its data, or the run in `output_dir`, or there is one
+            and `resume` is not set.
+        CheckpointError: the checkpoint to resume is damaged.
+        Interrupted: Ctrl-C; there is a checkpoint of the last step.
     """
     arguments = prepare_arguments(recipe)
-    last = last_checkpoint(arguments.output_dir)
-    if last is not None and not resume:
+    out, start = Path(arguments.output_dir), _starting_point(arguments)
+    if start is not None and not resume:
         raise RecipeError(
-            f"{arguments.output_dir} holds a checkpoint already: resume it, or choose another "
-            "training.output_dir"
+            f"{out} holds a checkpoint already: resume it, or choose another training.output_dir"
         )
+    notes = [] if start is None else _notes(recipe, out, _state(start).global_step, allow_changes)
+    finished = start is not None and _is_finished(_state(start), arguments)
     set_seed(arguments.seed)  # for the weights of a new model
-    model, tokenizer = prepare_model(recipe)
+    model, tokenizer = load_checkpoint(start) if start and finished else prepare_model(recipe)
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):
         train_data, valid_data = prepare_data(recipe, tokenizer)
-    finished = None if last is None else _finished_state(last, arguments)
-    if last is not None and finished is not None:
-        model, tokenizer = load_checkpoint(last)
+    stop = _StopOnInterrupt()
     trainer = AlphaTrainer(
         model=model,
         args=arguments,
@@ -419,24 +525,148 @@ def train(recipe: Recipe, resume: bool = True) -> AlphaTrainer:
         eval_dataset=valid_data,
         data_collator=AlphaCollator(tokenizer),
         processing_class=tokenizer,
+        callbacks=[stop],
     )
-    if finished is not None:
-        trainer.state = finished
+    tell = say if trainer.is_world_process_zero() else lambda _: None
+    if trainer.is_world_process_zero() and not (finished and (out / RECIPE_FILE).is_file()):
+        write_recipe(recipe, out / RECIPE_FILE, notes)
+    if start is not None and finished:
+        trainer.state = _state(start)
+        tell(f"{out} holds a finished run of {trainer.state.global_step} steps: nothing is done")
     else:
-        trainer.train(resume_from_checkpoint=None if last is None else str(last))
-    trainer.save_model()
-    trainer.save_state()
-    if trainer.is_world_process_zero():
-        write_recipe(recipe, Path(arguments.output_dir) / RECIPE_FILE)
+        _run(trainer, start, stop, tell)
+    if not (finished and _has_model(out, trainer.state)):
+        with _written(out):
+            trainer.save_model()
+            trainer.save_state()
     return trainer
 
 
-def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write a recipe, overrides included, so that `hf-alpha train` can read it again."""
+def _run(
+    trainer: AlphaTrainer, start: Path | None, stop: _StopOnInterrupt, say: Callable[[str], object]
+) -> None:
+    """Train from the beginning, or from a checkpoint whose weights fit."""
+    out = trainer.args.output_dir
+    if start is not None:
+        saved, _ = load_checkpoint(start)
+        _check_shapes(trainer.model, saved, start)
+        say(f"{out}: resuming from {start}, step {_state(start).global_step}")
+    with stop.listening(alone=trainer.args.world_size == 1):
+        trainer.train(resume_from_checkpoint=None if start is None else str(start))
+    if stop.interrupted and not _is_finished(trainer.state, trainer.args):
+        step = trainer.state.global_step
+        raise Interrupted(
+            f"stopped at step {step}, which {out}/{PREFIX_CHECKPOINT_DIR}-{step} holds: the same "
+            "command goes on from there"
+        )
+
+
+def _check_shapes(
+    model: AlphaForConditionalGeneration, saved: AlphaForConditionalGeneration, where: Path
+) -> None:
+    ours, theirs = (
+        {name: tuple(tensor.shape) for name, tensor in one.state_dict().items()}
+        for one in (model, saved)
+    )
+    for name in {**ours, **theirs}:
+        if ours.get(name) != theirs.get(name):
+            raise RecipeError(
+                f"{where} holds another model: tensor {name!r} is {theirs.get(name)} there and "
+                f"{ours.get(name)} by the recipe; choose another training.output_dir"
+            )
+
+
+def _notes(recipe: Recipe, out: Path, step: int, allow_changes: bool) -> list[str]:
+    """What to write on top of `recipe.yaml`: until which step other settings held.
+
+    Args:
+        step: at which the run goes on.
+
+    Raises:
+        RecipeError: the settings are not those of the run so far, and may not be.
+    """
+    file = out / RECIPE_FILE
+    if not file.is_file():
+        logger.warning("%s is missing: the settings of the run so far are not known", file)
+        return []
+    changes = differences(read_recipe(file), recipe)
+    if changes and not allow_changes:
+        named = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in changes.items())
+        raise RecipeError(
+            f"{out} holds a run with other settings: {named}; choose another training.output_dir, "
+            "or go on with the new ones by --allow-changes"
+        )
+    held: dict[tuple[int, str], str] = {}
+    for until, key, value in re.findall(NOTE, file.read_text(encoding="utf-8"), re.MULTILINE):
+        held.setdefault((min(int(until), step), key), value)
+    for key, (old, _) in changes.items():
+        held.setdefault((step, key), old)
+    return [f"# until step {until}: {key}={value}" for (until, key), value in held.items()]
+
+
+def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
+    """Settings that are not the same: key, as in an override -> both values, `null` if not set.
+
+    Where the run lies is none.
+    """
+    before, after = (dict(_leaves(dataclasses.asdict(recipe))) for recipe in (old, new))
+    return {
+        key: (before.get(key, "null"), after.get(key, "null"))
+        for key in {**before, **after}
+        if key != "training.output_dir" and before.get(key, "null") != after.get(key, "null")
+    }
+
+
+def _leaves(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted keys and their values as text."""
+    for key, value in content.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", json.dumps(value, ensure_ascii=False, default=str)
+
+
+def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
+    """Write a recipe, overrides included, so that `hf-alpha train` can read it again.
+
+    Args:
+        recipe: what to write.
+        path: of the file; its folder is made.
+        notes: comments for its first lines.
+    """
     content = {key: value for key, value in dataclasses.asdict(recipe).items() if value}
     data = content["data"].items()
     content["data"] = {key: value for key, value in data if value not in (None, {})}
-    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    lines = "".join(f"{note}\n" for note in notes)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write_text(lines + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+
+def _starting_point(arguments: Seq2SeqTrainingArguments) -> Path | None:
+    """The run's last checkpoint; the run itself where it is finished and has none any more."""
+    out = Path(arguments.output_dir)
+    if out.exists() and not out.is_dir():
+        raise RecipeError(f"training: output_dir {out} is a file: name a folder")
+    if (last := last_checkpoint(out)) is not None or not (out / TRAINER_STATE).is_file():
+        return last
+    if not _is_finished(_state(out), arguments):
+        raise RecipeError(
+            f"{out} holds a trained model and no checkpoint to resume: choose another "
+            f"training.output_dir; 'checkpoint: {out}' in a recipe goes on from its weights"
+        )
+    return out
+
+
+def _state(folder: Path) -> TrainerState:
+    read_json(folder / TRAINER_STATE)  # names the file if it is damaged
+    return TrainerState.load_from_json(str(folder / TRAINER_STATE))
+
+
+def _has_model(out: Path, state: TrainerState) -> bool:
+    """Whether the model of this state has been written behind its last checkpoint."""
+    done = (out / TRAINER_STATE).is_file() and any(out.glob("*.safetensors"))
+    return done and _state(out).global_step == state.global_step
 
 
 def last_checkpoint(output_dir: str | Path) -> Path | None:
@@ -453,19 +683,20 @@ def last_checkpoint(output_dir: str | Path) -> Path | None:
     return None
 
 
-def _finished_state(checkpoint: Path, arguments: Seq2SeqTrainingArguments) -> TrainerState | None:
-    """The state of a run that has nothing left to do: the Trainer would do one more step."""
-    state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE))
+def _is_finished(state: TrainerState, arguments: Seq2SeqTrainingArguments) -> bool:
+    """Whether a run has nothing left to do: the Trainer would do one more step."""
     if arguments.max_steps > 0:
-        return state if state.global_step >= arguments.max_steps else None
-    return state if (state.epoch or 0) >= arguments.num_train_epochs else None
+        return state.global_step >= arguments.max_steps
+    return (state.epoch or 0) >= arguments.num_train_epochs
 
 
 __all__ = [
     "RECIPE_FILE",
     "AlphaTrainer",
+    "Interrupted",
     "Recipe",
     "RecipeError",
+    "differences",
     "last_checkpoint",
     "parse_recipe",
     "prepare_arguments",

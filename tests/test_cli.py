@@ -1,6 +1,7 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -189,13 +190,47 @@ def test_training_resumes_and_refuses_to(tmp_path, data):
         f"training.output_dir={tmp_path}",
     ]
     assert hf_alpha(*arguments, "training.max_steps=2").code == 0
-    assert hf_alpha(*arguments, "training.max_steps=4").code == 0
+    done = hf_alpha(*arguments, "training.max_steps=4")
+    assert f"{tmp_path} holds a run with other settings: training.max_steps: 2 -> 4;" in done.error
+    done = hf_alpha(*arguments, "training.max_steps=4", "--allow-changes")
+    assert f"{tmp_path}: resuming from {tmp_path}/checkpoint-2, step 2\n" in done.out
     state = json.loads((tmp_path / "trainer_state.json").read_text())
     assert state["global_step"] == 4
     assert [row["step"] for row in state["log_history"] if "loss" in row] == [1, 2, 3, 4]
     done = hf_alpha(*arguments, "training.max_steps=6", "--fresh")
     assert f"{tmp_path} holds a checkpoint already" in done.error
     assert hf_alpha("solve", "--model", tmp_path, "a & b").code in (0, 1)
+
+
+def test_ctrl_c_in_training_leaves_a_checkpoint_to_go_on_from(tmp_path, data):
+    command = [sys.executable, "-m", "hf_alpha.cli", "train", "propositional/debug",
+               f"data.path={data}", "data.generate={}", "training.eval_strategy=no",
+               "training.save_strategy=no", "training.max_steps=400", "training.disable_tqdm=true",
+               "training.logging_steps=1", "training.lr_scheduler_type=constant"]  # fmt: skip
+    whole, out = tmp_path / "whole", tmp_path / "stopped"
+
+    def run(folder: Path, *more: str) -> subprocess.Popen:
+        places = [*command, f"training.output_dir={folder}", *more]
+        return subprocess.Popen(
+            places, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+        )
+
+    process = run(out)
+    while "'loss'" not in process.stdout.readline():
+        assert process.poll() is None, process.stderr.read()
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == 130 and "Traceback" not in error, error
+    found = re.search(r"stopped at step (\d+), which (.*) holds: the same command goes on", error)
+    assert found and 0 < int(found[1]) < 400 and Path(found[2]) == out / f"checkpoint-{found[1]}"
+    assert not (out / "model.safetensors").exists()
+    assert (out / "recipe.yaml").is_file()
+
+    end = [f"training.max_steps={int(found[1]) + 5}"]
+    output, error = run(out, *end, "--allow-changes").communicate(timeout=120)
+    assert f"{out}: resuming from {found[2]}, step {found[1]}\n" in output, error
+    assert run(whole, *end).wait(timeout=120) == 0
+    assert weights_of(out) == weights_of(whole)
 
 
 @pytest.mark.parametrize(
@@ -207,6 +242,11 @@ def test_training_resumes_and_refuses_to(tmp_path, data):
         (["propositional/debug", "training.max_steps"], "write it as key=value"),
         (["propositional/debug", "model.d_model=wide"], "d_model"),
         (["propositional/nothing"], "no recipe 'propositional/nothing'"),
+        (["."], "no recipe '.'"),
+        (["propositional/debug", "training.report_to=paper"], "report_to: paper is not supported"),
+        (["propositional/debug", "training.report_to=swanlab"], "report_to: SwanLab"),
+        (["propositional/debug", f"training.output_dir={__file__}"], "test_cli.py is a file"),
+        (["propositional/debug", f"data.path={__file__}"], "data: "),
     ],
 )
 def test_recipes_that_cannot_be_read(tmp_path, monkeypatch, arguments, message):
@@ -309,6 +349,10 @@ def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):
     assert message in done.error
 
 
+def weights_of(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
 def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     def error(*arguments: object) -> str:
         return hf_alpha("convert", *arguments).error
@@ -320,7 +364,12 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     assert "holds the vanilla model" in error(vanilla, vanilla / ".." / vanilla.name)
     assert "no checkpoint folder" in error(tmp_path / "absent", out)
     (tmp_path / "file").write_text("")
-    assert "is a file" in error(vanilla, tmp_path / "file")
+    assert f"file {tmp_path / 'file'} exists: remove it" in error(vanilla, tmp_path / "file")
+    shutil.copytree(vanilla, tmp_path / "trained")
+    trained = weights_of(tmp_path / "trained")
+    for kind in ("streams", "dual_part"):
+        assert "exists: remove it" in error(vanilla, tmp_path / "trained", "--to", kind)
+    assert weights_of(tmp_path / "trained") == trained
     assert not out.exists()
 
     make_model(symbol_encoding="learned").save_pretrained(tmp_path / "odd")

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "hf_alpha"
 
 # A part may import those to its left: modeling <- tasks <- data <- {convert, ...} <- cli.
 LAYERS = [
-    {"modeling", "resources"},
+    {"modeling", "resources", "folders"},
     {"tasks", "loading"},
     {"build_tokenizer"},
     {"data"},

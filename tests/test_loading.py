@@ -2,11 +2,15 @@ import json
 
 import pytest
 import torch
+from commands import hf_alpha
+from safetensors.torch import load_file, save_file
 from strategies import make_model
 from transformers import BartConfig, BartForConditionalGeneration
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import check_agreement, load_checkpoint
+from hf_alpha.resources import resource_path
+from hf_alpha.train import RECIPE_FILE, TRAINER_STATE
 
 
 def save(folder, model_symbols=5, tokenizer_symbols=5):
@@ -51,7 +55,11 @@ def test_disagreement_is_named(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=f"{tmp_path}: model and tokenizer disagree"):
         load_checkpoint(tmp_path)
-    for settings in ({"num_base_tokens": 9}, {"symbol_classes": {"variable": 5}}):
+    for settings in (
+        {"num_base_tokens": 9},
+        {"pad_token_id": 3},
+        {"symbol_classes": {"variable": 5}},
+    ):
         with pytest.raises(ValueError, match=next(iter(settings))):
             check_agreement(make_model(**settings), build_tokenizer("propositional", 5))
     two = make_model(symbol_classes={"x": 2, "y": 2})
@@ -68,6 +76,10 @@ def test_missing_and_incomplete_folders(tmp_path, monkeypatch, hub):
     for place in (tmp_path / "no", "~/no/model", "./no/such/model", "no", "runs/a/b"):
         with pytest.raises(FileNotFoundError, match="no checkpoint folder"):
             load_checkpoint(place)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "file").write_text("{}")
+    with pytest.raises(FileNotFoundError, match="no checkpoint folder 'runs/file'"):
+        load_checkpoint("runs/file")
     with pytest.raises(FileNotFoundError, match="'runs/no' is no complete folder here or model on"):
         load_checkpoint("runs/no")
     (tmp_path / "empty").mkdir()
@@ -99,3 +111,116 @@ def test_a_damaged_tokenizer_is_named(tmp_path, name):
     (tmp_path / name).write_text(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=f"{tmp_path / name} is damaged, it is no JSON"):
         load_checkpoint(tmp_path)
+
+
+TENSOR = "model.decoder.layers.0.fc1.weight"
+
+
+def with_weights(change):
+    def damage(folder):
+        tensors = load_file(folder / "model.safetensors")
+        change(tensors)
+        save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+    return damage
+
+
+def with_settings(**changes):
+    def damage(folder):
+        settings = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(settings | changes))
+
+    return damage
+
+
+def with_file(name, content):
+    def damage(folder):
+        (folder / name).write_bytes(content(folder) if callable(content) else content)
+
+    return damage
+
+
+def half(folder):
+    content = (folder / "model.safetensors").read_bytes()
+    return content[: len(content) // 2]
+
+
+NAN = torch.tensor(float("nan"))
+DAMAGES = {
+    "missing": (
+        with_weights(lambda t: t.pop(TENSOR)),
+        f"model.safetensors: tensor '{TENSOR}' is m",
+    ),
+    "more": (with_weights(lambda t: t.update(other=NAN)), "tensor 'other' is left over"),
+    "nan": (
+        with_weights(lambda t: t[TENSOR][3, 2].copy_(NAN)),
+        f"model.safetensors: tensor '{TENSOR}' holds numbers that are not finite",
+    ),
+    "shape": (
+        with_weights(lambda t: t.update({TENSOR: t[TENSOR][:3].contiguous()})),
+        r"has the shape \(3, 16\), and \(24, 16\) by config.json",
+    ),
+    "layers": (with_settings(encoder_layers=3), "layers.2.* is missing, and 25 more"),
+    "fewer layers": (with_settings(encoder_layers=1), "layers.1.* is left over, and "),
+    "truncated": (with_file("model.safetensors", half), "model.safetensors cannot be read: "),
+    "empty": (with_file("model.safetensors", b""), "model.safetensors cannot be read: "),
+    "negative": (with_settings(encoder_layers=-3), "config.json cannot be read: encoder_layers"),
+    "kind": (with_settings(d_model="wide"), "config.json cannot be read: .*'d_model'"),
+    "no setting": (with_file("config.json", b"[]"), "config.json cannot be read: "),
+    "tokenizer": (with_file("tokenizer_config.json", b"[]"), "tokenizer cannot be read: "),
+    "vocabulary": (with_file("vocab.json", b"}{"), "tokenizer cannot be read: "),
+    "huge": (
+        with_settings(
+            vocab_size=10**6 + 10,
+            symbol_classes={"proposition": 10**6},
+            symbol_ranges={"proposition": [[10, 10**6 + 10]]},
+            symbol_encoding="learned",
+            d_model=2**20,
+        ),
+        "model and tokenizer disagree: symbol_classes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_checkpoint_is_refused(tmp_path, name):
+    damage, message = DAMAGES[name]
+    save(tmp_path)
+    damage(tmp_path)
+    with pytest.raises(ValueError, match=f"{tmp_path}.*{message}") as caught:
+        load_checkpoint(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("solve", "a & b", "--model", "BAD"),
+        ("evaluate", "BAD", "--out", "OUT"),
+        ("convert", "BAD", "OUT"),
+        ("release", "BAD", "OUT"),
+        ("release", "BAD"),
+        ("push", "BAD", "me/model"),
+        ("train", "propositional/debug", "model={}", "checkpoint=BAD"),
+    ],
+    ids=" ".join,
+)
+def test_no_tool_uses_a_damaged_checkpoint(tmp_path, monkeypatch, hub, command):
+    bad = tmp_path / "bad"
+    save(bad)
+    DAMAGES["missing"][0](bad)
+    (bad / TRAINER_STATE).write_text('{"log_history": []}')
+    (bad / RECIPE_FILE).write_text("task: propositional\n")
+    monkeypatch.chdir(tmp_path)
+    done = hf_alpha(
+        *(str(bad) if word == "BAD" else word.replace("BAD", str(bad)) for word in command)
+    )
+    assert done.error == f"error: {bad}/model.safetensors: tensor '{TENSOR}' is missing"
+    assert not hub.repos and not (tmp_path / "OUT").exists() and not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "path", sorted(resource_path("model_cards").glob("*-small")), ids=lambda path: path.name
+)
+def test_released_models_are_whole(path):
+    load_checkpoint(path)

@@ -85,4 +85,13 @@ def test_a_hub_that_cannot_be_reached_is_one_line(folder):
         timeout=120,
     )
     assert done.returncode == 2
-    assert "error: " in done.stderr and "Traceback" not in done.stderr
+    assert "error: http://127.0.0.1:9/api/repos/create cannot be reached: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unfinished_dataset_is_not_shared(hub, tmp_path):
+    generate("propositional", tmp_path, 60, sizes=(1, 6), num_symbols=3, progress=False)
+    (tmp_path / "generation.json").unlink()
+    (tmp_path / ".parts").mkdir()
+    assert "holds an unfinished run" in hf_alpha("push", tmp_path, "me/formulas").error
+    assert not hub.repos

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.release import release
+from hf_alpha.release import refresh, release
 from hf_alpha.train import RECIPE_FILE, TRAINER_STATE, read_recipe, write_recipe
 
 
@@ -37,3 +39,27 @@ def test_release_holds_what_is_shared_and_no_more(tmp_path):
     assert read_recipe(out / RECIPE_FILE) == recipe
     with pytest.raises(FileExistsError):
         release(run, Path(out))
+
+
+LIMITED = """
+import resource, signal
+from hf_alpha.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+main()
+"""
+
+
+def test_a_full_disk_leaves_a_released_model_as_it_was(tmp_path):
+    folder = tmp_path / "model"
+    make_model().save_pretrained(folder)
+    build_tokenizer("propositional", 5).save_pretrained(folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    command = [sys.executable, "-c", LIMITED, "release", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and "too large" in done.stderr, done.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert list(tmp_path.iterdir()) == [folder]
+    (folder / "modeling_alpha.py").write_text("# old")
+    refresh(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

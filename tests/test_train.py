@@ -96,6 +96,10 @@ def test_every_recipe_builds_its_model_and_arguments(path, tmp_path):
         ("num_symbols=many", "'num_symbols' must be a whole number, not 'many'"),
         ("training=3", "'training' must be a mapping, not 3"),
         ("data.generate=no", "data: 'generate' must be a mapping"),
+        ("data.generate.num_samples=x", "generate: 'num_samples' must be a whole number, not 'x'"),
+        ("data.generate.sizes=5", r"generate: 'sizes' must be \[smallest, largest\], not 5"),
+        ("num_symbols=0", "'num_symbols' must be at least 1, not 0"),
+        ("data.max_train_samples=0", "data: 'max_train_samples' must be at least 1, not 0"),
         ("data.draw={num_samples: 5}", "data: give either 'draw' or 'path' with 'generate', not"),
         ("data.draw=no", "data: 'draw' must be a mapping"),
         ("training.max_steps=1.5", "'max_steps' must be a whole number, not 1.5"),
@@ -162,6 +166,9 @@ def test_missing_parts_and_files_are_named(tmp_path):
     with pytest.raises(RecipeError, match=r"no recipe 'propositional/nothing'.*debug\.yaml"):
         read_recipe("propositional/nothing")
     file = tmp_path / "recipe.yaml"
+    file.write_bytes(b"\xff")
+    with pytest.raises(RecipeError, match=r"recipe\.yaml: no UTF-8 text"):
+        read_recipe(file)
     for text, message in [("- 1", "a mapping"), ("", "a mapping"), ("a: [", "not valid YAML")]:
         file.write_text(text)
         with pytest.raises(RecipeError, match=message):
@@ -211,6 +218,11 @@ def test_debug_recipe(data_dir, tmp_path):
     with pytest.raises(RecipeError, match="holds a checkpoint already: resume it, or choose"):
         train(recipe, resume=False)
     # Resuming a finished run changes nothing, and makes the final model if it is missing.
+    before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    said: list[str] = []
+    assert train(recipe, say=said.append).state.global_step == 10
+    assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == before
+    assert said == [f"{out} holds a finished run of 10 steps: nothing is done"]
     (out / "model.safetensors").unlink()
     again = train(recipe)
     assert again.state.global_step == 10
@@ -218,6 +230,99 @@ def test_debug_recipe(data_dir, tmp_path):
     # A new run is a function of its seed.
     other = train(debug(data_dir, tmp_path / "other"))
     assert_same(dict(other.model.state_dict()), dict(trainer.model.state_dict()))
+
+
+def test_a_run_with_other_settings_says_which_and_its_recipe_is_what_was_run(data_dir, tmp_path):
+    out = tmp_path / "out"
+    fixed = ["training.eval_strategy=no", "training.save_steps=4", "training.max_steps=4"]
+    train(debug(data_dir, out, *fixed))
+    told = (out / "recipe.yaml").read_text()
+    trained = (out / "model.safetensors").stat().st_mtime_ns
+    changed = [*fixed, "training.learning_rate=0.5", "model.dropout=0.2", "data.max_eval_samples=9"]
+    differences = re.escape(
+        "data.max_eval_samples: 2000 -> 9, training.learning_rate: 0.001 -> 0.5, "
+        "model.dropout: null -> 0.2; choose another training.output_dir, or"
+    )
+    with pytest.raises(RecipeError, match=f"{out} holds a run with other settings: {differences}"):
+        train(debug(data_dir, out, *changed))
+    # The run is finished: nothing is trained with the new settings, and the file says so.
+    train(debug(data_dir, out, *changed), allow_changes=True)
+    assert (out / "recipe.yaml").read_text() == told
+    assert (out / "model.safetensors").stat().st_mtime_ns == trained
+
+    longer = debug(data_dir, out, *changed, "training.max_steps=8")
+    said: list[str] = []
+    train(longer, allow_changes=True, say=said.append)
+    assert said == [f"{out}: resuming from {out}/checkpoint-4, step 4"]
+    assert read_recipe(out / "recipe.yaml") == longer
+    notes = [
+        "# until step 4: data.max_eval_samples=2000",
+        "# until step 4: training.max_steps=4",
+        "# until step 4: training.learning_rate=0.001",
+        "# until step 4: model.dropout=null",
+    ]
+    assert sorted(told_by(out)) == sorted(notes)
+    train(longer)  # equal settings: nothing is asked
+    last = debug(data_dir, out, *changed, "training.max_steps=9")
+    train(last, allow_changes=True)
+    assert sorted(told_by(out)) == sorted([*notes, "# until step 8: training.max_steps=8"])
+
+    with pytest.raises(RecipeError, match=r"checkpoint-9 holds another model: tensor .* is \(64,"):
+        wider = ["training.max_steps=12", "model.encoder_ffn_dim=48"]
+        train(debug(data_dir, out, *changed, *wider), allow_changes=True)
+
+
+def told_by(out) -> list[str]:
+    return [line for line in (out / "recipe.yaml").read_text().splitlines() if line[0] == "#"]
+
+
+def test_a_run_without_checkpoints_is_not_overwritten(data_dir, tmp_path):
+    few = ["training.eval_strategy=no", "training.save_strategy=no", "training.max_steps=2"]
+    train(debug(data_dir, tmp_path, *few))
+    trained = (tmp_path / "model.safetensors").stat().st_mtime_ns
+    assert train(debug(data_dir, tmp_path, *few)).state.global_step == 2
+    more = debug(data_dir, tmp_path, *few, "training.max_steps=3")
+    with pytest.raises(RecipeError, match="a trained model and no checkpoint to resume: choose an"):
+        train(more, allow_changes=True)
+    assert (tmp_path / "model.safetensors").stat().st_mtime_ns == trained
+
+
+def test_a_damaged_checkpoint_is_not_resumed(data_dir, tmp_path):
+    train(debug(data_dir, tmp_path, "training.eval_strategy=no"))
+    damaged = tmp_path / "checkpoint-10" / "model.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:1000])
+    more = debug(data_dir, tmp_path, "training.eval_strategy=no", "training.max_steps=20")
+    with pytest.raises(ValueError, match=r"checkpoint-10: model\.safetensors cannot be read"):
+        train(more, allow_changes=True)
+
+
+def test_a_full_disk_ends_training_with_the_last_whole_checkpoint(data_dir, tmp_path):
+    """No file may be as large as one of a checkpoint: what the system says is the same."""
+    script = """
+        import resource, signal, sys
+        from hf_alpha.cli import main
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        limit = int(sys.argv.pop())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        main()
+    """
+    data = ["data.path=" + str(data_dir), "data.generate={}", "training.eval_strategy=no"]
+    train(debug(data_dir, tmp_path / "first", "training.eval_strategy=no"))
+    sizes = {f.name: f.stat().st_size for f in (tmp_path / "first/checkpoint-5").iterdir()}
+    for name in ("model.safetensors", "optimizer.pt"):
+        out = tmp_path / name
+        shutil.copytree(tmp_path / "first" / "checkpoint-5", out / "checkpoint-5")
+        command = ["train", "propositional/debug", *data, *QUIET, f"training.output_dir={out}"]
+        done = subprocess.run(
+            python(script, *command, str(sizes[name] - 1)),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+        assert f"error: {out}/checkpoint-10 cannot be written: " in done.stderr
+        assert last_checkpoint(out) == out / "checkpoint-5"
+        assert not (out / "checkpoint-10").exists()
 
 
 def copying(out, *overrides: str):
@@ -313,7 +418,8 @@ TWO_PROCESSES = """
 
     def run(name, *more):
         places = [f"data.path={data}", f"training.output_dir={out}/{name}"]
-        trainer = train(read_recipe("propositional/debug", [*places, *changes, *more]))
+        recipe = read_recipe("propositional/debug", [*places, *changes, *more])
+        trainer = train(recipe, allow_changes=name == "resumed")
         args, file = trainer.args, Path(data, "data", "train-00000-of-00001.parquet")
         record = {"world_size": args.world_size, "data": file.stat().st_ino,
                   "scale": float(trainer.model.logit_scale.scale)}

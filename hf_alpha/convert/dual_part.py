@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hf_alpha.convert.symbol_invariant import EMBEDDING, ConversionError, probe
+from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
@@ -138,11 +139,13 @@ def convert_checkpoint_to_dual_part(
 
     Raises:
         ConversionError: as `to_dual_part`; nothing is written.
+        FileExistsError: `out` exists; it stays as it is.
     """
-    vanilla, tokenizer = load_checkpoint(source)
-    converted = to_dual_part(vanilla, random_dim, random_method, seed)
-    converted.save_pretrained(out)
-    tokenizer.save_pretrained(out)
+    with new_folder(Path(out)) as unfinished:
+        vanilla, tokenizer = load_checkpoint(source)
+        converted = to_dual_part(vanilla, random_dim, random_method, seed)
+        converted.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
     return converted
 
 

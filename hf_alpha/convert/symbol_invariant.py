@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
@@ -214,7 +215,15 @@ def convert_checkpoint(
 
     Raises:
         ConversionError: as `to_streams`, or a token is not in the vocabulary; nothing is written.
+        FileExistsError: `out` exists; it stays as it is.
     """
+    with new_folder(Path(out)) as unfinished:
+        return _convert(source, unfinished, actual, placeholder, add_aggregated_attention)
+
+
+def _convert(
+    source: str | Path, out: Path, actual: str, placeholder: str, added: Sequence[str]
+) -> AlphaForConditionalGeneration:
     vanilla, tokenizer = load_checkpoint(source)
 
     def ids(tokens: str, role: str) -> list[int]:
@@ -224,9 +233,7 @@ def convert_checkpoint(
                 raise ConversionError(f"{role}: {token!r} is no symbol; this model has {known}")
         return [tokenizer.convert_tokens_to_ids(token) for token in tokens.split(",")]
 
-    converted = to_streams(
-        vanilla, ids(actual, "actual"), ids(placeholder, "placeholder"), add_aggregated_attention
-    )
+    converted = to_streams(vanilla, ids(actual, "actual"), ids(placeholder, "placeholder"), added)
     converted.save_pretrained(out)
     tokenizer.save_pretrained(out)
     return converted

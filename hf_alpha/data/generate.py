@@ -36,12 +36,12 @@ from functools import partial
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
+from hf_alpha.folders import locked, read_json, remove_leftovers, replacing
 from hf_alpha.tasks import Task, get_task
 
 logger = logging.getLogger(__name__)
@@ -64,6 +64,10 @@ _MAX_DEATHS = 3
 """So many deaths of workers in a row without a chunk done end the run."""
 
 Executor = Callable[[Sequence["Chunk"]], Iterable[pa.Table]]
+
+
+class WorkersDiedError(RuntimeError, ChildProcessError):
+    """Worker processes died again and again; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -158,9 +162,10 @@ def generate(
 
     Raises:
         ValueError: for impossible settings, if `out_dir` holds a run with other settings or in
-            another number of shards, or if some of its shards have not ended.
+            another number of shards, if some of its shards have not ended, or if another process
+            on this machine is at work there (shards may be, together).
         ImportError: if the targets need something that is not installed.
-        RuntimeError: if worker processes keep dying; what is done is kept.
+        WorkersDiedError: if worker processes keep dying; what is done is kept.
     """
     task = get_task(task) if isinstance(task, str) else task
     sizes = task.sizes if sizes is None else sizes
@@ -184,10 +189,14 @@ def generate(
         settings["hard"] = hard
     _check_samples(settings)
     _check_hard(task, hard)
-    run = _Run(Path(out_dir), task, settings, num_workers, shard)
-    if run.counts is not None:
-        return run.counts
-    plan = _Plan(task, settings, shard)
+    with _started(Path(out_dir), task, settings, num_workers, shard) as run:
+        return run.counts if run.counts is not None else _make_samples(run, shard, progress)
+
+
+def _make_samples(run: "_Run", shard: tuple[int, int] | None, progress: bool) -> dict[str, int]:
+    """Do the work of `generate`."""
+    settings, plan = run.settings, _Plan(run.task, run.settings, shard)
+    num_samples, few_symbols = settings["num_samples"], settings.get("few_symbols", 0)
     with (
         run.executor() as execute,
         tqdm(total=num_samples + few_symbols, disable=not progress) as bar,
@@ -197,7 +206,8 @@ def generate(
             logger.warning(
                 "%d of %d samples are missing: sizes %d-%d over %d symbol(s) have run out of "
                 "different problems within alpha=%g; raise alpha, num_symbols or the largest size",
-                *(num_samples - plan.total, num_samples, *sizes, num_symbols, alpha),
+                *(num_samples - plan.total, num_samples, *settings["sizes"]),
+                *(settings["num_symbols"], settings["alpha"]),
             )
         tables = [plan.table()]
         if few_symbols:
@@ -249,9 +259,6 @@ def generate_grid(
     _check_hard(task, hard)
     cells = [(k, size, task.constant_priority if k else 1.0) for k in num_symbols for size in sizes]
     cells = [(k, size, c) for k, size, c in cells if task.is_feasible(size, k, True, c)]
-    run = _Run(Path(out_dir), task, settings, num_workers, shard)
-    if run.counts is not None:
-        return run.counts
     chunks = [
         Chunk(
             name=f"cell-{k:03d}-{size:05d}",
@@ -271,11 +278,17 @@ def generate_grid(
     ]
     if shard is not None:
         chunks = chunks[shard[0] - 1 :: shard[1]]
+    with _started(Path(out_dir), task, settings, num_workers, shard) as run:
+        return run.counts if run.counts is not None else _make_grid(run, chunks, progress)
+
+
+def _make_grid(run: "_Run", chunks: list[Chunk], progress: bool) -> dict[str, int]:
+    """Do the work of `generate_grid`."""
     with run.executor() as execute:
         parts = list(tqdm(execute(chunks), total=len(chunks), unit="cell", disable=not progress))
-    if shard is not None:
+    if run.record is not None:
         return run.end_shard()
-    return run.finish(pa.concat_tables([_part_schema(task).empty_table(), *parts]), "test")
+    return run.finish(pa.concat_tables([_part_schema(run.task).empty_table(), *parts]), "test")
 
 
 def split_of(key: bytes) -> str:
@@ -508,6 +521,26 @@ class _Plan:
         self.found[size] = kept
 
 
+@contextmanager
+def _started(folder: Path, *arguments: Any) -> Iterator["_Run"]:
+    """Give a run that has its folder to itself, or shares it with other shards.
+
+    Args:
+        arguments: the others of `_Run`.
+    """
+    shard = arguments[-1]
+    with locked(folder, shared=shard is not None) as mine:
+        if not mine and not (folder / SETTINGS).exists():
+            raise ValueError(
+                f"another process makes data in {folder}: wait until it has ended, or choose "
+                "another folder"
+            )
+        run = _Run(folder, *arguments)
+        if mine and run.counts is not None:
+            run.clean()
+        yield run
+
+
 class _Run:
     """A folder in which a run with given settings is made, continued or found finished.
 
@@ -537,11 +570,11 @@ class _Run:
         self.counts: dict[str, int] | None = None
         finished, started = folder / SETTINGS, self.parts / SETTINGS
         if finished.exists():
-            record = json.loads(finished.read_text())
+            record = read_json(finished, "settings", "rows")
             self._compare(record["settings"])
             self.counts = record["rows"]
         elif started.exists():
-            self._compare(json.loads(started.read_text()))
+            self._compare(read_json(started))
         elif folder.exists() and any(path.name != PARTS for path in folder.iterdir()):
             raise ValueError(f"{folder} is not empty and holds no generated data: choose another")
         else:
@@ -557,7 +590,7 @@ class _Run:
         counts = {shard[1]} if shard else set()
         for path in self.parts.glob("shard-*.json"):
             number, count = map(int, re.findall(r"\d+", path.name))
-            other = json.loads(path.read_text())
+            other = read_json(path, "settings", "ended")
             self._compare(other["settings"])
             counts.add(count)
             ended[number] = other["ended"]
@@ -622,7 +655,7 @@ class _Run:
                     before, finished = finished, self._chunks_done()
                     deaths = 1 if finished > before else deaths + 1
                     if deaths >= _MAX_DEATHS:
-                        raise RuntimeError(
+                        raise WorkersDiedError(
                             f"worker processes died {deaths} times in a row without finishing a "
                             f"chunk (out of memory?); what is done is kept in {self.folder}: start "
                             "again, with fewer workers"
@@ -672,8 +705,14 @@ class _Run:
         write_records(
             self.folder, self.task, self.settings, counts, table["num_symbols"].to_pylist()
         )
-        shutil.rmtree(self.parts)
+        self.clean()
         return counts
+
+    def clean(self) -> None:
+        """Remove what a finished dataset needs no more, and what runs killed on the way left."""
+        shutil.rmtree(self.parts, ignore_errors=True)
+        for folder in (self.folder, self.folder / "data"):
+            remove_leftovers(folder)
 
 
 def write_records(
@@ -852,18 +891,11 @@ def _end_with_parent() -> None:
 
 
 def _write_table(table: pa.Table, path: Path) -> None:
-    temporary = _temporary(path)
-    pq.write_table(table, temporary)
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary)
 
 
 def write_text(text: str, path: Path) -> None:
     """Write a file that is never seen half-written."""
-    temporary = _temporary(path)
-    temporary.write_text(text)
-    os.replace(temporary, path)
-
-
-def _temporary(path: Path) -> Path:
-    """Name a file beside another one; processes on different machines may have the same number."""
-    return path.with_name(f".{path.name}.{uuid4().hex}")
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -4,16 +4,15 @@ They show how much a model depends on names, and on much data: it is trained on 
 tested on data as it was.
 """
 
-import json
 import os
-import shutil
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset
+from datasets import Dataset, DatasetDict
 
+from hf_alpha.folders import new_folder, read_json
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task
 from hf_alpha.tasks.base import words_of
@@ -59,38 +58,37 @@ def perturb(
         raise FileNotFoundError(f"no dataset {in_dir} here; one of the Hub needs its task named")
     settings = _recorded_settings(Path(in_dir))
     task = _choose_task(task, settings, in_dir)
-    out = Path(out_dir)
-    if out.exists():
-        raise FileExistsError(f"{out} exists: choose another folder, or delete that one")
-    data = load_splits(in_dir, task)
-    absent = [split for split in splits if split not in data]
-    if absent:
-        raise ValueError(f"{in_dir} has no split {', '.join(absent)}: it has {', '.join(data)}")
-    for split in splits:
-        try:
-            rows = data[split]
-            data[split] = renamed(rows, task) if kind == "renamed" else reduced(rows, num_samples)
-        except FormulaError as error:
-            raise ValueError(f"{in_dir}, {split}: {error}") from error
-    before = f"{settings['perturbation']}, " if "perturbation" in settings else ""
-    settings |= {
-        "task": task.name,
-        "perturbation": before + kind,
-        "perturbed_splits": list(splits),
-    }
-    if kind == "reduced":
-        settings["perturbed_samples"] = num_samples
-    unfinished = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        (unfinished / "data").mkdir(parents=True)
-        for split, rows in data.items():
-            rows.to_parquet(str(unfinished / "data" / f"{split}-00000-of-00001.parquet"))
-        counts = {split: len(rows) for split, rows in data.items()}
-        num_symbols = chain.from_iterable(rows["num_symbols"] for rows in data.values())
-        write_records(unfinished, task, settings, counts, num_symbols)
-        unfinished.rename(out)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    with new_folder(Path(out_dir)) as unfinished:
+        data = load_splits(in_dir, task)
+        if absent := [split for split in splits if split not in data]:
+            raise ValueError(f"{in_dir} has no split {', '.join(absent)}: it has {', '.join(data)}")
+        for split in splits:
+            try:
+                rows = data[split]
+                data[split] = (
+                    renamed(rows, task) if kind == "renamed" else reduced(rows, num_samples)
+                )
+            except FormulaError as error:
+                raise ValueError(f"{in_dir}, {split}: {error}") from error
+        before = f"{settings['perturbation']}, " if "perturbation" in settings else ""
+        settings |= {
+            "task": task.name,
+            "perturbation": before + kind,
+            "perturbed_splits": list(splits),
+        }
+        if kind == "reduced":
+            settings["perturbed_samples"] = num_samples
+        return _write(data, unfinished, task, settings)
+
+
+def _write(data: DatasetDict, folder: Path, task: Task, settings: dict[str, Any]) -> dict[str, int]:
+    """Write one file a split, the card and the record; returns the number of rows of each."""
+    (folder / "data").mkdir()
+    for split, rows in data.items():
+        rows.to_parquet(str(folder / "data" / f"{split}-00000-of-00001.parquet"))
+    counts = {split: len(rows) for split, rows in data.items()}
+    num_symbols = chain.from_iterable(rows["num_symbols"] for rows in data.values())
+    write_records(folder, task, settings, counts, num_symbols)
     return counts
 
 
@@ -153,7 +151,7 @@ def _recorded_settings(folder: Path) -> dict[str, Any]:
     record = folder / SETTINGS
     if not record.is_file():
         return {}
-    settings: dict[str, Any] = json.loads(record.read_text())["settings"]
+    settings: dict[str, Any] = read_json(record).get("settings", {})
     return settings
 
 

@@ -1,15 +1,19 @@
 """Read datasets of problems and answers, whichever way they are stored."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from datasets import Dataset, DatasetDict, load_dataset, load_from_disk
+from huggingface_hub.constants import ENDPOINT
 
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task
 
 from .generate import PARTS, SETTINGS
 
+TABLES = {".parquet": "parquet", ".jsonl": "json"}
 _SPLIT_NAMES = {"val": "validation", "valid": "validation", "dev": "validation"}
 
 
@@ -24,15 +28,16 @@ def load(
     Args:
         path: a folder made by `generate` or `save_to_disk`, a folder of parquet or two-line text
             files, one such file, or the name of a dataset on the Hub (`owner/name`). Two-line files
-            are DeepLTL's: a formula in one line, its answer in the next.
+            (`*.txt`) are DeepLTL's: a formula in one line, its answer in the next. A `*.jsonl` file
+            has an object with `problem` and `answer` in each line.
         split: which split; may be left out if there is only one.
         task: if given, columns `num_symbols` and `size` are computed where they are missing.
         preferred_split: taken where `split` is left out and the data has it.
 
     Raises:
         FileNotFoundError: if there is nothing at `path`.
-        ValueError: if it cannot be read, lacks a column or the split, or leaves the choice of a
-            split open.
+        ValueError: if it cannot be read, is empty, lacks a column or the split, has something else
+            than text in one, or leaves the choice of a split open.
     """
     data = _load(path)
     if split is None and isinstance(data, DatasetDict) and preferred_split in data:
@@ -54,9 +59,13 @@ def read_two_line_file(path: str | os.PathLike[str]) -> Dataset:
     """Read `formula` and `answer` from alternate lines; an empty answer is an empty line.
 
     Raises:
-        ValueError: if a formula is empty or has no answer; the message names the line.
+        ValueError: if a formula is empty or has no answer, or it is no text; the message names the
+            file and the line.
     """
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no UTF-8 text: {error}") from error
     if len(lines) % 2 and not lines[-1].strip():
         lines.pop()
     if len(lines) % 2:
@@ -82,23 +91,28 @@ def _load_from_hub(name: str) -> DatasetDict:
         return load_dataset(name)
     except Exception as error:
         raise FileNotFoundError(
-            f"{name} is neither a file or folder here nor a dataset that the Hub gives: {error}"
+            f"{name} is neither a file or folder here nor a dataset that the Hub at {ENDPOINT} "
+            f"gives: {error}"
         ) from error
 
 
 def _load_file(path: Path) -> DatasetDict:
-    if path.suffix == ".parquet":
-        return load_dataset("parquet", data_files=str(path))
+    if path.suffix in TABLES:
+        return _read(load_dataset, path, TABLES[path.suffix], data_files=str(path))
+    if path.suffix not in ("", ".txt"):
+        raise ValueError(
+            f"{path} is of no kind that is read: *.parquet, *.jsonl, or two-line text as *.txt"
+        )
     return DatasetDict({_split_name(path): read_two_line_file(path)})
 
 
 def _load_folder(path: Path) -> Dataset | DatasetDict:
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
-        return load_from_disk(str(path))
+        return _read(load_from_disk, path, str(path))
     if (path / PARTS).exists() and not (path / SETTINGS).exists():
         raise ValueError(f"{path} holds an unfinished run: start the same generation again")
     if any(path.rglob("*.parquet")):
-        return load_dataset(str(path))
+        return _read(load_dataset, path, str(path))
     files = sorted(path.glob("*.txt"))
     if files:
         return DatasetDict({_split_name(file): read_two_line_file(file) for file in files})
@@ -106,6 +120,16 @@ def _load_folder(path: Path) -> Dataset | DatasetDict:
         f"{path} holds no dataset: expected save_to_disk's files, parquet files or two-line "
         "files (train.txt, val.txt, test.txt)"
     )
+
+
+def _read(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any) -> Any:
+    """Name the path, whatever `datasets` makes of a damaged file."""
+    try:
+        return reader(*args, **kwargs)
+    except Exception as error:
+        cause = error.__cause__ or error
+        said = " ".join(str(cause).split()) or "it is empty"
+        raise ValueError(f"{path} cannot be read: {said}") from error
 
 
 def _split_name(path: Path) -> str:
@@ -131,6 +155,15 @@ def _checked(dataset: Dataset, task: str | Task | None, path: str | os.PathLike[
         raise ValueError(
             f"{path} has no column {', '.join(missing)}: it has {', '.join(dataset.column_names)}"
         )
+    if not len(dataset):
+        raise ValueError(f"{path} holds no problem")
+    for column in ("problem", "answer"):
+        kind = dataset.features[column]
+        if getattr(kind, "dtype", None) not in ("string", "large_string"):
+            raise ValueError(f"{path}: the column {column!r} holds no text, but {kind}")
+        if dataset.data.column(column).null_count:
+            row = list(dataset[column]).index(None)
+            raise ValueError(f"{path}, row {row}: the column {column!r} holds nothing")
     if task is None or {"num_symbols", "size"} <= set(dataset.column_names):
         return dataset
     return _with_counts(dataset, get_task(task) if isinstance(task, str) else task, path)

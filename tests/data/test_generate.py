@@ -1,6 +1,8 @@
 import hashlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +15,8 @@ from datasets import load_dataset
 from deadly_targets import DeadlyTargets
 
 from hf_alpha.data.generate import generate, generate_grid, key_of, split_of
+from hf_alpha.folders import locked
+from hf_alpha.push import push
 from hf_alpha.tasks import Verdict, get_task
 from hf_alpha.tasks.ltl import LTLTask
 
@@ -158,6 +162,115 @@ def test_shards_in_processes_of_their_own_make_the_same_dataset(tmp_path):
     run(tmp_path / "data", **settings)
     run(tmp_path / "whole", **settings)
     assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")
+
+
+LARGE = """
+from hf_alpha.data.generate import generate
+generate("propositional", {folder!r}, 40_000, sizes=(1, 30), num_symbols=4, shard={shard},
+         progress=False)
+"""
+
+
+def start(folder, shard=None):
+    """A run in a process of its own that has made its first chunks."""
+    code = LARGE.format(folder=str(folder), shard=shard)
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    while not list((folder / ".parts").glob("*.parquet")):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.005)
+    return process
+
+
+def test_a_second_run_in_one_folder_is_refused(tmp_path):
+    large = {"num_samples": 40_000, "sizes": (1, 30)}
+    first = start(tmp_path / "data")
+    for shard in (None, (1, 2)):
+        with pytest.raises(ValueError, match=r"another process makes data in .*: wait unti"):
+            run(tmp_path / "data", **large, shard=shard)
+    assert first.poll() is None
+    first.kill()
+    first.wait()
+    # Shards share a folder; what puts them together does not.
+    (tmp_path / "shards").mkdir()
+    first = start(tmp_path / "shards", (1, 2))
+    code = LARGE.format(folder=str(tmp_path / "shards"), shard=(2, 2))
+    second = subprocess.Popen([sys.executable, "-c", code])
+    with pytest.raises(ValueError, match="another process makes data in"):
+        run(tmp_path / "shards", **large)
+    assert (first.wait(), second.wait()) == (0, 0)
+    run(tmp_path / "shards", **large)
+    assert set(os.listdir(tmp_path / "shards")) == {"README.md", "data", "generation.json"}
+
+
+KILLED = """
+import os, signal, sys
+from hf_alpha.data.generate import generate
+
+def kill(event, arguments):
+    if event == sys.argv[2] and sys.argv[3] in str(arguments):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(kill)
+generate("propositional", sys.argv[1], 200, sizes=(1, 9), num_symbols=3, progress=False)
+"""
+
+
+@pytest.mark.parametrize(
+    ("event", "argument", "left"),
+    [
+        ("os.rename", "data/validation", ".validation-00000-of-00001.parquet."),
+        ("os.rename", "README.md", ".README.md."),
+        ("os.rename", "data/.../generation.json", ".generation.json."),
+        ("shutil.rmtree", ".parts", ".parts"),
+    ],
+)
+def test_a_run_killed_at_its_end_leaves_nothing_for_good(tmp_path, hub, event, argument, left):
+    folder, small = tmp_path / "data", {"num_samples": 200, "sizes": (1, 9), "num_symbols": 3}
+    argument = argument.replace("data/...", str(folder))
+    command = [sys.executable, "-c", KILLED, str(folder), event, argument]
+    assert subprocess.run(command, timeout=120).returncode == -signal.SIGKILL
+    assert any(path.name.startswith(left) for path in folder.rglob(".*"))
+    if event == "shutil.rmtree":  # the dataset is finished, and may be shared
+        (folder / "data" / f".train.parquet.{'0' * 32}").write_text("half")
+        push(folder, "me/data")
+        assert not [name for name in hub.files("me/data", "dataset") if "/." in f"/{name}"]
+    run(folder, **small)
+    run(tmp_path / "whole", **small)
+    assert files_of(folder) == files_of(tmp_path / "whole")
+    assert set(os.listdir(folder)) == {"README.md", "data", "generation.json"}
+
+
+def test_finished_data_is_read_by_many_at_once(dataset):
+    with locked(dataset[0]) as mine:
+        assert mine and run(dataset[0]) == dataset[1]
+
+
+def test_a_full_disk_is_an_error_that_leaves_nothing_half_written(tmp_path):
+    code = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, -1)); "
+        "from hf_alpha.cli import main; main()"
+    )
+    command = [sys.executable, "-c", code, "generate-data", str(tmp_path / "data"), "--quiet"]
+    done = subprocess.run([*command, "--samples", "9999"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("error: "), done.stderr
+    assert "Traceback" not in done.stderr and "too large" in done.stderr
+    left = [path.name for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    assert left and all(re.fullmatch(r"generation\.json|size.*\.parquet", name) for name in left)
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    for name in ("generation.json", ".parts/generation.json", ".parts/shard-1-of-2.json"):
+        folder = tmp_path / name.replace("/", "-")
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("")
+        if "shard" in name:
+            run(tmp_path / "other", num_samples=50, shard=(1, 2))
+            shutil.copy(tmp_path / "other" / ".parts" / "generation.json", folder / ".parts")
+        with pytest.raises(ValueError, match=f"{name} is damaged"):
+            run(folder, num_samples=50)
+    with pytest.raises(FileExistsError, match="is a file: name a folder"):
+        run(Path(__file__))
 
 
 def test_a_killed_shard_counts_as_missing(tmp_path):

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from datasets import Dataset, DatasetDict
 
@@ -77,3 +79,42 @@ def test_errors_name_the_place(tmp_path):
     Dataset.from_dict({"text": ["a"]}).to_parquet(str(tmp_path / "other.parquet"))
     with pytest.raises(ValueError, match="has no column problem, answer: it has text"):
         load(tmp_path / "other.parquet")
+
+
+def test_files_of_other_kinds_are_not_taken_for_two_lines(tmp_path):
+    lines = [
+        json.dumps(dict(zip(ROWS, row, strict=True))) for row in zip(*ROWS.values(), strict=True)
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    assert load(tmp_path / "rows.jsonl").to_dict() == ROWS
+    (tmp_path / "rows.csv").write_text("problem,answer\n&ab,a1b1\n")
+    with pytest.raises(
+        ValueError, match=r"rows\.csv is of no kind that is read: \*\.parquet, \*\."
+    ):
+        load(tmp_path / "rows.csv")
+
+
+def test_damaged_and_empty_files_are_named(tmp_path):
+    contents = {
+        "empty.txt": b"", "no.txt": b"\xff\xfe", "empty.jsonl": b"", "no.jsonl": b'{"problem',
+        "empty.parquet": b"", "no.parquet": b"PAR1 no PAR1",
+    }  # fmt: skip
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "train.parquet").write_bytes(b"PAR1 no PAR1")
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "dataset_dict.json").write_text("[]")
+    for name in [*contents, "folder", "disk"]:
+        with pytest.raises(ValueError, match=rf"{name} (cannot be read: .|holds no|is no UTF-8)"):
+            load(tmp_path / name)
+    Dataset.from_dict({"problem": ["a", None], "answer": ["", ""]}).to_parquet(
+        tmp_path / "1.parquet"
+    )
+    with pytest.raises(ValueError, match=r"1.parquet, row 1: the column 'problem' holds nothing"):
+        load(tmp_path / "1.parquet")
+    Dataset.from_dict({"problem": ["a"], "answer": [1]}).to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(
+        ValueError, match=r"2.parquet: the column 'answer' holds no text, but .*int"
+    ):
+        load(tmp_path / "2.parquet")

@@ -1,4 +1,7 @@
+import dataclasses
 import json
+from types import UnionType
+from typing import get_args, get_origin
 
 import pytest
 from huggingface_hub.errors import StrictDataclassError
@@ -61,6 +64,30 @@ def test_files_keep_the_order_of_classes(tmp_path):
     assert set(loaded.auto_map) == {"AutoConfig", "AutoModel", "AutoModelForSeq2SeqLM"}
 
 
+NUMBERS = [
+    field.name
+    for field in dataclasses.fields(AlphaConfig)
+    if get_origin(field.type) in (None, UnionType)
+    and {int, float} & {field.type, *get_args(field.type)}
+    and field.name != "symbol_seed"  # any will do
+]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_every_number_has_a_range(name):
+    kind = float if isinstance(getattr(AlphaConfig(), name), float) or "scale" in name else int
+    for value in [kind(-1), kind(-(10**12)), *map(kind, ["nan", "inf"] if kind is float else [])]:
+        with pytest.raises(ValueError, match=str(value)):
+            AlphaConfig(**{name: value})
+
+
+def test_large_vocabularies_cost_nothing():
+    config = AlphaConfig(symbol_classes={"x": 2**23, "y": 2**23 - 10})
+    assert config.vocab_size == 2**24
+    with pytest.raises(ValueError, match=f"{2**24 + 1} ids is larger than {2**24}"):
+        config.extend_symbols({"x": 1})
+
+
 @pytest.mark.parametrize("counts", [{"q": 1}, {"proposition": -1}, {"proposition": 1.5}])
 def test_refused_extensions_change_nothing(counts):
     config = AlphaConfig()
@@ -113,6 +140,14 @@ def test_configurations_share_nothing():
         ({"cross_attention": []}, "cross_attention must list one or both"),
         ({"cross_attention": ["per_stream", "per_stream"]}, "cross_attention must list"),
         ({"cross_attention": ["both"]}, "cross_attention must list"),
+        ({"symbol_ranges": {"proposition": [[10, 15, 3]]}}, r"must list \[start, stop\]"),
+        ({"symbol_ranges": {"proposition": [[15, 10]]}}, "with start < stop"),
+        ({"activation_function": "rleu"}, "activation_function 'rleu' is unknown"),
+        ({"encoder_layers": -3}, "encoder_layers must be at least 0, not -3"),
+        ({"decoder_attention_heads": 0}, "decoder_attention_heads must be at least 1, not 0"),
+        ({"layer_norm_eps": -1.0}, "layer_norm_eps must be finite and above 0, not -1.0"),
+        ({"rope_theta": 0.0}, "rope_theta must be finite and above 0"),
+        ({"symbol_classes": {"x": 10**12}}, "a vocabulary of 1000000000010 ids is larger than"),
     ],
 )  # fmt: skip
 def test_contradictions_are_named(settings, message):
@@ -197,7 +232,7 @@ def test_too_few_random_parts_are_an_error(method, random_dim, vectors):
     AlphaConfig(symbol_classes={"x": 10**6}, **{**settings, "random_dim": 33})
 
 
-@pytest.mark.parametrize("random_dim", [-1, 96, 200])
+@pytest.mark.parametrize("random_dim", [96, 200])
 def test_the_random_part_leaves_room_for_the_learned_one(random_dim):
     with pytest.raises(ValueError, match="random_dim must lie between 1 and d_model - 1 = 95"):
         AlphaConfig(random_dim=random_dim, **DUAL)

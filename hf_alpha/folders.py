@@ -1,0 +1,146 @@
+"""Folders that several runs may want, and that a killed run leaves half-made."""
+
+import errno
+import fcntl
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from glob import escape
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+logger = logging.getLogger(__name__)
+
+_HEX = 32 * "[0-9a-f]"
+TEMPORARY = f"*.{_HEX}"
+"""Pattern of the names that files and folders have while they are written."""
+
+
+@contextmanager
+def locked(folder: Path, shared: bool = False) -> Iterator[bool]:
+    """Keep other runs on this machine out of a folder, which is made if it is absent.
+
+    The lock is on the folder itself: it leaves no file, and ends with the process, however that
+    ends. Others that ask for it do not wait.
+
+    Args:
+        shared: keep out only those whose lock is not shared.
+
+    Yields:
+        Whether the folder is this run's; False if another run has it.
+
+    Raises:
+        FileExistsError: there is a file in its place.
+    """
+    if folder.is_file():
+        raise FileExistsError(f"{folder} is a file: name a folder")
+    was_there = folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield _lock(descriptor, folder, shared)
+    finally:
+        os.close(descriptor)
+        if not was_there:
+            with suppress(OSError):  # something is in it, as it should
+                folder.rmdir()
+
+
+def _lock(descriptor: int, folder: Path, shared: bool) -> bool:
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN):
+            return False
+        logger.warning("%s cannot be locked (%s): start no other run there", folder, error)
+    return True
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a name to write a file under; it becomes `path` when all is written, or is removed."""
+    temporary = _temporary(path)
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Give a folder to write to; it becomes `path` when all is written, or is removed.
+
+    Raises:
+        FileExistsError: there is a file or folder at `path`; it stays as it is.
+    """
+    if path.exists():
+        kind = "folder" if path.is_dir() else "file"
+        raise FileExistsError(f"{kind} {path} exists: remove it, or choose another folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with scratch_folder(path) as unfinished:
+        yield unfinished
+        unfinished.rename(path)
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """Give a folder to write to beside `path`; what is still in it at the end is removed."""
+    remove_leftovers(path.parent, path.name)
+    unfinished = _temporary(path)
+    with locked(unfinished):
+        try:
+            yield unfinished
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _temporary(path: Path) -> Path:
+    """Name a file beside another one; processes on different machines may have the same number."""
+    return path.with_name(f".{path.name}.{uuid4().hex}")
+
+
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
+    """Remove what killed runs left half-written in a folder, of this name only if one is given."""
+    for path in folder.glob(f".{'*' if name is None else escape(name)}.{_HEX}"):
+        if path.is_dir():
+            with locked(path) as abandoned:
+                if abandoned:
+                    shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()
+
+
+def read_json(path: Path, *keys: str) -> dict[str, Any]:
+    """Read a record that one of the tools wrote.
+
+    Raises:
+        ValueError: it is no JSON object with these keys; the message names the file.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if not isinstance(record, dict) or not record.keys() >= set(keys):
+        raise ValueError(f"{path} is damaged: it holds no record{_with(keys)}")
+    return record
+
+
+def _with(keys: tuple[str, ...]) -> str:
+    return f" with {' and '.join(keys)}" if keys else ""
+
+
+__all__ = [
+    "TEMPORARY",
+    "locked",
+    "new_folder",
+    "read_json",
+    "remove_leftovers",
+    "replacing",
+    "scratch_folder",
+]

@@ -1,0 +1,106 @@
+"""Locks end with their process; what is half-written is gone."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from hf_alpha.folders import locked, new_folder, read_json, remove_leftovers, replacing
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from hf_alpha.folders import locked
+with locked(Path(sys.argv[1]), shared=bool(sys.argv[2])) as mine:
+    print(mine, flush=True)
+    time.sleep(60)
+"""
+
+
+def holder(folder, shared=""):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder), shared], stdout=subprocess.PIPE, text=True
+    )
+    return process, process.stdout.readline().strip() == "True"
+
+
+def test_a_lock_keeps_others_out_and_ends_with_its_process(tmp_path):
+    folder = tmp_path / "data"
+    process, mine = holder(folder)
+    assert mine
+    for shared in (False, True):
+        with locked(folder, shared) as got:
+            assert not got
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with locked(folder) as got:
+        assert got
+    one, mine_one = holder(folder, "shared")
+    two, mine_two = holder(folder, "shared")
+    assert mine_one and mine_two
+    with locked(folder) as got:
+        assert not got
+    for process in (one, two):
+        process.kill()
+        process.wait()
+
+
+def test_a_lock_leaves_nothing(tmp_path):
+    with locked(tmp_path / "new"):
+        pass
+    with pytest.raises(RuntimeError), locked(tmp_path / "new"):
+        raise RuntimeError
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(FileExistsError, match="is a file: name a folder"),
+        locked(tmp_path / "file"),
+    ):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_files_and_folders_are_whole_or_not_there(tmp_path):
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(RuntimeError), replacing(tmp_path / "file") as file:
+        file.write_text("half")
+        raise RuntimeError
+    with pytest.raises(RuntimeError), new_folder(tmp_path / "a" / "folder") as folder:
+        (folder / "half").write_text("half")
+        raise RuntimeError
+    assert (tmp_path / "file").read_text() == "old"
+    assert list((tmp_path / "a").iterdir()) == []
+    with replacing(tmp_path / "file") as file, new_folder(tmp_path / "folder") as folder:
+        file.write_text("new")
+        (folder / "whole").write_text("whole")
+    assert (tmp_path / "file").read_text() == "new"
+    for name in ("file", "folder"):
+        with pytest.raises(FileExistsError, match=f"{name} .* exists"), new_folder(tmp_path / name):
+            pass
+    assert (tmp_path / "folder" / "whole").read_text() == "whole"
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "file", "folder"}
+
+
+def test_leftovers_are_removed_unless_somebody_writes_them(tmp_path):
+    for name in ("out", "outer"):
+        (tmp_path / f".{name}.{'a' * 32}").mkdir()
+        (tmp_path / f".{name}.{'b' * 32}").write_text("half")
+    (tmp_path / ".out.txt").write_text("mine")
+    busy = tmp_path / f".out.{'c' * 32}"
+    process, mine = holder(busy)
+    assert mine
+    remove_leftovers(tmp_path, "out")
+    assert sorted(path.name[:6] for path in tmp_path.iterdir()) == [".out.c", ".out.t"] + 2 * [
+        ".outer"
+    ]
+    process.kill()
+    process.wait()
+    remove_leftovers(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".out.txt"]
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{", "\xff"])
+def test_damaged_records_are_named(tmp_path, content):
+    (tmp_path / "record.json").write_text(content, encoding="latin-1")
+    with pytest.raises(ValueError, match=r"record\.json is damaged: "):
+        read_json(tmp_path / "record.json")
