@@ -211,9 +211,47 @@ def test_all_streams_compares_like_with_like(work, capsys, tmp_path):
     all_streams = load("all_streams")
     tiny = [*SMALL, "--batch=4", "--batches=1", "--pool=2", "--rounds=1", "--new-tokens=2"]
     all_streams.main([*tiny, "--work", work, "--symbols=3", "--out", str(tmp_path / "out")])
-    assert "The peer takes" in capsys.readouterr().out
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " | " in line]
+    sides = [all_streams.OURS, all_streams.PLAIN, all_streams.PEER]
+    assert [row[0].removeprefix("| ") for row in rows[2:]] == sides
+    assert all(cell.count("/") == 2 for row in rows[2:4] for cell in row[1:])
     data = json.loads((tmp_path / "out.json").read_text())["data"]
-    assert {len(found) for found in data["seconds"].values()} == {1} and len(data["keys"]) == 4
+    for times in (data["seconds"], data["processor_seconds"]):
+        assert [len(times[side]) for side in sides] == [1, 1, 1]
+    assert len(data["keys"]) == 4
+
+
+def test_results_say_where_they_were_measured(capsys, tmp_path):
+    linear = load("linear")
+    linear.main(["--rounds=1", f"--out={tmp_path}/linear"])
+    printed = capsys.readouterr().out
+    assert len([line for line in printed.splitlines() if "sum().backward()" in line]) == 4
+    stored = json.loads((tmp_path / "linear.json").read_text())
+    text = (tmp_path / "linear.md").read_text()
+    assert text.endswith(printed)
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    flags = stored["flags"].split()
+    assert flags and all(f" {flag}" in cpuinfo for flag in flags) and stored["flags"] in text
+    assert {"avx2", "avx512f", "amx_tile"} & set(cpuinfo.split()) <= set(flags)
+    assert stored["cores"] >= 1 and min(stored["load before"], stored["load after"]) >= 0
+    speeds = stored["GFLOP/s"]
+    assert list(speeds) == list(stored["data"]) and "4096 x 64 x 256" in speeds
+    for speed in speeds.values():
+        assert set(speed) == {"oneDNN", "F.linear"} and min(speed.values()) > 0
+        assert f"oneDNN {speed['oneDNN']:g} / F.linear {speed['F.linear']:g}" in text
+
+
+def test_caches_of_the_package_can_be_cleared():
+    import measure
+
+    from hf_alpha.tasks import get_task
+    from hf_alpha.tasks.ltl import _parsed
+
+    get_task("ltl").check("Uab", "a;{b}")
+    assert _parsed.cache_info().currsize > 0
+    measure.clear_caches()
+    assert _parsed.cache_info().currsize == 0
+    assert get_task("ltl").check("Uab", "a;{b}") == "correct"
 
 
 def test_peer_of_all_streams_computes_the_same():

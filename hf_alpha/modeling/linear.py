@@ -113,7 +113,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         x_MD, weight_ED = ctx.saved_tensors
-        # A gradient may be expanded, as that of `sum` is: oneDNN would take hundreds of times as long.
+        # An expanded gradient, as that of `sum`, would take oneDNN hundreds of times as long.
         grad_ME = gradients[0].contiguous()
         wants = ctx.needs_input_grad
         grad_x = _Product.apply(grad_ME, weight_ED.t(), None) if wants[0] else None
