@@ -164,14 +164,40 @@ def test_ltl_prints_ratios_to_spot_and_no_disagreement(capsys, tmp_path):
     ltl.main([*tiny, "--limit=0.2", f"--out={tmp_path}/ltl"])
     printed = capsys.readouterr().out
     sides = [line.split(" | ")[0] for line in printed.splitlines() if line.startswith("| Spot, d")]
-    assert sides == ["| Spot, default"] * 4
+    assert sides == ["| Spot, default"] * 6
     assert printed.count(" 0 disagreements") == 4
     stored = json.loads((tmp_path / "ltl.json").read_text())["data"]
     for part in stored["pairs"].values():
         totals = part["totals"]
         assert totals["pairs"] == totals["certified"] == totals["certified by Spot"] > 0
         assert all(len(rates) == 1 for rates in part["pairs_per_second"].values())
+    for part in stored["checks"].values():
+        cold, warm = part["ways"][ltl.COLD], part["ways"][ltl.WARM]
+        assert cold.keys() == warm.keys() - {"three-valued"} == {"ours", *ltl.SPOT}
+        assert all(min(side["checks_per_second"]) > 0 for side in (cold | warm).values())
     assert sum(stored["strings"]["verdicts"].values()) == 200
+
+
+def test_ltl_checks_start_cold_and_translate_once():
+    from hf_alpha.tasks import ltl as task
+
+    ltl = load("ltl")
+    holds = {
+        ("UaXb", "a;a;{b}"): True, ("!Uab", "{!b}"): True, ("UaXb", "{b}"): True,
+        ("|a!a", "{1}"): True, ("!Uab", "b;{a}"): False, ("UaXb", "{!b}"): False,
+    }  # fmt: skip
+    parts = ltl.rounds_of([("", (list(problem), answer)) for problem, answer in holds], 2)
+    drawn = [["".join(problem) for _, (problem, _) in part] for part in parts]
+    assert drawn == [["UaXb"] * 3 + ["|a!a"], ["!Uab"] * 2]
+    part = [pair for part in parts for _, pair in part]
+    for pair in part:
+        assert ltl.judge("auto")(pair) is not None  # caches are warm
+    judged = ltl.judge_all(part, 10.0)
+    assert task._parsed.cache_info().misses == 3, "emptied before, then one for each formula"
+    expected = [holds["".join(problem), answer] for problem, answer in part]
+    for sides in judged.values():
+        for side, (answers, _) in sides.items():
+            assert answers == expected or side == "three-valued"
 
 
 def test_propositional_prints_ratios_to_py_aiger_and_no_disagreement(capsys, tmp_path):
