@@ -1,10 +1,16 @@
 import importlib.util
 import json
+import random
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hf_alpha.tasks import PropositionalTask
+from hf_alpha.tasks.assignment import write_assignment
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.append(str(FOLDER))  # as for a script that is started there
@@ -197,18 +203,66 @@ def test_ltl_checks_start_cold_and_translate_once():
     expected = [holds["".join(problem), answer] for problem, answer in part]
     for sides in judged.values():
         for side, (answers, _) in sides.items():
-            assert answers == expected or side == "three-valued"
+            decided = [
+                answer in (None, holds) for answer, holds in zip(answers, expected, strict=True)
+            ]
+            assert all(decided) if side == "three-valued" else answers == expected
 
 
-def test_propositional_prints_ratios_to_py_aiger_and_no_disagreement(capsys, tmp_path):
+def test_propositional_prints_ratios_to_both_peers_and_no_disagreement(capsys, tmp_path):
     propositional = load("propositional")
     tiny = ["--rounds=1", "--formulas=10", "--aiger-formulas=1"]
     propositional.main([*tiny, f"--out={tmp_path}/propositional"])
     printed = capsys.readouterr().out
     lines = [line for line in printed.splitlines() if line.startswith("| ")]
-    assert len(lines) == 2 + 3 * len(propositional.SIZES) and "; 0 disagreements" in printed
+    assert len(lines) == 2 + 5 * len(propositional.SIZES) and "; 0 disagreements" in printed
+    sides = {"ours", propositional.PYSAT, propositional.AIGER}
     for part in json.loads((tmp_path / "propositional.json").read_text())["data"].values():
         assert part["totals"]["pairs"] == part["totals"]["right"] > 0
+        for rates in part["per_second"].values():
+            assert rates.keys() == sides and min(min(found) for found in rates.values()) > 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(formulas=st.integers(0, 2**32), size=st.integers(1, 20), symbols=st.integers(1, 4))
+def test_python_sat_alone_is_a_peer_that_answers_right(formulas, size, symbols):
+    from peers.python_sat import Formula
+
+    task, rng = PropositionalTask(), random.Random(formulas)
+    names = task.default_symbols(symbols)
+    if not task.is_feasible(size, symbols, constant_priority=0.2):
+        return
+    tokens = task.draw(rng, size, names, constant_priority=0.2)
+    problem = task.write(tokens)
+    with Formula(tokens) as formula:
+        target = formula.target()
+        assert (target is None) == (not task.is_satisfiable(tokens))
+        for values in (target, {}, {name: rng.random() < 0.5 for name in names}):
+            if values is not None:
+                verdict = task.check(problem, write_assignment(values), solver="truth_table")
+                assert formula.implied_by(values) == (verdict == "correct")
+        if target is not None:
+            assert formula.implied_by(target)
+
+
+def test_propositional_checks_start_cold_and_read_once(monkeypatch):
+    from hf_alpha.tasks import propositional as task
+
+    propositional = load("propositional")
+    check, known = propositional.our_check, []
+
+    def watched(pair: tuple[str, str]) -> bool | None:
+        known.append(task._parsed.cache_info().currsize)
+        return check(pair)
+
+    monkeypatch.setattr(propositional, "our_check", watched)
+    checks = [("&a!b", "a1b0"), ("&a!b", "a1"), ("|ab", "b1"), ("|ab", "a0")]
+    for _ in range(2):  # the second time, caches are warm before
+        known.clear()
+        judged = propositional.judge_all(checks)
+        assert known[:4] == [0, 1, 1, 2]
+        for sides in judged.values():
+            assert [found for found, _ in sides.values()] == [[True, False, True, False]] * 3
 
 
 def test_figure5_prints_and_draws_every_cell(capsys, tmp_path):
