@@ -2,12 +2,15 @@ import importlib.util
 import json
 import random
 import sys
+from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.image import imread
 
 from hf_alpha.tasks import PropositionalTask
 from hf_alpha.tasks.assignment import write_assignment
@@ -105,6 +108,12 @@ def test_encodings_prints_means_and_spreads():
     assert streams == "| " + " | ".join(["streams", *cells, "2"]) + " |"
     cells[1], cells[4] = "-", "-"
     assert vanilla == "| " + " | ".join(["vanilla", *cells, "2"]) + " |"
+    (axes,) = encodings.make_figure(summary, [1, 2]).axes
+    lines = {line.get_label(): line.get_xydata().tolist() for line in axes.get_lines()}
+    assert lines == {"streams": [[1, 60], [2, 100]], "vanilla": [[1, 60]]}
+    assert axes.get_xlabel() == "symbols in the formula" and axes.get_ylabel().endswith(", %")
+    spread = axes.collections[0].get_paths()[0].vertices
+    assert spread[:, 1].min() == 50 and set(spread[spread[:, 0] == 1][:, 1]) == {50, 70}
     draws = {0: {"rates": [[0.1, 0.2], [0.4, 0.6], [0.1, 0.1]], "median_rule": 1}}
     found = [line.split(" | ")[1:] for line in encodings.draws_table(draws, [1]).splitlines()[2:]]
     assert found == [
@@ -141,9 +150,10 @@ def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
     assert lines[2][4] == "-" != lines[3][4]  # only the vanilla model ends at 3 symbols
     assert lines[4][-2:] == ["100.0 ± 0.0", "2 |"]
     assert len(lines[6:]) == 2 + 2 * 5  # of each seed: min, mean, max, deviation, median rule
-    assert (tmp_path / "result.png").stat().st_size > 10_000
     stored = json.loads((tmp_path / "result.json").read_text())["data"]
     assert len(stored["models"]["dual_part"]["correct"]) == 2
+    encodings.make_figure(stored["models"], [1, 2, 3, 4]).savefig(tmp_path / "again.png")
+    assert np.array_equal(imread(tmp_path / "result.png"), imread(tmp_path / "again.png"))
     # What is trained is not trained again.
     weights = tmp_path / "runs/comparison/learned-0/model.safetensors"
     before = weights.stat().st_mtime_ns
@@ -271,7 +281,21 @@ def test_figure5_prints_and_draws_every_cell(capsys, tmp_path):
     figure5.main([*tiny, f"--out={tmp_path}/figure5"])
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[4:]]
     assert [row[:2] for row in rows] == [["| 1", "5"], ["| 1", "8"], ["| 2", "5"], ["| 2", "8"]]
-    assert (tmp_path / "figure5.png").stat().st_size > 10_000
+    stored = json.loads((tmp_path / "figure5.json").read_text())["data"]
+    options = Namespace(symbols=[1, 2], lengths=[5, 8], limit=1.0)
+    figure = figure5.make_figure(stored, options)
+    for axes, work in zip(figure.axes, figure5.WORKS, strict=True):
+        assert axes.get_yscale() == "log" and axes.get_title() == f"Time {figure5.WORKS[work]}"
+        *drawn, limit = (line.get_xydata().tolist() for line in axes.get_lines())
+        assert drawn == [
+            [[cell["length"], figure5.mean(cell, work, side)] for cell in row]
+            for row in (stored[:2], stored[2:]) for side in figure5.SIDES
+        ]  # fmt: skip
+        assert [y for _, y in limit] == [1, 1]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["Spot, default", "ours", "1 symbol", "2 symbols"]
+    figure.savefig(tmp_path / "again.png", dpi=150)
+    assert np.array_equal(imread(tmp_path / "figure5.png"), imread(tmp_path / "again.png"))
 
 
 @pytest.mark.slow
