@@ -81,9 +81,9 @@ def three(values: Sequence[float], digits: int = 2, unit: str = "") -> str:
     return " / ".join(f"{value:,.{digits}f}{unit}" for value in found)
 
 
-def table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Cells as a Markdown table, the first column to the left."""
-    rule = ["---", *["---:"] * (len(columns) - 1)]
+def table(columns: Sequence[str], lines: Sequence[Sequence[str]], words: Sequence[str] = ()) -> str:
+    """Cells as a Markdown table, the first column and those of words to the left."""
+    rule = ["---" if name in (columns[0], *words) else "---:" for name in columns]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (columns, rule, *lines))
 
 

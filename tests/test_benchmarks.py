@@ -192,6 +192,10 @@ def test_ltl_prints_ratios_to_spot_and_no_disagreement(capsys, tmp_path):
         assert cold.keys() == warm.keys() - {"three-valued"} == {"ours", *ltl.SPOT}
         assert all(min(side["checks_per_second"]) > 0 for side in (cold | warm).values())
     assert sum(stored["strings"]["verdicts"].values()) == 200
+    figures = load("figures")
+    places = [place for _, result, *place, _ in figures.RATES if result == "ltl"]
+    places += [place for _, _, _, *place in figures.LTL_RATIOS]
+    assert len(places) == 5 + 10 and all(figures.both(stored, *place) for place in places)
 
 
 def test_ltl_checks_start_cold_and_translate_once():
@@ -227,7 +231,11 @@ def test_propositional_prints_ratios_to_both_peers_and_no_disagreement(capsys, t
     lines = [line for line in printed.splitlines() if line.startswith("| ")]
     assert len(lines) == 2 + 5 * len(propositional.SIZES) and "; 0 disagreements" in printed
     sides = {"ours", propositional.PYSAT, propositional.AIGER}
-    for part in json.loads((tmp_path / "propositional.json").read_text())["data"].values():
+    figures, stored = load("figures"), json.loads((tmp_path / "propositional.json").read_text())
+    places = [place for _, result, *place, _ in figures.RATES if result == "propositional"]
+    assert len(places) == 4 and all(figures.both(stored["data"], *place) for place in places)
+    for part in stored["data"].values():
+        assert part["per_second"].keys() == set(figures.PROPOSITIONAL.values())
         assert part["totals"]["pairs"] == part["totals"]["right"] > 0
         for rates in part["per_second"].values():
             assert rates.keys() == sides and min(min(found) for found in rates.values()) > 0
