@@ -15,6 +15,7 @@ sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is started the
 DOCUMENTS = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
 CARDS = sorted((ROOT / "model_cards").glob("*/README.md"))
 FENCE = re.compile(r"^```\n(%.*?)^```$", re.DOTALL | re.MULTILINE)
+FOLDER = re.compile(r"`docs/results/([\w-]+)/")
 OUT = re.compile(r"`((?:hf-alpha|python benchmarks/)[^`]*--out [^`]*)`")
 Rows = dict[tuple[str, str, str], list[str]]
 
@@ -46,23 +47,22 @@ def rows_of(table: str) -> Rows:
 
 
 def quoted_tables() -> Iterator[tuple[str, str]]:
-    """Each table of an evaluation in the documents, and the text before it."""
+    """Each table of an evaluation in the documents, and the folder of results that is named in the
+    paragraph before it, or else next after it."""
     for path in DOCUMENTS:
         text = read(path)
         for found in FENCE.finditer(text):
-            yield found[1], text[: found.start()]
+            before = text[: found.start()].rstrip().rsplit("\n\n", 1)[-1]
+            named = FOLDER.search(before) or FOLDER.search(text, found.end())
+            assert named, f"{path.name} does not name the results of a table"
+            yield named[1], found[1]
 
 
 def test_tables_of_evaluations_are_those_of_the_files_that_the_text_names():
-    """The README's quickstart names its folder below the table, the others above it."""
-    found = list(quoted_tables())
-    named = [re.findall(r"`(docs/results/[\w-]+)/table.txt`", before)[-1:] for _, before in found]
-    named[0] = named[0] or ["docs/results/quickstart"]
-    assert [name for (name,) in named] == [
-        f"docs/results/{name}" for name in ("quickstart", "small", "ltl")
-    ]
-    for (table, _), (name,) in zip(found, named, strict=True):
-        assert table == read(ROOT / name / "table.txt")
+    tables = list(quoted_tables())
+    assert {"quickstart", "small", "ltl"} <= {name for name, _ in tables}
+    for name, table in tables:
+        assert table == read(RESULTS / name / "table.txt"), name
 
 
 @pytest.mark.parametrize("path", CARDS, ids=lambda path: path.parent.name)
