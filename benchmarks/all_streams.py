@@ -8,8 +8,10 @@ The peer (benchmarks/peers/all_streams.py) is the same model with the same weigh
 public code runs it: each sample has a stream for every symbol of the vocabulary, folded into the
 batch, and batches are in random order. Ours takes the same samples, in batches of as many, as the
 package's own sampler makes them; of the batches that it makes of `--pool` times as many samples,
-those at even distances in the order of their cost are timed. Before anything is, both must give the
-same logits.
+those at even distances in the order of their cost are timed. A third side is ours with `nn.Linear`
+in place of `BlockLinear`: the peer's time by its time is what fewer streams and the rest of ours
+save, its time by ours what oneDNN saves, which depends on the processor. Before anything is timed,
+all must give the same logits. Processor time stands beside the time on the clock.
 
 Samples are LTL formulas with their answers, drawn as training data is (sizes uniform, as many
 symbols as they happen to have), or with `--exactly` only those that have every symbol of the
@@ -26,8 +28,8 @@ from typing import Any
 import datasets
 import numpy as np
 import torch
-from measure import add_model, add_out, finish, in_turns, ratios, table, three
-from peers.all_streams import AllStreams
+from measure import add_model, add_out, clocked_in_turns, finish, ratios, table, three
+from peers.all_streams import AllStreams, without_onednn
 from transformers.utils import logging
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
@@ -39,6 +41,7 @@ from hf_alpha.data.read import load
 
 Batch = dict[str, torch.Tensor]
 OURS, PEER = "streams of the input", "streams of the vocabulary"
+PLAIN = f"{OURS}, F.linear for oneDNN"
 
 
 def draw_rows(args: argparse.Namespace) -> list[dict[str, list[int]]]:
@@ -72,7 +75,7 @@ def batches_of(
 
 
 def make_models(args: argparse.Namespace) -> dict[str, AlphaForConditionalGeneration]:
-    """Both sides, with the same random weights."""
+    """All sides, with the same random weights."""
     tokenizer = build_tokenizer("ltl", args.symbols)
     sizes = {"layers": args.layers, "attention_heads": args.heads, "ffn_dim": args.ffn}
     config = AlphaConfig(
@@ -82,20 +85,23 @@ def make_models(args: argparse.Namespace) -> dict[str, AlphaForConditionalGenera
         **{f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()},
     )
     torch.manual_seed(args.seed)
-    models = {OURS: AlphaForConditionalGeneration(config), PEER: AllStreams(config)}
-    models[PEER].load_state_dict(models[OURS].state_dict())
+    ours = AlphaForConditionalGeneration(config)
+    plain = without_onednn(AlphaForConditionalGeneration(config))
+    models = {OURS: ours, PLAIN: plain, PEER: AllStreams(config)}
     for model in models.values():
+        model.load_state_dict(ours.state_dict())
         model.to(args.device).eval()
         model.generation_config.max_length = None
     return models
 
 
 def check(models: dict[str, AlphaForConditionalGeneration], batch: Batch) -> float:
-    """Largest difference of logits; both have to compute the same."""
+    """Largest difference to the peer's logits; all have to compute the same."""
     with torch.no_grad():
-        logits = [model(**batch).logits for model in models.values()]
-    torch.testing.assert_close(*logits, atol=1e-3, rtol=1e-4)
-    return float((logits[0] - logits[1]).abs().max())
+        *ours, peer = (model(**batch).logits for model in models.values())
+    for logits in ours:
+        torch.testing.assert_close(logits, peer, atol=1e-3, rtol=1e-4)
+    return max(float((logits - peer).abs().max()) for logits in ours)
 
 
 def training(model: AlphaForConditionalGeneration, batches: list[Batch]) -> Callable[[], None]:
@@ -138,6 +144,7 @@ def run(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     ours = [i for part in cut[args.pool // 2 :: args.pool] for i in part]
     orders = {OURS: ours, PEER: np.random.default_rng(args.seed).permutation(ours).tolist()}
     batches = {side: batches_of(rows, order, args) for side, order in orders.items()}
+    batches[PLAIN] = batches[OURS]
     keys = [keys[i] for i in ours]
     difference = check(models, batches[PEER][0])
     if args.work == "training":
@@ -147,23 +154,41 @@ def run(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
             side: generation(model, batches[side], args.beams, args.new_tokens)
             for side, model in models.items()
         }
-    seconds = in_turns(sides, args.rounds, args.device)
-    per = len(keys) if args.work == "generation" else args.batches
-    unit = "ms/sample" if args.work == "generation" else "ms/step"
-    lines = [[side, three([1e3 * s / per for s in seconds[side]], 1)] for side in sides]
-    found = ratios(seconds[PEER], seconds[OURS])
+    seconds, processor = clocked_in_turns(sides, args.rounds, args.device)
+    data = {
+        "settings": vars(args),
+        "seconds": seconds,
+        "processor_seconds": processor,
+        "ratios": ratios(seconds[PEER], seconds[OURS]),
+        "difference": difference,
+        "keys": keys,
+    }
+    return show(data, args), data
+
+
+def show(data: dict[str, Any], args: argparse.Namespace) -> str:
+    """What was measured, for people."""
+    keys, seconds, processor = data["keys"], data["seconds"], data["processor_seconds"]
+    generates = args.work == "generation"
+    per, unit = (len(keys), "ms/sample") if generates else (args.batches, "ms/step")
+    lines = []
+    for side in seconds:
+        cells = [three([1e3 * s / per for s in times[side]], 1) for times in (seconds, processor)]
+        for times in (seconds, processor):
+            found = ratios(times[PEER], times[side])
+            cells.append("" if side == PEER else three(found, 2, "x"))
+        lines.append([side, *cells])
     mean_symbols, mean_length = np.mean(keys, axis=0)
-    text = (
+    columns = ["side", unit, f"processor, {unit}", "the peer takes", "likewise, processor"]
+    return (
         f"{args.work}, {len(keys)} LTL formulas in batches of {args.batch}: {mean_symbols:.2f} "
         f"of {args.symbols} symbols and {mean_length:.1f} tokens on average"
-        + (f"; {args.beams} beams, {args.new_tokens} new tokens" if per == len(keys) else "")
+        + (f"; {args.beams} beams, {args.new_tokens} new tokens" if generates else "")
         + f"\nd {args.d_model}, {args.layers} + {args.layers} layers, {args.heads} heads, "
-        f"FFN {args.ffn}; largest difference of logits {difference:.1e}\n\n"
-        + table(["side", f"{unit}: min / median / max"], lines)
-        + f"\n\nThe peer takes {three(found, 2, 'x')} as long."
+        f"FFN {args.ffn}; largest difference of logits {data['difference']:.1e}\n\n"
+        + table(columns, lines)
+        + f"\n\nThe peer takes {three(data['ratios'], 2, 'x')} as long."
     )
-    data = {"settings": vars(args), "seconds": seconds, "ratios": found, "keys": keys}
-    return text, data
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:

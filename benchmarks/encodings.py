@@ -34,6 +34,7 @@ from hf_alpha.train import train as run_recipe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 TRAINED = 3  # symbols at most, in training
 
@@ -225,9 +226,8 @@ def draws_table(found: Mapping[int, Mapping[str, Any]], symbols: Sequence[int]) 
     return measure.table(["dual_part, correct, %; symbols:", *map(str, symbols), "all"], lines)
 
 
-def draw(summary: Mapping[str, Any], symbols: Sequence[int], path: Path) -> None:
+def make_figure(summary: Mapping[str, Any], symbols: Sequence[int]) -> "Figure":
     """Correct answers against number of symbols, a line for each model."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.6, 4.8), layout="constrained")
@@ -241,8 +241,7 @@ def draw(summary: Mapping[str, Any], symbols: Sequence[int], path: Path) -> None
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.9")
     figure.legend(loc="outside right upper", frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    FigureCanvasAgg(figure).print_png(path)
+    return figure
 
 
 def _line(
@@ -311,7 +310,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         data["draws"] = {seed: spread(seed, args) for seed in seeds}
         text += "\n\n" + draws_table(data["draws"], symbols)
     if args.out:
-        draw(summary, symbols, (measure.RESULTS / args.out).with_suffix(".png"))
+        path = (measure.RESULTS / args.out).with_suffix(".png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        make_figure(summary, symbols).savefig(path)
     measure.finish(text, data, args.out, argv)
 
 

@@ -15,13 +15,12 @@ import argparse
 import random
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from measure import ROOT, add_out, finish, in_turns, ratios, table, three
+from measure import ROOT, add_out, clocked_in_turns, finish, ratios, table, three
 
 from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
@@ -89,23 +88,13 @@ def measure(task: str, options: argparse.Namespace, folder: Path) -> dict[str, A
     sides: dict[str, Callable[[], Any]] = {"generation alone": generation}
     for workers in options.workers:
         sides[f"evaluation, {workers} workers"] = evaluation(workers)
-    processor: dict[str, list[float]] = {side: [] for side in sides}
-
-    def clocked(side: str) -> Callable[[], None]:
-        def run() -> None:
-            start = time.process_time()
-            sides[side]()
-            processor[side].append(time.process_time() - start)
-
-        return run
-
-    seconds = in_turns({side: clocked(side) for side in sides}, options.rounds, options.device)
+    seconds, processor = clocked_in_turns(sides, options.rounds, options.device)
     return {
         "model": Path(name).name,
         "rows": len(rows),
         "correct": evaluation(0)().overall.correct,
         "seconds": seconds,
-        "processor_seconds": {side: times[1:] for side, times in processor.items()},
+        "processor_seconds": processor,
     }
 
 

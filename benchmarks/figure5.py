@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import measure
 
@@ -27,6 +27,9 @@ from hf_alpha.tasks import LTLTask, spot_worker
 from hf_alpha.tasks.ltl import _parsed
 from hf_alpha.tasks.solver_process import SolverProcess
 from hf_alpha.tasks.trace import read_trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TASK = LTLTask()
 SOLVER = SolverProcess(Path(spot_worker.__file__))
@@ -109,15 +112,13 @@ def show(cells: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
     )
 
 
-def draw(cells: Sequence[dict[str, Any]], options: argparse.Namespace, path: Path) -> None:
-    """Write the picture: a panel for each kind of work, a colour for each number of symbols."""
+def make_figure(cells: Sequence[dict[str, Any]], options: argparse.Namespace) -> "Figure":
+    """The picture: a panel for each kind of work, a colour for each number of symbols."""
     from matplotlib import colormaps
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     figure = Figure(figsize=(10, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2, sharey=True)
     counts = options.symbols
     shades = colormaps["viridis_r"]
@@ -126,14 +127,10 @@ def draw(cells: Sequence[dict[str, Any]], options: argparse.Namespace, path: Pat
     for axes, (work, title) in zip(panels, WORKS.items(), strict=True):
         for count in counts:
             row = [cell for cell in cells if cell["symbols"] == count]
+            lengths = [cell["length"] for cell in row]
             for side, style in styles.items():
-                axes.plot(
-                    [cell["length"] for cell in row],
-                    [mean(cell, work, side) for cell in row],
-                    color=colors[count],
-                    markersize=4,
-                    **style,
-                )
+                means = [mean(cell, work, side) for cell in row]
+                axes.plot(lengths, means, color=colors[count], markersize=4, **style)
         axes.axhline(options.limit, color="0.6", lw=0.8, ls=":")
         axes.set(yscale="log", title=f"Time {title}", xlabel="formula length (tokens)")
         axes.set_xticks(options.lengths)
@@ -147,8 +144,7 @@ def draw(cells: Sequence[dict[str, Any]], options: argparse.Namespace, path: Pat
         Line2D([], [], color=colors[k], lw=3, label=f"{k} symbol{'s' * (k > 1)}") for k in counts
     ]
     figure.legend(handles=handles, loc="outside right center", frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    return figure
 
 
 def numbers(text: str) -> list[int]:
@@ -172,7 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     measure.finish(show(cells, options), cells, options.out, arguments)
     if options.out is not None:
-        draw(cells, options, (measure.RESULTS / options.out).with_suffix(".png"))
+        path = (measure.RESULTS / options.out).with_suffix(".png")
+        make_figure(cells, options).savefig(path, dpi=150)
 
 
 if __name__ == "__main__":

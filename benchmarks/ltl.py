@@ -15,12 +15,17 @@ Three parts, each of them in rounds; every ratio is one of a round:
   step deleted, of another formula, a random step, beside right ones of ours and of Spot's. They are
   judged by the task (the three-valued evaluation, then Spot within a limit of time), by Spot's
   containment check with its default translation, and by it with `translate('low', 'any')`. Every
-  verdict is compared with every other one.
+  verdict is compared with every other one. They are judged in two ways, in both all answers to a
+  formula one after the other:
+  - each side starts cold: ours with empty caches, as in a new process; Spot translates a formula
+    once for all its answers and is timed inside its process (benchmarks/peers/spot_checks.py);
+  - a second time: ours with caches that know every formula and answer; Spot translates the formula
+    again for each answer, as the package calls it.
 - strings: random and mutated answers; each has to get a verdict, however it looks.
 
-Spot runs as the package runs it, in a process of its own: 0.1 ms or so of each call is the way
-there and back. A call that takes longer than the limit is ended and counts as the limit; the limit
-therefore favours Spot.
+But for the first way to check, Spot runs as the package runs it, in a process of its own: 0.1 ms or
+so of each call is the way there and back. A call that takes longer than the limit is ended and
+counts as the limit; the limit therefore favours Spot.
 """
 
 import argparse
@@ -30,6 +35,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +51,10 @@ SIZES = {"5 symbols, 35 tokens": (5, 35), "10 symbols, 50 tokens": (10, 50)}
 GOALS = {"5 symbols, 35 tokens": 20, "10 symbols, 50 tokens": 200}
 BASE = "01!&|;{}UX"
 SPOT = {"Spot, default": None, "Spot, low any": spot.FAST}
+COLD = "each side cold, one translation for each formula"
+WARM = "a second time, a translation for each answer"
 SOLVER = SolverProcess(Path(spot_worker.__file__))
+CHECKS = SolverProcess(Path(__file__).parent / "peers" / "spot_checks.py")
 Pair = tuple[list[str], str]
 
 
@@ -244,46 +253,81 @@ KINDS = ("literal flipped", "literal dropped", "literal added", "step deleted", 
 
 
 def measure_checks(found: list[tuple[str, Pair]], options: argparse.Namespace) -> dict[str, Any]:
-    """Judge answers in rounds of their own, by us and by Spot."""
+    """Judge answers in rounds of their own, by us and by Spot, in both ways."""
     spot.require()  # starts the process that the task asks
-    pairs = [pair for _, pair in found]
-    rounds: dict[str, list[float]] = {"ours": [], "three-valued": [], **{s: [] for s in SPOT}}
+    ways: dict[str, dict[str, dict[str, Any]]] = {COLD: {}, WARM: {}}
     totals: Counter[str] = Counter()
-    slowest = dict.fromkeys(rounds, 0.0)
     by_kind: dict[str, Counter[str]] = {}
-    for number in range(options.rounds):
-        part, kinds = pairs[number :: options.rounds], found[number :: options.rounds]
-        judged = {
-            "ours": timed(judge("auto"), part),  # first: it parses the formulas
-            "three-valued": timed(judge("lasso"), part),
-        }
-        for side in SPOT:
-            questions = [(*as_question(pair)[:-1], side == "Spot, default") for pair in part]
-            judged[side] = asked("holds", options.limit, questions)
-        for side, (answers, rate) in judged.items():
-            rate.done = len(part)
-            rounds[side].append(rate.per_second)
-            slowest[side] = max(slowest[side], rate.slowest)
-            totals.update({f"{side}, open": sum(x not in (True, False) for x in answers)})
-        verdicts = list(zip(*(answers for answers, _ in judged.values()), strict=True))
-        different = [len({x for x in each if x in (True, False)}) > 1 for each in verdicts]
-        totals.update(checks=len(part), disagreements=sum(different))
-        totals.update(right=sum(x is True for x in judged["ours"][0]))
-        for (kind, _), (verdict, decided, *_), differ in zip(
-            kinds, verdicts, different, strict=True
-        ):
-            by_kind.setdefault(kind, Counter()).update(
-                checks=1,
-                right=verdict is True,
-                decided=decided is not None,
-                disagreements=int(differ),
-            )
+    for part in rounds_of(found, options.rounds):
+        judged = judge_all([pair for _, pair in part], options.limit)
+        for way, sides in judged.items():
+            for side, (answers, rate) in sides.items():
+                rate.done = len(part)
+                note(ways[way].setdefault(side, {}), answers, rate)
+        verdicts = list(
+            zip(*(x for sides in judged.values() for x, _ in sides.values()), strict=True)
+        )
+        decided = judged[WARM]["three-valued"][0]
+        right = judged[COLD]["ours"][0]
+        for (kind, _), each, known, holds in zip(part, verdicts, decided, right, strict=True):
+            counts = {
+                "checks": 1,
+                "right": holds is True,
+                "decided": known is not None,
+                "disagreements": len({x for x in each if x in (True, False)}) > 1,
+            }
+            by_kind.setdefault(kind, Counter()).update(counts)
+            totals.update(counts)
     return {
-        "checks_per_second": rounds,
-        "slowest": slowest,
+        "ways": ways,
         "totals": dict(totals),
         "kinds": {kind: dict(row) for kind, row in by_kind.items()},
     }
+
+
+def rounds_of(found: list[tuple[str, Pair]], rounds: int) -> list[list[tuple[str, Pair]]]:
+    """As many parts, each with all answers to its formulas, those to one formula together."""
+    groups: dict[tuple[str, ...], list[tuple[str, Pair]]] = {}
+    for each in found:
+        groups.setdefault(tuple(each[1][0]), []).append(each)
+    answers = list(groups.values())
+    return [[each for group in answers[n::rounds] for each in group] for n in range(rounds)]
+
+
+def judge_all(part: list[Pair], limit: float) -> dict[str, dict[str, tuple[list[Any], Rate]]]:
+    """Verdicts of all sides in both ways."""
+    measure.clear_caches()
+    cold = {"ours": timed(judge("auto"), part)}
+    warm = {"ours": timed(judge("auto"), part), "three-valued": timed(judge("lasso"), part)}
+    for side, flags in SPOT.items():
+        cold[side] = asked_once(part, limit, flags or ())
+        questions = [(*as_question(pair)[:-1], flags is None) for pair in part]
+        warm[side] = asked("holds", limit, questions)
+    return {COLD: cold, WARM: warm}
+
+
+def asked_once(part: list[Pair], limit: float, options: Sequence[str]) -> tuple[list[Any], Rate]:
+    """Verdicts of Spot, which translates each formula once; seconds are those of Spot alone."""
+    found: list[Any] = []
+    rate = Rate(0, 0.0)
+    for tokens, pairs in groupby(part, key=lambda pair: pair[0]):
+        traces = [as_question(pair)[1:3] for pair in pairs]
+        CHECKS.call("is_satisfiable", 10.0, ["1"])  # starts a process where there is none
+        try:
+            verdicts, seconds = CHECKS.call("hold", limit, tokens, traces, list(options))
+        except TimeoutError:
+            verdicts, seconds = [TimeoutError] * len(traces), limit
+        found += verdicts
+        rate.seconds += seconds
+        rate.slowest = max(rate.slowest, seconds)
+    return found, rate
+
+
+def note(kept: dict[str, Any], answers: list[Any], rate: Rate) -> None:
+    """Add a round to what is kept of a side."""
+    kept.setdefault("checks_per_second", []).append(rate.per_second)
+    kept["slowest"] = max(kept.get("slowest", 0.0), rate.slowest)
+    kept["open"] = kept.get("open", 0) + sum(x not in (True, False) for x in answers)
 
 
 def judge(solver: str) -> Callable[[Pair], bool | None]:
@@ -354,21 +398,30 @@ def show(result: dict[str, Any], options: argparse.Namespace) -> str:
             f"{totals['disagreements']} disagreements with Spot about satisfiability. "
             f"Goal: {GOALS[name]}x Spot's default translation.",
             "",
-            rate_table("pairs/s", rates, part["slowest"], totals),
+            rate_table(
+                "pairs/s",
+                rates,
+                part["slowest"],
+                {side: totals.get(f"{side}, timeouts", 0) for side in rates},
+            ),
             "",
         ]
     for name, part in result["checks"].items():
-        totals, rates = part["totals"], part["checks_per_second"]
+        totals = part["totals"]
         lines += [
             f"## Checks: {name}",
             f"{totals['checks']:,} answers in {options.rounds} rounds, "
             f"{totals['right'] / max(1, totals['checks']):.0%} of them right; "
-            f"{totals['three-valued, open']} left open by the three-valued evaluation and decided "
-            f"by Spot; {totals['disagreements']} disagreements. "
+            f"{totals['checks'] - totals['decided']} left open by the three-valued evaluation and "
+            f"decided by Spot; {totals['disagreements']} disagreements. "
             "Goal: 50x Spot's containment check with its default translation.",
             "",
-            rate_table("checks/s", rates, part["slowest"], totals),
-            "",
+        ]
+        for way, sides in part["ways"].items():
+            columns = ("checks_per_second", "slowest", "open")
+            kept = [{side: row[column] for side, row in sides.items()} for column in columns]
+            lines += [f"{way[0].upper()}{way[1:]}:", "", rate_table("checks/s", *kept), ""]
+        lines += [
             measure.table(
                 ["answers", "checks", "right", "three-valued decides", "disagreements"],
                 [
@@ -395,20 +448,14 @@ def show(result: dict[str, Any], options: argparse.Namespace) -> str:
 
 
 def rate_table(
-    unit: str, rates: dict[str, list[float]], slowest: dict[str, float], totals: dict[str, int]
+    unit: str, rates: dict[str, list[float]], slowest: dict[str, float], left: dict[str, int]
 ) -> str:
     rows = []
     for side, values in rates.items():
         ratio = measure.three(measure.ratios(rates["ours"], values), 1, "x")
-        rows.append(
-            [
-                side,
-                measure.three(values, 0),
-                "" if side == "ours" else ratio,
-                f"{slowest[side]:.3f}",
-                str(totals.get(f"{side}, timeouts", totals.get(f"{side}, open", 0))),
-            ]
-        )
+        slow, ours = f"{slowest[side]:.3f}", side == "ours"
+        cells = [measure.three(values, 0), "" if ours else ratio, slow, str(left[side])]
+        rows.append([side, *cells])
     return measure.table(["side", unit, "ours is faster by", "slowest, s", "open"], rows)
 
 

@@ -2,13 +2,16 @@
 
 A ratio compares two times of one round, so that what slows the machine slows both; it is printed
 as minimum / median / maximum over the rounds. With `--out NAME` a script writes what it printed and
-all its times to benchmarks/results/NAME.md and .json, with the versions, the date and the command.
+all its times to benchmarks/results/NAME.md and .json, with the command, the date, the versions, the
+processor, the machine's load and, where torch is at work, the speed of its two matrix libraries.
 """
 
 import argparse
 import datetime
 import json
+import os
 import platform
+import re
 import shlex
 import statistics
 import sys
@@ -21,19 +24,33 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PACKAGES = ("torch", "transformers", "spottl", "python-sat", "py-aiger-sat")
+FLAGS = re.compile("avx|fma|amx|asimd|sve")  # of a processor: what float32 products can use
+PRODUCTS = ((4096, 64, 1024), (4096, 1024, 64), (4096, 64, 256), (4096, 64, 64))
+"""Rows, width and new width of linear layers: those of models with d 64, FFN 1024 or 256."""
+LOAD_BEFORE = os.getloadavg()
 
 
 def in_turns(
     sides: Mapping[str, Callable[[], object]], rounds: int, device: str = "cpu"
 ) -> dict[str, list[float]]:
     """Seconds of each side in each round: A B C, C B A, ...; each side runs once before."""
+    return clocked_in_turns(sides, rounds, device)[0]
+
+
+def clocked_in_turns(
+    sides: Mapping[str, Callable[[], object]], rounds: int, device: str = "cpu"
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Seconds as of `in_turns`, and the processor's seconds, of all threads of this process."""
     for step in sides.values():
         step()
     seconds: dict[str, list[float]] = {side: [] for side in sides}
+    processor: dict[str, list[float]] = {side: [] for side in sides}
     for number in range(rounds):
         for side in list(sides) if number % 2 == 0 else list(reversed(sides)):
+            start = time.process_time()
             seconds[side].append(timed(sides[side], device))
-    return seconds
+            processor[side].append(time.process_time() - start)
+    return seconds, processor
 
 
 def timed(step: Callable[[], object], device: str = "cpu") -> float:
@@ -64,27 +81,100 @@ def three(values: Sequence[float], digits: int = 2, unit: str = "") -> str:
     return " / ".join(f"{value:,.{digits}f}{unit}" for value in found)
 
 
-def table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Cells as a Markdown table, the first column to the left."""
-    rule = ["---", *["---:"] * (len(columns) - 1)]
+def table(columns: Sequence[str], lines: Sequence[Sequence[str]], words: Sequence[str] = ()) -> str:
+    """Cells as a Markdown table, the first column and those of words to the left."""
+    rule = ["---" if name in (columns[0], *words) else "---:" for name in columns]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (columns, rule, *lines))
 
 
-def conditions(device: str = "cpu") -> dict[str, str]:
-    """Where and with what something was measured."""
-    found = {"date": datetime.date.today().isoformat(), "python": platform.python_version()}
+def conditions(device: str = "cpu") -> dict[str, Any]:
+    """Where and with what something was measured; the load is the average of the last minute."""
+    found: dict[str, Any] = {
+        "date": datetime.date.today().isoformat(),
+        "python": platform.python_version(),
+    }
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             continue
-    found["machine"] = platform.machine()
+    found |= processor()
+    found["load before"], found["load after"] = LOAD_BEFORE[0], os.getloadavg()[0]
     if "torch" in sys.modules:
         torch = sys.modules["torch"]
-        found["threads"] = str(torch.get_num_threads())
+        found["threads"] = torch.get_num_threads()
+        found["GFLOP/s"] = library_speeds()
         if device.startswith("cuda"):
-            found["machine"] = torch.cuda.get_device_name(device)
+            found["gpu"] = torch.cuda.get_device_name(device)
     return found
+
+
+def processor() -> dict[str, Any]:
+    """The CPU as /proc/cpuinfo has it: its name and numbers, the flags that matter, its cores."""
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    fields = dict(re.findall(r"^([^\t:]+?)\s*: (.*)$", text, re.MULTILINE))
+    numbers = [f"{name} {fields[name]}" for name in ("cpu family", "model") if name in fields]
+    flags = fields.get("flags", fields.get("Features", "")).split()
+    return {
+        "processor": ", ".join([fields.get("model name", platform.machine()), *numbers]),
+        "flags": " ".join(sorted(flag for flag in flags if FLAGS.match(flag))),
+        "cores": len(os.sched_getaffinity(0)),
+    }
+
+
+def library_speeds(repeats: int = 10) -> dict[str, dict[str, float]]:
+    """GFLOP/s of linear layers by oneDNN, as the package calls it, and by `F.linear`.
+
+    Of each, the best of so many calls that take turns: what the library reaches, not what the load
+    leaves of it.
+    """
+    import torch
+    from torch.nn import functional as F
+
+    from hf_alpha.modeling import linear
+
+    libraries: dict[str, Callable[..., object]] = {"F.linear": F.linear}
+    if linear._is_known():
+        libraries = {"oneDNN": linear._multiply, **libraries}
+    speeds: dict[str, dict[str, float]] = {}
+    for rows, width, new in PRODUCTS:
+        factors = torch.randn(rows, width), torch.randn(new, width), torch.randn(new)
+        with torch.no_grad():
+            seconds = in_turns(
+                {name: lambda f=f, x=factors: f(*x) for name, f in libraries.items()}, repeats
+            )
+        flops = 2 * rows * width * new
+        speeds[f"{rows} x {width} x {new}"] = {
+            name: round(flops / min(times) / 1e9, 1) for name, times in seconds.items()
+        }
+    return speeds
+
+
+def describe(found: Mapping[str, Any]) -> str:
+    """What `conditions` found, as lines of Markdown."""
+    machine = ("processor", "flags", "cores", "threads", "gpu", "load before", "load after")
+    speeds = found.get("GFLOP/s", {})
+    lines = [
+        [f"{name} {value}" for name, value in found.items() if name not in (*machine, "GFLOP/s")],
+        [f"{name} {found[name]}" for name in machine if name in found],
+        [
+            f"{product}: " + " / ".join(f"{name} {speed:g}" for name, speed in sides.items())
+            for product, sides in speeds.items()
+        ],
+    ]
+    versions, machine_line, speed_line = (", ".join(line) for line in lines)
+    if speed_line:
+        machine_line += f"\n\nGFLOP/s of linear layers: {speed_line}"
+    return f"{versions}\n\n{machine_line}"
+
+
+def clear_caches() -> None:
+    """Empty the caches of all functions of the package, as in a process that has just started."""
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] == "hf_alpha":
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -121,7 +211,7 @@ def finish(
     command = shlex.join(
         ["python", f"benchmarks/{script}", *(sys.argv[1:] if argv is None else argv)]
     )
-    head = f"`{command}`\n\n{', '.join(f'{name} {value}' for name, value in where.items())}\n\n"
+    head = f"`{command}`\n\n{describe(where)}\n\n"
     path = RESULTS / out
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".md").write_text(head + text + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Propositional pairs and checks: ours against py-aiger-sat, and no verdict may differ.
+"""Propositional pairs and checks: ours, python-sat and py-aiger-sat, and no verdict may differ.
 
     python benchmarks/propositional.py --out propositional     # minutes, nearly all py-aiger's
     python benchmarks/propositional.py --rounds 2 --formulas 40 --aiger-formulas 6
@@ -7,16 +7,19 @@ Formulas of exactly 35 tokens over 5 symbols and of 50 over 10 are answered by t
 of 200 over 50 by python-sat.
 
 - pairs: ours are drawn, told apart by their canonical forms, answered, and every answer is checked.
-  py-aiger-sat gets the first formulas as they are drawn and makes the papers' target: a model,
-  reduced to an unsat core of the negated formula.
+  The peers get formulas as they are drawn, and make the papers' target: a model, reduced to an
+  unsat core of the negated formula. A second row is about answers alone on our side too, with empty
+  caches; ours are the shortest there are, up to 16 symbols.
 - checks: right answers, ours and py-aiger's, and wrong ones with a value flipped or left out, or
-  drawn at random. Whether an answer implies its formula is one unsatisfiability query for
-  py-aiger-sat. Once with a formula that is read for each check, on both sides, and once with
-  formulas that have been read before, as for the second answer to the same problem.
+  drawn at random, those to one formula together. Whether an answer implies its formula is one
+  unsatisfiability query for the peers. Three times: each side starts cold and reads a formula once
+  for all its answers; a formula is read for each check; and with formulas that were read before.
 
-py-aiger-sat runs in this process and is used as its users do: a formula is built by `aiger.atom`
-and the operators of its expressions; a query is `aiger_sat.solve` or a new `SolverWrapper` with
-assumptions.
+python-sat is used directly (benchmarks/peers/python_sat.py), with one solver for each formula: what
+the solver costs. py-aiger-sat, which the papers use, calls the same solvers; most of its time is
+its own Python code. It is used as its users do: a formula is built by `aiger.atom` and the
+operators of its expressions; a query is `aiger_sat.solve` or a new `SolverWrapper` with
+assumptions. All sides run in this process.
 """
 
 import argparse
@@ -26,12 +29,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import aiger
 import aiger_sat
 import measure
+from peers.python_sat import Formula
 
 from hf_alpha.tasks import PropositionalTask, Verdict
 from hf_alpha.tasks import propositional as task_module
@@ -45,6 +52,13 @@ SIZES = {
 }
 GOAL = 100
 Pair = tuple[str, str]
+Checks = Sequence[Pair]
+PYSAT, AIGER = "python-sat", "py-aiger-sat"
+PAIRS = "pairs, ours drawn and checked too"
+ANSWERS = "answers alone"
+COLD = "checks, each side cold, formulas read once"
+AGAIN = "checks, formulas read before"
+EACH = "checks, formulas read for each"
 BINARY = {"&": operator.and_, "|": operator.or_, "^": operator.xor}
 
 
@@ -94,6 +108,38 @@ def aiger_check(pair: Pair, read: Callable[[str], Any] = read) -> bool:
     return not solver.is_sat(assumptions=given)
 
 
+def aiger_checks(checks: Checks) -> list[bool]:
+    """Checks with one reading for all answers to a formula."""
+    found = []
+    for problem, pairs in groupby(checks, itemgetter(0)):
+        formula = read(problem)
+        found += [aiger_check(pair, lambda _, known=formula: known) for pair in pairs]
+    return found
+
+
+# -- python-sat -----------------------------------------------------------------------------------
+
+
+def pysat_target(tokens: Sequence[str]) -> str | None:
+    with Formula(tokens) as formula:
+        values = formula.target()
+    return None if values is None else write_assignment(values)
+
+
+def pysat_check(pair: Pair) -> bool:
+    with Formula(TASK.parse(pair[0])) as formula:
+        return formula.implied_by(read_assignment(pair[1]) or {})
+
+
+def pysat_checks(checks: Checks) -> list[bool]:
+    """Checks with one solver for all answers to a formula."""
+    found = []
+    for problem, pairs in groupby(checks, itemgetter(0)):
+        with Formula(TASK.parse(problem)) as formula:
+            found += [formula.implied_by(read_assignment(answer) or {}) for _, answer in pairs]
+    return found
+
+
 # -- ours -----------------------------------------------------------------------------------------
 
 
@@ -127,10 +173,15 @@ def our_pairs(
 # -- measuring ------------------------------------------------------------------------------------
 
 
-def per_second(work: Any, items: Sequence[Any]) -> tuple[list[Any], float]:
+def timed(work: Callable[[Any], list[Any]], items: Sequence[Any]) -> tuple[list[Any], float]:
+    """What comes out, and items per second."""
     start = time.perf_counter()
-    found = [work(item) for item in items]
+    found = work(items)
     return found, len(items) / (time.perf_counter() - start)
+
+
+def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
+    return lambda items: list(map(work, items))
 
 
 def answers_to(rng: random.Random, pairs: Sequence[tuple[str, str | None]]) -> list[Pair]:
@@ -146,81 +197,121 @@ def answers_to(rng: random.Random, pairs: Sequence[tuple[str, str | None]]) -> l
             flipped[name] = not values[name]
             del fewer[name]
         others = (aiger_target(problem) or "", write_assignment(flipped), write_assignment(fewer))
-        made += [(problem, each) for each in (answer, *others, TASK.random_answer(problem, rng))]
-    rng.shuffle(made)
+        answers = [answer, *others, TASK.random_answer(problem, rng)]
+        rng.shuffle(answers)
+        made += [(problem, each) for each in answers]
     return made
 
 
+def judge_all(checks: Checks) -> dict[str, dict[str, tuple[list[Any], float]]]:
+    """Verdicts of all sides in all ways, ours first and cold, and checks per second."""
+    with ExitStack() as stack:
+        problems = dict.fromkeys(problem for problem, _ in checks)
+        solvers = {p: stack.enter_context(Formula(TASK.parse(p))) for p in problems}
+        for problem in problems:
+            read_once(problem)
+
+        def pysat_check_again(pair: Pair) -> bool:
+            return solvers[pair[0]].implied_by(read_assignment(pair[1]) or {})
+
+        ways: dict[str, dict[str, Callable[[Checks], list[Any]]]] = {
+            COLD: {"ours": one_by_one(our_check), PYSAT: pysat_checks, AIGER: aiger_checks},
+            AGAIN: {
+                "ours": one_by_one(our_check),
+                PYSAT: one_by_one(pysat_check_again),
+                AIGER: one_by_one(lambda pair: aiger_check(pair, read_once)),
+            },
+            EACH: {
+                "ours": one_by_one(our_first_check),
+                PYSAT: one_by_one(pysat_check),
+                AIGER: one_by_one(aiger_check),
+            },
+        }
+        measure.clear_caches()
+        return {
+            way: {side: timed(work, checks) for side, work in sides.items()}
+            for way, sides in ways.items()
+        }
+
+
+def make_pairs(
+    rng: random.Random, name: str, options: argparse.Namespace
+) -> tuple[list[tuple[str, str | None]], dict[str, dict[str, float]], Counter[str]]:
+    """Our pairs, pairs and answers of all sides per second, and counts."""
+    our_pairs(random.Random(name), *SIZES[name], 50)  # fills the tables by which formulas are drawn
+    start = time.perf_counter()
+    pairs, right = our_pairs(rng, *SIZES[name], options.formulas)
+    seconds = time.perf_counter() - start
+    few = [problem for problem, _ in pairs[: options.aiger_formulas]]
+    tokens = [TASK.parse(problem) for problem, _ in pairs]
+    measure.clear_caches()
+    made = {
+        "ours": timed(one_by_one(TASK.target_of), tokens),
+        PYSAT: timed(one_by_one(pysat_target), tokens),
+        AIGER: timed(one_by_one(aiger_target), few),
+    }
+    answers = {
+        side: rate * sum(x is not None for x in found) / len(found)
+        for side, (found, rate) in made.items()
+    }
+    answered = sum(answer is not None for _, answer in pairs)
+    rates = {PAIRS: {**answers, "ours": answered / seconds}, ANSWERS: answers}
+    different = 0
+    for found, _ in made.values():
+        for (problem, answer), other in zip(pairs, found, strict=False):  # py-aiger has the first
+            different += (answer is None) != (other is None)
+            different += other is not None and our_check((problem, other)) is not True
+    counts = {"formulas": len(pairs), "pairs": answered, "right": right, "aiger": len(few)}
+    return pairs, rates, Counter(counts, disagreements=different)
+
+
 def measure_size(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    symbols, size = SIZES[name]
-    warm = our_pairs(random.Random(name), symbols, size, 50)[0]
-    per_second(aiger_target, [problem for problem, _ in warm[:2]])
-    per_second(our_check, [(problem, answer or "") for problem, answer in warm])
-    rounds: dict[str, list[float]] = {}
+    warm = our_pairs(random.Random(name), *SIZES[name], 50)[0]
+    judge_all(answers_to(random.Random(name), warm[:2]))
+    rounds: dict[str, dict[str, list[float]]] = {}
     totals: Counter[str] = Counter()
-
-    def note(**rates: float) -> None:
-        for side, rate in rates.items():
-            rounds.setdefault(side, []).append(rate)
-
     for number in range(options.rounds):
         rng = random.Random(f"{name} {number}")
-        start = time.perf_counter()
-        pairs, right = our_pairs(rng, symbols, size, options.formulas)
-        seconds = time.perf_counter() - start
-        few = pairs[: options.aiger_formulas]
-        theirs, rate = per_second(aiger_target, [problem for problem, _ in few])
-        answered = sum(answer is not None for _, answer in pairs)
-        solved = sum(answer is not None for answer in theirs)
-        note(ours=answered / seconds, aiger=rate * solved / len(few))
-        checks = answers_to(rng, few)
-        aigers, rate = per_second(aiger_check, checks)
-        note(aiger_checks=rate, our_checks=per_second(our_first_check, checks)[1])
-        for problem, _ in checks:
-            read_once(problem)
-        ours, rate = per_second(our_check, checks)
-        again, others = per_second(lambda pair: aiger_check(pair, read_once), checks)
-        note(our_checks_again=rate, aiger_checks_again=others)
-        totals.update(
-            {
-                "formulas": len(pairs),
-                "pairs": answered,
-                "right": right,
-                "aiger formulas": len(few),
-                "checks": len(checks),
-                "right checks": sum(x is True for x in ours),
-                "disagreements": sum(
-                    not a == b == c for a, b, c in zip(ours, aigers, again, strict=True)
-                )
-                + sum((a is None) != (b is None) for (_, a), b in zip(few, theirs, strict=True)),
-            }
+        pairs, rates, counts = make_pairs(rng, name, options)
+        totals.update(counts)
+        judged = judge_all(answers_to(rng, pairs[: options.aiger_formulas]))
+        found = dict(rates)
+        for way, sides in judged.items():
+            found[way] = {side: rate for side, (_, rate) in sides.items()}
+        for what, sides in found.items():
+            for side, rate in sides.items():
+                rounds.setdefault(what, {}).setdefault(side, []).append(rate)
+        verdicts = list(
+            zip(*(x for sides in judged.values() for x, _ in sides.values()), strict=True)
         )
+        totals["checks"] += len(verdicts)
+        totals["right checks"] += sum(each[0] is True for each in verdicts)
+        totals["disagreements"] += sum(len(set(each)) > 1 for each in verdicts)
     return {"per_second": rounds, "totals": dict(totals)}
 
 
 def show(result: dict[str, Any], options: argparse.Namespace) -> str:
     rows, totals = [], Counter[str]()
     for name, part in result.items():
-        rates = part["per_second"]
         totals.update(part["totals"])
-        for what, ours, theirs in (
-            ("pairs", rates["ours"], rates["aiger"]),
-            ("checks", rates["our_checks"], rates["aiger_checks"]),
-            ("checks, read before", rates["our_checks_again"], rates["aiger_checks_again"]),
-        ):
-            ratio = measure.three(measure.ratios(ours, theirs), 1, "x")
-            cells = [measure.three(ours, 0), measure.three(theirs, 1), ratio]
+        for what, rates in part["per_second"].items():
+            cells = [measure.three(rates["ours"], 0)]
+            for peer in (PYSAT, AIGER):
+                ratio = measure.three(measure.ratios(rates["ours"], rates[peer]), 1, "x")
+                cells += [measure.three(rates[peer], 1), ratio]
             rows.append([f"{name}: {what}", *cells])
     return "\n".join(
         [
             f"{options.rounds} rounds, each with formulas of its own: {totals['formulas']:,} "
             f"distinct formulas; {totals['pairs']:,} have an answer, of which {totals['right']:,} "
-            f"were checked and right. py-aiger-sat answered {totals['aiger formulas']:,} of the "
-            f"formulas and both judged {totals['checks']:,} answers, "
+            f"were checked and right. python-sat answered all of the formulas, py-aiger-sat "
+            f"{totals['aiger']:,}; all judged {totals['checks']:,} answers, "
             f"{totals['right checks'] / max(1, totals['checks']):.0%} of them right; "
-            f"{totals['disagreements']} disagreements. Goal: {GOAL}x.",
+            f"{totals['disagreements']} disagreements. Goal: {GOAL}x py-aiger-sat.",
             "",
-            measure.table(["a second", "ours", "py-aiger-sat", "ours is faster by"], rows),
+            measure.table(
+                ["a second", "ours", PYSAT, "ours is faster by", AIGER, "ours is faster by"], rows
+            ),
         ]
     )
 

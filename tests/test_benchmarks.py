@@ -1,10 +1,19 @@
 import importlib.util
 import json
+import random
 import sys
+from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.image import imread
+
+from hf_alpha.tasks import PropositionalTask
+from hf_alpha.tasks.assignment import write_assignment
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.append(str(FOLDER))  # as for a script that is started there
@@ -99,6 +108,12 @@ def test_encodings_prints_means_and_spreads():
     assert streams == "| " + " | ".join(["streams", *cells, "2"]) + " |"
     cells[1], cells[4] = "-", "-"
     assert vanilla == "| " + " | ".join(["vanilla", *cells, "2"]) + " |"
+    (axes,) = encodings.make_figure(summary, [1, 2]).axes
+    lines = {line.get_label(): line.get_xydata().tolist() for line in axes.get_lines()}
+    assert lines == {"streams": [[1, 60], [2, 100]], "vanilla": [[1, 60]]}
+    assert axes.get_xlabel() == "symbols in the formula" and axes.get_ylabel().endswith(", %")
+    spread = axes.collections[0].get_paths()[0].vertices
+    assert spread[:, 1].min() == 50 and set(spread[spread[:, 0] == 1][:, 1]) == {50, 70}
     draws = {0: {"rates": [[0.1, 0.2], [0.4, 0.6], [0.1, 0.1]], "median_rule": 1}}
     found = [line.split(" | ")[1:] for line in encodings.draws_table(draws, [1]).splitlines()[2:]]
     assert found == [
@@ -135,9 +150,10 @@ def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
     assert lines[2][4] == "-" != lines[3][4]  # only the vanilla model ends at 3 symbols
     assert lines[4][-2:] == ["100.0 ± 0.0", "2 |"]
     assert len(lines[6:]) == 2 + 2 * 5  # of each seed: min, mean, max, deviation, median rule
-    assert (tmp_path / "result.png").stat().st_size > 10_000
     stored = json.loads((tmp_path / "result.json").read_text())["data"]
     assert len(stored["models"]["dual_part"]["correct"]) == 2
+    encodings.make_figure(stored["models"], [1, 2, 3, 4]).savefig(tmp_path / "again.png")
+    assert np.array_equal(imread(tmp_path / "result.png"), imread(tmp_path / "again.png"))
     # What is trained is not trained again.
     weights = tmp_path / "runs/comparison/learned-0/model.safetensors"
     before = weights.stat().st_mtime_ns
@@ -164,25 +180,107 @@ def test_ltl_prints_ratios_to_spot_and_no_disagreement(capsys, tmp_path):
     ltl.main([*tiny, "--limit=0.2", f"--out={tmp_path}/ltl"])
     printed = capsys.readouterr().out
     sides = [line.split(" | ")[0] for line in printed.splitlines() if line.startswith("| Spot, d")]
-    assert sides == ["| Spot, default"] * 4
+    assert sides == ["| Spot, default"] * 6
     assert printed.count(" 0 disagreements") == 4
     stored = json.loads((tmp_path / "ltl.json").read_text())["data"]
     for part in stored["pairs"].values():
         totals = part["totals"]
         assert totals["pairs"] == totals["certified"] == totals["certified by Spot"] > 0
         assert all(len(rates) == 1 for rates in part["pairs_per_second"].values())
+    for part in stored["checks"].values():
+        cold, warm = part["ways"][ltl.COLD], part["ways"][ltl.WARM]
+        assert cold.keys() == warm.keys() - {"three-valued"} == {"ours", *ltl.SPOT}
+        assert all(min(side["checks_per_second"]) > 0 for side in (cold | warm).values())
     assert sum(stored["strings"]["verdicts"].values()) == 200
+    figures = load("figures")
+    places = [place for _, result, *place, _ in figures.RATES if result == "ltl"]
+    places += [place for _, _, _, *place in figures.LTL_RATIOS]
+    assert len(places) == 5 + 10 and all(figures.both(stored, *place) for place in places)
 
 
-def test_propositional_prints_ratios_to_py_aiger_and_no_disagreement(capsys, tmp_path):
+def test_ltl_checks_start_cold_and_translate_once():
+    from hf_alpha.tasks import ltl as task
+
+    ltl = load("ltl")
+    holds = {
+        ("UaXb", "a;a;{b}"): True, ("!Uab", "{!b}"): True, ("UaXb", "{b}"): True,
+        ("|a!a", "{1}"): True, ("!Uab", "b;{a}"): False, ("UaXb", "{!b}"): False,
+    }  # fmt: skip
+    parts = ltl.rounds_of([("", (list(problem), answer)) for problem, answer in holds], 2)
+    drawn = [["".join(problem) for _, (problem, _) in part] for part in parts]
+    assert drawn == [["UaXb"] * 3 + ["|a!a"], ["!Uab"] * 2]
+    part = [pair for part in parts for _, pair in part]
+    for pair in part:
+        assert ltl.judge("auto")(pair) is not None  # caches are warm
+    judged = ltl.judge_all(part, 10.0)
+    assert task._parsed.cache_info().misses == 3, "emptied before, then one for each formula"
+    expected = [holds["".join(problem), answer] for problem, answer in part]
+    for sides in judged.values():
+        for side, (answers, _) in sides.items():
+            decided = [
+                answer in (None, holds) for answer, holds in zip(answers, expected, strict=True)
+            ]
+            assert all(decided) if side == "three-valued" else answers == expected
+
+
+def test_propositional_prints_ratios_to_both_peers_and_no_disagreement(capsys, tmp_path):
     propositional = load("propositional")
     tiny = ["--rounds=1", "--formulas=10", "--aiger-formulas=1"]
     propositional.main([*tiny, f"--out={tmp_path}/propositional"])
     printed = capsys.readouterr().out
     lines = [line for line in printed.splitlines() if line.startswith("| ")]
-    assert len(lines) == 2 + 3 * len(propositional.SIZES) and "; 0 disagreements" in printed
-    for part in json.loads((tmp_path / "propositional.json").read_text())["data"].values():
+    assert len(lines) == 2 + 5 * len(propositional.SIZES) and "; 0 disagreements" in printed
+    sides = {"ours", propositional.PYSAT, propositional.AIGER}
+    figures, stored = load("figures"), json.loads((tmp_path / "propositional.json").read_text())
+    places = [place for _, result, *place, _ in figures.RATES if result == "propositional"]
+    assert len(places) == 4 and all(figures.both(stored["data"], *place) for place in places)
+    for part in stored["data"].values():
+        assert part["per_second"].keys() == set(figures.PROPOSITIONAL.values())
         assert part["totals"]["pairs"] == part["totals"]["right"] > 0
+        for rates in part["per_second"].values():
+            assert rates.keys() == sides and min(min(found) for found in rates.values()) > 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(formulas=st.integers(0, 2**32), size=st.integers(1, 20), symbols=st.integers(1, 4))
+def test_python_sat_alone_is_a_peer_that_answers_right(formulas, size, symbols):
+    from peers.python_sat import Formula
+
+    task, rng = PropositionalTask(), random.Random(formulas)
+    names = task.default_symbols(symbols)
+    if not task.is_feasible(size, symbols, constant_priority=0.2):
+        return
+    tokens = task.draw(rng, size, names, constant_priority=0.2)
+    problem = task.write(tokens)
+    with Formula(tokens) as formula:
+        target = formula.target()
+        assert (target is None) == (not task.is_satisfiable(tokens))
+        for values in (target, {}, {name: rng.random() < 0.5 for name in names}):
+            if values is not None:
+                verdict = task.check(problem, write_assignment(values), solver="truth_table")
+                assert formula.implied_by(values) == (verdict == "correct")
+        if target is not None:
+            assert formula.implied_by(target)
+
+
+def test_propositional_checks_start_cold_and_read_once(monkeypatch):
+    from hf_alpha.tasks import propositional as task
+
+    propositional = load("propositional")
+    check, known = propositional.our_check, []
+
+    def watched(pair: tuple[str, str]) -> bool | None:
+        known.append(task._parsed.cache_info().currsize)
+        return check(pair)
+
+    monkeypatch.setattr(propositional, "our_check", watched)
+    checks = [("&a!b", "a1b0"), ("&a!b", "a1"), ("|ab", "b1"), ("|ab", "a0")]
+    for _ in range(2):  # the second time, caches are warm before
+        known.clear()
+        judged = propositional.judge_all(checks)
+        assert known[:4] == [0, 1, 1, 2]
+        for sides in judged.values():
+            assert [found for found, _ in sides.values()] == [[True, False, True, False]] * 3
 
 
 def test_figure5_prints_and_draws_every_cell(capsys, tmp_path):
@@ -191,7 +289,21 @@ def test_figure5_prints_and_draws_every_cell(capsys, tmp_path):
     figure5.main([*tiny, f"--out={tmp_path}/figure5"])
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[4:]]
     assert [row[:2] for row in rows] == [["| 1", "5"], ["| 1", "8"], ["| 2", "5"], ["| 2", "8"]]
-    assert (tmp_path / "figure5.png").stat().st_size > 10_000
+    stored = json.loads((tmp_path / "figure5.json").read_text())["data"]
+    options = Namespace(symbols=[1, 2], lengths=[5, 8], limit=1.0)
+    figure = figure5.make_figure(stored, options)
+    for axes, work in zip(figure.axes, figure5.WORKS, strict=True):
+        assert axes.get_yscale() == "log" and axes.get_title() == f"Time {figure5.WORKS[work]}"
+        *drawn, limit = (line.get_xydata().tolist() for line in axes.get_lines())
+        assert drawn == [
+            [[cell["length"], figure5.mean(cell, work, side)] for cell in row]
+            for row in (stored[:2], stored[2:]) for side in figure5.SIDES
+        ]  # fmt: skip
+        assert [y for _, y in limit] == [1, 1]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["Spot, default", "ours", "1 symbol", "2 symbols"]
+    figure.savefig(tmp_path / "again.png", dpi=150)
+    assert np.array_equal(imread(tmp_path / "figure5.png"), imread(tmp_path / "again.png"))
 
 
 @pytest.mark.slow
@@ -211,9 +323,47 @@ def test_all_streams_compares_like_with_like(work, capsys, tmp_path):
     all_streams = load("all_streams")
     tiny = [*SMALL, "--batch=4", "--batches=1", "--pool=2", "--rounds=1", "--new-tokens=2"]
     all_streams.main([*tiny, "--work", work, "--symbols=3", "--out", str(tmp_path / "out")])
-    assert "The peer takes" in capsys.readouterr().out
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " | " in line]
+    sides = [all_streams.OURS, all_streams.PLAIN, all_streams.PEER]
+    assert [row[0].removeprefix("| ") for row in rows[2:]] == sides
+    assert all(cell.count("/") == 2 for row in rows[2:4] for cell in row[1:])
     data = json.loads((tmp_path / "out.json").read_text())["data"]
-    assert {len(found) for found in data["seconds"].values()} == {1} and len(data["keys"]) == 4
+    for times in (data["seconds"], data["processor_seconds"]):
+        assert [len(times[side]) for side in sides] == [1, 1, 1]
+    assert len(data["keys"]) == 4
+
+
+def test_results_say_where_they_were_measured(capsys, tmp_path):
+    linear = load("linear")
+    linear.main(["--rounds=1", f"--out={tmp_path}/linear"])
+    printed = capsys.readouterr().out
+    assert len([line for line in printed.splitlines() if "sum().backward()" in line]) == 4
+    stored = json.loads((tmp_path / "linear.json").read_text())
+    text = (tmp_path / "linear.md").read_text()
+    assert text.endswith(printed)
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    flags = stored["flags"].split()
+    assert flags and all(f" {flag}" in cpuinfo for flag in flags) and stored["flags"] in text
+    assert {"avx2", "avx512f", "amx_tile"} & set(cpuinfo.split()) <= set(flags)
+    assert stored["cores"] >= 1 and min(stored["load before"], stored["load after"]) >= 0
+    speeds = stored["GFLOP/s"]
+    assert list(speeds) == list(stored["data"]) and "4096 x 64 x 256" in speeds
+    for speed in speeds.values():
+        assert set(speed) == {"oneDNN", "F.linear"} and min(speed.values()) > 0
+        assert f"oneDNN {speed['oneDNN']:g} / F.linear {speed['F.linear']:g}" in text
+
+
+def test_caches_of_the_package_can_be_cleared():
+    import measure
+
+    from hf_alpha.tasks import get_task
+    from hf_alpha.tasks.ltl import _parsed
+
+    get_task("ltl").check("Uab", "a;{b}")
+    assert _parsed.cache_info().currsize > 0
+    measure.clear_caches()
+    assert _parsed.cache_info().currsize == 0
+    assert get_task("ltl").check("Uab", "a;{b}") == "correct"
 
 
 def test_peer_of_all_streams_computes_the_same():

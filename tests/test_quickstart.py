@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from commands import hf_alpha
-from PIL import Image
+from pictures import shows_reports
 
 from hf_alpha.quickstart import quickstart
 
@@ -61,10 +61,8 @@ def test_the_table_compares_both_models_with_a_random_answer(tour):
     assert rows[9][1:] == ["100.0"] * 9
 
 
-def test_the_picture_is_one(tour):
-    with Image.open(tour[0] / "evaluation" / "heatmap.png") as picture:
-        picture.load()
-        assert picture.format == "PNG" and min(picture.size) > 200
+def test_the_picture_shows_both_models(tour, tmp_path):
+    assert shows_reports(tour[0] / "evaluation", ["vanilla", "converted"], tmp_path / "again.png")
 
 
 def test_the_model_loads_without_the_package(tour, tmp_path):

@@ -11,7 +11,7 @@ Shapes: B batch (beams included), S streams, N = B * S, L or T length, M keys, D
 heads, K head width, V vocabulary, R rows of the embedding.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +26,7 @@ from hf_alpha.modeling.linear import BlockLinear
 from hf_alpha.modeling.modeling_alpha import UNUSABLE, AlphaEncoderOutput
 from hf_alpha.modeling.positions import rotary, rotate, token_positions, tree
 
+Model = TypeVar("Model", bound=nn.Module)
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
 
@@ -41,6 +42,14 @@ class Encoder:
         return self.forward(*args, **kwargs)
 
 
+def without_onednn(model: Model) -> Model:
+    """Make all linear layers PyTorch's own; returns the same model."""
+    for module in model.modules():
+        if isinstance(module, BlockLinear):
+            module.__class__ = nn.Linear
+    return model
+
+
 class AllStreams(AlphaForConditionalGeneration):
     """The paper's default model (EP DP EA DA CP, one class of symbols), all streams folded."""
 
@@ -49,9 +58,7 @@ class AllStreams(AlphaForConditionalGeneration):
         assert config.symbol_encoding == "streams" and len(config.symbol_classes) == 1
         assert config.encoder_position == "tree" and config.decoder_position == "rope"
         self.head_dim = config.d_model // config.encoder_attention_heads
-        for module in self.modules():
-            if isinstance(module, BlockLinear):
-                module.__class__ = nn.Linear
+        without_onednn(self)
 
     def get_encoder(self, *args: Any, **kwargs: Any) -> Any:
         return Encoder(self.encode)

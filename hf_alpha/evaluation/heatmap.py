@@ -156,6 +156,22 @@ def draw(
     Raises:
         ValueError: nothing to draw, or edit distances beside rates.
     """
+    figure = make_figure(heatmaps, title=title, columns=columns, scale=scale, full_count=full_count)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def make_figure(
+    heatmaps: Heatmap | Sequence[Heatmap],
+    *,
+    title: str | None = None,
+    columns: int | None = None,
+    scale: tuple[float, float] | None = None,
+    full_count: int | None = None,
+) -> "Figure":
+    """Make the picture of `draw`, which describes arguments and errors, without saving it."""
     panels = [heatmaps] if isinstance(heatmaps, Heatmap) else list(heatmaps)
     cells = [cell for panel in panels for cell in panel.cells]
     if not cells:
@@ -183,10 +199,7 @@ def draw(
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     _label(figure, axes, panels, colors, full_count, title)
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    return path
+    return figure
 
 
 def _span(values: Sequence[int]) -> range:
@@ -293,4 +306,4 @@ def _label(
         figure.suptitle(title, fontsize=12)
 
 
-__all__ = ["Cell", "Heatmap", "draw"]
+__all__ = ["Cell", "Heatmap", "draw", "make_figure"]

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from pictures import shows_reports
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
@@ -59,7 +60,7 @@ def test_edit_distances_side_by_side(rows, tmp_path):
     assert len(far) == 12 and all(record.distance == record.size for record in far)
     assert text.startswith("%") and "edit_distance" in text
     assert (tmp_path / "table.txt").read_text() == text + "\n"
-    assert (tmp_path / "heatmap.png").stat().st_size > 5000
+    assert shows_reports(tmp_path, ["streams-one", "learned-one"], tmp_path / "again.png")
     picture = json.loads((tmp_path / "learned-one" / "heatmap.json").read_text())
     assert picture["metric"] == "edit_distance"
     assert picture["overall"] == learned.overall.edit_distance

@@ -1,8 +1,11 @@
 import csv
 
+import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from hf_alpha.evaluation import Heatmap, Record, Report, draw
+from hf_alpha.evaluation.heatmap import make_figure
 from hf_alpha.evaluation.report import OUTSIDE
 
 REGION = ((1, 2), (1, 3))
@@ -41,15 +44,46 @@ def test_numbers_are_those_of_the_report(tmp_path, metric):
         heatmap.save(tmp_path / "heatmap.txt")
 
 
-def test_picture(tmp_path):
-    from matplotlib.image import imread
+def test_picture_says_what_it_shows():
+    """Panels in their order with their cells' colours, the training data's box, labels, notes."""
+    correct, exact = (Heatmap.of(make_report(), name, REGION) for name in ("correct", "exact"))
+    figure = make_figure([correct, exact], title="Both")
+    *panels, bar = figure.axes
+    assert [axis.get_title() for axis in panels] == [
+        "vanilla: 42.9 % overall",
+        "vanilla: 28.6 % overall",
+    ]
+    assert figure.get_suptitle() == "Both" and panels[0].get_ylabel() == "number of symbols"
+    assert {axis.get_xlabel() for axis in panels} == {"length of the problem (tokens)"}
+    assert bar.get_ylabel() == "correct answers, exact answers" and bar.get_ylim() == (0, 1)
+    one, two = (axis.images[0].get_array() for axis in panels)
+    assert one.shape == two.shape == (3, 5, 3)
+    different = np.argwhere((one != two).any(-1)).tolist()
+    assert different == [[0, 0]], "of one symbol and token, two of three are correct, one exact"
+    for axis in panels:
+        assert axis.images[0].get_extent() == [0.5, 5.5, 0.5, 3.5]
+        hatched, *box = axis.patches
+        assert hatched.get_hatch() and hatched.get_bbox().bounds == (4.5, 2.5, 1, 1)
+        assert [patch.get_bbox().bounds for patch in box] == [(0.5, 0.5, 3, 2)] * 2
+    notes = figure.get_supxlabel()
+    assert "(full: 3)" in notes and "hatched: outside" in notes and "dashed: training" in notes
+    alone = make_figure(Heatmap.of(Report("vanilla", {}, make_report().records[:4])))
+    assert "dashed" not in alone.get_supxlabel() and "hatched" not in alone.get_supxlabel()
+    beside, stacked = (make_figure([correct, exact], columns=columns).axes[1] for columns in (2, 1))
+    assert beside.get_subplotspec().colspan.start == stacked.get_subplotspec().rowspan.start == 1
 
+
+def test_picture_is_written(tmp_path):
     heatmap = Heatmap.of(make_report(), training_region=REGION)
     one = draw(heatmap, tmp_path / "deep" / "one.png")
-    two = draw([heatmap, Heatmap.of(make_report(), "exact")], tmp_path / "two.png", title="Both")
-    assert imread(two).shape[1] > 1.5 * imread(one).shape[1]
-    stacked = draw([heatmap, heatmap], tmp_path / "stacked.png", columns=1)
-    assert imread(stacked).shape[1] == imread(one).shape[1]
+    pixels = imread(one)
+    assert np.array_equal(pixels, imread(draw(heatmap, tmp_path / "again.png")))
+    other = imread(draw(Heatmap.of(make_report(), "exact", REGION), tmp_path / "exact.png"))
+    assert pixels.shape == other.shape and not np.array_equal(pixels, other)
+    drawn = {tuple(color) for color in pixels[..., :3].reshape(-1, 3)}
+    (panel, _) = make_figure(heatmap).axes
+    for color in panel.images[0].get_array().reshape(-1, 3):
+        assert tuple((np.uint8(255 * color) / 255).astype(np.float32)) in drawn
     with pytest.raises(ValueError, match="no scale in common: draw two pictures"):
         draw([heatmap, Heatmap.of(make_report(), "edit_distance")], tmp_path / "mixed.png")
     with pytest.raises(ValueError, match="no cells to draw"):

@@ -6,6 +6,7 @@ from strategies import seeds
 from torch import nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from hf_alpha.modeling.linear import (
     LARGEST,
@@ -65,15 +66,60 @@ def test_in_blocks_equals_one_call(shape, seed):
 
 
 def test_second_gradients_agree():
+    """Those of float64, up to some float32 roundings (6e-8) of the largest."""
     torch.manual_seed(0)
-    layer, x = BlockLinear(8, NARROW // 8), torch.randn(128, 8, requires_grad=True)
+    layer, x = BlockLinear(8, NARROW // 8), torch.randn(128, 8)
+    plain = nn.Linear(8, NARROW // 8, dtype=torch.float64)
+    plain.load_state_dict(layer.state_dict())
 
-    def second(y: torch.Tensor) -> torch.Tensor:
-        (grad,) = torch.autograd.grad(y.pow(3).sum(), x, create_graph=True)
+    def second(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
+        x.requires_grad_()
+        (grad,) = torch.autograd.grad(layer(x).pow(3).sum(), x, create_graph=True)
         return torch.autograd.grad(grad.pow(2).sum(), layer.weight)[0]
 
-    expected = second(F.linear(x, layer.weight, layer.bias))
-    torch.testing.assert_close(second(layer(x)), expected, atol=1e-1, rtol=1e-3)
+    found, expected = second(layer, x), second(plain, x.double())
+    rounding = 1e-6 * expected.abs().max().item()
+    torch.testing.assert_close(found.double(), expected, atol=rounding, rtol=0)
+
+
+class Products(TorchDispatchMode):
+    """Notes of each product by oneDNN whether both factors lie in memory without gaps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense: list[bool] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.mkldnn._linear_pointwise.default:
+            factors = args[:2]
+            self.dense.append(all(x.is_contiguous() or x.t().is_contiguous() for x in factors))
+        return func(*args, **(kwargs or {}))
+
+
+REDUCTIONS = {
+    "sum": torch.sum,
+    "mean of the rows": lambda y: y.mean(0).pow(2).sum(),
+    "transposed": lambda y: (y.t().contiguous() * torch.arange(1.0, len(y) + 1)).sum(),
+}
+
+
+@pytest.mark.parametrize("rows", [SMALLEST, 2 * LARGEST])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_gradients_reach_onednn_without_gaps(reduction, rows):
+    """Else `y.sum().backward()` takes hundreds of times as long as in `nn.Linear`."""
+    torch.manual_seed(0)
+    layer, x = BlockLinear(8, NARROW // 8), torch.randn(rows, 8, requires_grad=True)
+    reduce = REDUCTIONS[reduction]
+    with Products() as products:
+        reduce(layer(x)).backward()
+    assert len(products.dense) == 3 * len(block_sizes(rows)) and all(products.dense)
+    found = [x.grad, layer.weight.grad, layer.bias.grad]
+    wanted = torch.autograd.grad(
+        reduce(F.linear(x.double(), layer.weight.double(), layer.bias.double()).float()),
+        [x, layer.weight, layer.bias],
+    )
+    for one, two in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, two, atol=1e-4 * two.abs().max().item(), rtol=1e-4)
 
 
 def test_other_types_and_places_take_the_ordinary_way():

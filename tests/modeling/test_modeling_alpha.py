@@ -660,6 +660,11 @@ def test_inference_tensors_can_be_saved(tmp_path):
     with torch.inference_mode():
         model = make_model().half()
     model.save_pretrained(tmp_path)
+    loaded = AlphaForConditionalGeneration.from_pretrained(tmp_path, dtype="auto").state_dict()
+    kept = model.state_dict()
+    assert loaded.keys() == kept.keys()
+    for name, tensor in kept.items():
+        assert loaded[name].dtype == tensor.dtype and torch.equal(loaded[name], tensor), name
 
 
 @pytest.mark.parametrize("search", [{"do_sample": True}, {"num_beams": 2}])

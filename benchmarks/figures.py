@@ -1,0 +1,309 @@
+"""The figures of README.md and docs/, taken from the result files: tables, and sentences.
+
+    python benchmarks/figures.py
+
+writes the tables between `<!-- figures: NAME -->` and `<!-- end -->` in the documents again, and
+names each sentence that no longer says what the result files say. `tests/test_figures.py` fails
+where a document and the results differ. A row of a table whose figures have not been measured is
+left out.
+"""
+
+import json
+import re
+import statistics
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import all_streams
+import ltl
+import measure
+import propositional
+
+BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)
+BEAMS = "the three beams of ltl-streams-small"
+MIXED = "right answers and corrupted ones"
+SMALL = next(iter(propositional.SIZES))
+PYSAT, AIGER = propositional.PYSAT, propositional.AIGER
+DEFAULT, FAST = ltl.SPOT
+
+Place = tuple[str, ...]
+PAIRS_5, PAIRS_10 = (("pairs", size, "pairs_per_second") for size in ltl.SIZES)
+CHECKS, MODEL = ("checks", BEAMS, "ways"), "the beams of `ltl-streams-small`"
+SIZE, PARTS = "5 symbols, 35 tokens", (SMALL, "per_second")
+RATES: tuple[tuple[str, str, Place, str, str], ...] = (
+    (f"LTL pairs, {SIZE}; drawn, deduplicated, proved", "ltl", PAIRS_5, DEFAULT,
+     "Spot's default translation, as DeepLTL does"),
+    ("LTL pairs, 10 symbols, 50 tokens; likewise", "ltl", PAIRS_10, DEFAULT,
+     "Spot's default translation"),
+    (f"LTL checks, {MODEL}, each side cold", "ltl", (*CHECKS, ltl.COLD), DEFAULT,
+     "Spot, one default translation a formula"),
+    (f"LTL checks, {MODEL}, each side cold", "ltl", (*CHECKS, ltl.COLD), FAST,
+     "Spot, one `low any` translation a formula"),
+    (f"LTL checks, {MODEL}, a second time", "ltl", (*CHECKS, ltl.WARM), DEFAULT,
+     "Spot, a default translation for each answer"),
+    (f"propositional answers, {SIZE}", "propositional", (*PARTS, propositional.ANSWERS), PYSAT,
+     "python-sat used directly"),
+    (f"propositional checks, {SIZE}, each side cold", "propositional",
+     (*PARTS, propositional.COLD), PYSAT, "python-sat used directly"),
+    (f"propositional pairs, {SIZE}; drawn, deduplicated, checked", "propositional",
+     (*PARTS, propositional.PAIRS), AIGER, "py-aiger-sat, as the papers do"),
+    (f"propositional checks, {SIZE}, a formula read for each", "propositional",
+     (*PARTS, propositional.EACH), AIGER, "py-aiger-sat, as the papers do"),
+)  # fmt: skip
+"""Rows of the README: what, result, place of the rates in it, the peer there and in words."""
+LTL_CHECKS = (("a model's beams", BEAMS), ("right and corrupted answers", MIXED))
+LTL_RATIOS: tuple[tuple[str, str, str, Place, str], ...] = (
+    ("LTL pairs, 5 symbols, 35 tokens", "Spot's default translation", "20", PAIRS_5, DEFAULT),
+    ("LTL pairs, 10 symbols, 50 tokens", "Spot's default translation", "200", PAIRS_10, DEFAULT),
+    *(
+        (f"LTL checks, {mix}, {way}", peer, goal, ("checks", name, "ways", key), side)
+        for mix, name in LTL_CHECKS
+        for way, key in (("each side cold", ltl.COLD), ("a second time", ltl.WARM))
+        for side, peer, goal in (
+            (DEFAULT, "Spot's default translation", "50"),
+            (FAST, "Spot's `low any`", ""),
+        )
+    ),
+)
+"""Rows of docs/performance.md: what, the peer in words, goal, place, the peer there."""
+PROPOSITIONAL = {
+    "answers": propositional.ANSWERS,
+    "pairs, ours drawn, deduplicated and checked": propositional.PAIRS,
+    "checks, each side cold": propositional.COLD,
+    "checks, formulas read before": propositional.AGAIN,
+    "checks, formulas read for each": propositional.EACH,
+}
+STREAMS = (
+    ("training step, LTL, 5 symbols, sizes 10-35", "streams-training", "2"),
+    ("beam 3, 31 tokens, 5 symbols", "streams-generation-5", "4"),
+    ("beam 3, 31 tokens, 10 symbols", "streams-generation-10", "4"),
+)
+
+
+@cache
+def stored(result: str) -> dict[str, Any]:
+    """A result file."""
+    text = (measure.RESULTS / f"{result}.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def rates(data: Any, place: Place, side: str) -> list[float] | None:
+    """What one side did in a second, round by round; None where it was not measured."""
+    for key in (*place, side):
+        if key not in data:
+            return None
+        data = data[key]
+    found: list[float] = data["checks_per_second"] if isinstance(data, dict) else data
+    return found
+
+
+def both(data: Any, place: Place, peer: str) -> tuple[list[float], list[float]] | None:
+    """Our rates and the peer's; None where one of them was not measured."""
+    ours, theirs = rates(data, place, "ours"), rates(data, place, peer)
+    return None if ours is None or theirs is None else (ours, theirs)
+
+
+def digits(value: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+
+
+def three(values: Sequence[float]) -> str:
+    """Minimum, median and maximum."""
+    return " / ".join(map(digits, (min(values), statistics.median(values), max(values))))
+
+
+def median_ratio(one: Sequence[float], two: Sequence[float]) -> float:
+    return statistics.median(measure.ratios(one, two))
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def readme() -> str:
+    """What is done in a second, ours and peers'."""
+    rows = []
+    for what, result, place, peer, name in RATES:
+        if (found := both(stored(result)["data"], place, peer)) is not None:
+            ours, theirs = found
+            cells = [f"{statistics.median(ours):,.0f}", f"{name}: {statistics.median(theirs):,.0f}"]
+            rows.append([what, *cells, digits(median_ratio(ours, theirs))])
+    return measure.table(["what, per second", "ours", "peer", "ratio"], rows, words=["peer"])
+
+
+def streams() -> str:
+    """The model against all streams of the vocabulary."""
+    rows = []
+    for what, result, goal in STREAMS:
+        found = stored(result)
+        data = found["data"]
+        seconds = data["seconds"]
+        ours, peer = seconds[all_streams.OURS], seconds[all_streams.PEER]
+        reached = statistics.median(data["ratios"]) >= float(goal)
+        plain = seconds.get(all_streams.PLAIN)
+        rows.append([
+            what, three(data["ratios"]), three(measure.ratios(peer, plain)) if plain else "",
+            goal if reached else f"{goal}, missed", time_of(data, ours), f"`{found['command']}`",
+        ])  # fmt: skip
+    columns = ["what", "peer / ours", "the same without oneDNN", "goal", "ours", "command"]
+    return measure.table(columns, rows, words=["goal", "command"])
+
+
+def time_of(data: dict[str, Any], seconds: Sequence[float]) -> str:
+    """Time of a batch in training, of a sample in generation."""
+    settings = data["settings"]
+    if settings["work"] == "training":
+        step = 1e3 * statistics.median(seconds) / settings["batches"]
+        return f"{step:,.0f} ms for {settings['batch']}"
+    return f"{1e3 * statistics.median(seconds) / len(data['keys']):.1f} ms a sample"
+
+
+def memory() -> str:
+    """Megabytes of training and generation."""
+    data = stored("streams-memory")["data"]
+    count = len(data["settings"]["symbols"])
+    lines = []
+    for work, start in zip(
+        data["settings"]["work"], range(0, len(data["rows"]), count), strict=True
+    ):
+        rows = data["rows"][start : start + count]
+        first = rows[0]["work"] / rows[0]["symbols"]
+        name = "generation with 3 beams" if work == "generation" else work
+        lines.append([f"{name}, MB", *(f"{row['work']:,.0f}" for row in rows)])
+        shares = (row["work"] / row["symbols"] / first for row in rows)
+        lines.append(["by k times one stream", *(f"{share:.2f}" for share in shares)])
+    return measure.table(["symbols", *map(str, data["settings"]["symbols"])], lines)
+
+
+def rest() -> str:
+    """Everything else that has a peer."""
+    rows = []
+    steps = stored("dual-part")["data"]["seconds"]["training step"]
+    dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
+    rows.append(["`dual_part` training step", "`learned`", "1.02", three(dual), "dual-part"])
+    for what, peer, goal, place, side in LTL_RATIOS:
+        if (found := both(stored("ltl")["data"], place, side)) is not None:
+            rows.append([what, peer, goal, three(measure.ratios(*found)), "ltl"])
+    rows += propositional_rows()
+    for task, times in stored("evaluation")["data"].items():
+        alone, *_, evaluated = times["seconds"].values()
+        found_ratios = three(measure.ratios(evaluated, alone))
+        rows.append([f"evaluation of {times['rows']:,} formulas, {task}", "generation alone", "1.1",
+                     found_ratios, "evaluation"])  # fmt: skip
+    times = stored("startup")["data"]
+    for side, peer, name in (
+        ("hf-alpha --help", "import transformers", "`import transformers`"),
+        ("import hf_alpha", "an empty model class, registered", "an empty model class"),
+    ):
+        found_ratios = three(measure.ratios(times[side], times[peer]))
+        rows.append([f"`{side}`", name, "1.2", found_ratios, "startup"])
+    commands = [f"`{stored(row[-1])['command']}`" for row in rows]
+    shown = [
+        "likewise" if number and commands[number - 1] == command else command
+        for number, command in enumerate(commands)
+    ]
+    lines = [[*row[:-1], command] for row, command in zip(rows, shown, strict=True)]
+    columns = ["what", "against", "goal", "measured", "command"]
+    return measure.table(columns, lines, words=["against", "measured", "command"])
+
+
+def propositional_rows() -> list[list[str]]:
+    """Medians for each size."""
+    data, rows = stored("propositional")["data"], []
+    for peer, goal in ((PYSAT, ""), (AIGER, "100")):
+        for name, what in PROPOSITIONAL.items():
+            sizes = [both(data[size], ("per_second", what), peer) for size in data]
+            medians = [digits(median_ratio(*found)) for found in sizes if found is not None]
+            if medians:
+                name = f"propositional {name}; 5/35, 10/50, 50/200"
+                rows.append([name, peer, goal, f"medians {', '.join(medians)}", "propositional"])
+    return rows
+
+
+TABLES = {"readme": readme, "streams": streams, "memory": memory, "rest": rest}
+DOCUMENTS = ("README.md", "docs/performance.md")
+
+
+def fill(text: str) -> str:
+    """A document with its tables made anew."""
+    return BLOCK.sub(lambda found: found[1] + TABLES[found[2]]() + "\n\n" + found[3], text)
+
+
+# -- sentences ------------------------------------------------------------------------------------
+
+
+def costs(work: str, peer: str) -> dict[int, float]:
+    """How many times as long `streams` takes, by number of symbols."""
+    seconds = {
+        (row["symbols"], row["side"]): row["seconds"]
+        for row in stored("streams")["data"]["rows"]
+        if row["work"] == work
+    }
+    counts = sorted({symbols for symbols, _ in seconds})
+    return {k: median_ratio(seconds[k, "streams"], seconds[k, peer]) for k in counts}
+
+
+def sentences() -> Iterator[tuple[str, str]]:
+    """Documents, and what they say of results outside of tables."""
+    step, search = costs("training step", "BART"), costs("generation", "BART")
+    yield (
+        "README.md",
+        (
+            "a training step takes {:.1f} times that of a same-size BART with 1 symbol in the "
+            "formulas, {:.1f} times with 3, {:.1f} with 5 and {:.1f} with 10; generation with 3 "
+            "beams {:.1f}, {:.1f}, {:.1f} and {:.1f} times"
+        ).format(*(found[k] for found in (step, search) for k in (1, 3, 5, 10))),
+    )
+    training, five, ten = (
+        statistics.median(stored(result)["data"]["ratios"]) for _, result, _ in STREAMS
+    )
+    yield (
+        "README.md",
+        (
+            f"a training step on LTL data takes {training:.2f} times less, beam search {five:.2f} "
+            f"(5 symbols) to {ten:.2f} times less (10)"
+        ),
+    )
+    shares = [
+        median_ratio(
+            times["seconds"]["evaluation, 0 workers"], times["seconds"]["generation alone"]
+        )
+        for times in stored("evaluation")["data"].values()
+    ]
+    yield "README.md", f"takes {min(shares):.2f} to {max(shares):.2f} times as long as generating"
+    times = stored("startup")["data"]
+    start = median_ratio(times["hf-alpha --help"], times["import transformers"])
+    yield "README.md", f"`hf-alpha --help` {start:.2f} times as long as importing Transformers"
+    learned, beams = costs("training step", "learned"), costs("generation", "learned")
+    yield (
+        "docs/performance.md",
+        (
+            f"A training step costs {learned[1]:.1f} times `learned` with 1 symbol and "
+            f"{learned[10]:.1f} times with 10, generation {beams[1]:.1f} and {beams[10]:.1f} times"
+        ),
+    )
+    whole, chunked = (
+        stored(f"streams-memory-200{kind}")["data"]["rows"][0]["process"]
+        for kind in ("", "-chunked")
+    )
+    yield "docs/performance.md", f"the whole process takes {whole:,.0f} MB at most"
+    yield "docs/performance.md", f"and {chunked:,.0f} MB with `--chunk 10`"
+    steps = stored("dual-part")["data"]["seconds"]["training step"]
+    dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
+    yield "docs/encodings.md", f"a training step takes {three(dual)} times that of `learned`"
+
+
+def main() -> None:
+    """Write the tables, and name the sentences that have to be written by hand."""
+    for name in DOCUMENTS:
+        path = measure.ROOT / name
+        path.write_text(fill(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, sentence in sentences():
+        if sentence not in (measure.ROOT / name).read_text(encoding="utf-8"):
+            print(f"{name} should say: {sentence}")
+
+
+if __name__ == "__main__":
+    main()

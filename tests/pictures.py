@@ -1,0 +1,17 @@
+"""Pictures, decoded and compared to the pixel."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.image import imread
+
+from hf_alpha.evaluation.heatmap import Heatmap, draw
+
+
+def shows_reports(folder: Path, names: Sequence[str], again: Path) -> bool:
+    """Whether `heatmap.png` is what these models' heatmap.json files give, drawn again there."""
+    panels = [Heatmap.load(folder / name / "heatmap.json") for name in names]
+    counts = sorted(cell.count for panel in panels for cell in panel.cells)
+    draw(panels, again, full_count=counts[len(counts) // 2])
+    return np.array_equal(imread(folder / "heatmap.png"), imread(again))

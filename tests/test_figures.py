@@ -1,0 +1,169 @@
+"""Figures in documents are those of the result files that they name, to the digit."""
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is started there
+DOCUMENTS = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+CARDS = sorted((ROOT / "model_cards").glob("*/README.md"))
+FENCE = re.compile(r"^```\n(%.*?)^```$", re.DOTALL | re.MULTILINE)
+FOLDER = re.compile(r"`docs/results/([\w-]+)/")
+OUT = re.compile(r"`((?:hf-alpha|python benchmarks/)[^`]*--out [^`]*)`")
+Rows = dict[tuple[str, str, str], list[str]]
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def rows_of(table: str) -> Rows:
+    """Cells by kind of table, metric and model; notes have no cells but all of their line."""
+    rows: Rows = {}
+    kind = metric = ""
+    for line in table.splitlines():
+        parts = re.split(r" {2,}", line.strip())
+        if line.startswith("%"):
+            kind = parts[1]
+            continue
+        if not line or set(line) == {"-"}:
+            continue
+        if ": " in line:
+            rows[kind, parts[0].split(":")[0], ""] = [line]
+        elif parts[0] == "samples":
+            rows[kind, "samples", ""] = line.split()[1:]
+        else:
+            if not line.startswith(" "):
+                metric, *parts = parts
+            rows[kind, metric, parts[0]] = parts[1:]
+    return rows
+
+
+def quoted_tables() -> Iterator[tuple[str, str]]:
+    """Each table of an evaluation in the documents, and the folder of results that is named in the
+    paragraph before it, or else next after it."""
+    for path in DOCUMENTS:
+        text = read(path)
+        for found in FENCE.finditer(text):
+            before = text[: found.start()].rstrip().rsplit("\n\n", 1)[-1]
+            named = FOLDER.search(before) or FOLDER.search(text, found.end())
+            assert named, f"{path.name} does not name the results of a table"
+            yield named[1], found[1]
+
+
+def test_tables_of_evaluations_are_those_of_the_files_that_the_text_names():
+    tables = list(quoted_tables())
+    assert {"quickstart", "small", "ltl"} <= {name for name, _ in tables}
+    for name, table in tables:
+        assert table == read(RESULTS / name / "table.txt"), name
+
+
+@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.parent.name)
+def test_tables_of_cards_are_parts_of_those_of_the_files_that_they_name(path):
+    text = read(path)
+    (table,) = (found[1] for found in FENCE.finditer(text))
+    command = shlex.split(OUT.search(text)[1])
+    whole = rows_of(read(ROOT / command[command.index("--out") + 1] / "table.txt"))
+    rows = rows_of(table)
+    models = {name for _, _, name in rows}
+    assert path.parent.name in models and len(models) == 3, "the model, a random answer, notes"
+    expected = {key: cells for key, cells in whole.items() if key[2] in models}
+    assert rows.keys() == expected.keys()
+    for key, cells in rows.items():
+        if key[1] in ("alpha-covariance", "edit_distance") and not key[2]:
+            assert expected[key][0].startswith(cells[0])
+        else:
+            assert cells == expected[key], key
+
+
+def test_tables_of_benchmarks_are_those_of_the_results():
+    """After new results: python benchmarks/figures.py."""
+    import figures
+
+    blocks = []
+    for name in figures.DOCUMENTS:
+        text = read(ROOT / name)
+        blocks += [found[2] for found in figures.BLOCK.finditer(text)]
+        assert figures.fill(text) == text, name
+    assert sorted(blocks) == sorted(figures.TABLES)
+
+
+def test_sentences_say_what_the_results_say():
+    import figures
+
+    for name, sentence in [*figures.sentences(), *evaluated()]:
+        assert sentence in read(ROOT / name), f"{name} should say: {sentence}"
+
+
+def evaluated() -> Iterator[tuple[str, str]]:
+    """What documents say of evaluations outside of tables."""
+    one, two, more, _ = witness_rates("ltl-in-distribution", "ltl-streams-small")
+    yield (
+        "README.md",
+        (
+            f"answers {one} % of those with a one-step witness, {two} % of those that need two "
+            f"steps and {more} % of those that need more"
+        ),
+    )
+    one, two, more, _ = witness_rates("ltl-hard", "ltl-streams-small")
+    chance = [f"{float(rate):g}" for rate in witness_rates("ltl-hard", "random step")[:3]]
+    yield (
+        "README.md",
+        (
+            f"answers {one} % of those with a one-step witness, {two} % of those that need two and "
+            f"{more} % of the 23 that need more; a random step {chance[0]}, {chance[1]} and "
+            f"{chance[2]} %"
+        ),
+    )
+    verdicts = re.findall(r"^  (correct|wrong) ", read(RESULTS / "dwyer.txt"), re.MULTILINE)
+    right = verdicts.count("correct")
+    yield "README.md", f"answers {right} of the {len(verdicts)} specification patterns"
+    copying = rows_of(read(RESULTS / "copying" / "table.txt"))
+    streams, learned = (
+        copying["symbols:", "edit_distance", f"copying-{name}-small"][-1]
+        for name in ("streams", "learned")
+    )
+    count = int(copying["symbols:", "samples", ""][-1])
+    yield "README.md", f"(mean edit distance {streams} on {count:,} strings;"
+    yield "README.md", f"within its 5 characters, {learned} over all"
+    said = re.search(r"(\d+) seconds in all", read(RESULTS / "quickstart" / "output.txt"))
+    yield "README.md", f"this run of `hf-alpha quickstart`: {said[1]} seconds on two cores"
+    small = rows_of(read(RESULTS / "small" / "table.txt"))
+    four = {
+        name: small["symbols:", "correct", f"propositional-{name}-small"][3]
+        for name in ("streams", "converted")
+    }
+    yield (
+        "docs/encodings.md",
+        (
+            f"answer {four['streams']} % (`streams`) and {four['converted']} % (converted) of "
+            "formulas with 4 symbols"
+        ),
+    )
+
+
+def witness_rates(result: str, name: str) -> list[str]:
+    """Correct answers by witness length."""
+    return rows_of(read(RESULTS / result / "table.txt"))["witness length:", "correct", name]
+
+
+def test_commands_that_documents_name_are_those_that_wrote_the_results():
+    """Of benchmarks, as the result file has it."""
+    stored = {}
+    for path in (ROOT / "benchmarks" / "results").glob("*.json"):
+        stored[path.stem] = json.loads(read(path))["command"]
+    seen = set()
+    for path in [*DOCUMENTS, ROOT / "benchmarks" / "README.md"]:
+        for command in OUT.findall(read(path)):
+            name = re.search(r"--out (\S+)", command)[1]
+            if command.startswith("python") and name in stored:
+                assert command == stored[name], path
+                seen.add(name)
+    assert seen >= stored.keys() - {"streams-memory-200-chunked"}, "named by what it changes"
