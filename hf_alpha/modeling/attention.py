@@ -199,7 +199,8 @@ class AlphaAttention(nn.Module):
         if mask is None:
             return None
         if r > 1 and mask.shape[0] > 1:
-            mask = mask.repeat_interleave(r, dim=0)
+            # Not repeat_interleave: ONNX gets a number of repeats that is not fixed wrong.
+            mask = mask[:, None].expand(-1, r, -1, -1, -1).flatten(0, 1)
         if queries > 1 and t > 1 and mask.shape[2] > 1:
             mask = mask.repeat(1, 1, queries, 1)
         return mask
