@@ -129,6 +129,13 @@ def generate_data(
         int, typer.Option(min=0, help="So many more training formulas with at most one symbol.")
     ] = 0,
     hard: Hard = 0.0,
+    equivalence: Annotated[
+        str,
+        typer.Option(
+            help="What may differ between formulas that count as one: commuting (names, and the "
+            "order of operands of commutative operators), or renaming (names only, as the papers)."
+        ),
+    ] = "commuting",
     grid: Annotated[
         bool, typer.Option("--grid", help="A heatmap's test set: each (symbols, size) alike.")
     ] = False,
@@ -144,7 +151,7 @@ def generate_data(
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Generate a dataset of formulas and answers, split without overlap up to renaming."""
+    """Generate a dataset of formulas and answers; equivalent formulas are in one split."""
     from hf_alpha.data.generate import generate, generate_grid
     from hf_alpha.tasks import get_task
 
@@ -157,6 +164,7 @@ def generate_data(
         "seed": seed,
         "targets": targets,
         "hard": hard,
+        "equivalence": equivalence,
         "shard": None if shard is None else fraction(shard),
         "num_workers": workers,
         "progress": not quiet,
