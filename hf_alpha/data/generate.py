@@ -33,7 +33,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ logger = logging.getLogger(__name__)
 
 SPLITS = {"train": 0.8, "validation": 0.1, "test": 0.1}
 PARTS = ".parts"
+EXCLUDED = "excluded.keys"
+KEY_BYTES = 16
 SETTINGS = "generation.json"
 GENERATOR_VERSION = 2
 
@@ -89,6 +91,7 @@ class Chunk:
         hard: least share of hard problems. Where there is a limit, the others get no more of it
             than is left; where there is none, they are kept at the rate of the hard ones.
         equivalence: what may differ between problems that count as one; "" for their texts.
+        excluded: file with the keys of problems that are not wanted; "" for none.
     """
 
     name: str
@@ -106,6 +109,7 @@ class Chunk:
     wanted: int = 0
     hard: float = 0.0
     equivalence: str = ""
+    excluded: str = ""
 
 
 def generate(
@@ -230,6 +234,7 @@ def generate_grid(
     num_workers: int = 1,
     hard: float = 0.0,
     equivalence: str = EQUIVALENCES[0],
+    exclude: Iterable[str] = (),
     shard: tuple[int, int] | None = None,
     progress: bool = True,
 ) -> dict[str, int]:
@@ -243,7 +248,9 @@ def generate_grid(
     vocabulary. With `hard` this share of a cell is for hard problems: where there are not so many,
     the cell holds fewer problems, not more others.
 
-    Args, returns and errors are those of `generate`; the one split is "test".
+    Args, returns and errors are those of `generate`; the one split is "test". `exclude` are further
+    problems that no problem of the grid may be equivalent to: the training data of a model whose
+    splits were made in another way (`read.training_problems`).
     """
     task = get_task(task) if isinstance(task, str) else task
     _check_equivalence(equivalence)
@@ -262,12 +269,18 @@ def generate_grid(
         settings["hard"] = hard
     if task.held_out:
         settings["equivalence"] = equivalence
+    excluded = sorted(keys_of(task, exclude, settings.get("equivalence", "")))
+    if excluded:
+        digest = hashlib.blake2b(b"".join(excluded), digest_size=8).hexdigest()
+        settings["exclude"] = {"problems": len(excluded), "digest": digest}
     _check_hard(task, hard)
     cells = [(k, size, task.constant_priority if k else 1.0) for k in num_symbols for size in sizes]
     cells = [(k, size, c) for k, size, c in cells if task.is_feasible(size, k, True, c)]
     run = _Run(Path(out_dir), task, settings, num_workers, shard)
     if run.counts is not None:
         return run.counts
+    if excluded:
+        write_bytes(b"".join(excluded), run.parts / EXCLUDED)
     chunks = [
         Chunk(
             name=f"cell-{k:03d}-{size:05d}",
@@ -283,6 +296,7 @@ def generate_grid(
             wanted=per_cell,
             hard=hard,
             equivalence=settings.get("equivalence", ""),
+            excluded=str(run.parts / EXCLUDED) if excluded else "",
         )
         for k, size, constants in cells
     ]
@@ -307,7 +321,27 @@ def split_of(key: bytes) -> str:
 
 def key_of(canonical: str) -> bytes:
     """Return the 16-byte hash of a canonical form: equivalent problems, equal keys."""
-    return hashlib.blake2b(canonical.encode(), digest_size=16).digest()
+    return hashlib.blake2b(canonical.encode(), digest_size=KEY_BYTES).digest()
+
+
+def key_in(task: Task, tokens: Sequence[str], equivalence: str) -> bytes:
+    """Return the key of a problem; without an equivalence that of its text."""
+    return key_of(task.canonical_form(tokens, equivalence) if equivalence else task.write(tokens))
+
+
+def keys_of(task: Task, problems: Iterable[str], equivalence: str) -> set[bytes]:
+    """Return the keys of problems.
+
+    Raises:
+        FormulaError: one of them cannot be read.
+    """
+    return {key_in(task, task.parse(problem), equivalence) for problem in problems}
+
+
+@lru_cache(maxsize=1)
+def _read_keys(path: str) -> frozenset[bytes]:
+    found = Path(path).read_bytes() if path else b""
+    return frozenset(found[i : i + KEY_BYTES] for i in range(0, len(found), KEY_BYTES))
 
 
 def schema_of(task: Task) -> pa.Schema:
@@ -318,7 +352,7 @@ def schema_of(task: Task) -> pa.Schema:
 
 
 def _part_schema(task: Task) -> pa.Schema:
-    return schema_of(task).append(pa.field("key", pa.binary(16)))
+    return schema_of(task).append(pa.field("key", pa.binary(KEY_BYTES)))
 
 
 def run_chunk(chunk: Chunk, folder: str) -> str:
@@ -339,7 +373,7 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
         return
     default = chunk.targets == next(iter(task.targets))
     rng = random.Random(chunk.seed)
-    seen: set[bytes] = set()
+    seen = set(_read_keys(chunk.excluded))
     kept = easy = unlucky = 0
     patience = _PATIENCE * chunk.wanted * _rarity(chunk.hard)
     for _ in range(chunk.draws):
@@ -349,11 +383,7 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
         full = easy >= _room_for_easy(chunk.hard, chunk.wanted or kept + 1)
         leaves = [rng.choice(symbols)] if chunk.single else symbols
         tokens = task.draw(rng, size, leaves, chunk.exactly, constants)
-        key = key_of(
-            task.canonical_form(tokens, chunk.equivalence)
-            if chunk.equivalence
-            else task.write(tokens)
-        )
+        key = key_in(task, tokens, chunk.equivalence)
         if key in seen or (chunk.split and split_of(key) != chunk.split):
             continue
         hard = bool(chunk.hard) and task.is_hard(tokens)
@@ -895,8 +925,13 @@ def _write_table(table: pa.Table, path: Path) -> None:
 
 def write_text(text: str, path: Path) -> None:
     """Write a file that is never seen half-written."""
+    write_bytes(text.encode(), path)
+
+
+def write_bytes(content: bytes, path: Path) -> None:
+    """Write a file that is never seen half-written."""
     temporary = _temporary(path)
-    temporary.write_text(text)
+    temporary.write_bytes(content)
     os.replace(temporary, path)
 
 

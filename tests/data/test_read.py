@@ -2,7 +2,8 @@ import pytest
 from datasets import Dataset, DatasetDict
 
 from hf_alpha.data.generate import generate
-from hf_alpha.data.read import load, load_splits
+from hf_alpha.data.read import leave_out, load, load_splits, training_problems
+from hf_alpha.tasks import get_task
 from hf_alpha.tasks.ltl import LTLTask
 
 ROWS = {"problem": ["&ab", "|a!a"], "answer": ["a1b1", ""]}
@@ -77,3 +78,19 @@ def test_errors_name_the_place(tmp_path):
     Dataset.from_dict({"text": ["a"]}).to_parquet(str(tmp_path / "other.parquet"))
     with pytest.raises(ValueError, match="has no column problem, answer: it has text"):
         load(tmp_path / "other.parquet")
+
+
+def test_rows_that_are_known_are_left_out(tmp_path):
+    task = get_task("propositional")
+    rows = Dataset.from_dict({"problem": ["&ab", "|a!b", "=b&ac"], "answer": ["a1b1", "a1", "a1"]})
+    splits = {"train": ["| ! grant request"], "validation": ["=&aba"], "test": ["=a&bc"]}
+    DatasetDict(
+        {n: Dataset.from_dict({"problem": p, "answer": [""]}) for n, p in splits.items()}
+    ).save_to_disk(str(tmp_path))
+    known = training_problems(tmp_path)
+    assert sorted(known) == ["=&aba", "| ! grant request"]
+    assert leave_out(rows, known, task)["problem"] == ["&ab", "=b&ac"]
+    with pytest.raises(ValueError, match="each row of the data is equivalent to a problem"):
+        leave_out(rows, rows["problem"], task)
+    texts = Dataset.from_dict({"problem": ["aab", "bba"], "answer": ["aab", "bba"]})
+    assert leave_out(texts, ["aab"], get_task("copying"))["problem"] == ["bba"]
