@@ -136,6 +136,15 @@ def test_one_question_asks_for_every_shape(seed, size, most, names):
     assert (any_shape is None) == all(word is None for word in found)
 
 
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_every_word_of_any_shape_has_a_loop(most):
+    """Behind the last step comes the first one of the loop: there a holds or it does not."""
+    later = ["X"] * most
+    no, yes = ["!", *later, "p0"], ["!", *later, "!", "p0"]
+    assert witness._solve(no, 1, most) and witness._solve(yes, 1, most)
+    assert witness._solve(["&", *no, *yes], 1, most) is None
+
+
 @pytest.mark.parametrize(
     ("formula", "expected"),
     [
