@@ -205,7 +205,6 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "tasks/solver_process.py": [
         ("seconds + GRACE)", "1e6)", f"{SOLVER} -k stopped"),
-        ("os.register_at_fork(after_in_child=self._forget)", "pass", SOLVER),
     ],
     "data/generate.py": [
         ("{'few' if self.few else 'samples'}/{settings['seed']}/", "{'few' if self.few else "

@@ -50,7 +50,6 @@ logger = logging.getLogger(__name__)
 
 SPLITS = {"train": 0.8, "validation": 0.1, "test": 0.1}
 PARTS = ".parts"
-EXCLUDED = "excluded.keys"
 KEY_BYTES = 16
 SETTINGS = "generation.json"
 GENERATOR_VERSION = 2
@@ -91,7 +90,8 @@ class Chunk:
         hard: least share of hard problems. Where there is a limit, the others get no more of it
             than is left; where there is none, they are kept at the rate of the hard ones.
         equivalence: what may differ between problems that count as one; "" for their texts.
-        excluded: file with the keys of problems that are not wanted; "" for none.
+        excluded: file with the keys of problems that are not wanted, named by its content; "" for
+            none.
     """
 
     name: str
@@ -279,8 +279,9 @@ def generate_grid(
     run = _Run(Path(out_dir), task, settings, num_workers, shard)
     if run.counts is not None:
         return run.counts
-    if excluded:
-        write_bytes(b"".join(excluded), run.parts / EXCLUDED)
+    keys = run.parts / f"excluded-{settings['exclude']['digest']}" if excluded else None
+    if keys is not None:
+        write_bytes(b"".join(excluded), keys)
     chunks = [
         Chunk(
             name=f"cell-{k:03d}-{size:05d}",
@@ -296,7 +297,7 @@ def generate_grid(
             wanted=per_cell,
             hard=hard,
             equivalence=settings.get("equivalence", ""),
-            excluded=str(run.parts / EXCLUDED) if excluded else "",
+            excluded="" if keys is None else str(keys),
         )
         for k, size, constants in cells
     ]
