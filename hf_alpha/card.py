@@ -56,7 +56,10 @@ METRICS = {
     "correct": ("accuracy", "correct answers"),
     "edit_distance": ("edit_distance", "mean edit distance"),
 }
-NEW = "Problems are new up to renaming."
+NEW = (
+    "Problems that are drawn are not in training data made by the same version of hf_alpha, up to "
+    "renaming and the order of operands."
+)
 DESCRIPTIONS = {
     "streams": (
         "A symbol-invariant encoder-decoder (arXiv 2601.23169): one stream per symbol, so renaming "

@@ -105,6 +105,14 @@ Hard = Annotated[
         min=0, max=1, help="Least share of hard formulas (ltl: whose answers need two steps)."
     ),
 ]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Training data of a model: no formula tested is equivalent to one of its rows, those "
+        "of a split called test left aside. For models trained on data of another version; may be "
+        "repeated."
+    ),
+]
 Workers = Annotated[int, typer.Option(min=1, help="Processes; they do not change the result.")]
 Seed = Annotated[int, typer.Option(help="Everything drawn is a function of it.")]
 Device = Annotated[str, typer.Option(help="auto (an accelerator if there is one), cpu, cuda:1")]
@@ -142,10 +150,18 @@ def generate_data(
         int, typer.Option(min=0, help="So many more training formulas with at most one symbol.")
     ] = 0,
     hard: Hard = 0.0,
+    equivalence: Annotated[
+        str,
+        typer.Option(
+            help="What may differ between formulas that count as one: commuting (names, and the "
+            "order of operands of commutative operators), or renaming (names only, as the papers)."
+        ),
+    ] = "commuting",
     grid: Annotated[
         bool, typer.Option("--grid", help="A heatmap's test set: each (symbols, size) alike.")
     ] = False,
     per_cell: Annotated[int, typer.Option(min=1, help="With --grid: formulas in a cell.")] = 100,
+    exclude: Exclude = None,
     shard: Annotated[
         str | None,
         typer.Option(
@@ -157,8 +173,9 @@ def generate_data(
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Generate a dataset of formulas and answers, split without overlap up to renaming."""
+    """Generate a dataset of formulas and answers; equivalent formulas are in one split."""
     from hf_alpha.data.generate import generate, generate_grid
+    from hf_alpha.data.read import training_problems
     from hf_alpha.tasks import get_task
 
     smallest, largest = (1, 50) if grid else get_task(task).sizes
@@ -170,12 +187,24 @@ def generate_data(
         "seed": seed,
         "targets": targets,
         "hard": hard,
+        "equivalence": equivalence,
         "shard": None if shard is None else fraction(shard),
         "num_workers": workers,
         "progress": not quiet,
     }
+    if exclude and not grid:
+        raise ValueError("--exclude is for test data: leave it out without --grid")
     if grid:
-        made = generate_grid(task, out, counts, numbers, per_cell, **shared)  # type: ignore[arg-type]
+        known = [problem for data in exclude or () for problem in training_problems(data)]
+        made = generate_grid(
+            task,
+            out,
+            counts,
+            numbers,
+            per_cell,
+            exclude=known,
+            **shared,  # type: ignore[arg-type]
+        )
     else:
         made = generate(
             task,
@@ -321,6 +350,7 @@ def evaluate(
         int, typer.Option(min=1, help="Without --data: formulas for each number of symbols.")
     ] = 100,
     hard: Hard = 0.0,
+    exclude: Exclude = None,
     trained_symbols: Annotated[
         str | None,
         typer.Option(help="For the picture: symbols seen in training, 3 (at most) or 1-5."),
@@ -356,7 +386,7 @@ def evaluate(
     from datasets import disable_progress_bars
 
     from hf_alpha.card import write_card
-    from hf_alpha.data.read import load
+    from hf_alpha.data.read import leave_out, load, training_problems
     from hf_alpha.evaluation.compare import Entrant, compare, draw_problems
     from hf_alpha.evaluation.processes import choose_device
     from hf_alpha.loading import load_checkpoint
@@ -373,8 +403,10 @@ def evaluate(
     for name, folder in zip(row_names(models), models, strict=True):
         model, tokenizer = load_checkpoint(folder)
         entrants.append(Entrant(name, model.to(where), tokenizer))
+    known = [problem for each in exclude or () for problem in training_problems(each)]
     if data is not None:
-        rows = list(load(data, split, task, preferred_split="test"))
+        dataset = load(data, split, task, preferred_split="test")
+        rows = list(leave_out(dataset, known, get_task(task)) if known else dataset)
     else:
         rows = draw_problems(
             get_task(task),
@@ -384,6 +416,7 @@ def evaluate(
             samples,
             seed,
             hard,
+            known,
             progress=not quiet,
         )
     region = None

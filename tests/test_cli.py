@@ -326,6 +326,22 @@ def test_evaluate_on_given_data(tmp_path, vanilla, data):
     )
 
 
+def test_evaluate_leaves_out_training_data(tmp_path, vanilla):
+    (tmp_path / "test.txt").write_text("&ab\na1b1\n|a!c\na1\n^ab\na1b0\n")
+    (tmp_path / "train.txt").write_text("|!xy\ny1\n")
+    shared = ["evaluate", vanilla, "--quiet", "--beams", 1, "--covariance", 0,
+              "--exclude", tmp_path / "train.txt"]  # fmt: skip
+    done = hf_alpha(*shared, "--out", tmp_path / "one", "--data", tmp_path / "test.txt")
+    assert done.code == 0 and re.search(r"samples +2 +2\n", done.out), done.err
+    drawn = ["--symbols", 2, "--sizes", "3-4", "--samples", 50]
+    done = hf_alpha(*shared, "--out", tmp_path / "two", *drawn)
+    settings = json.loads((tmp_path / "two/problems/generation.json").read_text())["settings"]
+    assert done.code == 0 and settings["exclude"]["problems"] == 1
+    assert "--exclude is for test data" in (
+        hf_alpha("generate-data", tmp_path / "three", *shared[-2:]).error
+    )
+
+
 def test_evaluate_without_symbols(tmp_path, vanilla):
     (tmp_path / "pairs.txt").write_text("1\n\n|10\n\n")
     done = hf_alpha("evaluate", vanilla, "--out", tmp_path / "out", "--quiet", "--beams", 1,

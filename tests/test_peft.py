@@ -1,4 +1,4 @@
-"""Adapters of PEFT on the models: trained by Trainer, saved, loaded, merged, used for generation."""
+"""Adapters of PEFT on the models: trained by Trainer, saved, loaded, merged, and generating."""
 
 import pytest
 import torch
@@ -21,9 +21,7 @@ ADAPTERS = {
     "dora": LoraConfig(**LORA, target_modules=PROJECTIONS, use_dora=True),
     "all-linear": LoraConfig(**LORA, target_modules="all-linear"),
     "embedding": LoraConfig(**LORA, target_modules=["shared", *PROJECTIONS]),
-    "saved embedding": LoraConfig(
-        **LORA, target_modules=PROJECTIONS, modules_to_save=["shared"]
-    ),
+    "saved embedding": LoraConfig(**LORA, target_modules=PROJECTIONS, modules_to_save=["shared"]),
     "trained tokens": LoraConfig(
         **LORA, target_modules=PROJECTIONS, trainable_token_indices=[3, BASE]
     ),

@@ -235,7 +235,9 @@ class AllStreams(AlphaForConditionalGeneration):
         if labels is not None:
             loss = token_loss(logits, labels, usable)
             if self.training:
-                self.logit_scale.observe(logits.detach(), labels, usable, self.model.symbols.weight_version())
+                self.logit_scale.observe(
+                    logits.detach(), labels, usable, self.model.symbols.weight_version()
+                )
         return Seq2SeqLMOutput(loss=loss, logits=logits, past_key_values=past_key_values)
 
     def logits(self, x_BSTD: torch.Tensor, weights_BS: torch.Tensor) -> torch.Tensor:

@@ -93,7 +93,7 @@ def prove_start(
     gap = float((_directions(old[:base, :width]) - _directions(new[:base, :width])).abs().max())
     if gap > 1e-5 or new[:base, width:].any():
         raise ConversionError(f"proof failed: rows of base tokens differ by up to {gap:.2e}")
-    two.model.symbols.rows = lambda *_: old  # type: ignore[method-assign]
+    two.model.symbols.rows = lambda *_: old
     symbols = list(range(base, min(config.vocab_size, base + 4)))
     batch = probe(config, symbols)
     gap = float((one(**batch).logits - two(**batch).logits).abs().max())

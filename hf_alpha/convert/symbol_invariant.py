@@ -77,10 +77,7 @@ def convert_weights(
     table = state[EMBEDDING]
     pairs = [row for pair in zip(actual, placeholder, strict=True) for row in pair]
     rows = torch.cat((table[: config.num_base_tokens], table[pairs]))
-    return {
-        name: rows if name == EMBEDDING else value
-        for name, value in state.items()
-    }
+    return {name: rows if name == EMBEDDING else value for name, value in state.items()}
 
 
 def prove(

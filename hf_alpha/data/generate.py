@@ -11,10 +11,11 @@ the shards finds them done. Shards do not know of each other. Each estimates fro
 many there will have to be; what is missing in the end the last run makes, and what was made in vain
 it leaves out. The dataset is the same for any number of shards, and without any.
 
-Problems that are equal up to renaming count as one. The hash of the canonical form decides which
-split a problem is in, whatever the seed, the settings or the dataset: no training set overlaps any
-test set made here, the heatmap grid included. Tasks with too few problems for that (`held_out`)
-have problems count as one only where their texts are equal, and tests that may be in training data.
+Problems that are equal up to renaming and the order of operands of commutative operators count as
+one. The hash of the canonical form decides which split a problem is in, whatever the seed, the
+other settings or the dataset: no training set overlaps any test set made by the same
+`equivalence`, the heatmap grid included. Tasks with too few problems for that (`held_out`) have
+problems count as one only where their texts are equal, and tests that may be in training data.
 """
 
 import hashlib
@@ -31,8 +32,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from pathlib import Path
 from typing import Any
@@ -43,13 +44,15 @@ from tqdm.auto import tqdm
 
 from hf_alpha.folders import locked, read_json, remove_leftovers, replacing
 from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks.base import EQUIVALENCES
 
 logger = logging.getLogger(__name__)
 
 SPLITS = {"train": 0.8, "validation": 0.1, "test": 0.1}
 PARTS = ".parts"
+KEY_BYTES = 16
 SETTINGS = "generation.json"
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 
 _MAX_DRAWS = 4096
 _MIN_DRAWS = 64
@@ -90,6 +93,9 @@ class Chunk:
         wanted: stop when so many different problems are found; 0 for no such limit.
         hard: least share of hard problems. Where there is a limit, the others get no more of it
             than is left; where there is none, they are kept at the rate of the hard ones.
+        equivalence: what may differ between problems that count as one; "" for their texts.
+        excluded: file with the keys of problems that are not wanted, named by its content; "" for
+            none.
     """
 
     name: str
@@ -106,6 +112,8 @@ class Chunk:
     split: str | None = None
     wanted: int = 0
     hard: float = 0.0
+    equivalence: str = ""
+    excluded: str = ""
 
 
 def generate(
@@ -121,14 +129,15 @@ def generate(
     constant_priority: float | None = None,
     few_symbols: int = 0,
     hard: float = 0.0,
+    equivalence: str = EQUIVALENCES[0],
     shard: tuple[int, int] | None = None,
     progress: bool = True,
 ) -> dict[str, int]:
     """Generate a dataset of problems with answers that `datasets.load_dataset(out_dir)` loads.
 
     Sizes are uniform: each of the m sizes has a quota of `num_samples / m` problems that differ up
-    to renaming. Small sizes run out of them; the other sizes then take over in equal parts, but
-    none gets more than the share 1/m + alpha of `num_samples` (0 is strictly uniform, 1 free).
+    to `equivalence`. Small sizes run out of them; the other sizes then take over in equal parts,
+    but none gets more than the share 1/m + alpha of `num_samples` (0 is strictly uniform, 1 free).
     What the limits leave over is missing from the dataset, with a warning.
 
     Where an argument is None, it is what the papers have for the task.
@@ -151,6 +160,10 @@ def generate(
         hard: least share of hard problems (`Task.is_hard`; LTL: no single step, repeated, is an
             answer), of each size; one without any has no rows. Both kinds are distributed as they
             are without it: hard ones are kept as they are drawn, of the others only a part is.
+        equivalence: what may differ between problems that count as one and so are in one split:
+            "commuting" (names, and the order of operands of commutative operators), or "renaming"
+            (names only, as in the papers and in data made by version 1); see `Task.canonical`.
+            Without influence on a task that is not `held_out`.
         shard: (i, n), from (1, n) to (n, n): do a share of the work and make no dataset. All
             shards share `out_dir`, on a disk that the machines have in common or copied together
             from several, and may run at any time. When all have ended, the call without `shard`
@@ -168,6 +181,7 @@ def generate(
         WorkersDiedError: if worker processes keep dying; what is done is kept.
     """
     task = get_task(task) if isinstance(task, str) else task
+    _check_equivalence(equivalence)
     sizes = task.sizes if sizes is None else sizes
     alpha = task.alpha if alpha is None else alpha
     constants = task.constant_priority if constant_priority is None else constant_priority
@@ -187,6 +201,8 @@ def generate(
         settings["few_symbols"] = few_symbols
     if hard:
         settings["hard"] = hard
+    if task.held_out:
+        settings["equivalence"] = equivalence
     _check_samples(settings)
     _check_hard(task, hard)
     with _started(Path(out_dir), task, settings, num_workers, shard) as run:
@@ -227,22 +243,27 @@ def generate_grid(
     targets: str | None = None,
     num_workers: int = 1,
     hard: float = 0.0,
+    equivalence: str = EQUIVALENCES[0],
+    exclude: Iterable[str] = (),
     shard: tuple[int, int] | None = None,
     progress: bool = True,
 ) -> dict[str, int]:
     """Generate the test set of a heatmap.
 
     Up to `per_cell` problems for each number of distinct symbols and each size, both exact. All
-    come from the test split, so none is in a training set made by `generate`, up to renaming
+    come from the test split, so none is in a training set made by `generate`, up to `equivalence`
     (except where the task is not `held_out`). Cells that cannot exist stay empty (k symbols need
     2k - 1 tokens of a formula), small ones hold what there is. Constants have the task's weight;
     the cells without symbols are made of them. The symbols of a cell are the first ones of the
     vocabulary. With `hard` this share of a cell is for hard problems: where there are not so many,
     the cell holds fewer problems, not more others.
 
-    Args, returns and errors are those of `generate`; the one split is "test".
+    Args, returns and errors are those of `generate`; the one split is "test". `exclude` are further
+    problems that no problem of the grid may be equivalent to: the training data of a model whose
+    splits were made in another way (`read.training_problems`).
     """
     task = get_task(task) if isinstance(task, str) else task
+    _check_equivalence(equivalence)
     num_symbols, sizes = sorted(set(num_symbols)), sorted(set(sizes))
     settings: dict[str, Any] = {
         "kind": "grid",
@@ -256,6 +277,12 @@ def generate_grid(
     }
     if hard:
         settings["hard"] = hard
+    if task.held_out:
+        settings["equivalence"] = equivalence
+    excluded = sorted(keys_of(task, exclude, settings.get("equivalence", "")))
+    if excluded:
+        digest = hashlib.blake2b(b"".join(excluded), digest_size=8).hexdigest()
+        settings["exclude"] = {"problems": len(excluded), "digest": digest}
     _check_hard(task, hard)
     cells = [(k, size, task.constant_priority if k else 1.0) for k in num_symbols for size in sizes]
     cells = [(k, size, c) for k, size, c in cells if task.is_feasible(size, k, True, c)]
@@ -273,13 +300,26 @@ def generate_grid(
             split="test" if task.held_out else None,
             wanted=per_cell,
             hard=hard,
+            equivalence=settings.get("equivalence", ""),
         )
         for k, size, constants in cells
     ]
     if shard is not None:
         chunks = chunks[shard[0] - 1 :: shard[1]]
     with _started(Path(out_dir), task, settings, num_workers, shard) as run:
-        return run.counts if run.counts is not None else _make_grid(run, chunks, progress)
+        if run.counts is not None:
+            return run.counts
+        return _make_grid(run, _without(excluded, chunks, run), progress)
+
+
+def _without(keys: list[bytes], chunks: list[Chunk], run: "_Run") -> list[Chunk]:
+    """Have chunks keep clear of problems, whose keys are written to a file for all processes."""
+    if not keys:
+        return chunks
+    path = run.parts / f"excluded-{run.settings['exclude']['digest']}"
+    with replacing(path) as temporary:
+        temporary.write_bytes(b"".join(keys))
+    return [replace(chunk, excluded=str(path)) for chunk in chunks]
 
 
 def _make_grid(run: "_Run", chunks: list[Chunk], progress: bool) -> dict[str, int]:
@@ -302,8 +342,28 @@ def split_of(key: bytes) -> str:
 
 
 def key_of(canonical: str) -> bytes:
-    """Return the 16-byte hash of a canonical form: equal up to renaming, equal keys."""
-    return hashlib.blake2b(canonical.encode(), digest_size=16).digest()
+    """Return the 16-byte hash of a canonical form: equivalent problems, equal keys."""
+    return hashlib.blake2b(canonical.encode(), digest_size=KEY_BYTES).digest()
+
+
+def key_in(task: Task, tokens: Sequence[str], equivalence: str) -> bytes:
+    """Return the key of a problem; without an equivalence that of its text."""
+    return key_of(task.canonical_form(tokens, equivalence) if equivalence else task.write(tokens))
+
+
+def keys_of(task: Task, problems: Iterable[str], equivalence: str) -> set[bytes]:
+    """Return the keys of problems.
+
+    Raises:
+        FormulaError: one of them cannot be read.
+    """
+    return {key_in(task, task.parse(problem), equivalence) for problem in problems}
+
+
+@lru_cache(maxsize=1)
+def _read_keys(path: str) -> frozenset[bytes]:
+    found = Path(path).read_bytes() if path else b""
+    return frozenset(found[i : i + KEY_BYTES] for i in range(0, len(found), KEY_BYTES))
 
 
 def schema_of(task: Task) -> pa.Schema:
@@ -314,7 +374,7 @@ def schema_of(task: Task) -> pa.Schema:
 
 
 def _part_schema(task: Task) -> pa.Schema:
-    return schema_of(task).append(pa.field("key", pa.binary(16)))
+    return schema_of(task).append(pa.field("key", pa.binary(KEY_BYTES)))
 
 
 def run_chunk(chunk: Chunk, folder: str) -> str:
@@ -335,7 +395,7 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
         return
     default = chunk.targets == next(iter(task.targets))
     rng = random.Random(chunk.seed)
-    seen: set[bytes] = set()
+    seen = set(_read_keys(chunk.excluded))
     kept = easy = unlucky = 0
     patience = _PATIENCE * chunk.wanted * _rarity(chunk.hard)
     for _ in range(chunk.draws):
@@ -345,7 +405,7 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
         full = easy >= _room_for_easy(chunk.hard, chunk.wanted or kept + 1)
         leaves = [rng.choice(symbols)] if chunk.single else symbols
         tokens = task.draw(rng, size, leaves, chunk.exactly, constants)
-        key = key_of(task.canonical_form(tokens) if task.held_out else task.write(tokens))
+        key = key_in(task, tokens, chunk.equivalence)
         if key in seen or (chunk.split and split_of(key) != chunk.split):
             continue
         hard = bool(chunk.hard) and task.is_hard(tokens)
@@ -502,6 +562,7 @@ class _Plan:
             single=self.few,
             split="train" if self.few else None,
             hard=self.hard,
+            equivalence=settings.get("equivalence", ""),
         )
 
     def _accept(self, size: int, part: pa.Table) -> None:
@@ -788,7 +849,7 @@ def _about(task: Task, settings: Mapping[str, Any]) -> Iterator[str]:
     if settings.get("hard"):
         yield f"**Hard: at least {settings['hard']:.0%}, where there are so many.** {task.hard}"
     if "kind" in settings:
-        yield _HELD_OUT if task.held_out else _NOT_HELD_OUT
+        yield _HELD_OUT[settings.get("equivalence", "renaming")] if task.held_out else _NOT_HELD_OUT
 
 
 _KINDS = {
@@ -809,11 +870,18 @@ _FEW = (
     " The training data has up to `few_symbols` more rows with one symbol or none, of every size "
     "from 1 to the largest (2601.23169, Appendix F)."
 )
-_HELD_OUT = (
-    "Problems are different up to renaming of their symbols. The hash of a problem's canonical "
-    "form (symbols renamed in order of first occurrence) decides its split, so splits do not "
-    "overlap up to renaming, in this and in every other dataset made this way."
+_SPLITS = (
+    "decides its split, so splits do not overlap in this sense, in this and in every other dataset "
+    "made with the same `equivalence`."
 )
+_HELD_OUT = {
+    "commuting": "Problems are different up to renaming of their symbols and the order of operands "
+    "of commutative operators. The hash of a problem's canonical form (operands sorted, then "
+    f"symbols renamed in order of first occurrence) {_SPLITS}",
+    "renaming": "Problems are different up to renaming of their symbols. The hash of a problem's "
+    f"canonical form (symbols renamed in order of first occurrence) {_SPLITS} Of two problems that "
+    "differ in the order of operands only, one may be in the training data and one in the test.",
+}
 _NOT_HELD_OUT = (
     "Problems are different as texts. There are too few for test data that is not in training data "
     "up to renaming."
@@ -838,6 +906,13 @@ def _check_samples(settings: Mapping[str, Any]) -> None:
         raise ValueError(f"few_symbols must be at least 0, got {settings['few_symbols']}")
     if not 0 <= settings["alpha"] <= 1:
         raise ValueError(f"alpha must be between 0 and 1, got {settings['alpha']}")
+
+
+def _check_equivalence(equivalence: str) -> None:
+    if equivalence not in EQUIVALENCES:
+        raise ValueError(
+            f"unknown equivalence {equivalence!r}: choose one of {', '.join(EQUIVALENCES)}"
+        )
 
 
 def _check_hard(task: Task, hard: float) -> None:

@@ -1,7 +1,7 @@
 """Read datasets of problems and answers, whichever way they are stored."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ from huggingface_hub.constants import ENDPOINT
 
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks.base import EQUIVALENCES
 
-from .generate import PARTS, SETTINGS
+from .generate import PARTS, SETTINGS, key_in, keys_of
 
 TABLES = {".parquet": "parquet", ".jsonl": "json"}
 _SPLIT_NAMES = {"val": "validation", "valid": "validation", "dev": "validation"}
@@ -53,6 +54,36 @@ def load_splits(path: str | os.PathLike[str], task: str | Task | None = None) ->
     data = _load(path)
     splits = data if isinstance(data, DatasetDict) else {"train": data}
     return DatasetDict({name: _checked(split, task, path) for name, split in splits.items()})
+
+
+def training_problems(path: str | os.PathLike[str]) -> list[str]:
+    """Return what a model has seen of a dataset: the problems of all splits but "test".
+
+    Errors are those of `load`.
+    """
+    splits = load_splits(path)
+    return [problem for name in splits if name != "test" for problem in splits[name]["problem"]]
+
+
+def leave_out(dataset: Dataset, problems: Iterable[str], task: Task) -> Dataset:
+    """Leave out the rows whose problem is equivalent to one of `problems`; see `Task.canonical`.
+
+    Of a task that is not `held_out`, those whose texts are equal.
+
+    Raises:
+        FormulaError: a problem cannot be read.
+        ValueError: no row is left.
+    """
+    equivalence = EQUIVALENCES[0] if task.held_out else ""
+    known = keys_of(task, problems, equivalence)
+    kept = [
+        row
+        for row, problem in enumerate(dataset["problem"])
+        if key_in(task, task.parse(problem), equivalence) not in known
+    ]
+    if not kept:
+        raise ValueError("each row of the data is equivalent to a problem that is to be left out")
+    return dataset.select(kept)
 
 
 def read_two_line_file(path: str | os.PathLike[str]) -> Dataset:

@@ -49,16 +49,19 @@ def draw_problems(
     samples: int,
     seed: int = 0,
     hard: float = 0.0,
+    exclude: Iterable[str] = (),
     progress: bool = True,
 ) -> list[dict[str, Any]]:
     """Draw `samples` problems for each number of symbols, spread evenly over the sizes.
 
-    They come from the test split: none is in a training set made by this package, up to renaming.
-    `out` keeps the data they are taken from. With `hard` this share of them is hard, for each
-    number of symbols of which there are so many (see `generate_grid`), and those too are spread
-    evenly over the sizes that have any.
+    They come from the test split: none is equivalent to one of a training set made by this version,
+    nor to one of `exclude` (see `generate_grid`). `out` keeps the data they are taken from. With
+    `hard` this share of them is hard, for each number of symbols of which there are so many, and
+    those too are spread evenly over the sizes that have any.
     """
-    generate_grid(task, out, symbols, sizes, samples, seed, hard=hard, progress=progress)
+    generate_grid(
+        task, out, symbols, sizes, samples, seed, hard=hard, exclude=exclude, progress=progress
+    )
     cells: dict[int, dict[int, list[dict[str, Any]]]] = {}
     for row in load(out, "test"):
         cells.setdefault(row["num_symbols"], {}).setdefault(row["size"], []).append(row)

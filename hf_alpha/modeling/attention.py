@@ -71,8 +71,7 @@ def weighted_sum(weights: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
 class Fold:
     """Where the rows of a folded attention come from.
 
-    Every one of `sources * source_streams` sequences of keys is asked by `beams * query_streams * T`
-    queries.
+    Each of `sources * source_streams` sequences of keys has `beams * query_streams * T` queries.
     """
 
     sources: int

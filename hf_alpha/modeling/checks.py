@@ -1,8 +1,8 @@
 """Checks of what goes into a model: ids, lists of symbols, labels.
 
-Each reads values back from the device. On a CPU that costs nothing; elsewhere it would wait for the
-device in every step, so there the checks are on only where the environment variable `HF_ALPHA_DEBUG`
-is set. Compiled and exported models have none.
+Each reads values back from the device. On a CPU that costs next to nothing; elsewhere it would wait
+for the device in every step, so there the checks are on only where the environment variable
+`HF_ALPHA_DEBUG` is set. Compiled and exported models have none.
 
 Shapes: B batch, L length, S listed symbols, T target length, V vocabulary.
 """
@@ -79,9 +79,9 @@ def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
     if lost.any():
         row, position = lost.nonzero()[0].tolist()
         raise ValueError(
-            f"label {int(labels_BT[row, position])} at position {position} of row {row} is a symbol "
-            "that the input of that row lacks, and this model can only answer with those it has: "
-            "leave the sample out, or correct its target"
+            f"label {int(labels_BT[row, position])} at position {position} of row {row} is a "
+            "symbol that the input of that row lacks, and this model can only answer with those "
+            "it has: leave the sample out, or correct its target"
         )
 
 

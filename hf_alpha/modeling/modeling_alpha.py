@@ -729,7 +729,7 @@ class AlphaModel(AlphaPreTrainedModel):
 
     def __init__(self, config: AlphaConfig):
         super().__init__(config)
-        self.shared = token_embedding(config)
+        self.shared: nn.Module = token_embedding(config)
         self.symbol_draws = SymbolDraws.of(config)
         self.symbols = SymbolEmbedding(config, self.symbol_draws, self)
         self.encoder = AlphaEncoder(config, self.symbols)
@@ -832,9 +832,7 @@ class AlphaModel(AlphaPreTrainedModel):
             input_ids = match_rows(input_ids, hidden.shape[0])
             attention_mask = match_rows(attention_mask, hidden.shape[0])
             own = own_streams(input_ids, stream_ids)
-            renaming = self.symbols.renaming(
-                input_ids, attention_mask, stream_ids, self.training
-            )
+            renaming = self.symbols.renaming(input_ids, attention_mask, stream_ids, self.training)
         return AlphaEncoderOutput(
             last_hidden_state=hidden,
             hidden_states=getattr(outputs, "hidden_states", None),
@@ -970,7 +968,9 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
                 logits, labels, usable, self.config.label_smoothing, num_items_in_batch
             )
             if adapting:
-                self.logit_scale.observe(logits.detach(), labels, usable, self.model.symbols.weight_version())
+                self.logit_scale.observe(
+                    logits.detach(), labels, usable, self.model.symbols.weight_version()
+                )
         return Seq2SeqLMOutput(
             loss=loss,
             logits=logits,
@@ -1057,7 +1057,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
 
     @contextmanager
     def _without_limit(self) -> Iterator[None]:
-        """Meanwhile forget the model's own `max_length`: beside another limit it causes a warning."""
+        """Meanwhile forget the model's own `max_length`, which beside another limit warns."""
         config, limit = self.generation_config, self.generation_config.max_length
         config.max_length = None
         try:
@@ -1084,8 +1084,10 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         It belongs to the training of the model's own weights: adapters leave them frozen, and are
         saved without the scale that they would need.
         """
-        norm = self.model.decoder.layers[-1].final_layer_norm
-        return self.training and self.logit_scale.adaptive and norm.weight.requires_grad
+        if not (self.training and self.logit_scale.adaptive):
+            return False
+        last_layer = self.model.decoder.layers[-1:].named_parameters()
+        return all(w.requires_grad for name, w in last_layer if "final_layer_norm" in name)
 
     def advance_logit_scale(self) -> None:
         """Let AdaCos take in the last optimiser step's statistics (see [`LogitScale`])."""

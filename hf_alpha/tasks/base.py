@@ -11,6 +11,7 @@ from typing import ClassVar, TypeVar
 
 from hf_alpha.modeling.grammar import NAME, Grammar, unquoted
 
+from .commuting import Fixed, commuted, fixed_tokens
 from .sampling import Sampler
 from .solver_process import MissingSolverError, SolverCrashError
 
@@ -20,6 +21,10 @@ Answer = TypeVar("Answer")
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 IDENTIFIER = re.compile(NAME)  # what the tokenizer takes for a name
+
+
+EQUIVALENCES = ("commuting", "renaming")
+"""What may differ between problems that count as one, the default first; see `Task.canonical`."""
 
 
 class Verdict(StrEnum):
@@ -47,6 +52,7 @@ class Task(ABC):
     Attributes:
         name: what `get_task` knows the task by.
         grammar: the notation of problems; None for plain sequences of symbols.
+        commutative: the grammar's binary operators whose operands may change places.
         base_tokens: tokens whose identity matters, without padding, start and end.
         symbol_classes: class of interchangeable symbols -> how many the vocabulary starts with.
         targets: way to compute a target -> what a dataset card says of it; the first is the
@@ -62,12 +68,13 @@ class Task(ABC):
         sizes: the papers' smallest and largest size.
         alpha: the papers' departure from uniform sizes; see `hf_alpha.data.generate`.
         constant_priority: the papers' weight of the leaves 0 and 1 against a symbol's 1.
-        held_out: whether equal up to renaming counts as equal, and tests keep clear of training
-            data. False where there are too few problems for that.
+        held_out: whether equal up to renaming and commuting counts as equal, and tests keep clear
+            of training data. False where there are too few problems for that.
     """
 
     name: ClassVar[str]
     grammar: ClassVar[Grammar | None]
+    commutative: ClassVar[frozenset[str]] = frozenset()
     base_tokens: ClassVar[tuple[str, ...]]
     symbol_classes: ClassVar[Mapping[str, int]]
     targets: ClassVar[Mapping[str, str]]
@@ -186,19 +193,38 @@ class Task(ABC):
         fixed = self._fixed
         return [token for token in dict.fromkeys(tokens) if token not in fixed]
 
-    def canonical(self, problem: str) -> str:
-        """Return the problem with its symbols renamed in order of first occurrence.
+    def canonical(self, problem: str, equivalence: str = EQUIVALENCES[0]) -> str:
+        """Return the canonical form of a problem: one way to write all that are equivalent to it.
 
-        Two problems are the same up to renaming exactly if their canonical forms are equal.
+        Args:
+            problem: a problem in any notation.
+            equivalence: "commuting": up to renaming, and operands of the task's `commutative`
+                operators may change places (not where brackets are: `(a & b) & c` and
+                `a & (b & c)` differ). "renaming": up to renaming only, as in the papers.
+
+        Returns:
+            The problem with operands sorted, unless for "renaming", and then symbols renamed in
+            order of first occurrence. Problems with equal forms are equivalent. Equivalent problems
+            have equal forms, for "renaming" always, for "commuting" with exceptions that take
+            formulas made for it; `hf_alpha.tasks.commuting` has the order and says when.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+            ValueError: if the equivalence is unknown.
         """
-        return self.canonical_form(self.parse(problem))
+        return self.canonical_form(self.parse(problem), equivalence)
 
-    def canonical_form(self, tokens: Sequence[str]) -> str:
-        """Return the canonical form of canonical tokens."""
+    def canonical_form(self, tokens: Sequence[str], equivalence: str = EQUIVALENCES[0]) -> str:
+        """Return the canonical form of a problem given as canonical tokens; see `canonical`."""
+        if equivalence not in EQUIVALENCES:
+            raise ValueError(
+                f"unknown equivalence {equivalence!r}: choose one of {', '.join(EQUIVALENCES)}"
+            )
+        if equivalence == "commuting" and not self.commutative.isdisjoint(tokens):
+            tokens = commuted(tokens, _fixed_with_arities(type(self)))
         symbols = self.symbols_in(tokens)
         names = dict(zip(symbols, self.default_symbols(len(symbols)), strict=True))
-        renamed = [names.get(token, token) for token in tokens]
-        return self.write(renamed)
+        return self.write([names.get(token, token) for token in tokens])
 
     @staticmethod
     def write(tokens: Sequence[str]) -> str:
@@ -321,3 +347,10 @@ def _letters(task: type[Task]) -> tuple[str, ...]:
 def _fixed_tokens(task: type[Task]) -> frozenset[str]:
     grammar = task.grammar
     return frozenset({*grammar.operators, *grammar.constants} if grammar else ())
+
+
+@cache
+def _fixed_with_arities(task: type[Task]) -> dict[str, Fixed]:
+    grammar = task.grammar
+    assert grammar is not None, "only operators of a grammar are commutative"
+    return fixed_tokens(grammar.operators, grammar.constants, task.commutative)

@@ -37,6 +37,7 @@ class LTLTask(FormulaTask):
 
     name: ClassVar[str] = "ltl"
     grammar: ClassVar[Grammar] = LTL
+    commutative: ClassVar[frozenset[str]] = frozenset("&|")
     sampler: ClassVar[type[Sampler]] = LtlSampler
     base_tokens: ClassVar[tuple[str, ...]] = ("0", "1", "!", "&", "|", ";", "{", "}", "U", "X")
     symbol_classes: ClassVar[Mapping[str, int]] = {"proposition": 5}

@@ -34,6 +34,7 @@ class PropositionalTask(FormulaTask):
 
     name: ClassVar[str] = "propositional"
     grammar: ClassVar[Grammar] = PROPOSITIONAL
+    commutative: ClassVar[frozenset[str]] = frozenset("&|=^")
     sampler: ClassVar[type[Sampler]] = FormulaSampler
     base_tokens: ClassVar[tuple[str, ...]] = ("0", "1", "!", "&", "|", "=", "^")
     symbol_classes: ClassVar[Mapping[str, int]] = {"proposition": 5}

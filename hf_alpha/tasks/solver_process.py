@@ -1,9 +1,12 @@
 """Run a solver in a process of its own: a formula that hangs or kills it costs only its answer.
 
 The process is this file, run as a script with the solver's worker file as its argument. It imports
-nothing else of this package and nothing of the caller's, so that it starts in a moment, and reads
-one request and writes one reply a line, as JSON. It starts with the first call and ends with the
-caller.
+nothing else of this package and nothing of the caller's, so that it starts in a moment, writes a
+line when it is ready, and then reads one request and writes one reply a line, as JSON. It starts
+with the first call and ends with the caller.
+
+The limit on a call's time holds on both sides: an alarm ends the process, and a caller that hears
+nothing for a second more (the process may be stopped, or starved) ends it too.
 
 A worker file has `prepare()`, which imports the solver or raises an ImportError that says what to
 install, and `SERVED`, a table of functions by name; their arguments and results are JSON.
@@ -13,16 +16,23 @@ import atexit
 import json
 import os
 import runpy
+import select
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 TIMEOUT = 10.0
 """Seconds that a call may take unless told otherwise."""
+GRACE = 1.0
+"""Seconds that the caller waits beyond a call's limit: the process has ended by then, or hangs."""
+START = 60.0
+"""Seconds within which the process has to be ready: time for a busy machine to import a solver."""
 
 
 class MissingSolverError(ImportError):
@@ -51,14 +61,15 @@ class SolverProcess:
     def _forget(self) -> None:
         """Leave the process to the parent: a fork cannot share it."""
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
     def call(self, name: str, timeout: float, tokens: Sequence[str], *arguments: Any) -> Any:
         """Have the process run one of the worker's functions on a formula.
 
         Args:
             name: of the function.
-            timeout: seconds, not counting the start of the process.
+            timeout: seconds, not counting the start of the process; where it neither answers nor
+                ends, the caller waits for `GRACE` more.
             tokens: the function's first argument.
             arguments: its other ones.
 
@@ -71,8 +82,12 @@ class SolverProcess:
         request = json.dumps([name, seconds, list(tokens), *arguments])
         with self._lock:
             try:
-                kind, value = self._ask(request)
-            except (OSError, ValueError) as error:
+                self._start()
+                kind, value = json.loads(self._exchange(f"{request}\n".encode(), seconds + GRACE))
+            except TimeoutError:
+                self.stop()
+                raise TimeoutError(f"the solver took more than {timeout:g} s") from None
+            except (OSError, ValueError, EOFError) as error:
                 code = self.stop()
                 if code == -signal.SIGALRM:
                     raise TimeoutError(f"the solver took more than {timeout:g} s") from None
@@ -100,26 +115,60 @@ class SolverProcess:
         process.communicate()
         return process.returncode
 
-    def _ask(self, request: str) -> tuple[str, Any]:
+    def _start(self) -> None:
+        """Have a process that is ready; a new one if there is none."""
         if self._process is not None and self._process.poll() is not None:
             self.stop()
-        if self._process is None:
-            self._process = subprocess.Popen(
-                # Without -P, `import aiger` and `import spot` would find the files beside this one.
-                [sys.executable, "-P", os.path.abspath(__file__), *self._arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONHASHSEED": "0"},
-                text=True,
-                process_group=0,
-            )
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None
-        stdin.write(request + "\n")
-        stdin.flush()
-        kind, value = json.loads(stdout.readline())
-        return kind, value
+        if self._process is not None:
+            return
+        self._process = subprocess.Popen(
+            # Without -P, `import aiger` and `import spot` would find the files beside this one.
+            [sys.executable, "-P", os.path.abspath(__file__), *self._arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+            bufsize=0,
+            process_group=0,
+        )
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
+        try:
+            self._exchange(b"", START)
+        except TimeoutError:
+            raise SolverCrashError(
+                f"the solver's process was not ready within {START:g} s"
+            ) from None
+
+    def _exchange(self, request: bytes, seconds: float) -> bytes:
+        """Write a request and read a line.
+
+        Raises:
+            TimeoutError: if that takes longer.
+            EOFError, OSError: if the process ends.
+        """
+        assert self._process is not None and self._process.stdin and self._process.stdout
+        stdin, stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
+        end = time.monotonic() + seconds
+        ready = select.poll()
+        ready.register(stdout, select.POLLIN)
+        reply = b""
+        while not reply.endswith(b"\n"):
+            if request:
+                ready.register(stdin, select.POLLOUT)
+            left = min(end - time.monotonic(), 1e6)  # poll takes no more
+            events = dict(ready.poll(1000 * left)) if left > 0 else {}
+            if not events and time.monotonic() >= end:
+                raise TimeoutError
+            if stdin in events:
+                request = request[os.write(stdin, request) :]
+                ready.unregister(stdin)
+            if stdout in events:
+                part = os.read(stdout, 1 << 16)
+                if not part:
+                    raise EOFError("the process has ended")
+                reply += part
+        return reply
 
 
 def _serve(prepare: Callable[[], Any], served: dict[str, Callable[..., Any]], fresh: bool) -> None:
@@ -131,10 +180,13 @@ def _serve(prepare: Callable[[], Any], served: dict[str, Callable[..., Any]], fr
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller to handle
+    with suppress(ImportError):
+        prepare()  # before the clock of the first request starts
+    print("ready", flush=True)
     for request in sys.stdin:
         name, seconds, *arguments = json.loads(request)
         try:
-            prepare()  # before the clock starts
+            prepare()
         except ImportError as error:
             print(json.dumps(["missing", str(error)]), flush=True)
             continue

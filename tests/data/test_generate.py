@@ -1,4 +1,5 @@
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -13,8 +14,10 @@ from pathlib import Path
 import pytest
 from datasets import load_dataset
 from deadly_targets import DeadlyTargets
+from reference import commuting as reference
 
 from hf_alpha.data.generate import generate, generate_grid, key_of, split_of
+from hf_alpha.data.read import training_problems
 from hf_alpha.folders import locked
 from hf_alpha.push import push
 from hf_alpha.tasks import Verdict, get_task
@@ -83,7 +86,7 @@ def test_sizes_are_uniform_within_alpha(alpha, enough, tmp_path, caplog):
     sizes = Counter(row["size"] for rows in rows_of(tmp_path / "data").values() for row in rows)
     limit = SETTINGS["num_samples"] * (1 / 12 + alpha)
     assert max(sizes.values()) <= limit
-    full = [sizes[size] for size in range(6, 13)]
+    full = [sizes[size] for size in range(7, 13)]
     assert max(full) - min(full) <= 1  # what small sizes lack is shared out evenly
     assert sizes[1] == sizes[2] == 1 and sizes[3] == 4
     if enough:
@@ -333,6 +336,70 @@ def test_grid(tmp_path):
     assert not any(size < 2 * k - 1 for k, size in cells)
 
 
+def test_the_seed_decides_what_is_drawn(dataset, tmp_path):
+    grid = {"num_symbols": (2, 3), "sizes": (8, 9), "per_cell": 10, "progress": False}
+    grids, sets = [], [files_of(dataset[0] / "data")]
+    for name, seed in (("one", 0), ("two", 0), ("three", 1)):
+        generate_grid("propositional", tmp_path / name, **grid, seed=seed)
+        grids.append({row["problem"] for row in rows_of(tmp_path / name)["test"]})
+    assert grids[0] == grids[1] and len(grids[0] & grids[2]) < len(grids[0]) / 2
+    for seed in (0, 1):
+        run(tmp_path / f"data {seed}", seed=seed)
+        sets.append(files_of(tmp_path / f"data {seed}" / "data"))
+    assert sets[0] == sets[1]
+    first, other = ({row["problem"] for row in rows_of(folder)["train"] if row["size"] > 8}
+                    for folder in (dataset[0], tmp_path / "data 1"))  # fmt: skip
+    assert len(first) > 500 and len(first & other) < len(first) / 2
+
+
+@pytest.mark.parametrize(("task", "commutative"), [(TASK, "&|=^"), (LTL, "&|")])
+def test_no_test_problem_is_a_training_problem_written_differently(task, commutative, tmp_path):
+    """Up to renaming and commuting, each problem in all the ways there are to write it."""
+    quick = {"constant_priority": 0.5, "alpha": 1.0, "progress": False}
+    generate(task, tmp_path / "data", 1500, (1, 9), num_symbols=3, **quick)
+    generate_grid(task, tmp_path / "grid", range(4), range(1, 10), 10, seed=3, progress=False)
+    splits = {**rows_of(tmp_path / "data"), "grid": rows_of(tmp_path / "grid")["test"]}
+    syntax = task.grammar.operators, task.grammar.constants, commutative
+    forms = {
+        name: [reference.canonical(row["problem"], *syntax) for row in rows]
+        for name, rows in splits.items()
+    }
+    for name, found in forms.items():
+        assert len(set(found)) == len(found) > 50, name
+    forms["test"] = set(forms["test"]) | set(forms.pop("grid"))
+    for one, other in itertools.combinations(forms.values(), 2):
+        assert set(one).isdisjoint(other)
+
+
+def test_a_grid_keeps_clear_of_other_training_data_too(tmp_path):
+    grid = {"num_symbols": (1, 2), "sizes": range(1, 8), "per_cell": 20, "progress": False}
+    run(tmp_path / "old", num_symbols=2, sizes=(1, 8), alpha=1.0, equivalence="renaming")
+    known = training_problems(tmp_path / "old")
+    forms = {TASK.canonical(problem) for problem in known}
+    found = {}
+    for name, changes in {"all": {}, "some": {"exclude": known}}.items():
+        for workers in (1, 2):
+            folder = tmp_path / f"{name} {workers}"
+            generate_grid("propositional", folder, **grid, **changes, num_workers=workers)
+        assert files_of(tmp_path / f"{name} 1") == files_of(tmp_path / f"{name} 2")
+        rows = rows_of(folder)["test"]
+        found[name] = {TASK.canonical(row["problem"]) for row in rows}
+    assert found["all"] & forms and not found["some"] & forms
+    assert found["all"] - forms <= found["some"]
+    with pytest.raises(ValueError, match="other settings: exclude is None there"):
+        generate_grid("propositional", tmp_path / "all 1", **grid, exclude=known)
+
+
+def test_data_of_an_older_version_is_not_continued(tmp_path):
+    run(tmp_path / "data", num_samples=50)
+    record = json.loads((tmp_path / "data" / "generation.json").read_text())
+    del record["settings"]["equivalence"]
+    record["settings"]["version"] = 1
+    (tmp_path / "data" / "generation.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=r"version is 1 there and 2 here, equivalence is None"):
+        run(tmp_path / "data", num_samples=50)
+
+
 def test_bad_settings(tmp_path):
     bad = {
         "sizes must be": {"sizes": (5, 4)},
@@ -343,6 +410,7 @@ def test_bad_settings(tmp_path):
         "has no problem of size 3 to 3 over 1 symbol": {"num_symbols": 1, "sizes": (3, 3)},
         "few_symbols must be": {"few_symbols": -1},
         "num_workers must be": {"num_workers": 0},
+        "unknown equivalence 'equal': choose one of commuting, r": {"equivalence": "equal"},
     }
     for message, settings in bad.items():
         with pytest.raises(ValueError, match=message):
@@ -353,8 +421,9 @@ def test_bad_settings(tmp_path):
         run(tmp_path / "data")
 
 
-def test_propositional_rows_are_those_of_the_first_release(dataset):
-    rows = json.dumps(dataset[2], sort_keys=True).encode()
+def test_up_to_renaming_only_the_rows_are_those_of_the_first_release(tmp_path):
+    run(tmp_path / "data", equivalence="renaming")
+    rows = json.dumps(rows_of(tmp_path / "data"), sort_keys=True).encode()
     assert hashlib.sha256(rows).hexdigest()[:16] == "4176fe6341849a78"
 
 

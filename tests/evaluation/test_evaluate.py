@@ -63,6 +63,18 @@ def test_records_say_what_the_model_answered_and_the_task_found(encoding):
     assert report.by_num_symbols[4].is_outside
 
 
+@pytest.mark.parametrize(
+    ("settings", "beams"),
+    [({}, 3), ({"top_n": 2}, 3), ({"top_n": 4}, 4), ({"num_beams": 1}, 1),
+     ({"num_beams": 1, "top_n": 2}, 2)],
+)  # fmt: skip
+def test_the_search_is_as_wide_as_the_papers_unless_told(settings, beams):
+    model, tokenizer = make_model(), build_tokenizer("propositional", 5)
+    brief = {"max_new_tokens": 2, "progress": False}
+    report = evaluate(model, tokenizer, TASK, make_rows(2), **brief, **settings)
+    assert report.settings["num_beams"] == beams
+
+
 def test_a_random_answer_is_the_same_for_the_same_seed():
     rows = [row for row in make_rows(300) if row["answer"] is not None]
     report = evaluate_random(TASK, rows, seed=1)

@@ -42,6 +42,14 @@ def test_answers_come_in_the_order_of_the_problems(encoding, count):
     assert tokenizer.batch_decode(out, names=batch.names) == together[1]
 
 
+def test_dropout_is_off_while_a_model_in_training_answers():
+    model, tokenizer = make_model(dropout=0.5), make_tokenizer()
+    settings = {"max_new_tokens": 6, "progress": False}
+    answers = generate_answers(model.eval(), tokenizer, PROBLEMS, **settings)
+    assert generate_answers(model.train(), tokenizer, PROBLEMS, **settings) == answers
+    assert model.training
+
+
 def test_more_names_than_symbols_is_outside_the_vocabulary_and_nonsense_an_error():
     model, tokenizer = make_model(symbol_classes={"proposition": 2}), make_tokenizer(2)
     settings = {"max_new_tokens": 4, "num_beams": 1, "progress": False}

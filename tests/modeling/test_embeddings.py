@@ -496,7 +496,9 @@ def test_random_renamings_are_spread_evenly():
     assert (counts - 0.25).abs().max() < 0.03
     assert len({tuple(row) for row in names.tolist()}) == 24
     model.model.symbol_draws.step += 1
-    assert (model.model.symbols.renaming(ids, None, ids[:, :1], model.training) != names).any(1).float().mean() > 0.9
+    assert (model.model.symbols.renaming(ids, None, ids[:, :1], model.training) != names).any(
+        1
+    ).float().mean() > 0.9
 
 
 def test_streams_skip_renaming():

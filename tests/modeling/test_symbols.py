@@ -5,6 +5,7 @@ from strategies import seeds
 
 from hf_alpha.modeling.symbols import (
     aggregate,
+    canonical_renaming,
     first_occurrence,
     mean_streams,
     own_streams,
@@ -98,3 +99,10 @@ def test_packing(b, s, length, d):
     for j in range(s):
         assert torch.equal(packed[..., j * d : (j + 1) * d], hidden[:, j])
     assert torch.equal(unpack_streams(packed, d), hidden)
+
+
+def test_canonical_renaming_where_symbols_have_small_ids():
+    """Present ones come first, in their order; absent ones follow, whatever their ids."""
+    classes = torch.tensor([0, 1, 1, 1, 1, 1])
+    table = canonical_renaming(torch.tensor([[4, 2, 5, 3], [3, -1, -1, -1]]), classes)
+    assert table.tolist() == [[0, 5, 2, 4, 1, 3], [0, 2, 3, 1, 4, 5]]

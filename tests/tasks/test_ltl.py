@@ -1,5 +1,6 @@
 import csv
 import random
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import Verdict, base, get_task, ltl, spot
+from hf_alpha.tasks import Verdict, base, get_task, spot
 
 TASK = get_task("ltl")
 SYMBOLS = tuple("abcde")
@@ -163,9 +164,25 @@ def test_without_spot_only_spots_part_is_missing(no_spot, caplog):
         TASK.target("a", "deepltl")
 
 
-def test_a_step_that_is_too_hard_to_judge_is_no_answer(monkeypatch):
-    """Whether any valuation makes it true; if none did, any formula would hold."""
-    for known, verdict in ((None, Verdict.undecided), (False, Verdict.malformed)):
-        monkeypatch.setattr(ltl, "is_satisfiable_step", lambda step, known=known: known)
-        monkeypatch.setattr(ltl.lasso, "is_contradictory", lambda step: None)
-        assert TASK.check("&ab", "{&ab}") == verdict
+def pigeonholes(holes: int) -> str:
+    """One pigeon more than holes, each in a hole, no two in one: no valuation makes it true."""
+
+    def joined(operator: str, parts: list[list[str]]) -> list[str]:
+        return [operator] * (len(parts) - 1) + [token for part in parts for token in part]
+
+    pigeons = range(holes + 1)
+    placed = [joined("|", [[f"p{i}h{hole}"] for hole in range(holes)]) for i in pigeons]
+    alone = [
+        ["!", "&", f"p{i}h{hole}", f"p{j}h{hole}"]
+        for hole in range(holes)
+        for i, j in combinations(pigeons, 2)
+    ]
+    return " ".join(joined("&", placed + alone))
+
+
+@pytest.mark.parametrize(("holes", "verdict"), [(3, "malformed"), (5, "malformed"),
+                                                (11, "undecided")])  # fmt: skip
+def test_a_step_that_no_valuation_makes_true_is_no_answer(holes, verdict):
+    """If it were one, any formula would hold: by table, by SAT, and where that gives up."""
+    assert TASK.check("&ab", f"{{ {pigeonholes(holes)} }}") == verdict
+    assert TASK.check("&ab", f"& a b ; {{ {pigeonholes(holes)} }}", "&ab;{1}") == verdict

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hf_alpha.tasks import solver_process
 from hf_alpha.tasks.solver_process import MissingSolverError, SolverCrashError, SolverProcess
 
 WORKER = """
@@ -92,6 +93,29 @@ def test_a_process_killed_from_outside_is_replaced(solver: SolverProcess):
     os.kill(solver._process.pid, signal.SIGKILL)  # between two answers
     time.sleep(0.1)
     assert solver.call("join", 10, ["a"], "") == "a"
+
+
+@pytest.mark.parametrize("size", [1, 100_000], ids=["small", "larger than a pipe"])
+def test_a_stopped_process_keeps_nobody_waiting(solver: SolverProcess, size: int):
+    solver.call("nothing", 10, [])
+    stopped = solver._process.pid
+    os.kill(stopped, signal.SIGSTOP)
+    late = threading.Timer(20, os.kill, (stopped, signal.SIGCONT))  # who still waits gets an answer
+    late.start()
+    with pytest.raises(TimeoutError, match=r"more than 0\.5 s"):
+        solver.call("join", 0.5, ["a"] * size, "")
+    late.cancel()
+    with pytest.raises(ProcessLookupError):
+        os.kill(stopped, 0)
+    assert solver.call("join", 10, ["a"] * size, "") == "a" * size
+
+
+def test_a_process_that_never_starts_is_an_error(tmp_path: Path, monkeypatch):
+    (tmp_path / "worker.py").write_text("import time\ntime.sleep(60)\n")
+    monkeypatch.setattr(solver_process, "START", 0.5)
+    process = SolverProcess(tmp_path / "worker.py")
+    with pytest.raises(SolverCrashError, match=r"was not ready within 0\.5 s"):
+        process.call("join", 10, ["a"], "")
 
 
 def test_an_interrupt_leaves_no_reply_behind(solver: SolverProcess):

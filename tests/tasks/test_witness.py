@@ -60,6 +60,52 @@ def test_no_literal_can_be_left_out(seed, size):
             assert decide(tokens, witness.Trace(steps, trace.loop)) is not True
 
 
+def read_once(rng: random.Random, symbols: str) -> list[str]:
+    """A random formula of and, or and not in which each symbol occurs once."""
+    if len(symbols) == 1:
+        return rng.choice([[symbols], ["!", symbols]])
+    cut = rng.randint(1, len(symbols) - 1)
+    parts = read_once(rng, symbols[:cut]), read_once(rng, symbols[cut:])
+    return [*rng.choice(["&", "|", "!&", "!|"]), *parts[0], *parts[1]]
+
+
+def words_of(steps, symbols):
+    """All words of a symbolic trace whose steps are partial assignments, one by one."""
+    letters = [
+        [
+            {symbol for symbol, value in zip(symbols, values, strict=True) if value}
+            for values in product(*([cube[s]] if s in cube else [False, True] for s in symbols))
+        ]
+        for cube in map(read_cube, steps)
+    ]
+    return product(*letters)
+
+
+@pytest.mark.parametrize(("steps", "symbols"), [(1, 11), (1, 13), (2, 6), (2, 7)])
+def test_witnesses_of_large_shapes_are_minimal(steps, symbols):
+    """Where each symbol counts once a step, what is proved is what holds in all words."""
+    rng, names = random.Random(0), "abcdefghijklm"[:symbols]
+    assert steps * symbols > witness._TABLE_CUBES
+    left_out = 0
+    for _ in range(8):
+        tokens = read_once(rng, names)
+        if steps == 2:
+            tokens = [*"&&aX!aX", *read_once(rng, names[1:])]
+            tokens = ["&", *read_once(rng, names[1:]), *tokens]
+        trace = find(tokens)
+        assert len(trace.steps) == steps
+        left_out += steps * symbols - sum(len(read_cube(step)) for step in trace.steps)
+        assert all(satisfies(tokens, word, trace.loop) for word in words_of(trace.steps, names))
+        for index, step in enumerate(trace.steps):
+            for dropped in read_cube(step):
+                rest = [item for item in read_cube(step).items() if item[0] != dropped]
+                fewer = list(trace.steps)
+                fewer[index] = witness.cube_step(rest)
+                words = words_of(fewer, names)
+                assert not all(satisfies(tokens, word, trace.loop) for word in words)
+    assert left_out > 8
+
+
 @given(SEEDS, st.integers(5, 30))
 @settings(max_examples=30, deadline=None)
 def test_tables_and_sat_find_the_same_shape(seed, size):
@@ -88,6 +134,15 @@ def test_one_question_asks_for_every_shape(seed, size, most, names):
     found = [witness._solve(numbered, len(symbols), steps, loop) for steps, loop in shapes]
     any_shape = witness._solve(numbered, len(symbols), most)
     assert (any_shape is None) == all(word is None for word in found)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_every_word_of_any_shape_has_a_loop(most):
+    """Behind the last step comes the first one of the loop: there a holds or it does not."""
+    later = ["X"] * most
+    no, yes = ["!", *later, "p0"], ["!", *later, "!", "p0"]
+    assert witness._solve(no, 1, most) and witness._solve(yes, 1, most)
+    assert witness._solve(["&", *no, *yes], 1, most) is None
 
 
 @pytest.mark.parametrize(

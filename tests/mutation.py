@@ -1,0 +1,353 @@
+"""Plant bugs in a copy of the repository, one at a time, and see whether the tests notice.
+
+Run by hand: `python tests/mutation.py`, or with words that the places have to contain:
+`python tests/mutation.py symbols.py generate.py`. Writes `mutation.json` beside the report on
+screen (`--out`). First the tests have to pass without a bug. A bug whose text the code no longer
+has exactly once is an error: write it anew.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+import datasets  # noqa: F401  imported once, for all the forks that run tests
+import hypothesis  # noqa: F401
+import pytest
+import torch  # noqa: F401
+import transformers.modeling_utils  # noqa: F401
+
+ROOT = Path(__file__).resolve().parents[1]
+COPIED = ("hf_alpha", "hf_alpha_cli.py", "tests", "tokenizer", "training", "pyproject.toml")
+TIMEOUT = 900
+"""Seconds for the tests of a bug, after which it counts as noticed: it made something hang."""
+
+
+class Mutant(NamedTuple):
+    """A bug: `old` becomes `new` in a file of the package; `tests` are arguments of pytest."""
+
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+def mutants() -> list[Mutant]:
+    """Return all bugs."""
+    return [Mutant(file, *bug) for (file, bugs) in BUGS.items() for bug in bugs]
+
+
+SYMBOLS = "tests/modeling/test_symbols.py"
+POSITIONS = "tests/modeling/test_positions.py"
+DRAWS = "tests/modeling/test_draws.py"
+ADACOS = "tests/modeling/test_adacos.py"
+CACHES = "tests/modeling/test_caches.py"
+EMBEDDINGS = "tests/modeling/test_embeddings.py"
+ATTENTION = "tests/modeling/test_attention.py"
+MODEL = "tests/modeling/test_modeling_alpha.py"
+LINEAR = "tests/modeling/test_linear.py"
+GRAMMAR = "tests/modeling/test_grammar.py"
+TOKENIZATION = "tests/modeling/test_tokenization_alpha.py"
+COMMUTING = "tests/tasks/test_commuting.py"
+PROPOSITIONAL = "tests/tasks/test_propositional.py"
+TABLES = "tests/tasks/test_truth_table.py"
+LTL = "tests/tasks/test_ltl.py"
+LASSO = "tests/tasks/test_lasso.py"
+TRACE = "tests/tasks/test_trace.py"
+WITNESS = "tests/tasks/test_witness.py"
+SAMPLING = "tests/tasks/test_sampling.py"
+SAT = "tests/tasks/test_sat.py"
+COPYING = "tests/tasks/test_copying.py"
+SOLVER = "tests/tasks/test_solver_process.py"
+GENERATE = "tests/data/test_generate.py"
+STREAM = "tests/data/test_stream.py"
+BUCKET = "tests/data/test_bucket.py"
+COLLATE = "tests/data/test_collate.py"
+PERTURB = "tests/data/test_perturb.py"
+READ = "tests/data/test_read.py"
+EVALUATE = "tests/evaluation/test_evaluate.py"
+REPORT = "tests/evaluation/test_report.py"
+GENERATION = "tests/evaluation/test_generation.py"
+COVARIANCE = "tests/evaluation/test_covariance.py"
+COMPARE = "tests/evaluation/test_compare.py"
+PART_DRAWS = "tests/evaluation/test_draws.py"
+
+BUGS: dict[str, list[tuple[str, str, str]]] = {
+    "modeling/symbols.py": [
+        ("first = symbol & ~equal.tril(-1)", "first = symbol & ~equal.triu(1)", SYMBOLS),
+        ("match.any(1), match", "match.any(1) | True, match", SYMBOLS),
+        ("active = active | (first &", "active = active & (first &", SYMBOLS),
+        ("torch.where((own_BL >= 0)[..., None], own,", "torch.where((own_BL > 0)[..., None], own,",
+         SYMBOLS),
+        ("hidden_BSLD.transpose(1, 2).reshape(b, length, s * d)",
+         "hidden_BSLD.reshape(b, length, s * d)", SYMBOLS),
+        ("ranks = (ids + s).expand(b, -1)", "ranks = ids.expand(b, -1)", SYMBOLS),
+        ("mix(mix(ids) ^ keys_B[:, None])", "mix(mix(ids) ^ keys_B[:1, None])",
+         f"{EMBEDDINGS} -k random_renaming"),
+    ],
+    "modeling/positions.py": [
+        ("(mask_BL.long().cumsum(-1) - 1)", "mask_BL.long().cumsum(-1)", POSITIONS),
+        ("torch.cat((-sin, sin), dim=-1)", "torch.cat((sin, -sin), dim=-1)", POSITIONS),
+        ("exists = rest > 1", "exists = rest > 0", POSITIONS),
+        ("(width + 1) // 2\n    exponent = torch.arange(half", "width // 2\n    exponent = "
+         "torch.arange(half", POSITIONS),
+    ],
+    "modeling/draws.py": [
+        ("numbers + (numbers >= last // 2)", "numbers + (numbers > last // 2)", DRAWS),
+        ("mix(key[..., None] + turns)", "mix(key[..., None] + 0 * turns)", DRAWS),
+        ("hashed = mix(mix(positions) + ids_BL)", "hashed = mix(ids_BL)", DRAWS),
+        ("(-2.0 * radius.log()).sqrt()", "(-1.0 * radius.log()).sqrt()", DRAWS),
+    ],
+    "modeling/adacos.py": [
+        ("usable = usable.scatter(1, labels[:, None], False)", "usable = usable", ADACOS),
+        ("MAX_ANGLE = math.pi / 4", "MAX_ANGLE = math.pi / 3", ADACOS),
+        ("self.statistics = self.statistics.to(new) + new", "self.statistics = new", ADACOS),
+        ("losses = (1.0 - smoothing) * losses - smoothing", "losses = losses - smoothing", ADACOS),
+    ],
+    "modeling/caches.py": [
+        ("else self._order[beam_idx]", "else beam_idx", CACHES),
+        ("both[:, :, past:] = new", "both[:, :, past:] = new[:1]", CACHES),
+        ("order, self._order = self._order, None\n        if order", "order = self._order\n"
+         "        if order", CACHES),
+    ],
+    "modeling/attention.py": [
+        ("mask = mask.repeat_interleave(r, dim=0)", "mask = mask.repeat(r, 1, 1, 1)",
+         f"{MODEL} -k depend_on_its_batch"),
+        ("self.head_dim**-0.5", "self.head_dim**-0.4", f"{MODEL} -k equals_reference"),
+        ("and value.is_contiguous()", "", ATTENTION),
+        ("key = rotate(self._heads(self.k_proj(source_NRLD)), key_rope)",
+         "key = self._heads(self.k_proj(source_NRLD))", f"{MODEL} -k equals_reference"),
+    ],
+    "modeling/embeddings.py": [
+        ("if self._watch.has_passed(version):", "if True:",
+         f"{EMBEDDINGS} -k 'once_per_optimiser_step or eight'"),
+        ("placeholder - 1, placeholder)", "placeholder, placeholder - 1)",
+         f"{MODEL} -k equals_reference"),
+        ("if self.config.normalize_parts:\n            parts =", "if True:\n            parts =",
+         f"{EMBEDDINGS} -k 'rows_are or norms'"),
+        ("mask = ids_BL != config.pad_token_id if mask_BL is None else mask_BL > 0",
+         "mask = ids_BL >= 0", f"{EMBEDDINGS} -k random_renaming_is_the_plain"),
+        ("self.random_parts = torch.cat((self.random_parts, new))",
+         "self.random_parts = self._draw(0, INFERENCE + 1)", f"{EMBEDDINGS} -k old_names"),
+    ],
+    "modeling/linear.py": [
+        ("grad_ME.sum(0) if wants[2]", "grad_ME.mean(0) if wants[2]", LINEAR),
+        ("rest % STEP if rest >= SMALLEST else rest", "rest % STEP", LINEAR),
+    ],
+    "modeling/modeling_alpha.py": [
+        ("slot = 2 * index\n", "slot = index\n", f"{MODEL} -k caches_change_nothing"),
+        ("ids = ids_BL if mask_BL is None else ids_BL.where(mask_BL > 0, "
+         "self.config.pad_token_id)", "ids = ids_BL", f"{MODEL} -k depend_on_its_batch"),
+    ],
+    "modeling/grammar.py": [
+        ('"G": "! U 1 ! $1"', '"G": "! U 1 $1"', f"{GRAMMAR} {LTL}"),
+        ('"<->": "| & $1 $2 & ! $1 ! $2"', '"<->": "| & $1 $2 & ! $1 $2"', f"{GRAMMAR} {LTL}"),
+    ],
+    "tasks/commuting.py": [
+        ("alike if tried <= MAX_TRIED else alike[:1]:", "alike[:1]:", COMMUTING),
+        ("alike = tree.not_exchangeable(alike)", "alike = alike[:1]", COMMUTING),
+        ("min(found, key=lambda each: _numbered(each, fixed))", "found[0]", COMMUTING),
+        ("3 if arity == 2 and token not in commutative else 1", "1", COMMUTING),
+    ],
+    "tasks/base.py": [
+        ('if equivalence == "commuting" and', "if", COMMUTING),
+        ("return self in (Verdict.exact, Verdict.correct)", "return self is Verdict.correct",
+         f"{REPORT} {PROPOSITIONAL}"),
+    ],
+    "tasks/truth_table.py": [
+        ("table &= (table >> shift) & mask\n    return", "table |= (table >> shift) & mask\n"
+         "    return", TABLES),
+        ("for literals in range(fewest, num", "for literals in range(fewest + 1, num", TABLES),
+    ],
+    "tasks/assignment.py": [
+        ("return assignment if 2 * len(assignment) == len(stripped) else None",
+         "return assignment", PROPOSITIONAL),
+    ],
+    "tasks/lasso.py": [
+        ("last = self._shifts\n        return table >> second",
+         "last = self._shifts\n        return table >> entry", LASSO),
+        ("either = a | b", "either = a ^ b", f"{LASSO} {WITNESS}"),
+        ("return None if table is None else not table", "return None if table is None else False",
+         LTL),
+        ("literals += literals[trace.loop :]", "literals += literals[: trace.loop]", LASSO),
+    ],
+    "tasks/trace.py": [
+        ("return Trace(tuple(steps), len(prefix))", "return Trace(tuple(steps), 0)",
+         f"{TRACE} {LTL}"),
+    ],
+    "tasks/witness.py": [
+        ("return _drop_literals(tokens, num_symbols, shape(steps, loop, 1), word)",
+         "return tuple(word)", WITNESS),
+        ("for loop in reversed(range(steps))", "for loop in range(steps)", WITNESS),
+        ("self.clauses += [starts, *(", "self.clauses += [*(", WITNESS),
+    ],
+    "tasks/sat.py": [
+        ("self.clauses += [[-known, x], [-known, y], [known, -x, -y]]",
+         "self.clauses += [[-known, x], [-known, y]]", SAT),
+    ],
+    "tasks/sampling.py": [
+        ("if one & other:", "if one == other:", SAMPLING),
+        ("tokens[node + 1 : middle] == tokens[middle:end]:",
+         "tokens[node + 1 : middle] == tokens[middle:end] and left > 1:", SAMPLING),
+    ],
+    "tasks/copying.py": [
+        ("return [text] if _NUMBERED.fullmatch(text) else list(text)", "return list(text)",
+         COPYING),
+    ],
+    "tasks/solver_process.py": [
+        ("seconds + GRACE)", "1e6)", f"{SOLVER} -k stopped"),
+    ],
+    "data/generate.py": [
+        ("{'few' if self.few else 'samples'}/{settings['seed']}/", "{'few' if self.few else "
+         "'samples'}/", f"{GENERATE} -k seed"),
+        ('seed=f"grid/{seed}/{k}/{size}"', 'seed=f"grid/{k}/{size}"', f"{GENERATE} -k seed"),
+        ('split="test" if task.held_out else None', "split=None",
+         f"{GENERATE} -k 'test_grid or written'"),
+        ("seen = set(_read_keys(chunk.excluded))", "seen = set()", f"{GENERATE} -k clear"),
+        ("key_of(task.canonical_form(tokens, equivalence) if",
+         'key_of(task.canonical_form(tokens, "renaming") if', f"{GENERATE} -k written"),
+        ("new = key not in self.keys", "new = True", f"{GENERATE} -k 'written or overlap'"),
+    ],
+    "data/stream.py": [
+        ('random.Random(f"{self.seed}/{index}")', 'random.Random(f"{index}")', STREAM),
+    ],
+    "data/bucket.py": [
+        ("default_rng((self.seed, self.epoch))", "default_rng(self.seed)", BUCKET),
+    ],
+    "data/collate.py": [
+        ('.difference(row["input_ids"])', ".difference(row)", COLLATE),
+    ],
+    "data/perturb.py": [
+        ("dict.fromkeys([*symbols, *known])", "dict.fromkeys([*known, *symbols])", PERTURB),
+    ],
+    "data/read.py": [
+        ('for name in splits if name != "test"', "for name in splits", READ),
+    ],
+    "evaluation/evaluate.py": [
+        ('"weights": fingerprint(model),', "", EVALUATE),
+        ("num_beams = max(num_beams or task.num_beams, top_n)", "num_beams = num_beams or top_n",
+         EVALUATE),
+    ],
+    "evaluation/report.py": [
+        ('part = self.outcomes["exact"] + self.outcomes["correct"]',
+         'part = self.outcomes["correct"]', REPORT),
+    ],
+    "evaluation/generation.py": [
+        ("order.sort(key=lambda index: _cost(encodings[index]), reverse=True)", "pass",
+         GENERATION),
+        ("    model.eval()\n", "", GENERATION),
+    ],
+    "evaluation/draws.py": [
+        ("[len(losses) // 2]", "[0]", PART_DRAWS),
+        ("draws.random_parts = parts", "pass", PART_DRAWS),
+    ],
+}  # fmt: skip
+
+
+def main() -> int:
+    """Run; the exit code is 0 if every bug was noticed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("words", nargs="*", help="only bugs in files whose name holds one of these")
+    parser.add_argument("--out", type=Path, default=Path("mutation.json"))
+    options = parser.parse_args()
+    chosen = [m for m in mutants() if not options.words or any(w in m.file for w in options.words)]
+    check_texts(chosen)
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        copy = Path(folder)
+        copy_tree(copy)
+        for tests in selections(chosen):
+            if run_tests(copy, tests) != 0:
+                sys.exit(f"the tests fail without any bug: {tests}")
+        results: list[dict[str, str]] = []
+        for mutant in chosen:
+            outcome = try_mutant(copy, mutant)
+            results.append({"outcome": outcome, **mutant._asdict()})
+            print(f"{outcome:9}{mutant.file}: {mutant.old!r} -> {mutant.new!r}", flush=True)
+    killed = sum(result["outcome"] == "killed" for result in results)
+    print(f"{killed} of {len(results)} killed")
+    options.out.write_text(json.dumps({"killed": killed, "mutants": results}, indent=1) + "\n")
+    return int(killed < len(results))
+
+
+def check_texts(chosen: Iterable[Mutant]) -> None:
+    """Say which bugs cannot be planted."""
+    lost = [
+        f"{mutant.file}: {mutant.old!r} is there {count} times, not once"
+        for mutant in chosen
+        if (count := (ROOT / "hf_alpha" / mutant.file).read_text().count(mutant.old)) != 1
+    ]
+    if lost:
+        sys.exit("\n".join(lost))
+
+
+def selections(chosen: Iterable[Mutant]) -> list[str]:
+    """Return the arguments for a run without bugs: all whole files go into one."""
+    found = dict.fromkeys(mutant.tests for mutant in chosen)
+    parts = [tests for tests in found if " -k " in tests]
+    files = dict.fromkeys(file for tests in found if tests not in parts for file in tests.split())
+    return [*([" ".join(files)] if files else []), *parts]
+
+
+def copy_tree(copy: Path) -> None:
+    """Copy what the tests need; the model cards, which are large, are linked."""
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, copy / name)
+    (copy / "model_cards").symlink_to(ROOT / "model_cards")
+
+
+def try_mutant(copy: Path, mutant: Mutant) -> str:
+    """Plant a bug, run its tests, and take it out again."""
+    path = copy / "hf_alpha" / mutant.file
+    text = path.read_text()
+    path.write_text(text.replace(mutant.old, mutant.new))
+    try:
+        code = run_tests(copy, mutant.tests)
+    finally:
+        path.write_text(text)
+    return {0: "survived", 1: "killed", 2: "killed"}.get(code, f"error {code}")
+
+
+def run_tests(copy: Path, tests: str) -> int:
+    """Return pytest's exit code; 1 where time is up."""
+    process = get_context("fork").Process(target=_run_pytest, args=(copy, tests))
+    process.start()
+    process.join(TIMEOUT)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        return 1
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def _run_pytest(copy: Path, tests: str) -> None:
+    """Run tests with the package of the copy; this process is a fork that has the heavy imports."""
+    with open(os.devnull, "w") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+    os.chdir(copy)
+    # Bytecode is told from its source by size and time: two bugs may have the same.
+    sys.dont_write_bytecode = True
+    # For the processes that the tests start:
+    os.environ |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.path.insert(0, str(copy))
+    import hf_alpha
+
+    assert hf_alpha.__file__.startswith(str(copy)), hf_alpha.__file__
+    plugins = ["-p", "no:xdist", "-p", "no:cacheprovider"]
+    sys.exit(pytest.main(["-x", "-q", *plugins, *shlex.split(tests)]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

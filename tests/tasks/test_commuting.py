@@ -1,0 +1,124 @@
+import random
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import commuting as reference
+
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.tasks import get_task
+
+TASKS = {name: get_task(name) for name in ("propositional", "ltl")}
+COMMUTATIVE = {"propositional": "&|=^", "ltl": "&|"}
+NAMES = "abcdefghij"
+
+
+def slow_form(task, tokens):
+    grammar = task.grammar
+    return reference.canonical(tokens, grammar.operators, grammar.constants, COMMUTATIVE[task.name])
+
+
+def exchanged(task, rng, tokens):
+    """The formula with operands of commutative operators exchanged at random."""
+    stack = []
+    for token in reversed(tokens):
+        operands = [stack.pop() for _ in range(task.grammar.operators.get(token, 0))]
+        if token in COMMUTATIVE[task.name]:
+            rng.shuffle(operands)
+        stack.append([token, *(x for operand in operands for x in operand)])
+    return stack[0]
+
+
+def disguised(task, rng, tokens):
+    names = dict(zip(NAMES, rng.sample(NAMES, len(NAMES)), strict=True))
+    return [names.get(token, token) for token in exchanged(task, rng, tokens)]
+
+
+def drawn(task, rng, size, symbols):
+    return task.draw(rng, size, NAMES[:symbols], constant_priority=0.5)
+
+
+@given(st.sampled_from(sorted(TASKS)), st.integers(1, 80), st.integers(1, 10), st.integers(0))
+@settings(max_examples=300, deadline=None)
+def test_renaming_and_exchanging_operands_changes_no_canonical_form(name, size, symbols, seed):
+    task, rng = TASKS[name], random.Random(seed)
+    tokens = drawn(task, rng, size, symbols)
+    form = task.canonical_form(tokens)
+    assert task.canonical_form(disguised(task, rng, tokens)) == form
+    assert task.canonical(form) == form
+
+
+@pytest.mark.parametrize("name", sorted(TASKS))
+def test_of_20000_formulas_none_has_two_canonical_forms(name):
+    task, rng = TASKS[name], random.Random(0)
+    for _ in range(10_000):
+        tokens = drawn(task, rng, rng.randint(1, 35), rng.randint(1, 10))
+        form = task.canonical_form(tokens)
+        assert task.canonical_form(disguised(task, rng, tokens)) == form
+
+
+@given(st.sampled_from(sorted(TASKS)), st.integers(1, 15), st.integers(1, 10), st.integers(0))
+@settings(max_examples=200, deadline=None)
+def test_the_canonical_form_is_one_of_the_ways_to_write_the_formula(name, size, symbols, seed):
+    task = TASKS[name]
+    tokens = drawn(task, random.Random(seed), size, symbols)
+    form = task.parse(task.canonical_form(tokens))
+    assert slow_form(task, form) == slow_form(task, tokens)
+    assert task.symbols_in(form) == task.default_symbols(len(task.symbols_in(form)))
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "size"), [("propositional", "0!&=abc", 5), ("ltl", "1X|Uab", 5)]
+)
+def test_forms_are_equal_exactly_for_equivalent_formulas(name, tokens, size):
+    task, forms = TASKS[name], {}
+    for text in (x for n in range(1, size + 1) for x in product(tokens, repeat=n)):
+        try:
+            formula = task.parse("".join(text), "compact")
+        except FormulaError:
+            continue
+        forms.setdefault(slow_form(task, formula), set()).add(task.canonical_form(formula))
+    assert len(forms) > 100 and all(len(found) == 1 for found in forms.values())
+    assert len(set.union(*forms.values())) == len(forms)
+
+
+# What tells the names apart: nothing (a symmetry exchanges them), an operator that is not
+# commutative, another occurrence, a name beside it, and the same for names in a ring.
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "&&ab&cd",
+        "&Uab&cd",
+        "&&ab!a",
+        "&&ab&|bc|ad",
+        "&&&&ab&bc&&cd&de&&&ef&fg&&gh&ha",
+        "&&&&ab&bc&&ca&de&&&ef&fg&&gh&hd",
+        "&|ab|ba",
+    ],
+)
+def test_symmetric_formulas(formula):
+    task, rng = TASKS["ltl"], random.Random(0)
+    form = task.canonical(formula)
+    for _ in range(200):
+        assert task.canonical_form(disguised(task, rng, list(formula))) == form
+
+
+def test_examples():
+    task, ltl = TASKS["propositional"], TASKS["ltl"]
+    assert task.canonical("|a&bc") == task.canonical("|&zxy") == task.canonical("(q & p) | r")
+    assert task.canonical("&a!b") == task.canonical("& ! request grant") != task.canonical("|a!b")
+    assert ltl.canonical("Uab") != ltl.canonical("Uaa") and ltl.canonical("Uab") == "Uab"
+    assert ltl.canonical("&UabUca") != ltl.canonical("&UabUac")
+    assert task.canonical("&&abc") != task.canonical("&a!b")
+    assert task.canonical("&!cb", "renaming") == "&!ab" != task.canonical("&c!b", "renaming")
+    assert get_task("copying").canonical("cbca") == "abac"
+    with pytest.raises(ValueError, match="unknown equivalence 'equal': choose one of commuting, r"):
+        task.canonical("a", "equal")
+
+
+def test_nesting_deeper_than_the_stack():
+    task, depth = TASKS["propositional"], 20_000
+    left = [*"&" * depth, *"ab" * (depth // 2), "a"]
+    right = [token for i in range(depth) for token in ("&", "ba"[i % 2])] + ["b"]
+    assert task.canonical_form(left) == task.canonical_form(right)
