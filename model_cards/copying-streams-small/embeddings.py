@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from transformers import initialization as init
+from transformers.modeling_utils import PreTrainedModel
 
 from .configuration_alpha import AlphaConfig
 from .draws import draw_key, sample_keys, symbol_vectors
@@ -43,6 +44,11 @@ class SymbolDraws(nn.Module):
             self.register_buffer("random_parts", torch.empty(config.num_symbols, config.random_dim))
         self.register_buffer("step", torch.tensor(0))
         self.reset()
+
+    @classmethod
+    def of(cls, config: AlphaConfig) -> "SymbolDraws | None":
+        """What a model of this configuration draws; None if nothing."""
+        return cls(config) if config.draws_symbols else None
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -87,7 +93,7 @@ class SymbolDraws(nn.Module):
         """Count a step if the optimiser has moved the weights since the last call.
 
         Args:
-            version: `weight_version` of the model's weights.
+            version: `weight_version` of the model.
         """
         if self._watch.has_passed(version):
             self.step += 1
@@ -98,7 +104,7 @@ class SymbolDraws(nn.Module):
         """Key of the current optimiser step."""
         return draw_key(self.config.symbol_seed, self.step)
 
-    def columns(self, training: bool) -> torch.Tensor:
+    def forward(self, training: bool) -> torch.Tensor:
         """Columns of all random parts as they are used, 0 for base tokens: (V, K)."""
         return self._current() if training else self._finish(self.random_parts)
 
@@ -115,45 +121,56 @@ class SymbolDraws(nn.Module):
         return F.pad(parts, (0, 0, self.config.num_base_tokens, 0))
 
 
-class AlphaEmbedding(nn.Embedding):
-    """Base tokens' rows, then the symbols' rows; shared by encoder, decoder and projection.
+class SymbolEmbedding:
+    """How tokens become vectors, from the trained rows of an embedding and what is drawn.
 
-    `learned` has one row per symbol. `streams` has two per symbol class, whatever the vocabulary:
-    the actual row, which a stream gives to its own symbol, and the placeholder row, which it gives
-    to all others of the class (2601.23169, Algorithm 1). `dual_part` trains one row per class, of
-    D - K dimensions; a symbol's row is that and K random numbers of its own, 0 for base tokens
-    (2410.17161, Section 4.1).
+    Base tokens' rows come first, then the symbols'. `learned` has one row per symbol. `streams` has
+    two per symbol class, whatever the vocabulary: the actual row, which a stream gives to its own
+    symbol, and the placeholder row, which it gives to all others of the class (2601.23169,
+    Algorithm 1). `dual_part` trains one row per class, of D - K dimensions; a symbol's row is that
+    and K random numbers of its own, 0 for base tokens (2410.17161, Section 4.1).
 
-    Attributes:
-        draws: what is drawn for symbols, if anything. Whoever makes the embedding registers it as
-            a submodule: the embedding itself has several names in a state dict, which only
-            parameters may have.
+    Encoder, decoder and projection share one object, which is no module: the model that owns it has
+    the only embedding module and what is drawn. The rows are always read by that module's
+    `forward`, so that adapters in its place and offloading hooks, which work there, take part.
+
+    Args:
+        config: of the model.
+        draws: what is drawn for symbols, if anything.
+        owner: has the embedding; its trainable parameters tell when an optimiser step has happened.
     """
 
-    draws: SymbolDraws | None
-
-    def __init__(self, config: AlphaConfig):
-        self.streams = config.symbol_encoding == "streams"
-        self.dual_part = config.symbol_encoding == "dual_part"
-        classes = len(config.symbol_classes)
-        symbols = 2 * classes if self.streams else classes if self.dual_part else config.num_symbols
-        super().__init__(config.num_base_tokens + symbols, config.embedding_dim)
+    def __init__(self, config: AlphaConfig, draws: SymbolDraws | None, owner: PreTrainedModel):
         self.config = config
+        self.draws = draws
+        self.owner = owner
+        self.streams = config.symbol_encoding == "streams"
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
-        draws = SymbolDraws(config) if config.draws_symbols else None
-        object.__setattr__(self, "draws", draws)  # not as a submodule
+
+    @torch.compiler.disable
+    def weight_version(self) -> int:
+        """A number that is larger after each optimiser step."""
+        return weight_version(self.owner)
 
     def advance(self) -> None:
         """Draw anew if an optimiser step has happened since the last call."""
         if self.draws is not None:
-            self.draws.advance(self._weight_version())
+            self.draws.advance(self.weight_version())
 
-    @torch.compiler.disable
-    def _weight_version(self) -> int:
-        return weight_version(self.weight)
+    # -- rows -------------------------------------------------------------------------------------
 
-    def _dual_rows(self) -> torch.Tensor:
-        learned = F.normalize(self.weight, dim=-1) if self.config.normalize_parts else self.weight
+    def rows(self, device: torch.device) -> torch.Tensor:
+        """The table as it is used, of unit rows where `normalize_embeddings` is set: (R, D)."""
+        embedding = self.owner.get_input_embeddings()
+        # With layers on several devices, the embedding may lie on another one.
+        table = embedding(torch.arange(self.config.num_embedding_rows, device=device)).to(device)
+        if self.config.symbol_encoding == "dual_part":
+            table = self._dual_rows(table, embedding.training)
+        return F.normalize(table, dim=-1) if self.config.normalize_embeddings else table
+
+    def _dual_rows(self, learned: torch.Tensor, training: bool) -> torch.Tensor:
+        if self.config.normalize_parts:
+            learned = F.normalize(learned, dim=-1)
         base = self.config.num_base_tokens
         spans = [
             (start, stop, base + number)
@@ -162,15 +179,8 @@ class AlphaEmbedding(nn.Embedding):
         ]
         shared = [learned[row].expand(stop - start, -1) for start, stop, row in sorted(spans)]
         assert self.draws is not None
-        columns = self.draws.columns(self.training).to(learned.dtype)
+        columns = self.draws(training).to(learned.dtype)
         return torch.cat((torch.cat((learned[:base], *shared)), columns), dim=-1)
-
-    # -- rows -------------------------------------------------------------------------------------
-
-    def rows(self) -> torch.Tensor:
-        """The table as it is used, of unit rows where `normalize_embeddings` is set: (R, D)."""
-        table = self._dual_rows() if self.dual_part else self.weight
-        return F.normalize(table, dim=-1) if self.config.normalize_embeddings else table
 
     def placeholder_rows(self, ids_BL: torch.Tensor) -> torch.Tensor:
         """Row of each token in a stream of another symbol; base tokens keep theirs: (B, L)."""
@@ -182,17 +192,6 @@ class AlphaEmbedding(nn.Embedding):
                 rows = torch.where((ids_BL >= start) & (ids_BL < stop), row, rows)
         return rows
 
-    def _check_ids(self, ids_BL: torch.Tensor) -> None:
-        if torch.compiler.is_compiling() or ids_BL.device.type != "cpu":
-            return  # elsewhere it would cost a synchronisation
-        largest = int(ids_BL.max()) if ids_BL.numel() else 0
-        if largest >= self.config.vocab_size:
-            raise ValueError(
-                f"token id {largest} is outside the model's vocabulary of "
-                f"{self.config.vocab_size}: model and tokenizer must come from the same folder, "
-                "and extend_symbols must be called on both"
-            )
-
     def _placeholders(self) -> range:
         first = self.config.num_base_tokens + 1
         return range(first, first + 2 * len(self.config.symbol_classes), 2)
@@ -200,7 +199,11 @@ class AlphaEmbedding(nn.Embedding):
     # -- renaming ---------------------------------------------------------------------------------
 
     def renaming(
-        self, ids_BL: torch.Tensor, mask_BL: torch.Tensor | None, symbol_ids_BS: torch.Tensor
+        self,
+        ids_BL: torch.Tensor,
+        mask_BL: torch.Tensor | None,
+        symbol_ids_BS: torch.Tensor,
+        training: bool,
     ) -> torch.Tensor | None:
         """What each id is called inside the model, sample by sample: (B, V); None if ids stay.
 
@@ -210,30 +213,31 @@ class AlphaEmbedding(nn.Embedding):
         config = self.config
         if not config.renames:
             return None
-        self._check_ids(ids_BL)
         if config.symbol_renaming == "first_occurrence":
-            return canonical_renaming(symbol_ids_BS, self._classes())
-        if not self.training:
+            return canonical_renaming(symbol_ids_BS, self._classes(ids_BL.device))
+        if not training:
             return None
         assert self.draws is not None
         key = self.draws.key()
         if config.symbol_renaming == "random_per_batch":
-            keys = key.expand(len(ids_BL))
+            keys = key.expand(ids_BL.shape[0])
         else:
             mask = ids_BL != config.pad_token_id if mask_BL is None else mask_BL > 0
             keys = sample_keys(ids_BL, mask, key)
-        return random_renaming(keys, self._classes())
+        return random_renaming(keys, self._classes(ids_BL.device))
 
-    def _classes(self) -> torch.Tensor:
+    def _classes(self, device: torch.device) -> torch.Tensor:
         """Number of each id's class, from 1 on, 0 for base tokens: (V,)."""
-        ids = torch.arange(self.config.vocab_size, device=self.weight.device)
+        ids = torch.arange(self.config.vocab_size, device=device)
         classes = torch.zeros_like(ids)
         for number, ranges in enumerate(self.config.symbol_ranges.values(), start=1):
             for start, stop in ranges:
                 classes = torch.where((ids >= start) & (ids < stop), number, classes)
         return classes
 
-    def forward(  # type: ignore[override]
+    # -- vectors ----------------------------------------------------------------------------------
+
+    def embed(
         self,
         ids_BL: torch.Tensor,
         own_BL: torch.Tensor,
@@ -248,7 +252,6 @@ class AlphaEmbedding(nn.Embedding):
             num_streams: S; any number but for `streams`, which alone has more than one.
             renaming_BV: what ids are called inside the model.
         """
-        self._check_ids(ids_BL)
         if renaming_BV is not None:
             ids_BL = renaming_BV.gather(1, ids_BL)
         if not self.streams:
@@ -257,7 +260,7 @@ class AlphaEmbedding(nn.Embedding):
             placeholder = self.placeholder_rows(ids_BL)[:, None]
             stream = torch.arange(num_streams, device=ids_BL.device)[None, :, None]
             rows_BSL = torch.where(own_BL[:, None] == stream, placeholder - 1, placeholder)
-        return F.embedding(rows_BSL, self.rows()) * self.scale
+        return F.embedding(rows_BSL, self.rows(ids_BL.device)) * self.scale
 
 
-__all__ = ["AlphaEmbedding", "SymbolDraws"]
+__all__ = ["SymbolDraws", "SymbolEmbedding"]

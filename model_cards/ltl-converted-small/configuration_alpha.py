@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import Any
 
 from huggingface_hub.dataclasses import strict
+from transformers.activations import ACT2FN
 from transformers.configuration_utils import PreTrainedConfig
 
 from .draws import RANDOM_METHODS, capacity
@@ -16,6 +17,23 @@ CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
 ENCODER_POSITIONS = ("tree", "rope", "sinusoidal", "none")
 DECODER_POSITIONS = ("rope", "sinusoidal", "none")
 AGGREGATED_NORMS = ("post", "pre")
+# Smallest value of every whole number; `vocab_size` follows from others.
+SMALLEST = {
+    "num_base_tokens": 1,
+    "random_dim": 0,
+    "d_model": 1,
+    "encoder_layers": 0,
+    "encoder_attention_heads": 1,
+    "encoder_ffn_dim": 1,
+    "decoder_layers": 0,
+    "decoder_attention_heads": 1,
+    "decoder_ffn_dim": 1,
+    "stream_chunk": 1,
+}
+SHARES = ("dropout", "attention_dropout", "label_smoothing")
+POSITIVE = ("rope_theta", "layer_norm_eps", "logit_scale")
+# Each id has a logit: nothing holds a batch of longer rows, and a slip of the pen is found early.
+MAX_VOCABULARY = 2**24
 # Saving a model names the class that was saved only: a checkpoint has to load by every Auto class.
 AUTO_MAP = {
     "AutoConfig": "configuration_alpha.AlphaConfig",
@@ -48,7 +66,9 @@ class AlphaConfig(PreTrainedConfig):
             `"neighboring_points"` (-1, 0, 1, not all 0) or `"hypercube_vertices"` (-1, 1).
         random_dim: width of the random part; by default half of `d_model`, at most 32.
         normalize_parts: divide learned and random parts by their norms (f_bn).
-        symbol_seed: seed of random parts and random renamings.
+        symbol_seed: seed of random parts and random renamings, any whole number.
+        d_model, encoder_layers, encoder_attention_heads, encoder_ffn_dim, decoder_layers,
+            decoder_attention_heads, decoder_ffn_dim: sizes, at least 1; layers at least 0.
         encoder_per_stream_attention, encoder_aggregated_attention, decoder_per_stream_attention,
             decoder_aggregated_attention, cross_attention: the six switches EP, EA, DP, DA, CP, CA
             of Table 6; `cross_attention` lists `"per_stream"` and `"aggregated"` in order.
@@ -58,12 +78,15 @@ class AlphaConfig(PreTrainedConfig):
             `"sinusoidal"` or `"none"`; `decoder_position`: the same without `"tree"`.
         cross_attention_rope: rotate queries and encoder keys in cross-attention too, when the
             decoder uses RoPE.
+        rope_theta, layer_norm_eps: finite and above 0.
+        dropout, attention_dropout: in [0, 1).
         normalize_embeddings: divide every embedding row by its norm (f_fn on rows).
         normalize_features: divide the feature vectors by their norm too, so that logits are scaled
             cosines. Needs `normalize_embeddings`.
         adacos: adapt the scale of cosines in training (Zhang et al. 2019); otherwise it is fixed.
-        logit_scale: the (starting) scale; by default sqrt(2) ln(C - 1) for cosines and 1 otherwise.
-        label_smoothing: mass spread over the columns that a sample can use.
+        logit_scale: the (starting) scale, finite and above 0; by default sqrt(2) ln(C - 1) for
+            cosines and 1 otherwise.
+        label_smoothing: mass spread over the columns that a sample can use, in [0, 1).
         stream_chunk: streams that a layer works on at a time; by default all. Fewer need less
             memory and more time, and give the same. May be set on a loaded model's `config`. What
             is cached in generation is not affected.
@@ -161,6 +184,9 @@ class AlphaConfig(PreTrainedConfig):
         _check_choice("encoder_position", self.encoder_position, ENCODER_POSITIONS)
         _check_choice("decoder_position", self.decoder_position, DECODER_POSITIONS)
         _check_choice("aggregated_attention_norm", self.aggregated_attention_norm, AGGREGATED_NORMS)
+        if self.activation_function not in ACT2FN:
+            raise ValueError(f"activation_function {self.activation_function!r} is unknown")
+        self._check_numbers()
         self._check_vocabulary()
         self._check_attention()
         self._check_random_parts(self.num_symbols)
@@ -168,14 +194,23 @@ class AlphaConfig(PreTrainedConfig):
             raise ValueError("normalize_features needs normalize_embeddings: logits are cosines")
         if self.adacos and not self.normalize_features:
             raise ValueError("adacos scales cosines: set normalize_features or turn adacos off")
-        if not 0.0 <= self.label_smoothing < 1.0:
-            raise ValueError(f"label_smoothing must lie in [0, 1), not {self.label_smoothing}")
-        if self.stream_chunk is not None and self.stream_chunk < 1:
-            raise ValueError(f"stream_chunk must be at least 1, not {self.stream_chunk}")
+
+    def _check_numbers(self) -> None:
+        """Every number has a range; what is None has a default elsewhere."""
+        for name, smallest in SMALLEST.items():
+            if (value := getattr(self, name)) is not None and value < smallest:
+                raise ValueError(f"{name} must be at least {smallest}, not {value}")
+        for name in SHARES:
+            if not 0.0 <= (value := getattr(self, name)) < 1.0:
+                raise ValueError(f"{name} must lie in [0, 1), not {value}")
+        for name in POSITIVE:
+            if (value := getattr(self, name)) is not None and not 0.0 < value < math.inf:
+                raise ValueError(f"{name} must be finite and above 0, not {value}")
 
     def _check_vocabulary(self) -> None:
         ends = self.eos_token_id if isinstance(self.eos_token_id, list) else [self.eos_token_id]
-        for token in (self.pad_token_id, self.decoder_start_token_id, *ends):
+        starts = (self.bos_token_id, self.decoder_start_token_id)
+        for token in (self.pad_token_id, *starts, *ends):
             if token is not None and not 0 <= token < self.num_base_tokens:
                 raise ValueError(
                     f"special token {token} is no base token: num_base_tokens is "
@@ -186,27 +221,28 @@ class AlphaConfig(PreTrainedConfig):
                 f"symbol_ranges has classes {sorted(self.symbol_ranges)}, "
                 f"symbol_classes has {sorted(self.symbol_classes)}"
             )
-        ids: list[int] = []
         for name, ranges in self.symbol_ranges.items():
-            if self.symbol_classes[name] < 1:
-                raise ValueError(f"symbol class {name!r} has no symbols")
-            members = [i for start, stop in ranges for i in range(start, stop)]
-            if len(members) != self.symbol_classes[name]:
-                raise ValueError(
-                    f"symbol_ranges[{name!r}] = {ranges} holds {len(members)} ids, "
-                    f"symbol_classes says {self.symbol_classes[name]}"
-                )
-            ids += members
-        total = self.num_base_tokens + len(ids)
-        if sorted(ids) != list(range(self.num_base_tokens, total)):
-            raise ValueError(
-                f"symbol_ranges {self.symbol_ranges} must cover the ids from num_base_tokens = "
-                f"{self.num_base_tokens} on once each, without gaps"
-            )
+            self._check_class(name, ranges)
+        total = _check_cover(self.num_base_tokens, self.symbol_ranges)
         if self.vocab_size != total:
             raise ValueError(
                 f"vocab_size is {self.vocab_size}, but {self.num_base_tokens} base tokens and "
-                f"{len(ids)} symbols make {total}; leave it out"
+                f"{total - self.num_base_tokens} symbols make {total}; leave it out"
+            )
+        _check_size(total)
+
+    def _check_class(self, name: str, ranges: list[list[int]]) -> None:
+        if self.symbol_classes[name] < 1:
+            raise ValueError(f"symbol class {name!r} has no symbols")
+        if any(len(pair) != 2 or pair[0] >= pair[1] for pair in ranges):
+            raise ValueError(
+                f"symbol_ranges[{name!r}] = {ranges} must list [start, stop] with start < stop"
+            )
+        members = sum(stop - start for start, stop in ranges)
+        if members != self.symbol_classes[name]:
+            raise ValueError(
+                f"symbol_ranges[{name!r}] = {ranges} holds {members} ids, "
+                f"symbol_classes says {self.symbol_classes[name]}"
             )
 
     def _check_attention(self) -> None:
@@ -252,6 +288,13 @@ class AlphaConfig(PreTrainedConfig):
         return self.d_model - (self.random_dim if self.symbol_encoding == "dual_part" else 0)
 
     @property
+    def num_embedding_rows(self) -> int:
+        """Trained rows of the embedding."""
+        per_class = {"streams": 2, "dual_part": 1}.get(self.symbol_encoding)
+        symbols = per_class * len(self.symbol_classes) if per_class else self.num_symbols
+        return self.num_base_tokens + symbols
+
+    @property
     def renames(self) -> bool:
         """Whether the model looks at names at all and may have to rename them."""
         return self.symbol_encoding != "streams" and self.symbol_renaming != "none"
@@ -285,8 +328,8 @@ class AlphaConfig(PreTrainedConfig):
         """Add ids at the end of the vocabulary: class name -> how many. Old ids never move.
 
         Raises:
-            ValueError: unknown class, a negative count, or more symbols than random parts; nothing
-                is changed then.
+            ValueError: unknown class, a negative count, too large a vocabulary, or more symbols
+                than random parts; nothing is changed then.
         """
         for name, count in counts.items():
             if name not in self.symbol_classes:
@@ -295,6 +338,7 @@ class AlphaConfig(PreTrainedConfig):
                 )
             if not isinstance(count, int) or count < 0:
                 raise ValueError(f"cannot add {count!r} symbols to class {name!r}")
+        _check_size(self.vocab_size + sum(counts.values()))
         self._check_random_parts(self.num_symbols + sum(counts.values()))
         classes, ranges = dict(self.symbol_classes), copy.deepcopy(self.symbol_ranges)
         total = self.vocab_size
@@ -325,6 +369,24 @@ class AlphaConfig(PreTrainedConfig):
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; not {value!r}")
+
+
+def _check_size(vocab_size: int) -> None:
+    if vocab_size > MAX_VOCABULARY:
+        raise ValueError(f"a vocabulary of {vocab_size} ids is larger than {MAX_VOCABULARY}")
+
+
+def _check_cover(start: int, symbol_ranges: dict[str, list[list[int]]]) -> int:
+    """Check that ranges follow each other from `start` on, in any order; returns where they end."""
+    end = start
+    for first, last in sorted(pair for ranges in symbol_ranges.values() for pair in ranges):
+        if first != end:
+            raise ValueError(
+                f"symbol_ranges {symbol_ranges} must cover the ids from num_base_tokens = {start} "
+                "on once each, without gaps"
+            )
+        end = last
+    return end
 
 
 __all__ = ["AlphaConfig"]

@@ -55,7 +55,7 @@ def tree(paths_BL: torch.Tensor, width: int, dtype: torch.dtype) -> torch.Tensor
     """
     steps = min(width // 2, TREE_STEPS)
     shift = torch.arange(steps, device=paths_BL.device)
-    rest = paths_BL[..., None] >> shift
+    rest = torch.bitwise_right_shift(paths_BL[..., None], shift)
     exists = rest > 1
     second = (rest & 1).bool()
     pairs = torch.stack((exists & ~second, exists & second), dim=-1).flatten(-2).to(dtype)

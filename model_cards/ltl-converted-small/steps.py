@@ -19,8 +19,16 @@ def _count_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
 register_optimizer_step_post_hook(_count_step)
 
 
-def weight_version(weight: torch.Tensor) -> int:
-    """A number that is larger after each optimiser step on the weight or other change in place."""
+def weight_version(model: torch.nn.Module) -> int:
+    """A number that is larger after each optimiser step on the model's trainable parameters.
+
+    Other changes of them in place count too. All of them are looked at, because adapters leave most
+    parameters as they are.
+    """
+    return sum(_version(weight) for weight in model.parameters() if weight.requires_grad)
+
+
+def _version(weight: torch.Tensor) -> int:
     if weight.is_inference():
         return 0  # it cannot be trained
     if not hasattr(weight, _STEPS):

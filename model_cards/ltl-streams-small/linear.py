@@ -113,7 +113,8 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         x_MD, weight_ED = ctx.saved_tensors
-        (grad_ME,) = gradients
+        # An expanded gradient, as that of `sum`, would take oneDNN hundreds of times as long.
+        grad_ME = gradients[0].contiguous()
         wants = ctx.needs_input_grad
         grad_x = _Product.apply(grad_ME, weight_ED.t(), None) if wants[0] else None
         # Transposed once more: of the two factors, the wide one need not be copied.

@@ -6,6 +6,7 @@ ones included), D model width, H heads, K head width.
 """
 
 from collections.abc import Callable
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import torch
@@ -30,16 +31,24 @@ def eager_attention(
     attention_mask: torch.Tensor | None,
     scaling: float,
     dropout: float = 0.0,
+    fold: "Fold | None" = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Softmax attention written out; returns (B, T, H, K) and the weights (B, H, T, M)."""
+    """Softmax attention written out; returns (B, T, H, K) and the weights (B, H, T, M).
+
+    Args:
+        fold: lays out the weights as the caller of the model sees them, and the values are summed
+            with those: gradients then pass through the weights that are returned.
+    """
     scores = (query * scaling) @ key.transpose(-1, -2)
     if attention_mask is not None:
         scores += attention_mask
     precise = torch.promote_types(scores.dtype, torch.float32)
     weights = scores.softmax(-1, dtype=precise).to(scores.dtype)
     weights = F.dropout(weights, p=dropout, training=module.training)
-    return weighted_sum(weights, value).transpose(1, 2), weights
+    shown = weights if fold is None else fold.unfold_weights(weights)
+    weights = weights if fold is None else fold.fold_weights(shown)
+    return weighted_sum(weights, value).transpose(1, 2), shown
 
 
 def weighted_sum(weights: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
@@ -56,6 +65,33 @@ def weighted_sum(weights: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     table = value.view(-1, value.shape[-1])
     summed = F.embedding_bag(rows, table, mode="sum", per_sample_weights=bags)
     return summed.view(*weights.shape[:-1], -1)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Where the rows of a folded attention come from.
+
+    Each of `sources * source_streams` sequences of keys has `beams * query_streams * T` queries.
+    """
+
+    sources: int
+    source_streams: int
+    beams: int
+    query_streams: int
+    heads: int
+
+    def unfold_weights(self, weights: torch.Tensor) -> torch.Tensor:
+        """(N * R, H, beams * queries * T, M) -> (B, S * H, T, M)."""
+        n, r, b, q, h = astuple(self)
+        unfolded = weights.view(n, r, h, b, q, -1, weights.shape[-1])
+        unfolded = unfolded.permute(0, 3, 1, 4, 2, 5, 6)
+        return unfolded.reshape(n * b, r * q * h, -1, weights.shape[-1])
+
+    def fold_weights(self, weights: torch.Tensor) -> torch.Tensor:
+        """The inverse of `unfold_weights`."""
+        n, r, b, q, h = astuple(self)
+        folded = weights.view(n, b, r, q, h, -1, weights.shape[-1]).permute(0, 2, 4, 1, 3, 5, 6)
+        return folded.reshape(n * r, h, -1, weights.shape[-1])
 
 
 class AlphaAttention(nn.Module):
@@ -105,7 +141,7 @@ class AlphaAttention(nn.Module):
         b, s, t, d = hidden_BSTD.shape
         r, heads = source_NRLD.shape[1], self.num_heads
         key, value = self._keys_values(source_NRLD, key_rope, cache)
-        n, m = len(key) // r, key.shape[2]
+        n, m = key.shape[0] // r, key.shape[2]
         # Every source stream answers so many beams and query streams, laid out in the query length.
         beams, queries = b // n, s // r
         query = rotate(self._heads(self.q_proj(hidden_BSTD)), query_rope)
@@ -119,19 +155,17 @@ class AlphaAttention(nn.Module):
             self._fold_mask(mask, r, queries, t),
             scaling=self.scaling,
             dropout=self.config.attention_dropout if self.training else 0.0,
+            **({"fold": Fold(n, r, beams, queries, heads)} if output_weights else {}),
         )
         out = out.reshape(n, r, beams, queries, t, d).transpose(1, 2).reshape(b, s, t, d)
-        out = self.out_proj(out)
-        if not output_weights or weights is None:
-            return out, None
-        weights = weights.view(n, r, heads, beams, queries, t, m).permute(0, 3, 1, 4, 2, 5, 6)
-        return out, weights.reshape(b, s * heads, t, m)
+        return self.out_proj(out), weights if output_weights else None
 
     def _interface(self, query: torch.Tensor, num_keys: int) -> Callable[..., Any]:
         """How to attend; all ways give the same up to rounding."""
         chosen = self.config._attn_implementation
-        scores = query.shape[2] * num_keys
-        if chosen == "sdpa" and query.device.type == "cpu" and scores <= FEW_SCORES:
+        # While compiling, a comparison of sizes would fix them.
+        on_cpu = query.device.type == "cpu" and not torch.compiler.is_compiling()
+        if chosen == "sdpa" and on_cpu and query.shape[2] * num_keys <= FEW_SCORES:
             return eager_attention
         return ALL_ATTENTION_FUNCTIONS.get_interface(chosen, eager_attention)
 
@@ -164,7 +198,8 @@ class AlphaAttention(nn.Module):
         if mask is None:
             return None
         if r > 1 and mask.shape[0] > 1:
-            mask = mask.repeat_interleave(r, dim=0)
+            # Not repeat_interleave: ONNX gets a number of repeats that is not fixed wrong.
+            mask = mask[:, None].expand(-1, r, -1, -1, -1).flatten(0, 1)
         if queries > 1 and t > 1 and mask.shape[2] > 1:
             mask = mask.repeat(1, 1, queries, 1)
         return mask

@@ -7,7 +7,8 @@ V vocabulary, R rows of the embedding. Inside the model a hidden state is (B, S,
 is (B, L, S * D), so that caches and generation see an ordinary encoder-decoder.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
@@ -31,11 +32,11 @@ from transformers.utils import ModelOutput, can_return_tuple
 from .adacos import LogitScale, token_loss
 from .attention import AlphaAttention, CosSin
 from .caches import reorder
+from .checks import check_ids, check_labels, check_symbols
 from .configuration_alpha import AlphaConfig
-from .embeddings import AlphaEmbedding, SymbolDraws
+from .embeddings import SymbolDraws, SymbolEmbedding
 from .linear import BlockLinear, in_blocks
 from .positions import rotary, sinusoidal, token_positions, tree
-from .steps import weight_version
 from .symbols import (
     aggregate,
     first_occurrence,
@@ -50,6 +51,14 @@ from .symbols import (
 UNUSABLE = -1e4
 # Switch -> name of the module.
 CROSS_ATTENTION = {"per_stream": "encoder_attn", "aggregated": "encoder_aggregated_attn"}
+
+OUTSIDE_LOSS = (
+    "num_items_in_batch without labels: a loss is computed outside of the model, as by Trainer's "
+    "label_smoothing_factor. It would count the columns of symbols that a sample lacks, which hold "
+    f"{UNUSABLE:g}. For label smoothing, set label_smoothing in the model's configuration; for a "
+    "loss of your own, leave out the columns that model.usable_columns(stream_ids) lacks and set "
+    "model.accepts_loss_kwargs = False"
+)
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
@@ -336,15 +345,72 @@ class AlphaPreTrainedModel(PreTrainedModel):
                 module.redraw()
 
 
-class AlphaEncoder(AlphaPreTrainedModel):
+class ReturnedStates:
+    """Hidden states as they are returned, on the graph that leads to the logits.
+
+    Args:
+        width: D.
+        wanted: whether they are returned at all.
+
+    Attributes:
+        packed: the states so far, each (B, L, S * D).
+    """
+
+    def __init__(self, width: int, wanted: bool):
+        self.width = width
+        self.wanted = wanted
+        self.packed: tuple[torch.Tensor, ...] = ()
+
+    def keep(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
+        """Keep a state; returns what to go on from, so that gradients pass through what is kept."""
+        if not self.wanted:
+            return hidden_BSLD
+        self.packed += (pack_streams(hidden_BSLD),)
+        return unpack_streams(self.packed[-1], self.width)
+
+    def last(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
+        """The last state: (B, L, S * D)."""
+        return self.packed[-1] if self.wanted else pack_streams(hidden_BSLD)
+
+
+def token_embedding(config: AlphaConfig) -> nn.Embedding:
+    """The trained rows that [`SymbolEmbedding`] reads."""
+    return nn.Embedding(config.num_embedding_rows, config.embedding_dim)
+
+
+class AlphaStack(AlphaPreTrainedModel):
+    """What encoder and decoder share: they embed by the model's table, or by one of their own.
+
+    Args:
+        config: of the model.
+        symbols: the model's; without it the stack stands alone and has an embedding.
+    """
+
+    def __init__(self, config: AlphaConfig, symbols: SymbolEmbedding | None = None):
+        super().__init__(config)
+        if symbols is None:
+            self.embed_tokens = token_embedding(config)
+            self.symbol_draws = SymbolDraws.of(config)
+            symbols = SymbolEmbedding(config, self.symbol_draws, self)
+        self.symbols = symbols
+
+    def get_input_embeddings(self) -> nn.Module:
+        owner = self.symbols.owner
+        return self.embed_tokens if owner is self else owner.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        owner = self.symbols.owner
+        if owner is self:
+            self.embed_tokens = value
+        else:
+            owner.set_input_embeddings(value)
+
+
+class AlphaEncoder(AlphaStack):
     """Stack of encoder layers over the streams of the input."""
 
-    def __init__(self, config: AlphaConfig, embed_tokens: AlphaEmbedding | None = None):
-        super().__init__(config)
-        if embed_tokens is None:
-            embed_tokens = AlphaEmbedding(config)
-            self.symbol_draws = embed_tokens.draws
-        self.embed_tokens = embed_tokens
+    def __init__(self, config: AlphaConfig, symbols: SymbolEmbedding | None = None):
+        super().__init__(config, symbols)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(AlphaEncoderLayer(config) for _ in range(config.encoder_layers))
         self.gradient_checkpointing = False
@@ -375,11 +441,14 @@ class AlphaEncoder(AlphaPreTrainedModel):
             output_attentions, output_hidden_states
         )
         if self.training:
-            self.embed_tokens.advance()
+            self.symbols.advance()
+        check_ids(self.config, input_ids)
         stream_ids = self._stream_ids(input_ids, attention_mask, stream_ids)
         own_BL = own_streams(input_ids, stream_ids)
-        renaming = self.embed_tokens.renaming(input_ids, attention_mask, stream_ids)
-        hidden = self.embed_tokens(input_ids, own_BL, stream_ids.shape[1], renaming)
+        if self.config.lists_symbols:
+            check_symbols(self.config, input_ids, attention_mask, own_BL)
+        renaming = self.symbols.renaming(input_ids, attention_mask, stream_ids, self.training)
+        hidden = self.symbols.embed(input_ids, own_BL, stream_ids.shape[1], renaming)
         positions = token_positions(attention_mask, input_ids)
         hidden = self.dropout(self._add_positions(hidden, positions, tree_paths))
         rope = None
@@ -388,15 +457,16 @@ class AlphaEncoder(AlphaPreTrainedModel):
             rope = rotary(positions, width, self.config.rope_theta)
         mask = padding_mask(attention_mask, hidden.dtype)
         streams = Streams(own_BL, stream_weights(stream_ids, hidden.dtype))
-        states: tuple[torch.Tensor, ...] = (pack_streams(hidden),) if output_hidden_states else ()
+        states = ReturnedStates(self.config.d_model, output_hidden_states)
+        hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
         for layer in self.layers:
             hidden, weights = layer(hidden, streams, mask, rope, output_attentions)
-            states += (pack_streams(hidden),) if output_hidden_states else ()
+            hidden = states.keep(hidden)
             attentions += (weights,) if output_attentions else ()
         return AlphaEncoderOutput(
-            last_hidden_state=pack_streams(hidden),
-            hidden_states=states or None,
+            last_hidden_state=states.last(hidden),
+            hidden_states=states.packed or None,
             attentions=attentions or None,
             stream_ids=stream_ids,
             own_streams=own_BL,
@@ -410,6 +480,10 @@ class AlphaEncoder(AlphaPreTrainedModel):
             # One stream of no symbol in particular, whatever the tokenizer lists.
             return ids_BL.new_full((ids_BL.shape[0], 1), -1)
         if stream_ids is not None:
+            if stream_ids.shape[0] != ids_BL.shape[0]:
+                raise ValueError(
+                    f"stream_ids has {stream_ids.shape[0]} rows for {ids_BL.shape[0]} inputs"
+                )
             return stream_ids
         ids = ids_BL if mask_BL is None else ids_BL.where(mask_BL > 0, self.config.pad_token_id)
         return first_occurrence(ids, self.config.num_base_tokens)
@@ -436,15 +510,11 @@ class AlphaEncoder(AlphaPreTrainedModel):
         return hidden_BSLD
 
 
-class AlphaDecoder(AlphaPreTrainedModel):
+class AlphaDecoder(AlphaStack):
     """Stack of decoder layers over the streams that the encoder opened."""
 
-    def __init__(self, config: AlphaConfig, embed_tokens: AlphaEmbedding | None = None):
-        super().__init__(config)
-        if embed_tokens is None:
-            embed_tokens = AlphaEmbedding(config)
-            self.symbol_draws = embed_tokens.draws
-        self.embed_tokens = embed_tokens
+    def __init__(self, config: AlphaConfig, symbols: SymbolEmbedding | None = None):
+        super().__init__(config, symbols)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(
             AlphaDecoderLayer(config, index) for index in range(config.decoder_layers)
@@ -485,6 +555,15 @@ class AlphaDecoder(AlphaPreTrainedModel):
                 "EncoderDecoderCache(DynamicCache(), DynamicCache())"
             )
         if (
+            past_key_values is not None
+            and past_key_values.get_seq_length()
+            and not past_key_values.is_updated.get(0)
+        ):
+            raise ValueError(
+                "past_key_values hold keys that this model did not make: prefix tuning is not "
+                "supported, as each stream has keys of its own; LoRA and its kin are"
+            )
+        if (
             use_cache
             and past_key_values is None
             and not (self.training and self.gradient_checkpointing)
@@ -494,12 +573,13 @@ class AlphaDecoder(AlphaPreTrainedModel):
                 DynamicCache(config=side), DynamicCache(config=side)
             )
         encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
-        rows, samples = len(input_ids), len(encoder_NSLD)
+        rows, samples = input_ids.shape[0], encoder_NSLD.shape[0]
         check_rows(rows, samples)
+        check_ids(config, input_ids)
         stream_ids = match_rows(encoder_outputs.stream_ids, rows)
         own_BT = own_streams(input_ids, stream_ids)
         renaming = match_rows(encoder_outputs.renaming, rows)
-        hidden = self.embed_tokens(input_ids, own_BT, stream_ids.shape[1], renaming)
+        hidden = self.symbols.embed(input_ids, own_BT, stream_ids.shape[1], renaming)
         weights_BS = stream_weights(stream_ids, hidden.dtype)
         streams = Streams(own_BT, weights_BS)
         encoder_view = encoder_NSLD[:, :1]
@@ -521,7 +601,8 @@ class AlphaDecoder(AlphaPreTrainedModel):
             match_rows(encoder_attention_mask, kept or samples), hidden.dtype
         )
 
-        states: tuple[torch.Tensor, ...] = (pack_streams(hidden),) if states_on else ()
+        states = ReturnedStates(config.d_model, states_on)
+        hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
         cross: tuple[torch.Tensor, ...] = ()
         for layer in self.layers:
@@ -537,13 +618,13 @@ class AlphaDecoder(AlphaPreTrainedModel):
                 past_key_values=past_key_values,
                 output_attentions=attentions_on,
             )
-            states += (pack_streams(hidden),) if states_on else ()
+            hidden = states.keep(hidden)
             attentions += (weights,) if attentions_on else ()
             cross += (cross_weights,) if attentions_on else ()
         return BaseModelOutputWithPastAndCrossAttentions(
-            last_hidden_state=pack_streams(hidden),
+            last_hidden_state=states.last(hidden),
             past_key_values=past_key_values,
-            hidden_states=states or None,
+            hidden_states=states.packed or None,
             attentions=attentions or None,
             cross_attentions=cross or None,
         )
@@ -590,18 +671,18 @@ def check_rows(rows: int, samples: int) -> None:
 
 def match_rows(x: Rows, rows: int) -> Rows:
     """One row for each beam of a sample, or one for all of them; None stays None."""
-    if x is None or len(x) == rows:
+    if x is None or x.shape[0] == rows:
         return x
-    if len(x) > rows:
-        return x[:: len(x) // rows]  # type: ignore[return-value]
-    return x.repeat_interleave(rows // len(x), dim=0)  # type: ignore[return-value]
+    if x.shape[0] > rows:
+        return x[:: x.shape[0] // rows]  # type: ignore[return-value]
+    return x.repeat_interleave(rows // x.shape[0], dim=0)  # type: ignore[return-value]
 
 
 def kept_sources(past_key_values: EncoderDecoderCache | None) -> int:
     """How many sources the keys and values of cross-attention have been kept of; 0 for none."""
     if past_key_values is None or not past_key_values.is_updated.get(0):
         return 0
-    return len(past_key_values.cross_attention_cache.layers[0].keys)
+    return past_key_values.cross_attention_cache.layers[0].keys.shape[0]
 
 
 def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
@@ -646,25 +727,24 @@ def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 class AlphaModel(AlphaPreTrainedModel):
     """Encoder and decoder without the projection to the vocabulary."""
 
-    _tied_weights_keys = {  # noqa: RUF012
-        "encoder.embed_tokens.weight": "shared.weight",
-        "decoder.embed_tokens.weight": "shared.weight",
-    }
-
     def __init__(self, config: AlphaConfig):
         super().__init__(config)
-        self.shared = AlphaEmbedding(config)
-        self.symbol_draws = self.shared.draws
-        self.encoder = AlphaEncoder(config, self.shared)
-        self.decoder = AlphaDecoder(config, self.shared)
+        self.shared: nn.Module = token_embedding(config)
+        self.symbol_draws = SymbolDraws.of(config)
+        self.symbols = SymbolEmbedding(config, self.symbol_draws, self)
+        self.encoder = AlphaEncoder(config, self.symbols)
+        self.decoder = AlphaDecoder(config, self.symbols)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
         return self.shared
 
-    def set_input_embeddings(self, value: AlphaEmbedding) -> None:
-        self.symbol_draws = value.draws
-        self.shared = self.encoder.embed_tokens = self.decoder.embed_tokens = value
+    def embedding_table(self, device: torch.device | None = None) -> torch.Tensor:
+        """Rows of base tokens and symbols as they are used, normalised and complete: (R, D)."""
+        return self.symbols.rows(device or self.device)
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.shared = value
 
     @can_return_tuple
     def forward(
@@ -718,8 +798,8 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,
-            stream_ids=match_rows(encoder_outputs.stream_ids, len(decoder_input_ids)),
-            renaming=match_rows(encoder_outputs.renaming, len(decoder_input_ids)),
+            stream_ids=match_rows(encoder_outputs.stream_ids, decoder_input_ids.shape[0]),
+            renaming=match_rows(encoder_outputs.renaming, decoder_input_ids.shape[0]),
         )
 
     def _complete(
@@ -748,11 +828,11 @@ class AlphaModel(AlphaPreTrainedModel):
                 "model.get_encoder() as it is, or stream_ids and input_ids beside it"
             )
         else:
-            stream_ids = match_rows(stream_ids, len(hidden))
-            input_ids = match_rows(input_ids, len(hidden))
-            attention_mask = match_rows(attention_mask, len(hidden))
+            stream_ids = match_rows(stream_ids, hidden.shape[0])
+            input_ids = match_rows(input_ids, hidden.shape[0])
+            attention_mask = match_rows(attention_mask, hidden.shape[0])
             own = own_streams(input_ids, stream_ids)
-            renaming = self.shared.renaming(input_ids, attention_mask, stream_ids)
+            renaming = self.symbols.renaming(input_ids, attention_mask, stream_ids, self.training)
         return AlphaEncoderOutput(
             last_hidden_state=hidden,
             hidden_states=getattr(outputs, "hidden_states", None),
@@ -784,12 +864,6 @@ class AlphaModelOutput(Seq2SeqModelOutput):
 class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
     """[`AlphaModel`] with the projection to the vocabulary (Algorithm 5), tied to the embedding."""
 
-    # Tied: a checkpoint holds them once, and loading one is not to complain about it.
-    _keys_to_ignore_on_save = [  # noqa: RUF012
-        "model.encoder.embed_tokens.weight",
-        "model.decoder.embed_tokens.weight",
-    ]
-
     def __init__(self, config: AlphaConfig):
         super().__init__(config)
         self.model = AlphaModel(config)
@@ -813,7 +887,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
     def get_input_embeddings(self) -> nn.Module:
         return self.model.shared
 
-    def set_input_embeddings(self, value: AlphaEmbedding) -> None:
+    def set_input_embeddings(self, value: nn.Module) -> None:
         self.model.set_input_embeddings(value)
 
     def get_output_embeddings(self) -> None:
@@ -851,8 +925,15 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
             `logits` (B, T, V); for `streams` and with `first_occurrence`, columns of symbols that
             are not in a sample's input hold -1e4.
         """
-        if unknown := {"inputs_embeds", "decoder_inputs_embeds"}.intersection(kwargs):
-            raise ValueError(f"{sorted(unknown)[0]} is not supported: give token ids")
+        for name in ("inputs_embeds", "decoder_inputs_embeds"):
+            if kwargs.get(name) is not None:
+                raise ValueError(
+                    f"{name} is not supported: give token ids. A symbol's vector depends on the "
+                    "stream, so prompt tuning and other methods that put vectors before the input "
+                    "do not work with this model; LoRA and its kin do"
+                )
+        if labels is None and num_items_in_batch is not None and self.config.lists_symbols:
+            raise ValueError(OUTSIDE_LOSS)
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:
@@ -871,23 +952,25 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
             output_hidden_states=output_hidden_states,
             return_dict=True,
         )
-        if labels is not None and len(labels) != len(outputs.encoder_last_hidden_state):
-            raise ValueError(
-                f"labels has {len(labels)} rows for {len(outputs.encoder_last_hidden_state)} inputs"
-            )
-        learning = self.training and torch.is_grad_enabled() and labels is not None
-        if learning and self.logit_scale.adaptive:
+        samples = outputs.encoder_last_hidden_state.shape[0]
+        if labels is not None and labels.shape[0] != samples:
+            raise ValueError(f"labels has {labels.shape[0]} rows for {samples} inputs")
+        adapting = labels is not None and torch.is_grad_enabled() and self._adapts_scale()
+        if adapting:
             self.advance_logit_scale()
         logits = self.project(outputs.last_hidden_state, outputs.stream_ids, outputs.renaming)
         loss = None
         if labels is not None:
             labels = labels.to(logits.device)
             usable = self.usable_columns(outputs.stream_ids)
+            check_labels(labels, usable)
             loss = token_loss(
                 logits, labels, usable, self.config.label_smoothing, num_items_in_batch
             )
-            if learning and self.logit_scale.adaptive:
-                self.logit_scale.observe(logits.detach(), labels, usable, self._weight_version())
+            if adapting:
+                self.logit_scale.observe(
+                    logits.detach(), labels, usable, self.model.symbols.weight_version()
+                )
         return Seq2SeqLMOutput(
             loss=loss,
             logits=logits,
@@ -917,7 +1000,8 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         if config.normalize_features:
             features_BSTD = F.normalize(features_BSTD, dim=-1)
         # All rows at once: one matrix shape, one order of summation for `learned` and `streams`.
-        scores_BSTR = self.logit_scale(F.linear(features_BSTD, self.model.shared.rows()))
+        table_RD = self.model.embedding_table(features_BSTD.device)
+        scores_BSTR = self.logit_scale(F.linear(features_BSTD, table_RD))
         if config.symbol_encoding != "streams":
             logits = scores_BSTR[:, 0]
             if renaming_BV is not None:
@@ -928,7 +1012,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         base = config.num_base_tokens
         weights = stream_weights(stream_ids_BS, scores_BSTR.dtype)
         base_BTV = mean_streams(scores_BSTR[..., :base], weights)
-        actual_BS = self.model.shared.placeholder_rows(stream_ids_BS.clamp(min=base)) - 1
+        actual_BS = self.model.symbols.placeholder_rows(stream_ids_BS.clamp(min=base)) - 1
         index = actual_BS[:, :, None, None].expand(-1, -1, scores_BSTR.shape[2], 1)
         own_BTS = scores_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
         # Columns of padded streams go to one that is cut off.
@@ -966,7 +1050,20 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         """As in Transformers; layers that recompute their activations in training keep no cache."""
         if self.training and self.model.decoder.gradient_checkpointing:
             kwargs["use_cache"] = False
-        return super().generate(*args, **kwargs)
+        given = kwargs.get("generation_config", args[1] if len(args) > 1 else None)
+        new_tokens = kwargs.get("max_new_tokens") or getattr(given, "max_new_tokens", None)
+        with self._without_limit() if new_tokens is not None else nullcontext():
+            return super().generate(*args, **kwargs)
+
+    @contextmanager
+    def _without_limit(self) -> Iterator[None]:
+        """Meanwhile forget the model's own `max_length`, which beside another limit warns."""
+        config, limit = self.generation_config, self.generation_config.max_length
+        config.max_length = None
+        try:
+            yield
+        finally:
+            config.max_length = limit
 
     def _reorder_cache(
         self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor
@@ -981,9 +1078,20 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         shifted[:, 1:] = labels[:, :-1]
         return shifted.masked_fill(shifted == -100, self.config.pad_token_id)
 
+    def _adapts_scale(self) -> bool:
+        """Whether AdaCos is at work.
+
+        It belongs to the training of the model's own weights: adapters leave them frozen, and are
+        saved without the scale that they would need.
+        """
+        if not (self.training and self.logit_scale.adaptive):
+            return False
+        last_layer = self.model.decoder.layers[-1:].named_parameters()
+        return all(w.requires_grad for name, w in last_layer if "final_layer_norm" in name)
+
     def advance_logit_scale(self) -> None:
         """Let AdaCos take in the last optimiser step's statistics (see [`LogitScale`])."""
-        self.logit_scale.advance(self._weight_version())
+        self.logit_scale.advance(self.model.symbols.weight_version())
 
     def advance_step(self) -> None:
         """Take in that an optimiser step is done, if one is: what changes once per step does.
@@ -992,11 +1100,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         Training forwards and saving do so by themselves.
         """
         self.advance_logit_scale()
-        self.model.shared.advance()
-
-    @torch.compiler.disable
-    def _weight_version(self) -> int:
-        return weight_version(self.model.shared.weight)
+        self.model.symbols.advance()
 
     def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
         """As in the base class, with the state after the last optimiser step."""

@@ -3,8 +3,14 @@
 The vocabulary is the base tokens (pad 0, start 1, end 2, then the task's), then the symbols. A
 sample's names are mapped onto symbols row by row; the mapping travels with the encoding as
 `batch.names`, so the tokenizer itself keeps nothing between calls.
+
+Decoding has one spelling for each sequence, and encoding it gives the sequence back. With a
+grammar, and for plain strings of symbols (no base tokens), tokens of one character stand side by
+side (`&a!b`, `a1b0`), and there are spaces as soon as one is longer (`request 1 grant 0`). With
+base tokens but no grammar there are always spaces (`x + y`).
 """
 
+import contextlib
 import json
 import os
 import re
@@ -15,21 +21,26 @@ from typing import Any
 from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
 
-from .grammar import FormulaError, Grammar
+from .grammar import FormulaError, Grammar, is_plain_name, unquoted, words
 
 IGNORED_LABEL = -100
 ABSENT_STREAM = -1
+MAX_SYMBOLS = 1_000_000
 _END = 2
+_FIXED = (
+    "a model knows padding, start and end by the ids 0, 1 and 2, so that special tokens cannot be "
+    "changed or added (symbols can: `extend_symbols`)"
+)
+_AGAIN = "save the tokenizer there again, or take the file from where it came"
 
 Names = dict[str, str]  # symbol token -> the user's name, one per row
 Features = dict[str, list[int]]
 
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _HARMLESS = {"verbose", "split_special_tokens", "stride", "return_token_type_ids"}
 
 
 class AlphaEncoding(BatchEncoding):
-    """A `BatchEncoding` with `names`: per row, symbol token -> the user's name.
+    """A `BatchEncoding` with `names`: per row, symbol token -> the user's name, as it is written.
 
     `names` is an attribute and no key, so that `model(**batch)` does not see it; it is one mapping
     instead of a list if a single string was encoded.
@@ -58,12 +69,13 @@ class AlphaTokenizer(PreTrainedTokenizer):
 
     Args:
         vocab_file: `vocab.json` of a saved tokenizer; only checked against the other arguments.
-        base_tokens: the task's tokens that are no symbols, in vocabulary order.
+        base_tokens: the task's tokens that are no symbols, in vocabulary order; none has spaces.
         symbol_classes: class -> number of symbols, for a new tokenizer; their tokens are chosen.
         symbol_tokens: the tokens of all symbols in vocabulary order, if chosen already.
         symbol_ranges: class -> id ranges [start, stop) of its symbols, given with `symbol_tokens`.
         name_patterns: class -> regular expression of the names that belong to it; only looked at
             if there are several classes. A class without a pattern takes what no pattern matches.
+            Names in quotes are matched without them.
         grammar: how formulas are written (`Grammar` or its `to_dict`); None for plain sequences,
             which are split at whitespace, or into known tokens and characters.
         pad_token: id 0.
@@ -92,16 +104,17 @@ class AlphaTokenizer(PreTrainedTokenizer):
         eos_token: str = "</s>",
         **kwargs: Any,
     ):
-        name_patterns = name_patterns or {}
-        self.grammar = Grammar.from_dict(grammar) if isinstance(grammar, dict) else grammar
-        self.base_tokens = list(base_tokens)
-        self.symbol_tokens = list(symbol_tokens)
-        self.symbol_ranges = {
-            name: [list(pair) for pair in pairs] for name, pairs in (symbol_ranges or {}).items()
-        }
-        self._special_tokens = [str(token) for token in (pad_token, bos_token, eos_token)]
+        self.grammar = _as_grammar(grammar)
+        self.base_tokens = _token_list("base_tokens", base_tokens)
+        self.symbol_tokens = _token_list("symbol_tokens", symbol_tokens)
+        self.symbol_ranges = _as_ranges(symbol_ranges or {})
+        # from a file they come as objects, whose text is the token
+        special = (getattr(token, "content", token) for token in (pad_token, bos_token, eos_token))
+        self._special_tokens = _token_list("pad_token, bos_token, eos_token", special)
         self._rebuild_tables()
+        name_patterns = _as_patterns(name_patterns or {})
         if symbol_classes:
+            _check_counts(symbol_classes)
             self._grow(symbol_classes)
         # JSON files sort their keys: the order of the classes is that of their first symbols
         self.symbol_ranges = dict(sorted(self.symbol_ranges.items(), key=lambda item: item[1]))
@@ -113,6 +126,9 @@ class AlphaTokenizer(PreTrainedTokenizer):
         self._check(vocab_file)
         for key in ("is_local", "local_files_only"):  # where it was loaded from is not its data
             kwargs.pop(key, None)
+        for key in (*self.SPECIAL_TOKENS_ATTRIBUTES, "extra_special_tokens"):
+            if kwargs.get(key):
+                raise ValueError(f"`{key}` {kwargs[key]!r}: {_FIXED}")
         super().__init__(
             base_tokens=self.base_tokens,
             symbol_tokens=self.symbol_tokens,
@@ -167,14 +183,13 @@ class AlphaTokenizer(PreTrainedTokenizer):
             The new ids.
 
         Raises:
-            ValueError: a class is unknown or a count is negative.
+            ValueError: a class is unknown, or a count is negative or beyond a million.
         """
-        for name, count in counts.items():
+        _check_counts(counts)
+        for name in counts:
             if name not in self.symbol_ranges:
                 known = ", ".join(map(repr, self.symbol_ranges)) or "none"
                 raise ValueError(f"no symbol class {name!r}: this tokenizer's classes are {known}")
-            if not isinstance(count, int) or count < 0:
-                raise ValueError(f"cannot add {count!r} symbols to class {name!r}")
         first = len(self._tokens)
         self._grow(counts)
         self._update_total_vocab_size()
@@ -213,28 +228,88 @@ class AlphaTokenizer(PreTrainedTokenizer):
         if len(set(self._tokens)) != len(self._tokens):
             twice = sorted({token for token in self._tokens if self._tokens.count(token) > 1})
             raise ValueError(f"tokens occur twice in the vocabulary: {' '.join(twice)}")
-        covered = sorted(i for r in self.symbol_ranges.values() for pair in r for i in range(*pair))
-        if covered != self.symbol_ids:
+        pairs = sorted(pair for ranges in self.symbol_ranges.values() for pair in ranges)
+        edges = [
+            self.num_base_tokens,
+            *(edge for pair in pairs for edge in pair),
+            len(self._tokens),
+        ]
+        if edges[::2] != edges[1::2]:
             raise ValueError(
                 f"`symbol_ranges` {self.symbol_ranges} do not cover the ids of the symbols, "
                 f"{self.num_base_tokens} to {len(self._tokens) - 1}, once each"
             )
+        is_name = self.grammar.is_name if self.grammar else bool
+        written = [*self.base_tokens, *self.symbol_tokens]
+        unwritable = [token for token in written if token.split() != [token]]
+        unwritable += [token for token in self.symbol_tokens if not is_name(token)]
+        if unwritable:
+            raise ValueError(f"token {unwritable[0]!r} could not be written: call it otherwise")
         if self.grammar:
             needed = [*self.grammar.operators, *self.grammar.constants]
             if missing := [token for token in needed if token not in self.base_tokens]:
                 raise ValueError(f"`base_tokens` lack tokens of the grammar: {' '.join(missing)}")
-        if vocab_file is not None:
-            with open(vocab_file, encoding="utf-8") as file:
-                if json.load(file) != self.get_vocab():
-                    raise ValueError(f"{vocab_file} and tokenizer_config.json beside it disagree")
+        if vocab_file is not None and _read_json(vocab_file) != self.get_vocab():
+            raise ValueError(f"{vocab_file} and tokenizer_config.json beside it disagree")
+
+    # What is fixed
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        """Set an attribute, but no special token: those are fixed, and the old value is no change.
+
+        Raises:
+            ValueError: a special token would change.
+        """
+        token = key.removesuffix("_ids").removesuffix("_id")
+        if token not in (*self.SPECIAL_TOKENS_ATTRIBUTES, "extra_special_tokens"):
+            super().__setattr__(key, value)
+        elif getattr(value, "content", value) != getattr(self, key):
+            raise ValueError(f"cannot set {key} to {str(value)!r}: {_FIXED}")
+
+    def add_special_tokens(
+        self, special_tokens_dict: Mapping[str, Any], replace_extra_special_tokens: bool = True
+    ) -> int:
+        """Refuse what would change a special token, and change nothing.
+
+        Raises:
+            ValueError: a token is not the one that is there.
+        """
+        for key, value in special_tokens_dict.items():
+            if key in self.SPECIAL_TOKENS_ATTRIBUTES:
+                setattr(self, key, value)
+            elif not {str(token) for token in value or ()} <= set(self._special_tokens):
+                raise ValueError(f"cannot add {key} {value!r}: {_FIXED}")
+        return 0
 
     def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
-        for token in new_tokens or ():
-            if str(token) not in self._tokens:
-                raise ValueError(
-                    f"cannot add token {str(token)!r}: add symbols by `extend_symbols`"
-                )
-        return super()._add_tokens(list(new_tokens), special_tokens)
+        texts = [str(token) for token in new_tokens or ()]
+        if unknown := [text for text in texts if text not in self._tokens]:
+            raise ValueError(f"cannot add token {unknown[0]!r}: add symbols by `extend_symbols`")
+        # a token that is there stays as it is; at the start, the special ones are made known
+        fresh = [
+            token
+            for token, text in zip(new_tokens, texts, strict=True)
+            if text in self._special_tokens and text not in self._added_tokens_encoder
+        ]
+        return super()._add_tokens(fresh, special_tokens)
+
+    @classmethod
+    def from_pretrained(
+        cls, pretrained_model_name_or_path: str | os.PathLike[str], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Load a tokenizer, as every class of Transformers does.
+
+        Raises:
+            OSError: there is no such folder or repository, or it lacks files.
+            ValueError: its files cannot be used; the message says which and what is wrong.
+        """
+        where = os.fspath(pretrained_model_name_or_path)
+        if os.path.isdir(where):
+            _check_files(os.path.join(where, kwargs.get("subfolder") or ""))
+        try:
+            return super().from_pretrained(where, *args, **kwargs)
+        except (ValueError, TypeError, AttributeError, LookupError) as error:
+            raise ValueError(f"{where} holds no tokenizer: {error} ({_AGAIN})") from error
 
     def _convert_token_to_id(self, token: str) -> int | None:
         return self.get_vocab()[token] if token in self._special_tokens else self._ids.get(token)
@@ -274,6 +349,7 @@ class AlphaTokenizer(PreTrainedTokenizer):
         *,
         names: Sequence[Names] | Names | None = None,
         notation: str | None = None,
+        allow_absent_symbols: bool = False,
         add_special_tokens: bool = True,
         padding: bool | str | PaddingStrategy = False,
         truncation: bool | str | None = None,
@@ -296,6 +372,9 @@ class AlphaTokenizer(PreTrainedTokenizer):
                 row, alone they give `input_ids`.
             names: for `text_target` alone, the `names` of the encoding that it answers.
             notation: read formulas as "compact", "prefix" or "infix" only.
+            allow_absent_symbols: take answers with symbols that their input lacks. No model but a
+                `learned` one can give such an answer, so that they are an error otherwise. (Of
+                `text_target` without `text` and `names` nothing is known.)
             add_special_tokens: whether to write the end token.
             padding: as in any tokenizer; labels are always padded on the right, with -100.
             truncation: cutting is refused, because part of a formula is no formula.
@@ -308,7 +387,8 @@ class AlphaTokenizer(PreTrainedTokenizer):
             **kwargs: further options of other tokenizers are refused unless they change nothing.
 
         Raises:
-            FormulaError: a row cannot be read, has an unknown token or too many names.
+            FormulaError: a row cannot be read, has an unknown token or too many names, or its
+                answer has a symbol that it lacks.
             ValueError: an argument is not supported, or rows and answers do not match.
         """
         if refused := [k for k, v in kwargs.items() if v and k not in _HARMLESS] + (
@@ -324,11 +404,14 @@ class AlphaTokenizer(PreTrainedTokenizer):
         if texts is not None:
             if names is not None:
                 raise ValueError("`names` belong to `text_target` alone: `text` brings its own")
-            rows, row_names = self._encode_rows(texts, targets, notation, add_special_tokens)
+            rows, row_names = self._encode_rows(
+                texts, targets, notation, add_special_tokens, allow_absent_symbols
+            )
             _check_lengths(rows, "input_ids", limit)
         elif targets is not None:
             row_names = _name_rows(names, len(targets))
-            rows = self._encode_targets(targets, row_names, add_special_tokens)
+            checked = names is not None and not allow_absent_symbols
+            rows = self._encode_targets(targets, row_names, add_special_tokens, checked)
             _check_lengths(rows, "input_ids", target_limit)
         else:
             raise ValueError("give `text` or `text_target`")
@@ -352,9 +435,15 @@ class AlphaTokenizer(PreTrainedTokenizer):
         return self(text, **kwargs)["input_ids"]
 
     def encode_pair(
-        self, formula: str, answer: str | None = None, notation: str | None = None
+        self,
+        formula: str,
+        answer: str | None = None,
+        notation: str | None = None,
+        allow_absent_symbols: bool = False,
     ) -> Features:
         """Encode one row as plain lists, with nothing around it: for large data sets.
+
+        The arguments and the errors are those of a call.
 
         Returns:
             `input_ids`, `stream_ids`, `tree_paths` (with a grammar) and `labels` (with an answer);
@@ -362,7 +451,8 @@ class AlphaTokenizer(PreTrainedTokenizer):
         """
         features, _, table = self._encode_input(formula, notation, True)
         if answer is not None:
-            features["labels"] = self._encode_answer(answer, table, True)
+            present = None if allow_absent_symbols else features["stream_ids"]
+            features["labels"] = self._encode_answer(answer, table, True, present)
         return features
 
     def tokenize(self, text: str, notation: str | None = None, **kwargs: Any) -> list[str]:
@@ -376,6 +466,7 @@ class AlphaTokenizer(PreTrainedTokenizer):
         targets: list[str] | None,
         notation: str | None,
         end: bool,
+        allow_absent_symbols: bool,
     ) -> tuple[list[Features], list[Names]]:
         if targets is not None and len(targets) != len(texts):
             raise ValueError(f"{len(texts)} rows in `text`, but {len(targets)} in `text_target`")
@@ -384,7 +475,8 @@ class AlphaTokenizer(PreTrainedTokenizer):
             try:
                 features, names, table = self._encode_input(text, notation, end)
                 if targets is not None:
-                    features["labels"] = self._encode_answer(targets[row], table, end)
+                    present = None if allow_absent_symbols else features["stream_ids"]
+                    features["labels"] = self._encode_answer(targets[row], table, end, present)
             except FormulaError as error:
                 raise FormulaError(f"row {row}: {error}", error.position) from None
             rows.append(features)
@@ -392,15 +484,16 @@ class AlphaTokenizer(PreTrainedTokenizer):
         return rows, row_names
 
     def _encode_targets(
-        self, targets: list[str], row_names: list[Names], end: bool
+        self, targets: list[str], row_names: list[Names], end: bool, checked: bool
     ) -> list[Features]:
         rows = []
         for row, (answer, names) in enumerate(zip(targets, row_names, strict=True)):
             if unknown := [token for token in names if token not in self.symbol_tokens]:
                 raise ValueError(f"row {row}: `names` has {unknown[0]!r}, which is no symbol")
             table = self._row_table({name: self._ids[token] for token, name in names.items()})
+            present = [self._ids[token] for token in names] if checked else None
             try:
-                rows.append({"input_ids": self._encode_answer(answer, table, end)})
+                rows.append({"input_ids": self._encode_answer(answer, table, end, present)})
             except FormulaError as error:
                 raise FormulaError(f"row {row}: {error}", error.position) from None
         return rows
@@ -431,15 +524,37 @@ class AlphaTokenizer(PreTrainedTokenizer):
                 features["tree_paths"].append(0)
         return features, {self._tokens[i]: name for i, name in names.items()}, table  # type: ignore[index]
 
-    def _encode_answer(self, answer: str, table: dict[str, int], end: bool) -> list[int]:
+    def _encode_answer(
+        self, answer: str, table: dict[str, int], end: bool, present: Sequence[int] | None
+    ) -> list[int]:
+        """The ids of an answer; `present` are the symbols that it may have, None for all."""
         ids = [table.get(character) for character in answer]
         if None in ids or (len(ids) > 1 and answer in table):
+            if self.grammar is not None and not (None in ids or self._absent(ids, present)):
+                raise FormulaError(
+                    f"the answer {answer!r} is a name of its input and can be read character by "
+                    "character too: write spaces between the characters, or quotes around the name",
+                    0,
+                )
             ids = []
             for token, start in self._split(answer, table):
                 if token not in table:
                     raise FormulaError(self._unknown(token, start, answer, table), start)
                 ids.append(table[token])
+        if absent := self._absent(ids, present):
+            names = ", ".join(repr(name) for name, i in table.items() if i in absent)
+            raise FormulaError(
+                f"the answer {answer!r} has the symbol {names}, which the input lacks, so that no "
+                "model but a `learned` one can give it: correct the row, leave it out, or pass "
+                "allow_absent_symbols=True"
+            )
         return [*ids, _END] if end else ids  # type: ignore[return-value, list-item]
+
+    def _absent(self, ids: Sequence[int | None], present: Sequence[int] | None) -> list[int]:
+        first = self.num_base_tokens
+        if present is None:
+            return []
+        return [i for i in ids if i is not None and i >= first and i not in present]
 
     def _unknown(self, token: str, start: int, answer: str, table: dict[str, int]) -> str:
         names = " ".join(name for name, i in table.items() if i >= self.num_base_tokens)
@@ -453,8 +568,11 @@ class AlphaTokenizer(PreTrainedTokenizer):
 
     def _split(self, text: str, table: Mapping[str, int]) -> list[tuple[str, int]]:
         """Tokens and where they start: words if there is whitespace, else the longest known."""
-        if len(text.split()) > 1 or text.strip() in table:
-            return [(match.group(), match.start()) for match in re.finditer(r"\S+", text)]
+        pieces = [(match.group(), match.start()) for match in re.finditer(r"\S+", text)]
+        if self.grammar is not None and '"' in text:
+            pieces = [self.grammar.named(word) for word in words(text)]
+        if len(pieces) > 1 or (pieces and pieces[0][0] in table):
+            return pieces
         longest = max(map(len, table), default=1)
         end = len(text.rstrip())
         start = end - len(text.strip())
@@ -499,7 +617,8 @@ class AlphaTokenizer(PreTrainedTokenizer):
 
     def _class_of(self, name: str, position: int) -> str:
         classes = list(self.symbol_ranges)
-        if not classes or not _IDENTIFIER.fullmatch(name):
+        is_name = self.grammar.is_name if self.grammar else is_plain_name
+        if not classes or not is_name(name):
             raise FormulaError(
                 f"unknown token {name!r}, token {position + 1} of the input: known are "
                 f"{' '.join(self.base_tokens)}" + (" and names" if classes else "")
@@ -507,7 +626,7 @@ class AlphaTokenizer(PreTrainedTokenizer):
         if len(classes) == 1:
             return classes[0]
         for candidate, pattern in self.name_patterns.items():
-            if re.fullmatch(pattern, name):
+            if re.fullmatch(pattern, unquoted(name)):
                 return candidate
         open_classes = [c for c in classes if c not in self.name_patterns]
         if not open_classes:
@@ -593,7 +712,7 @@ class AlphaTokenizer(PreTrainedTokenizer):
         names: Sequence[Names | None] | Names | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Write ids as text: compact if every token has one character, else with spaces.
+        """Write ids as text, in the one spelling that encoding reads as these ids.
 
         Args:
             token_ids: one row of ids or a batch of rows; negative ids (ignored labels) are left
@@ -642,11 +761,21 @@ class AlphaTokenizer(PreTrainedTokenizer):
         tokens = [self._convert_id_to_token(int(i)) for i in ids if i >= start]
         if names:
             tokens = [names.get(token, token) for token in tokens]
-        return self.convert_tokens_to_string(tokens)
+        known = self._ids if names is None else names.values()
+        text = self.convert_tokens_to_string(tokens)
+        if len(tokens) > 1:  # side by side they may look like a name of the row
+            return " ".join(tokens) if text in known else text
+        if self.grammar is None or len(text) < 2 or not self.grammar.is_name(text):
+            return text
+        if {*text} <= {*self.base_tokens, *known}:  # a name that may look like tokens
+            return text if text[0] == '"' else f'"{text}"'
+        return self.grammar.format(tokens)
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
-        """`a1b0`, or `request 1 grant 0` if a token has several characters."""
-        return ("" if all(len(token) == 1 for token in tokens) else " ").join(tokens)
+        """`a1b0`, or with spaces: `request 1 grant 0`; the module says when."""
+        plain = self.grammar is None and bool(self.base_tokens)
+        compact = not plain and all(len(token) == 1 for token in tokens)
+        return ("" if compact else " ").join(tokens)
 
 
 def _first_positions(tokens: list[str]) -> dict[str, int]:
@@ -654,6 +783,74 @@ def _first_positions(tokens: list[str]) -> dict[str, int]:
     for position, token in enumerate(tokens):
         positions.setdefault(token, position)
     return positions
+
+
+def _as_grammar(value: Any) -> Grammar | None:
+    # by its methods: in a checkpoint folder this file has a copy of the class of its own
+    if value is None or hasattr(value, "tree_paths"):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError(f"`grammar` is a {type(value).__name__}: give a Grammar, or None")
+    return Grammar.from_dict(value)
+
+
+def _token_list(name: str, value: Any) -> list[str]:
+    tokens: list[Any] = list(value) if isinstance(value, Iterable) else [None]
+    if not all(isinstance(token, str) and token for token in tokens):
+        raise ValueError(f"`{name}` is {value!r}: give tokens, as strings")
+    return tokens
+
+
+def _as_ranges(value: Any) -> dict[str, list[list[int]]]:
+    """Class -> [start, stop) pairs as lists, if it is that."""
+    if isinstance(value, Mapping) and all(isinstance(name, str) and name for name in value):
+        with contextlib.suppress(TypeError):
+            ranges = {name: [list(pair) for pair in pairs] for name, pairs in value.items()}
+            pairs = [pair for found in ranges.values() for pair in found]
+            integers = all(type(edge) is int for pair in pairs for edge in pair)
+            if integers and all(len(pair) == 2 and pair[0] < pair[1] for pair in pairs):
+                return ranges
+    raise ValueError(f"`symbol_ranges` is {value!r}: give class -> [[start, stop], ...]")
+
+
+def _as_patterns(value: Any) -> Mapping[str, str]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"`name_patterns` is {value!r}: give class -> regular expression")
+    for name, pattern in value.items():
+        try:
+            re.compile(pattern)
+        except (re.error, TypeError) as error:
+            raise ValueError(f"`name_patterns` of {name!r}, {pattern!r}: {error}") from None
+    return value
+
+
+def _check_counts(value: Any) -> None:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value):
+        raise ValueError(f"{value!r} symbols: give class -> number")
+    for name, count in value.items():
+        if type(count) is not int or not 0 <= count <= MAX_SYMBOLS:
+            raise ValueError(
+                f"cannot add {count!r} symbols to class {name!r}: give 0 to {MAX_SYMBOLS:,}"
+            )
+
+
+def _check_files(folder: str) -> None:
+    """Transformers reads these files without a word on which of them is damaged."""
+    config_file = os.path.join(folder, "tokenizer_config.json")
+    vocab_file = os.path.join(folder, AlphaTokenizer.vocab_files_names["vocab_file"])
+    if os.path.isfile(vocab_file) and not os.path.isfile(config_file):
+        raise ValueError(f"{config_file} is missing: {_AGAIN}")
+    for path in (config_file, vocab_file):
+        if os.path.isfile(path) and not isinstance(_read_json(path), dict):
+            raise ValueError(f"{path} is damaged, it holds no table: {_AGAIN}")
+
+
+def _read_json(path: str) -> Any:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged, it is no JSON ({error}): {_AGAIN}") from None
 
 
 def _rows(value: str | Sequence[str] | None, name: str) -> list[str] | None:

@@ -3,12 +3,20 @@
 A `Grammar` is data (operators with their arity, constants, precedences, spellings, derived
 operators), so that it travels inside a tokenizer's JSON file. All readers give the same thing: a
 list of canonical tokens in prefix order. Nothing here is recursive, because formulas may be nested
-deeper than Python's stack.
+deeper than Python's stack. This file needs the standard library only, and no sibling: the command
+line reads formulas with it before it loads torch.
+
+A name is a Unicode identifier (`str.isidentifier`), or several with dots between them (`p.q`; the
+parts after a dot may begin with a digit). In double quotes it may be anything on one line; as in
+Spot, a backslash stands before a quote and before a backslash. The token of a name is the name
+itself, with quotes only where it would be read as something else: `"p"` gives `p`, `"a b"` and
+`"true"` keep their quotes. Names are compared character by character, with no Unicode
+normalisation: distinct names are never merged, and each comes back as it was written.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,8 +25,18 @@ MAX_TOKENS = 1_000_000
 """A derived operator may repeat its operands; a formula that grows beyond this is refused."""
 
 PATH_STEPS = 62
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_WORD = r"[A-Za-z0-9_]+"
+# Every character that an identifier may hold. Outside Latin these are whole blocks, so that `_WORD`
+# may hold some that are not allowed; `is_plain_name` decides.
+_CHARACTER = (
+    r"[\w\xb7\u0300-\u1fff\u203f\u2040\u2054\u20d0-\u20ff\u2118\u212e\u2c00-\u2fff\u302a-\u302f"
+    r"\u3099\u309a\ua000-\ud7ff\uf900-\ufe4f\uff3f\U00010000-\U0001efff\U000e0100-\U000e01ef]"
+)
+_WORD = rf"{_CHARACTER}+(?:\.{_CHARACTER}+)*"
+_IN_QUOTES = r"[^\n\r\ud800-\udfff"  # a line, and no halves of characters
+_QUOTED = rf'"(?:{_IN_QUOTES}"\\]|\\{_IN_QUOTES}])*"'
+NAME = rf"(?:{_QUOTED}|(?!\d){_WORD})"
+"""Pattern of what may be a name in a text; `Grammar.is_name` decides."""
+_SPACED = re.compile(rf"(?:{_QUOTED}|\S)+")
 _UNARY = 1 << 30  # binds tighter than every binary operator
 _UNKNOWN = -(1 << 60)  # an arity after which no count of operands can recover
 
@@ -32,6 +50,36 @@ class FormulaError(ValueError):
     def __init__(self, message: str, position: int = -1):
         super().__init__(message)
         self.position = position
+
+
+def is_plain_name(text: str) -> bool:
+    """Whether a text is a name that needs no quotes, as far as its characters are concerned."""
+    if text.isidentifier():
+        return True
+    head, *rest = text.split(".")
+    return head.isidentifier() and all(x and f"_{x}".isidentifier() for x in rest)
+
+
+def unquoted(token: str) -> str:
+    """The name that a token stands for."""
+    return re.sub(r"\\(.)", r"\1", token[1:-1]) if _is_quoted(token) else token
+
+
+def words(text: str) -> list[Lexeme]:
+    """The words of a text, split at whitespace outside double quotes, and where they start."""
+    return [(match.group(), match.start()) for match in _SPACED.finditer(text)]
+
+
+def split_at(text: str, signs: str) -> list[str]:
+    """Split a text at each of these signs, outside double quotes."""
+    found = re.finditer(rf"{_QUOTED}|[{re.escape(signs)}]", text)
+    edges = [match.start() for match in found if match.group() in signs]
+    starts = [0, *(edge + 1 for edge in edges)]
+    return [text[i:j] for i, j in zip(starts, [*edges, len(text)], strict=True)]
+
+
+def _is_quoted(token: str) -> bool:
+    return len(token) > 1 and token[0] == token[-1] == '"'
 
 
 @dataclass(frozen=True)
@@ -50,7 +98,8 @@ class Grammar:
         glued: letters that, in infix, are operators even where a word follows at once, as in
             Spot's syntax: with "FGXU" `GFa` is G F a and, after an operand, `Ub` is U b. A letter
             before a digit is not one (`F1` is a name), and a name in double quotes stays whole.
-        refused: signs of notations that are not read -> what to write instead.
+        refused: signs of notations that are not read -> what to write instead. One that is a letter
+            is a name wherever a name may stand.
     """
 
     operators: dict[str, int]
@@ -62,12 +111,14 @@ class Grammar:
     refused: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._check_types()
         for token, arity in self.arities.items():
             if arity == 2 and token not in self.infix:
                 raise ValueError(f"binary operator {token!r} has no entry in `infix`")
         for token, template in self.derived.items():
             parts = template.split()
-            if self._prefix_end(parts) != len(parts) or self.derived.keys() & set(parts):
+            basic = {*self.operators, *self.constants, "$1", "$2"}
+            if self._prefix_end(parts) != len(parts) or not basic.issuperset(parts):
                 raise ValueError(f"template {template!r} of {token!r} is not one basic formula")
         for spelling, token in self.spellings.items():
             if token not in self.arities:
@@ -79,6 +130,18 @@ class Grammar:
         for token, (precedence, side) in self.infix.items():
             if levels.setdefault(precedence, side) != side:
                 raise ValueError(f"{token!r} and another operator of its precedence differ in side")
+
+    def _check_types(self) -> None:
+        for name, (meaning, fits) in _FIELDS.items():
+            value = getattr(self, name)
+            table = isinstance(value, dict)
+            entries = value.items() if table else []
+            if not table or not all(isinstance(x, str) and x and fits(y) for x, y in entries):
+                raise ValueError(f"`{name}` of a grammar maps {meaning}, not {_shorten(value)}")
+        if not all(isinstance(token, str) and token for token in self.constants):
+            raise ValueError(f"`constants` of a grammar are tokens, not {_shorten(self.constants)}")
+        if not isinstance(self.glued, str):
+            raise ValueError(f"`glued` of a grammar is a string, not {_shorten(self.glued)}")
 
     def parse(self, text: str, notation: str | None = None) -> list[str]:
         """Canonical prefix tokens of a formula; names stay as they are written.
@@ -104,7 +167,7 @@ class Grammar:
             return self._parse_compact(text)
         lexemes = self._lex(self._word_pattern, text)
         read = self._read_prefix if notation == "prefix" else self._read_infix
-        return read(lexemes, len(text))
+        return read(lexemes, text)
 
     def rewrites(self, text: str, notation: str | None = None) -> bool:
         """Whether a formula has derived operators, which `parse` rewrites; errors as there."""
@@ -133,12 +196,15 @@ class Grammar:
                 if error.position < 0:  # it was read, but is too large
                     break
             else:
-                if notation == "infix" or tokens == (text.split() if spaced else list(text)):
+                written = [word for word, _ in words(text)] if spaced else list(text)
+                if notation == "infix" or tokens == written:
                     return notation, tokens
                 found = tokens
         if found is not None:
             return likely, found
-        raise errors[-1] if errors[-1].position < 0 else max(errors, key=lambda e: e.position)
+        # of two that got equally far, infix: the text begins with an operand
+        furthest = max(reversed(errors), key=lambda e: e.position)
+        raise errors[-1] if errors[-1].position < 0 else furthest
 
     def _parse_compact(self, text: str) -> list[str]:
         arities = self._character_arities
@@ -150,46 +216,55 @@ class Grammar:
         else:
             if missing + arities.get(text[-1], _UNKNOWN) == 1:
                 return list(text)
-        return self._read_prefix(self._lex(self._compact_pattern, text), len(text))
+        return self._read_prefix(self._lex(self._compact_pattern, text), text)
 
-    def _lex(self, pattern: re.Pattern[str], text: str) -> list[Lexeme]:
+    def _lex(self, pattern: re.Pattern[str], text: str) -> Iterator[Lexeme]:
         """Split without judging: what is no token is refused when a reader gets to it."""
         canonical = self.spellings
-        return [
-            (canonical.get(match.group(), match.group()), match.start())
-            for match in pattern.finditer(text)
-            if not match.group().isspace()
-        ]
+        for match in pattern.finditer(text):
+            piece = match.group()
+            if not piece.isspace():
+                yield canonical.get(piece, piece), match.start()
 
-    def _read_prefix(self, lexemes: list[Lexeme], end: int) -> list[str]:
-        missing = 1
-        derived = False
-        for token, start in lexemes:
+    def _read_prefix(self, lexemes: Iterable[Lexeme], text: str) -> list[str]:
+        tokens: list[str] = []
+        missing, end = 1, len(text)
+        before = ("", 0)
+        for lexeme in lexemes:
+            token, start = self.named(lexeme)
             arity = self._arity(token)
             if missing == 0:
-                raise self._misplaced(token, start, "the end: the formula is already complete")
+                expected = "the end" + ": the formula is already complete" * (arity is not None)
+                raise self._unexpected(text, (token, start), expected, before)
             if arity is None:
-                raise self._unreadable(token, start, "a name, a constant or an operator")
+                raise self._unexpected(text, (token, start), "a name, a constant or an operator")
             missing += arity - 1
-            derived = derived or token in self.derived
+            tokens.append(token)
+            before = (token, start)
         if missing:
             operands = "operand is" if missing == 1 else "operands are"
             raise FormulaError(
                 f"the formula ends at character {end} while {missing} {operands} missing", end
             )
-        tokens = [token for token, _ in lexemes]
-        return _without_double_negation(self._flatten(self._tree(tokens))) if derived else tokens
+        if self.derived.keys().isdisjoint(tokens):
+            return tokens
+        return _without_double_negation(self._flatten(self._tree(tokens)))
 
-    def _read_infix(self, lexemes: list[Lexeme], end: int) -> list[str]:
+    def _read_infix(self, lexemes: Iterable[Lexeme], text: str) -> list[str]:
         """Precedence climbing with two explicit stacks (Dijkstra's shunting yard)."""
         operands: list[Node] = []
         waiting: list[Lexeme] = []
-        want_operand, derived = True, False
+        want_operand, derived, end = True, False, len(text)
+        before = ("", 0)
         for lexeme in lexemes:
-            for token, start in self._unglued(lexeme, want_operand):
+            for piece in self._unglued(lexeme, want_operand):
+                token, start = self.named(piece)
                 derived = derived or token in self.derived
+                if expected := self._expected(token, want_operand):
+                    raise self._unexpected(text, (token, start), expected, before)
                 take = self._infix_operand if want_operand else self._infix_operator
                 want_operand = take(token, start, operands, waiting)
+                before = (token, start)
         if want_operand:
             raise FormulaError(f"the formula ends at character {end} where {_OPERAND} is due", end)
         while waiting:
@@ -214,29 +289,33 @@ class Grammar:
         pieces = [word[i:j] for i, j in zip(cuts, [*cuts[1:], None], strict=True)]
         return [(self.spellings.get(x, x), start + i) for x, i in zip(pieces, cuts, strict=True)]
 
+    def named(self, lexeme: Lexeme) -> Lexeme:
+        """The same word, but a name in quotes as its token."""
+        token, start = lexeme
+        return (self.token_of(unquoted(token)), start) if _is_quoted(token) else lexeme
+
+    def token_of(self, name: str) -> str:
+        """The token of a name: the name, in quotes if it would be read as something else."""
+        if is_plain_name(name) and name not in self.arities and name not in self.spellings:
+            return name
+        return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
+
+    def _expected(self, token: str, want_operand: bool) -> str | None:
+        """What infix has to have here instead of a token; None if the token will do."""
+        if want_operand:
+            return None if token == "(" or self._arity(token) in (0, 1) else _OPERAND
+        fits = token == ")" or self.arities.get(token) == 2
+        return None if fits else "a binary operator, ')' or the end"
+
     def _infix_operand(
         self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
     ) -> bool:
         """Take a token where an operand may start; True if an operand is still due."""
-        arity = self._arity(token)
-        if token == "(" or arity == 1:
+        if token == "(" or self.arities.get(token) == 1:
             waiting.append((token, start))
             return True
-        if token[0] == '"' and len(token) > 1:
-            token = self._quoted_name(token, start)
-        elif arity is None:
-            raise self._unreadable(token, start, _OPERAND)
-        if arity == 2:
-            raise self._misplaced(token, start, _OPERAND)
         operands.append((token,))
         return False
-
-    def _quoted_name(self, token: str, start: int) -> str:
-        if self.is_name(token[1:-1]):
-            return token[1:-1]
-        rule = "consists of letters, digits and _, begins with no digit and is no operator"
-        message = f"{_shorten(token)} at character {start + 1}: a name in quotes {rule}"
-        raise FormulaError(message, start)
 
     def _infix_operator(
         self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
@@ -249,11 +328,6 @@ class Grammar:
                 raise FormulaError(f"')' at character {start + 1} closes nothing", start)
             waiting.pop()
             return False
-        if self._arity(token) != 2:
-            expected = "a binary operator, ')' or the end"
-            if self._arity(token) is None and token != "(":
-                raise self._unreadable(token, start, expected)
-            raise self._misplaced(token, start, expected)
         precedence, side = self.infix[token]
         bound = precedence if side == "left" else precedence + 1
         while waiting and waiting[-1][0] != "(" and self._precedence(waiting[-1][0]) >= bound:
@@ -330,7 +404,8 @@ class Grammar:
     def format(self, tokens: list[str], notation: str = "prefix") -> str:
         """Write canonical prefix tokens: "prefix" (spaced), "compact" or "infix".
 
-        Infix uses as few parentheses as `parse` needs to give the same tokens back.
+        Infix uses as few parentheses as `parse` needs to give the same tokens back. `parse` reads
+        each of them without being told the notation.
 
         Raises:
             FormulaError: the tokens are not one prefix formula, or a token is too long for compact.
@@ -339,7 +414,7 @@ class Grammar:
         if not tokens or end != len(tokens):
             raise FormulaError(f"the {len(tokens)} tokens are not one formula in prefix order")
         if notation == "prefix":
-            return " ".join(tokens)
+            return " ".join(tokens) if len(tokens) > 1 else self._whole(tokens[0])
         if notation == "compact":
             long = next((token for token in tokens if len(token) > 1), None)
             if long is not None:
@@ -358,9 +433,11 @@ class Grammar:
                 continue
             (token, *children), bound = top
             if not children:
-                yield f'"{token}"' if len(self._unglued((token, 0), True)) > 1 else token
+                whole = self._whole(token)
+                foreign = self.glued and not whole.isascii()  # Spot takes ASCII only, but in quotes
+                yield f'"{whole}"' if foreign and not _is_quoted(whole) else whole
             elif len(children) == 1:
-                yield f"{token} " if _NAME.fullmatch(token) else token
+                yield f"{token} " if is_plain_name(token) else token
                 stack.append((children[0], _UNARY))
             else:
                 precedence, side = self.infix[token]
@@ -374,6 +451,12 @@ class Grammar:
                     (children[0], precedence + left),
                 ]
 
+    def _whole(self, token: str) -> str:
+        """A name or a constant, in quotes if infix would split it or compact notation read it."""
+        glued = len(self._unglued((token, 0), True)) > 1
+        compact = token[0] in self.operators and self._prefix_end([*token]) == len(token)
+        return f'"{token}"' if glued or (compact and len(token) > 1) else token
+
     @cached_property
     def arities(self) -> dict[str, int]:
         """Arity of every operator, derived operator and constant."""
@@ -381,14 +464,14 @@ class Grammar:
         return {**dict.fromkeys(self.constants, 0), **self.operators, **derived}
 
     def is_name(self, token: str) -> bool:
-        """Whether a token can stand for a symbol: an identifier that means nothing else."""
-        return self._arity(token) == 0 and token not in self.constants
+        """Whether a token can stand for a symbol: a name, with quotes only where it needs them."""
+        if _is_quoted(token):
+            return self.token_of(unquoted(token)) == token and bool(re.fullmatch(_QUOTED, token))
+        return token not in self.arities and token not in self.spellings and is_plain_name(token)
 
     def _arity(self, token: str) -> int | None:
         arity = self.arities.get(token)
-        if arity is None and _NAME.fullmatch(token) and token not in self.spellings:
-            return 0
-        return arity
+        return 0 if arity is None and self.is_name(token) else arity
 
     def _precedence(self, token: str) -> int:
         return _UNARY if self.arities[token] == 1 else self.infix[token][0]
@@ -411,7 +494,7 @@ class Grammar:
 
     @cached_property
     def _word_pattern(self) -> re.Pattern[str]:
-        return self._pattern([_WORD, '"[^"]*"'], {*self.arities, *self.spellings})
+        return self._pattern([_WORD, _QUOTED], {*self.arities, *self.spellings})
 
     @cached_property
     def _glue(self) -> tuple[re.Pattern[str], ...]:
@@ -425,7 +508,8 @@ class Grammar:
         words = [x for x, token in self.spellings.items() if token in self.constants]
         constant = f"(?i:{'|'.join(x for x in words if x[0] in unary) or ' '})"
         return (
-            re.compile(f"(?!{constant})[{unary}](?=[A-Za-z_])"),
+            # before a dot too, as in Spot; there its operand is a name that begins with a dot
+            re.compile(rf"(?!{constant})[{unary}](?=[^\W\d]|\.)"),
             re.compile(f"[{binary}](?=.)"),
             re.compile(f"(?=[{unary}]){constant}"),
         )
@@ -443,19 +527,35 @@ class Grammar:
         longest_first = sorted(signs, key=lambda sign: (-len(sign), sign))
         return re.compile("|".join([*first, *map(re.escape, longest_first), "."]), re.DOTALL)
 
-    def _unreadable(self, token: str, start: int, expected: str) -> FormulaError:
+    def _unexpected(
+        self, text: str, lexeme: Lexeme, expected: str, before: Lexeme = ("", 0)
+    ) -> FormulaError:
+        """The error for a token that cannot stand where it does; `before` is its predecessor."""
+        token, start = lexeme
+        arity = self._arity(token)
+        if before[0] in self.refused and (token == "(" or arity in (0, 1)):
+            # an operand after `Y` says that `Y` was meant as an operator
+            token, start = before
+        if not text.startswith(token, start):  # another spelling, or needless quotes
+            token = self._word_pattern.match(text, start).group()  # type: ignore[union-attr]
         if token in self.refused:
-            return self._misplaced(token, start, expected)
-        known = " ".join(self.arities)
-        return FormulaError(
-            f"{_shorten(token)} at character {start + 1} has no meaning here: expected {expected} "
-            f"(operators and constants: {known}; names are letters, digits and _)",
-            start,
-        )
+            reason = f": {self.refused[token]}"
+        elif token == '"':
+            reason = ": this quote is never closed on its line"
+        elif arity is None and token != "(":
+            inside = (i for i, x in enumerate(token) if x != "." and not f"_{x}".isidentifier())
+            first = next(inside, 0)
+            token, start = (token[first], start + first) if first else (token, start)
+            reason = f" has no meaning here: expected {expected} ({self._known})"
+        else:
+            reason = f": expected {expected}"
+        return FormulaError(f"{_shorten(token)} at character {start + 1}{reason}", start)
 
-    def _misplaced(self, token: str, start: int, expected: str) -> FormulaError:
-        reason = self.refused.get(token, f"expected {expected}")
-        return FormulaError(f"{_shorten(token)} at character {start + 1}: {reason}", start)
+    @property
+    def _known(self) -> str:
+        known = " ".join(self.arities)
+        rule = "letters, digits, _ and dots, or anything in double quotes"
+        return f'operators and constants: {known}; names are {rule}, such as "x\'"'
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -464,10 +564,38 @@ class Grammar:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Grammar":
-        """The inverse of `to_dict`, also after a trip through JSON."""
-        return cls(**{**data, "constants": tuple(data["constants"])})
+        """The inverse of `to_dict`, also after a trip through JSON.
+
+        Raises:
+            ValueError: the data are no grammar; the message names the entry.
+        """
+        known = {entry.name for entry in fields(cls)}
+        if not isinstance(data, dict) or not known.difference(_OPTIONAL) <= data.keys() <= known:
+            found = ", ".join(map(str, data)) if isinstance(data, dict) else _shorten(data)
+            needed = ", ".join(sorted(known))
+            raise ValueError(f"a grammar has the entries {needed}; this one is {found or 'empty'}")
+        constants = data["constants"]
+        if not isinstance(constants, list | tuple):
+            raise ValueError(f"`constants` of a grammar is a list, not {_shorten(constants)}")
+        return cls(**{**data, "constants": tuple(constants)})
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_level(value: object) -> bool:
+    pair = isinstance(value, list | tuple) and len(value) == 2
+    return pair and isinstance(value[0], int) and value[1] in ("left", "right")  # type: ignore[index]
+
+
+_FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "operators": ("tokens to 1 or 2", lambda value: value in (1, 2)),
+    "infix": ('operators to [precedence, "left" or "right"]', _is_level),
+    "spellings": ("spellings to tokens", _is_text),
+    "derived": ("tokens to templates", _is_text),
+    "refused": ("signs to advice", _is_text),
+}
 _OPTIONAL = ("glued", "refused")
 _OPERAND = "a name, a constant, a unary operator or '('"
 
@@ -482,8 +610,10 @@ def _without_double_negation(tokens: list[str]) -> list[str]:
     return kept
 
 
-def _shorten(token: str) -> str:
-    return repr(token if len(token) <= 40 else token[:37] + "...")
+def _shorten(value: object) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    shown = text if len(text) <= 40 else text[:37] + "..."
+    return repr(shown) if isinstance(value, str) else shown
 
 
 PROPOSITIONAL = Grammar(
@@ -580,7 +710,9 @@ LTL = Grammar(
     },
     glued="FGXUVRWM",
     refused={
-        "[": "numbers and ranges are not read: write X X p for X[2] p, and so on",
+        **dict.fromkeys("YOHS", "past operators are not read: use those of the future"),
+        "[": "numbers and ranges are not read: write X X p for X[2] p, and a name like p[2] in "
+        "double quotes",
         "{": "regular expressions are not read: use temporal operators only",
         "=": "write p <-> q for 'p if and only if q', !p for p=0",
     },
@@ -589,7 +721,8 @@ LTL = Grammar(
 
 The derived operators `-> <- <-> ^ F G R W M` are rewritten while reading. Infix is Spot's syntax,
 with its precedences, and some more words (`not`, `and`, `until`, `always`); regular expressions,
-ranges such as `X[2] p` and names with dots are not read.
+ranges such as `X[2] p` and past operators (`Y O H S`) are not read. Beyond Spot, names in Unicode
+need no quotes; infix is written with them, so that Spot reads it.
 
 Beware of names that begin with F, G or X: as in Spot, infix reads `Grant` as G of `rant`. Write
 `"Grant"`, or use spaced prefix notation, where words stay whole.

@@ -1,0 +1,88 @@
+"""Checks of what goes into a model: ids, lists of symbols, labels.
+
+Each reads values back from the device. On a CPU that costs next to nothing; elsewhere it would wait
+for the device in every step, so there the checks are on only where the environment variable
+`HF_ALPHA_DEBUG` is set. Compiled and exported models have none.
+
+Shapes: B batch, L length, S listed symbols, T target length, V vocabulary.
+"""
+
+import os
+
+import torch
+
+from .configuration_alpha import AlphaConfig
+
+DEBUG = "HF_ALPHA_DEBUG"
+IGNORE = -100
+
+
+def can_look(x: torch.Tensor) -> bool:
+    """Whether values of a tensor may be read."""
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or x.device.type == "meta":
+        return False
+    return x.device.type == "cpu" or bool(os.environ.get(DEBUG))
+
+
+def check_ids(config: AlphaConfig, ids_BL: torch.Tensor) -> None:
+    """Raise a ValueError for an id outside the vocabulary."""
+    if not can_look(ids_BL) or not ids_BL.numel():
+        return
+    smallest, largest = (int(x) for x in ids_BL.aminmax())
+    if smallest < 0 or largest >= config.vocab_size:
+        raise ValueError(
+            f"token id {smallest if smallest < 0 else largest} is outside the model's vocabulary "
+            f"of {config.vocab_size}: model and tokenizer must come from the same folder, and "
+            "extend_symbols must be called on both"
+        )
+
+
+def check_symbols(
+    config: AlphaConfig, ids_BL: torch.Tensor, mask_BL: torch.Tensor | None, own_BL: torch.Tensor
+) -> None:
+    """Raise a ValueError if `stream_ids` lack a symbol of the input.
+
+    Args:
+        own_BL: what `own_streams` found: -1 for tokens that are not listed.
+    """
+    if not can_look(ids_BL):
+        return
+    lost = (ids_BL >= config.num_base_tokens) & (own_BL < 0)
+    if mask_BL is not None:
+        lost &= mask_BL > 0
+    if lost.any():
+        row, position = lost.nonzero()[0].tolist()
+        raise ValueError(
+            f"stream_ids lack symbol {int(ids_BL[row, position])} at position {position} of row "
+            f"{row}: pass the stream_ids that the tokenizer made for these input_ids, or none"
+        )
+
+
+def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
+    """Raise a ValueError for a label outside the vocabulary, or one that no output can give.
+
+    Args:
+        labels_BT: ids; those of -100 are not looked at.
+        usable_BV: columns that each sample can use.
+    """
+    if not can_look(labels_BT):
+        return
+    wanted = labels_BT != IGNORE
+    outside = wanted & ((labels_BT < 0) | (labels_BT >= usable_BV.shape[1]))
+    if outside.any():
+        row, position = outside.nonzero()[0].tolist()
+        raise ValueError(
+            f"label {int(labels_BT[row, position])} at position {position} of row {row} is outside "
+            f"the model's vocabulary of {usable_BV.shape[1]}; mark what needs no loss with {IGNORE}"
+        )
+    lost = wanted & ~usable_BV.gather(1, labels_BT.masked_fill(~wanted, 0))
+    if lost.any():
+        row, position = lost.nonzero()[0].tolist()
+        raise ValueError(
+            f"label {int(labels_BT[row, position])} at position {position} of row {row} is a "
+            "symbol that the input of that row lacks, and this model can only answer with those "
+            "it has: leave the sample out, or correct its target"
+        )
+
+
+__all__ = ["can_look", "check_ids", "check_labels", "check_symbols"]
