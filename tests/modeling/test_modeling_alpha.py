@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.streams import ReferenceModel
+from safetensors.torch import load_file, save_file
 from strategies import (
     BASE,
     POSITIONS,
@@ -21,7 +22,9 @@ from strategies import (
     rename_batch,
     seeds,
 )
-from transformers import DynamicCache
+from transformers import DynamicCache, GenerationConfig
+from transformers.testing_utils import CaptureLogger
+from transformers.utils import logging
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.modeling.attention import AlphaAttention
@@ -724,3 +727,50 @@ def test_generation_while_training_with_checkpointing():
         assert torch.equal(found.sequences, wanted.sequences)
         for one, two in zip(found.scores, wanted.scores, strict=True):
             torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
+
+
+# What is returned, loaded and said ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["streams", "learned"])
+def test_gradients_pass_through_what_is_returned(encoding):
+    model = make_model(symbol_encoding=encoding)
+    model.set_attn_implementation("eager")
+    batch = random_batch(2, model.config, [(6, 3), (4, 2)])
+    out = model(**batch, output_hidden_states=True, output_attentions=True, use_cache=False)
+    states = [*out.encoder_hidden_states, *out.decoder_hidden_states]
+    weights = [*out.encoder_attentions, *out.decoder_attentions, *out.cross_attentions]
+    for tensor in (*states, *weights):
+        tensor.retain_grad()
+    out.logits[..., :BASE].square().sum().backward()
+    assert all(tensor.grad.abs().sum() > 0 for tensor in (*states, *weights))
+    plain = model(**batch).logits
+    torch.testing.assert_close(out.logits, plain)
+
+
+def test_a_checkpoint_without_its_embedding_says_so(tmp_path):
+    model = make_model()
+    model.save_pretrained(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    assert not [name for name in tensors if "embed_tokens" in name]
+    del tensors["model.shared.weight"]
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    loaded, report = AlphaForConditionalGeneration.from_pretrained(
+        tmp_path, output_loading_info=True
+    )
+    assert report["missing_keys"] == {"model.shared.weight"}
+    assert not any(weight.is_meta for weight in loaded.parameters())
+
+
+@pytest.mark.parametrize("how", [{"max_new_tokens": 4}, {"max_length": 5}, "config", {}])
+def test_generation_warns_of_no_limit_that_the_caller_did_not_set(how):
+    model = make_model()
+    model.generation_config.eos_token_id = None
+    batch = random_batch(2, model.config, [(6, 3), (4, 2)])
+    del batch["decoder_input_ids"]
+    if how == "config":
+        how = {"generation_config": GenerationConfig(max_new_tokens=4, pad_token_id=0)}
+    with CaptureLogger(logging.get_logger("transformers.generation.utils")) as log:
+        out = model.generate(**batch, **how)
+    assert not log.out and out.shape[1] == (5 if how else 129)
+    assert model.generation_config.max_length == 129
