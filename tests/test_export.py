@@ -46,6 +46,9 @@ class States(torch.nn.Module):
         return self.encoder(input_ids, attention_mask, stream_ids, tree_paths).last_hidden_state
 
 
+QUICK = ("streams, tree", States)
+
+
 def inputs(module, config, sizes, target):
     """A batch by name, streams given: exported models cannot find out how many there are."""
     batch = random_batch(3, config, sizes, target_length=target)
@@ -75,8 +78,15 @@ def test_exported_programs_take_other_sizes(encoding, module):
             )
 
 
-@pytest.mark.parametrize("module", [Logits, States])
-@pytest.mark.parametrize("encoding", ENCODINGS)
+# Writing an ONNX model takes long: one of them in the ordinary run.
+ONNX = [
+    pytest.param(encoding, module, marks=[] if (encoding, module) == QUICK else pytest.mark.slow)
+    for encoding in ENCODINGS
+    for module in (Logits, States)
+]
+
+
+@pytest.mark.parametrize(("encoding", "module"), ONNX)
 def test_onnx_models_take_other_sizes(encoding, module, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     whole, small, large, shapes = prepared(module, encoding)

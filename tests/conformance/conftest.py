@@ -24,6 +24,7 @@ STAND_INS = {
     "utils/test_configuration_utils.py": "config_common_kwargs = {}\n",
     "exporters/__init__.py": "",
     "exporters/test_export.py": "class ExportTesterMixin:\n    pass\n",
+    "fixtures/sample_text.txt": "",
     "generation/__init__.py": "",
     "generation/test_utils.py": "class GenerationTesterMixin:\n    pass\n",
 }
@@ -53,19 +54,18 @@ def source_distribution() -> Path:
         (archive,) = Path(scratch).glob("*.tar.gz")
         with tarfile.open(archive) as content:
             content.extractall(scratch, filter="data")
-        unpacked = Path(scratch, folder.name)
-        for name, text in STAND_INS.items():
-            path = unpacked / "tests" / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
         if not folder.is_dir():  # another process may have been faster
-            unpacked.rename(folder)
+            Path(scratch, folder.name).rename(folder)
     return folder
 
 
 def import_shared_tests() -> None:
     """Make the shared tests importable as `transformers_tests`."""
     tests = source_distribution() / "tests"
+    for name, text in STAND_INS.items():
+        path = tests / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
     spec = importlib.util.spec_from_file_location(
         PACKAGE, tests / "__init__.py", submodule_search_locations=[str(tests)]
     )

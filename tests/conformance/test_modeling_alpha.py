@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from switched_off import SwitchedOff
 from transformers.models.auto import modeling_auto
 from transformers_tests.generation.test_utils import GenerationTesterMixin
 from transformers_tests.test_configuration_common import ConfigTester
@@ -69,21 +70,17 @@ class AlphaModelTester:
         return config, inputs
 
 
-class AlphaConformance(ModelTesterMixin, GenerationTesterMixin):
+class AlphaConformance(SwitchedOff, ModelTesterMixin, GenerationTesterMixin):
     """The shared tests; each one that is switched off has its reason beside it."""
 
     settings: ClassVar[dict[str, Any]]
-    # Beginning of a test's name -> why it is switched off.
-    switched_off: ClassVar[dict[str, str]] = {}
     all_model_classes = (AlphaModel, AlphaForConditionalGeneration)
     is_encoder_decoder = True
     # Ids of symbols never move: `extend_symbols` takes the place of `resize_token_embeddings`.
     test_resize_embeddings = False
 
     def setUp(self):
-        for name, reason in self.switched_off.items():
-            if self._testMethodName.startswith(name):
-                self.skipTest(reason)
+        super().setUp()
         self.model_tester = AlphaModelTester(self.settings)
         # The shared tests know by these tables which class takes labels.
         names = {
