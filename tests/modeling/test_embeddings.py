@@ -673,3 +673,15 @@ def test_configurations_that_do_not_ask_for_draws_have_no_state():
         assert model.model.symbol_draws is None
         assert set(dict(model.named_buffers())) == {"logit_scale.scale"}
     assert AlphaConfig().random_dim == 0
+
+
+def test_random_renaming_does_not_depend_on_padding():
+    """With a mask or without one: padding is known by its id."""
+    model = make_model(symbol_encoding="learned", symbol_renaming="random").train()
+    ids = torch.tensor([[BASE, 3, BASE + 1]])
+    padded = torch.nn.functional.pad(ids, (2, 3), value=model.config.pad_token_id)
+    rename = model.model.symbols.renaming
+    names = rename(ids, None, ids, True)
+    assert rename(padded, None, ids, True).equal(names)
+    assert rename(padded, (padded > 0).long(), ids, True).equal(names)
+    assert not rename(ids.flip(1), None, ids, True).equal(names)
