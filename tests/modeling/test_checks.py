@@ -37,6 +37,8 @@ def test_stream_ids_have_to_list_every_symbol_of_the_input(encoding):
     # What is hidden need not be listed.
     batch["attention_mask"][0, 3] = 0
     model(**batch, stream_ids=listed[:, :2])
+    del batch["decoder_input_ids"]
+    assert not (model.get_encoder()(**batch).stream_ids == BASE + 2).any()
 
 
 @pytest.mark.parametrize("encoding", LISTING)
