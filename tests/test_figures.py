@@ -122,8 +122,8 @@ def evaluated() -> Iterator[tuple[str, str]]:
         "README.md",
         (
             f"answers {one} % of those with a one-step witness, {two} % of those that need two and "
-            f"{more} % of the {samples[2]} that need more; a random step {chance[0]}, {chance[1]} and "
-            f"{chance[2]} %"
+            f"{more} % of the {samples[2]} that need more; "
+            f"a random step {chance[0]}, {chance[1]} and {chance[2]} %"
         ),
     )
     verdicts = re.findall(r"^  (correct|wrong) ", read(RESULTS / "dwyer.txt"), re.MULTILINE)
