@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from strategies import SMALL
 from switched_off import SwitchedOff
 from transformers.models.auto import modeling_auto
 from transformers_tests.generation.test_utils import GenerationTesterMixin
@@ -16,17 +17,7 @@ from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaModel
 
 pytestmark = pytest.mark.conformance
 
-SIZES = {
-    "num_base_tokens": 12,
-    "symbol_classes": {"proposition": 3},
-    "d_model": 16,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-}
+SIZES = {**SMALL, "num_base_tokens": 12, "symbol_classes": {"proposition": 3}}
 SYMBOLS = 3  # distinct symbols in each row: all, so that random labels can be answered
 
 
