@@ -1,5 +1,7 @@
 """torch.export and ONNX with dynamic batch and length; results as of the model itself."""
 
+import itertools
+
 import pytest
 import torch
 from strategies import make_model, random_batch
@@ -46,7 +48,12 @@ class States(torch.nn.Module):
         return self.encoder(input_ids, attention_mask, stream_ids, tree_paths).last_hidden_state
 
 
-QUICK = ("streams, tree", States)
+def cases(*quick):
+    """All pairs of an encoding and a module; those that are not quick are marked slow."""
+    return [
+        pytest.param(*case, marks=[] if case in quick else pytest.mark.slow)
+        for case in itertools.product(ENCODINGS, (Logits, States))
+    ]
 
 
 def inputs(module, config, sizes, target):
@@ -66,8 +73,9 @@ def prepared(module, encoding):
     return module(model).eval(), small, large, shapes
 
 
-@pytest.mark.parametrize("module", [Logits, States])
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize(
+    ("encoding", "module"), cases(("streams, tree", Logits), ("dual_part", Logits))
+)
 def test_exported_programs_take_other_sizes(encoding, module):
     whole, small, large, shapes = prepared(module, encoding)
     with torch.no_grad():
@@ -78,15 +86,7 @@ def test_exported_programs_take_other_sizes(encoding, module):
             )
 
 
-# Writing an ONNX model takes long: one of them in the ordinary run.
-ONNX = [
-    pytest.param(encoding, module, marks=[] if (encoding, module) == QUICK else pytest.mark.slow)
-    for encoding in ENCODINGS
-    for module in (Logits, States)
-]
-
-
-@pytest.mark.parametrize(("encoding", "module"), ONNX)
+@pytest.mark.parametrize(("encoding", "module"), cases(("streams, tree", States)))
 def test_onnx_models_take_other_sizes(encoding, module, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     whole, small, large, shapes = prepared(module, encoding)
