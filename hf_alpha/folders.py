@@ -71,6 +71,12 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file in one step: a killed run leaves the old one or the new one."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Give a folder to write to; it becomes `path` when all is written, or is removed.
@@ -143,4 +149,5 @@ __all__ = [
     "remove_leftovers",
     "replacing",
     "scratch_folder",
+    "write_text",
 ]

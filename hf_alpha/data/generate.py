@@ -42,7 +42,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
-from hf_alpha.folders import locked, read_json, remove_leftovers, replacing
+from hf_alpha.folders import locked, read_json, remove_leftovers, replacing, write_text
 from hf_alpha.tasks import Task, get_task
 from hf_alpha.tasks.base import EQUIVALENCES
 
@@ -641,7 +641,7 @@ class _Run:
         else:
             _try_target(task, settings)
             self.parts.mkdir(parents=True, exist_ok=True)
-            write_text(json.dumps(settings, indent=2) + "\n", started)
+            write_text(started, json.dumps(settings, indent=2) + "\n")
         if self.counts is None:
             self.record = self._check_shards(shard)
 
@@ -674,7 +674,7 @@ class _Run:
         return record
 
     def _write_shard(self, record: Path, ended: bool) -> None:
-        write_text(json.dumps({"settings": self.settings, "ended": ended}, indent=2) + "\n", record)
+        write_text(record, json.dumps({"settings": self.settings, "ended": ended}, indent=2) + "\n")
 
     def end_shard(self) -> dict[str, int]:
         """Record that the shard has ended."""
@@ -785,9 +785,9 @@ def write_records(
 ) -> None:
     """Write what says how a dataset was made; `dataset_card` describes the arguments."""
     card = dataset_card(task, settings, counts, num_symbols)
-    write_text(card, folder / "README.md")
+    write_text(folder / "README.md", card)
     record = {"settings": settings, "rows": counts}
-    write_text(json.dumps(record, indent=2) + "\n", folder / SETTINGS)
+    write_text(folder / SETTINGS, json.dumps(record, indent=2) + "\n")
 
 
 def dataset_card(
@@ -968,9 +968,3 @@ def _end_with_parent() -> None:
 def _write_table(table: pa.Table, path: Path) -> None:
     with replacing(path) as temporary:
         pq.write_table(table, temporary)
-
-
-def write_text(text: str, path: Path) -> None:
-    """Write a file that is never seen half-written."""
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")

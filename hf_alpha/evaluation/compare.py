@@ -14,7 +14,8 @@ from hf_alpha.evaluation.covariance import alpha_covariance
 from hf_alpha.evaluation.draws import sensitivity
 from hf_alpha.evaluation.evaluate import evaluate, evaluate_random
 from hf_alpha.evaluation.heatmap import Heatmap, draw
-from hf_alpha.evaluation.report import Report, table, write_text
+from hf_alpha.evaluation.report import Report, table
+from hf_alpha.folders import write_text
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task

@@ -15,7 +15,8 @@ from tqdm.auto import tqdm
 from hf_alpha.data.collate import AlphaCollator
 from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.evaluation.generation import evaluation_mode
-from hf_alpha.evaluation.report import EDIT_DISTANCE, write_text
+from hf_alpha.evaluation.report import EDIT_DISTANCE
+from hf_alpha.folders import write_text
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task, get_task

@@ -31,8 +31,8 @@ from hf_alpha.evaluation.report import (
     Record,
     Report,
     json_lines,
-    write_text,
 )
+from hf_alpha.folders import write_text
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hf_alpha.evaluation.report import EDIT_DISTANCE, Report, write_text
+from hf_alpha.evaluation.report import EDIT_DISTANCE, Report
+from hf_alpha.folders import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

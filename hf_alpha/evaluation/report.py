@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any, TypeVar
 
 from hf_alpha.evaluation.covariance import AlphaCovariance
+from hf_alpha.folders import write_text
 from hf_alpha.tasks import Verdict
 
 OUTSIDE = "outside_vocabulary"
@@ -410,13 +411,6 @@ def json_lines(records: Iterable[Record]) -> str:
     """Write records as lines of JSON."""
     # In ASCII: a line is a record, whatever line separators a text contains.
     return "".join(json.dumps(asdict(record)) + "\n" for record in records)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file in one step: a killed run leaves the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
 
 
 __all__ = ["EDIT_DISTANCE", "OUTCOMES", "OUTSIDE", "Rates", "Record", "Report", "table"]
