@@ -81,6 +81,7 @@ def make_models(args: argparse.Namespace) -> dict[str, AlphaForConditionalGenera
     config = AlphaConfig(
         num_base_tokens=tokenizer.num_base_tokens,
         symbol_classes=dict(tokenizer.symbol_classes),
+        encoder_position="tree",
         d_model=args.d_model,
         **{f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()},
     )

@@ -28,7 +28,7 @@ from streams import Sizes, alpha_model, draw_batch, training_step
 from transformers import PreTrainedModel
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.modeling.draws import RANDOM_METHODS
+from hf_alpha.modeling.random_numbers import RANDOM_METHODS
 
 TRAINING, PREPARATION = "training step", "preparation"
 LEARNED, DUAL_PART, RENAMED, INFERENCE = "learned", "dual_part", "renamed", "inference"

@@ -284,12 +284,8 @@ def sentences() -> Iterator[tuple[str, str]]:
             f"{learned[10]:.1f} times with 10, generation {beams[1]:.1f} and {beams[10]:.1f} times"
         ),
     )
-    whole, chunked = (
-        stored(f"streams-memory-200{kind}")["data"]["rows"][0]["process"]
-        for kind in ("", "-chunked")
-    )
+    whole = stored("streams-memory-200")["data"]["rows"][0]["process"]
     yield "docs/performance.md", f"the whole process takes {whole:,.0f} MB at most"
-    yield "docs/performance.md", f"and {chunked:,.0f} MB with `--chunk 10`"
     steps = stored("dual-part")["data"]["seconds"]["training step"]
     dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
     yield "docs/encodings.md", f"a training step takes {three(dual)} times that of `learned`"

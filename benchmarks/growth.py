@@ -100,7 +100,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--symbols", type=int, nargs="+", default=[1, 2, 5, 10, 20, 50, 100, 200])
     add("--lengths", type=int, nargs="+", default=[20, 50, 100, 200, 400])
     add("--beams", type=int, default=3)
-    add("--chunk", type=int, help="streams at a time (all)")
     add("--rounds", type=int, default=3)
     add_model(parser)
     add_out(parser)
@@ -116,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     config = AlphaConfig(
         symbol_classes={"proposition": max(args.symbols)},
         d_model=args.d_model,
-        stream_chunk=args.chunk,
+        encoder_position="tree",
         **{f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()},
     )
     torch.manual_seed(0)

@@ -16,7 +16,7 @@ import torch
 from measure import PRODUCTS, add_out, finish, in_turns, ratios, table, three
 from torch import nn
 
-from hf_alpha.modeling.linear import BlockLinear
+from hf_alpha.modeling.cpu import BlockLinear
 
 OURS, PEER = "BlockLinear", "nn.Linear"
 

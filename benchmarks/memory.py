@@ -1,8 +1,8 @@
-"""Memory of `streams`: training and generation by number of symbols, and 200 symbols in chunks.
+"""Memory of `streams`: training and generation by number of symbols.
 
     python benchmarks/memory.py --out streams-memory
     python benchmarks/memory.py --work generation --symbols 200 --length 200 --new-tokens 200 \
-        --batch 1 --chunk 10 --out streams-memory-200
+        --batch 1 --out streams-memory-200
 
 Each figure is from a process of its own: the most memory that it ever held, less what it held
 before the work began, when model and libraries were loaded (on a GPU, the allocator's peak). The
@@ -32,7 +32,7 @@ def work(args: argparse.Namespace, kind: str, symbols: int) -> dict[str, float]:
     config = AlphaConfig(
         symbol_classes={"proposition": symbols},
         d_model=args.d_model,
-        stream_chunk=args.chunk,
+        encoder_position="tree",
         **{f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()},
     )
     model = AlphaForConditionalGeneration(config).to(args.device)
@@ -81,7 +81,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--new-tokens", type=int, default=31, help="tokens of the answer (31)")
     add("--batch", type=int, default=64, help="samples (64)")
     add("--beams", type=int, default=3)
-    add("--chunk", type=int, help="streams at a time (all)")
     add("--child", nargs=2, help=argparse.SUPPRESS)
     add_model(parser)
     add_out(parser)
@@ -107,10 +106,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             lines.append([kind, str(symbols), f"{found['work']:,.0f}", f"{ratio:.2f}",
                           f"{found['process']:,.0f}"])  # fmt: skip
             rows.append({"work": kind, "symbols": symbols, **found})
-    chunk = f"{args.chunk} streams at a time" if args.chunk else "all streams at once"
     text = (
         f"batch {args.batch}, {args.length} tokens, answers of {args.new_tokens}, {args.beams} "
-        f"beams, {chunk}; d {args.d_model}, {args.layers} + {args.layers} layers, {args.heads} "
+        f"beams; d {args.d_model}, {args.layers} + {args.layers} layers, {args.heads} "
         f"heads, FFN {args.ffn}\n\n"
     )
     columns = ["work", "symbols k", "MB of the work", "by k times the first", "MB of the process"]

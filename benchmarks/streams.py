@@ -106,6 +106,7 @@ def alpha_model(sizes: Sizes, tokenizer: AlphaTokenizer, **settings: Any) -> Pre
     config = AlphaConfig(
         num_base_tokens=tokenizer.num_base_tokens,
         symbol_classes=tokenizer.symbol_classes,
+        encoder_position="tree",
         d_model=sizes.d_model,
         **_both_sides(sizes),
         **settings,

@@ -8,6 +8,7 @@ from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 BASE = 10
 SMALL = {
     "num_base_tokens": BASE,
+    "encoder_position": "tree",
     "d_model": 16,
     "encoder_layers": 2,
     "decoder_layers": 2,

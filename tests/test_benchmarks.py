@@ -371,7 +371,7 @@ def test_peer_of_all_streams_computes_the_same():
     from peers.all_streams import AllStreams
     from strategies import make_model, random_batch
 
-    from hf_alpha.modeling.linear import BlockLinear
+    from hf_alpha.modeling.cpu import BlockLinear
 
     model = make_model(dropout=0.0)
     peer = AllStreams(model.config).eval()

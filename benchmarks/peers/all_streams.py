@@ -21,10 +21,11 @@ from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
-from hf_alpha.modeling.adacos import token_loss
-from hf_alpha.modeling.linear import BlockLinear
-from hf_alpha.modeling.modeling_alpha import UNUSABLE, AlphaEncoderOutput
+from hf_alpha.modeling.cpu import BlockLinear
+from hf_alpha.modeling.logit_scale import token_loss
+from hf_alpha.modeling.modeling_alpha import AlphaEncoderOutput
 from hf_alpha.modeling.positions import rotary, rotate, token_positions, tree
+from hf_alpha.modeling.symbol_encodings import UNUSABLE
 
 Model = TypeVar("Model", bound=nn.Module)
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
@@ -225,7 +226,7 @@ class AllStreams(AlphaForConditionalGeneration):
         if encoder_outputs is None:
             encoder_outputs = self.encode(input_ids, attention_mask, tree_paths)
         if self.training:
-            self.advance_logit_scale()
+            self.settle_step()
         x = self.decode(decoder_input_ids, encoder_outputs, attention_mask, past_key_values)
         weights, present = encoder_outputs.stream_ids, encoder_outputs.own_streams
         usable = F.pad(present, (self.config.num_base_tokens, 0), value=True)
@@ -236,7 +237,7 @@ class AllStreams(AlphaForConditionalGeneration):
             loss = token_loss(logits, labels, usable)
             if self.training:
                 self.logit_scale.observe(
-                    logits.detach(), labels, usable, self.model.symbols.weight_version()
+                    logits.detach(), labels, usable, self.symbol_layer.steps.count
                 )
         return Seq2SeqLMOutput(loss=loss, logits=logits, past_key_values=past_key_values)
 

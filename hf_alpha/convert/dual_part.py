@@ -11,20 +11,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from transformers import PreTrainedModel
 
 from hf_alpha.convert.symbol_invariant import EMBEDDING, ConversionError, probe
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 
 
 def to_dual_part(
-    vanilla: AlphaForConditionalGeneration,
+    vanilla: PreTrainedModel,
     random_dim: int = 0,
     random_method: str = "hypercube_vertices",
     seed: int = 0,
-) -> AlphaForConditionalGeneration:
+) -> PreTrainedModel:
     """Convert a `learned` model, and prove that all that can arrive has arrived.
 
     Args:
@@ -36,7 +36,7 @@ def to_dual_part(
         ConversionError: the model is not `learned`, a setting does not fit, or the proof failed.
     """
     config = _converted_config(vanilla.config, random_dim, random_method, seed)
-    converted = AlphaForConditionalGeneration(config)
+    converted = type(vanilla)(config)
     weights = convert_weights(vanilla.state_dict(), config)
     missing, left = converted.load_state_dict(weights, strict=False)
     new = [name for name in missing if "symbol_draws" not in name]
@@ -52,7 +52,7 @@ def convert_weights(state: dict[str, Tensor], config: AlphaConfig) -> dict[str, 
 
     | converted | from the vanilla model |
     |---|---|
-    | `model.shared.weight` rows 0 .. num_base_tokens - 1 | the same rows without their last dimensions |
+    | `model.shared.weight`, first rows | the base tokens' rows without their last dimensions |
     | one row for each class | the mean of the class's rows, likewise; each of norm 1 before if rows are normalised |
     | `model.symbol_draws.*` | drawn; those of a vanilla model's own renaming are dropped |
     | every other name | the same name |
@@ -64,7 +64,8 @@ def convert_weights(state: dict[str, Tensor], config: AlphaConfig) -> dict[str, 
         torch.cat([table[start:stop] for start, stop in ranges]).mean(0, keepdim=True)
         for ranges in config.symbol_ranges.values()
     ]
-    rows = torch.cat((table[: config.num_base_tokens], *shared))[:, : config.embedding_dim]
+    width = config.encoding(config).row_dim
+    rows = torch.cat((table[config.vocabulary.base_ids], *shared))[:, :width]
     return {
         name: rows.clone() if name == EMBEDDING else value
         for name, value in state.items()
@@ -73,9 +74,7 @@ def convert_weights(state: dict[str, Tensor], config: AlphaConfig) -> dict[str, 
 
 
 @torch.no_grad()
-def prove_start(
-    vanilla: AlphaForConditionalGeneration, converted: AlphaForConditionalGeneration
-) -> None:
+def prove_start(vanilla: PreTrainedModel, converted: PreTrainedModel) -> None:
     """Check what both models must agree on, on random inputs.
 
     1. With the vanilla model's table in place of its own, the converted model's logits are
@@ -89,13 +88,13 @@ def prove_start(
     one, two = (copy.deepcopy(model).eval().float().cpu() for model in (vanilla, converted))
     config = two.config
     old, new = one.model.embedding_table(), two.model.embedding_table()
-    base, width = config.num_base_tokens, config.embedding_dim
-    gap = float((_directions(old[:base, :width]) - _directions(new[:base, :width])).abs().max())
-    if gap > 1e-5 or new[:base, width:].any():
+    base, width = config.vocabulary.base_ids, config.encoding(config).row_dim
+    gap = float((_directions(old[base, :width]) - _directions(new[base, :width])).abs().max())
+    if gap > 1e-5 or new[base, width:].any():
         raise ConversionError(f"proof failed: rows of base tokens differ by up to {gap:.2e}")
-    two.model.symbols.rows = lambda *_: old
-    symbols = list(range(base, min(config.vocab_size, base + 4)))
-    batch = probe(config, symbols)
+    two.symbol_layer.table = lambda *_: old
+    symbols = [i for i in range(config.vocab_size) if i not in set(base)]
+    batch = probe(config, symbols[:4])
     gap = float((one(**batch).logits - two(**batch).logits).abs().max())
     if gap > 0:
         raise ConversionError(
@@ -134,7 +133,7 @@ def convert_checkpoint_to_dual_part(
     random_dim: int = 0,
     random_method: str = "hypercube_vertices",
     seed: int = 0,
-) -> AlphaForConditionalGeneration:
+) -> PreTrainedModel:
     """Convert a checkpoint folder; model, tokenizer and code are written to `out`.
 
     Raises:

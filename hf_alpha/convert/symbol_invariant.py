@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 
 EMBEDDING = "model.shared.weight"
 NEW_BLOCK = ".aggregated_attn"  # also matches its LayerNorm
@@ -27,11 +27,11 @@ class ConversionError(ValueError):
 
 
 def to_streams(
-    vanilla: AlphaForConditionalGeneration,
+    vanilla: PreTrainedModel,
     actual: int | Sequence[int],
     placeholder: int | Sequence[int],
     add_aggregated_attention: Sequence[str] = (),
-) -> AlphaForConditionalGeneration:
+) -> PreTrainedModel:
     """Convert a `learned` model, and prove the result.
 
     Args:
@@ -50,7 +50,7 @@ def to_streams(
     for first, second in zip(actual, placeholder, strict=True):
         if first == second:
             raise ConversionError(f"actual and placeholder are the same symbol, id {first}")
-    converted = AlphaForConditionalGeneration(config)
+    converted = type(vanilla)(config)
     weights = convert_weights(vanilla.state_dict(), config, actual, placeholder)
     missing, unexpected = converted.load_state_dict(weights, strict=False)
     new = [name for name in missing if NEW_BLOCK not in name]
@@ -69,20 +69,20 @@ def convert_weights(
 
     | converted | from the vanilla model |
     |---|---|
-    | `model.shared.weight` rows 0 .. num_base_tokens - 1 | the same rows |
+    | `model.shared.weight`, first rows | the base tokens' rows, in the order of their ids |
     | two rows for each class | the row of `actual`, the row of `placeholder` |
     | every other name | the same name |
     | `*.aggregated_attn*`, when added | new; output projection zero |
     """
     table = state[EMBEDDING]
     pairs = [row for pair in zip(actual, placeholder, strict=True) for row in pair]
-    rows = torch.cat((table[: config.num_base_tokens], table[pairs]))
+    rows = table[[*config.vocabulary.base_ids, *pairs]]
     return {name: rows if name == EMBEDDING else value for name, value in state.items()}
 
 
 def prove(
-    vanilla: AlphaForConditionalGeneration,
-    converted: AlphaForConditionalGeneration,
+    vanilla: PreTrainedModel,
+    converted: PreTrainedModel,
     actual: list[int],
     placeholder: list[int],
 ) -> None:
@@ -97,7 +97,7 @@ def prove(
         ConversionError: with the check that failed and the largest difference.
     """
     models = [copy.deepcopy(model).eval().float().cpu() for model in (vanilla, converted)]
-    base = list(range(vanilla.config.num_base_tokens))
+    base = vanilla.config.vocabulary.base_ids
     _compare("no symbol", models, probe(vanilla.config, []), base)
     for first, second in zip(actual, placeholder, strict=True):
         _compare(f"only symbol {first}", models, probe(vanilla.config, [first]), [*base, first])
@@ -133,7 +133,7 @@ def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 
         return torch.tensor(choices)[torch.randint(len(choices), shape, generator=generator)]
 
     special = (config.pad_token_id, config.decoder_start_token_id)
-    tokens = [*(i for i in range(config.num_base_tokens) if i not in special), *symbols]
+    tokens = [*(i for i in config.vocabulary.base_ids if i not in special), *symbols]
     ids, decoder_ids = draw(tokens, rows, length), draw(tokens, rows, 6)
     ids[:, : len(symbols)] = torch.tensor(symbols, dtype=torch.long)
     decoder_ids[:, 0] = config.decoder_start_token_id
@@ -175,23 +175,19 @@ def _one_per_class(config: AlphaConfig, ids: int | Sequence[int], role: str) -> 
     given = [ids] if isinstance(ids, int) else list(ids)
     found: dict[str, int] = {}
     for token in given:
-        names = [
-            name
-            for name, ranges in config.symbol_ranges.items()
-            if any(start <= token < stop for start, stop in ranges)
-        ]
-        if not names:
+        name = config.vocabulary.class_of(token)
+        if name is None:
             raise ConversionError(f"{role}: id {token} is no symbol of this model")
-        if names[0] in found:
-            raise ConversionError(f"{role}: two symbols for class {names[0]!r}")
-        found[names[0]] = token
+        if name in found:
+            raise ConversionError(f"{role}: two symbols for class {name!r}")
+        found[name] = token
     if lacking := [name for name in config.symbol_classes if name not in found]:
         raise ConversionError(f"{role}: no symbol given for class {lacking[0]!r}")
     return [found[name] for name in config.symbol_ranges]
 
 
 @torch.no_grad()
-def _silence_new_blocks(model: AlphaForConditionalGeneration, new: set[str]) -> None:
+def _silence_new_blocks(model: PreTrainedModel, new: set[str]) -> None:
     for name, parameter in model.named_parameters():
         if name in new and ".out_proj." in name:
             parameter.zero_()
@@ -203,7 +199,7 @@ def convert_checkpoint(
     actual: str,
     placeholder: str,
     add_aggregated_attention: Sequence[str] = (),
-) -> AlphaForConditionalGeneration:
+) -> PreTrainedModel:
     """Convert a checkpoint folder; model, tokenizer and code are written to `out`.
 
     Args:
@@ -220,7 +216,7 @@ def convert_checkpoint(
 
 def _convert(
     source: str | Path, out: Path, actual: str, placeholder: str, added: Sequence[str]
-) -> AlphaForConditionalGeneration:
+) -> PreTrainedModel:
     vanilla, tokenizer = load_checkpoint(source)
 
     def ids(tokens: str, role: str) -> list[int]:

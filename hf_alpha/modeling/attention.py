@@ -16,11 +16,10 @@ from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .configuration_alpha import AlphaConfig
-from .linear import BlockLinear, is_plain
+from .cpu import BlockLinear, prefers_products
 from .positions import rotate
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
-FEW_SCORES = 1 << 13  # up to here, two matrix products are faster on a CPU than its fused kernel
 
 
 def eager_attention(
@@ -46,25 +45,9 @@ def eager_attention(
     precise = torch.promote_types(scores.dtype, torch.float32)
     weights = scores.softmax(-1, dtype=precise).to(scores.dtype)
     weights = F.dropout(weights, p=dropout, training=module.training)
-    shown = weights if fold is None else fold.unfold_weights(weights)
-    weights = weights if fold is None else fold.fold_weights(shown)
-    return weighted_sum(weights, value).transpose(1, 2), shown
-
-
-def weighted_sum(weights: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """Values (N, H, M, K) summed with their weights (N, H, T, M): (N, H, T, K).
-
-    One query makes a product of a row and a small matrix for each head; on a CPU, bags of weighted
-    rows take a half to a quarter of their time.
-    """
-    few = is_plain(weights, value) and weights.shape[2] == 1 and value.is_contiguous()
-    if torch.is_grad_enabled() or not few:
-        return weights @ value
-    bags = weights.reshape(-1, weights.shape[-1])
-    rows = torch.arange(bags.numel(), device=bags.device).view_as(bags)
-    table = value.view(-1, value.shape[-1])
-    summed = F.embedding_bag(rows, table, mode="sum", per_sample_weights=bags)
-    return summed.view(*weights.shape[:-1], -1)
+    returned = weights if fold is None else fold.unfold_weights(weights)
+    weights = weights if fold is None else fold.fold_weights(returned)
+    return (weights @ value).transpose(1, 2), returned
 
 
 @dataclass(frozen=True)
@@ -136,7 +119,9 @@ class AlphaAttention(nn.Module):
         """Attend; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M).
 
         Args:
-            mask: additive, (N or 1, 1, T or 1, M), or None; 1 where beams share a source.
+            mask: additive, (N or 1, 1 or H, T or 1, M), or None; T is 1 where beams share a source.
+                It may hold scores of any kind, such as those of a relation between positions, one
+                for each head.
         """
         b, s, t, d = hidden_BSTD.shape
         r, heads = source_NRLD.shape[1], self.num_heads
@@ -163,9 +148,7 @@ class AlphaAttention(nn.Module):
     def _interface(self, query: torch.Tensor, num_keys: int) -> Callable[..., Any]:
         """How to attend; all ways give the same up to rounding."""
         chosen = self.config._attn_implementation
-        # While compiling, a comparison of sizes would fix them.
-        on_cpu = query.device.type == "cpu" and not torch.compiler.is_compiling()
-        if chosen == "sdpa" and on_cpu and query.shape[2] * num_keys <= FEW_SCORES:
+        if chosen == "sdpa" and prefers_products(query, num_keys):
             return eager_attention
         return ALL_ATTENTION_FUNCTIONS.get_interface(chosen, eager_attention)
 

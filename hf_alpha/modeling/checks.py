@@ -11,7 +11,7 @@ import os
 
 import torch
 
-from .configuration_alpha import AlphaConfig
+from .configuration_symbols import SymbolConfig
 
 DEBUG = "HF_ALPHA_DEBUG"
 IGNORE = -100
@@ -24,7 +24,7 @@ def can_look(x: torch.Tensor) -> bool:
     return x.device.type == "cpu" or bool(os.environ.get(DEBUG))
 
 
-def check_ids(config: AlphaConfig, ids_BL: torch.Tensor) -> None:
+def check_ids(config: SymbolConfig, ids_BL: torch.Tensor) -> None:
     """Raise a ValueError for an id outside the vocabulary."""
     if not can_look(ids_BL) or not ids_BL.numel():
         return
@@ -38,7 +38,7 @@ def check_ids(config: AlphaConfig, ids_BL: torch.Tensor) -> None:
 
 
 def check_symbols(
-    config: AlphaConfig, ids_BL: torch.Tensor, mask_BL: torch.Tensor | None, own_BL: torch.Tensor
+    config: SymbolConfig, ids_BL: torch.Tensor, mask_BL: torch.Tensor | None, own_BL: torch.Tensor
 ) -> None:
     """Raise a ValueError if `stream_ids` lack a symbol of the input.
 
@@ -47,7 +47,7 @@ def check_symbols(
     """
     if not can_look(ids_BL):
         return
-    lost = (ids_BL >= config.num_base_tokens) & (own_BL < 0)
+    lost = config.vocabulary.is_symbol(ids_BL) & (own_BL < 0)
     if mask_BL is not None:
         lost &= mask_BL > 0
     if lost.any():
@@ -85,4 +85,4 @@ def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
         )
 
 
-__all__ = ["can_look", "check_ids", "check_labels", "check_symbols"]
+__all__ = ["IGNORE", "can_look", "check_ids", "check_labels", "check_symbols"]

@@ -7,14 +7,13 @@ V vocabulary, R rows of the embedding. Inside the model a hidden state is (B, S,
 is (B, L, S * D), so that caches and generation see an ordinary encoder-decoder.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 from transformers import initialization as init
 from transformers.activations import ACT2FN
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
@@ -26,41 +25,22 @@ from transformers.modeling_outputs import (
     Seq2SeqLMOutput,
     Seq2SeqModelOutput,
 )
-from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
-from .adacos import LogitScale, token_loss
 from .attention import AlphaAttention, CosSin
-from .caches import reorder
-from .checks import check_ids, check_labels, check_symbols
+from .checks import check_ids
 from .configuration_alpha import AlphaConfig
-from .embeddings import SymbolDraws, SymbolEmbedding
-from .linear import BlockLinear, in_blocks
+from .cpu import BlockLinear, in_blocks
+from .logit_scale import LogitScale
+from .masks import causal_mask, padding_mask
 from .positions import rotary, sinusoidal, token_positions, tree
-from .symbols import (
-    aggregate,
-    first_occurrence,
-    mean_streams,
-    own_streams,
-    pack_streams,
-    stream_weights,
-    unpack_streams,
-)
+from .streams import Streams, match_rows
+from .symbol_layer import SymbolDraws, SymbolLayer
+from .symbol_model import SymbolHead, SymbolModel
+from .symbols import pack_streams, unpack_streams
 
-# Logit of a column that a sample cannot use: out of reach of any other, and finite in all dtypes.
-UNUSABLE = -1e4
 # Switch -> name of the module.
 CROSS_ATTENTION = {"per_stream": "encoder_attn", "aggregated": "encoder_aggregated_attn"}
-
-OUTSIDE_LOSS = (
-    "num_items_in_batch without labels: a loss is computed outside of the model, as by Trainer's "
-    "label_smoothing_factor. It would count the columns of symbols that a sample lacks, which hold "
-    f"{UNUSABLE:g}. For label smoothing, set label_smoothing in the model's configuration; for a "
-    "loss of your own, leave out the columns that model.usable_columns(stream_ids) lacks and set "
-    "model.accepts_loss_kwargs = False"
-)
-
-Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
 
 @dataclass
@@ -81,114 +61,58 @@ class AlphaEncoderOutput(BaseModelOutput):
     renaming: torch.Tensor | None = None
 
 
-@dataclass
-class Streams:
-    """The streams of a batch as layers need them.
-
-    Attributes:
-        own_BL: stream centred on each token, -1 for none.
-        weights_BS: weights of the mean over streams.
-    """
-
-    own_BL: torch.Tensor
-    weights_BS: torch.Tensor
-
-
-def by_chunks(
-    function: Callable[..., tuple[torch.Tensor, torch.Tensor | None]],
-    chunk: int | None,
-    hidden_BSLD: torch.Tensor,
-    source: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Apply a function of streams and their sources to so many at a time; results as of all.
-
-    Args:
-        source: one for each stream, or one for all.
-    """
-    streams = hidden_BSLD.shape[1]
-    if chunk is None or streams <= chunk:
-        return function(hidden_BSLD, source)
-    parts = hidden_BSLD.split(chunk, dim=1)
-    own = source.shape[1] == streams
-    sources = source.split(chunk, dim=1) if own else [source] * len(parts)
-    found = [function(*part) for part in zip(parts, sources, strict=True)]
-    hidden, weights = zip(*found, strict=True)
-    return torch.cat(hidden, 1), None if weights[0] is None else torch.cat(weights, 1)
-
-
 class AlphaLayer(GradientCheckpointingLayer):
-    """What encoder and decoder layers share: post-norm residuals around attention and FFN."""
+    """What encoder and decoder layers share: the aggregated block and the feed-forward block."""
 
+    self_attn: AlphaAttention | None
     aggregated_attn: AlphaAttention | None
     aggregated_attn_layer_norm: nn.LayerNorm
 
-    def __init__(self, config: AlphaConfig, ffn_dim: int):
+    def __init__(self, config: AlphaConfig, num_heads: int, ffn_dim: int):
         super().__init__()
         self.config = config
+        self.num_heads = num_heads
         self.fc1 = BlockLinear(config.d_model, ffn_dim)
         self.fc2 = BlockLinear(ffn_dim, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
         self.activation = ACT2FN[config.activation_function]
         self.dropout = nn.Dropout(config.dropout)
 
-    def _norm(self) -> nn.LayerNorm:
-        return nn.LayerNorm(self.config.d_model, eps=self.config.layer_norm_eps)
+    def _add_attention(self, name: str, wanted: bool, slot: int | None, cross: bool) -> bool:
+        """Make an attention block and its norm, if wanted; returns whether it was."""
+        config = self.config
+        attention = AlphaAttention(config, self.num_heads, slot, cross) if wanted else None
+        setattr(self, name, attention)
+        if wanted:
+            norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
+            setattr(self, f"{name}_layer_norm", norm)
+        return wanted
 
-    def _feed_forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        def feed(hidden: torch.Tensor, _: torch.Tensor) -> tuple[torch.Tensor, None]:
-            update = in_blocks(lambda rows: self.fc2(self._activate(self.fc1(rows))), hidden)
-            return self.final_layer_norm(hidden + self.dropout(update)), None
-
-        return by_chunks(feed, self.config.stream_chunk, hidden, hidden)[0]
-
-    def _activate(self, x: torch.Tensor) -> torch.Tensor:
-        # Not in place in training: there a block's input to it is gone at once, and its place is
-        # still in the cache when the next block needs one. Nor where others may have kept it.
-        ours = type(self.fc1) is BlockLinear and not self.fc1._forward_hooks
-        if ours and isinstance(self.activation, nn.ReLU) and not torch.is_grad_enabled():
-            return x.relu_()
-        return self.activation(x)
-
-    def _attend(
-        self, name: str, hidden_BSLD: torch.Tensor, source: torch.Tensor, **kwargs: Any
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Residual around an attention block, by chunks of streams; see [`AlphaAttention`]."""
-        attention, norm = getattr(self, name), getattr(self, f"{name}_layer_norm")
-
-        def attend(
-            hidden: torch.Tensor, source: torch.Tensor
-        ) -> tuple[torch.Tensor, torch.Tensor | None]:
-            if self.config.aggregated_attention_norm == "pre" and name == "aggregated_attn":
-                update, weights = attention(norm(hidden), norm(source), **kwargs)
-                return hidden + self.dropout(update), weights
-            update, weights = attention(hidden, source, **kwargs)
-            return norm(hidden + self.dropout(update)), weights
-
-        # What is cached is cached for all streams at once.
-        chunk = self.config.stream_chunk if kwargs.get("cache") is None else None
-        return by_chunks(attend, chunk, hidden_BSLD, source)
-
-    def _attend_aggregated(
+    def _aggregated(
         self, hidden_BSLD: torch.Tensor, streams: Streams, **kwargs: Any
     ) -> torch.Tensor:
         """Each stream attends to the aggregated view of all of them."""
-        view = aggregate(hidden_BSLD, streams.own_BL, streams.weights_BS)[:, None]
-        return self._attend("aggregated_attn", hidden_BSLD, view, **kwargs)[0]
+        assert self.aggregated_attn is not None
+        norm, view = self.aggregated_attn_layer_norm, streams.aggregate(hidden_BSLD)
+        if self.config.aggregated_attention_norm == "pre":
+            update, _ = self.aggregated_attn(norm(hidden_BSLD), norm(view), **kwargs)
+            return hidden_BSLD + self.dropout(update)
+        update, _ = self.aggregated_attn(hidden_BSLD, view, **kwargs)
+        return norm(hidden_BSLD + self.dropout(update))
+
+    def _feed_forward(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
+        update = in_blocks(lambda rows: self.fc2(self.activation(self.fc1(rows))), hidden_BSLD)
+        return self.final_layer_norm(hidden_BSLD + self.dropout(update))
 
 
 class AlphaEncoderLayer(AlphaLayer):
     """Algorithm 3: per-stream attention, aggregated attention, feed-forward."""
 
     def __init__(self, config: AlphaConfig):
-        super().__init__(config, config.encoder_ffn_dim)
-        heads = config.encoder_attention_heads
-        self.self_attn = self.aggregated_attn = None
-        if config.encoder_per_stream_attention:
-            self.self_attn = AlphaAttention(config, heads)
-            self.self_attn_layer_norm = self._norm()
-        if config.encoder_aggregated_attention:
-            self.aggregated_attn = AlphaAttention(config, heads)
-            self.aggregated_attn_layer_norm = self._norm()
+        super().__init__(config, config.encoder_attention_heads, config.encoder_ffn_dim)
+        self._add_attention("self_attn", config.encoder_per_stream_attention, None, cross=False)
+        aggregated = config.encoder_aggregated_attention
+        self._add_attention("aggregated_attn", aggregated, None, cross=False)
 
     def forward(
         self,
@@ -202,11 +126,12 @@ class AlphaEncoderLayer(AlphaLayer):
         weights = None
         shared = {"mask": mask, "query_rope": rope, "key_rope": rope}
         if self.self_attn is not None:
-            hidden_BSLD, weights = self._attend(
-                "self_attn", hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **shared
+            update, weights = self.self_attn(
+                hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **shared
             )
+            hidden_BSLD = self.self_attn_layer_norm(hidden_BSLD + self.dropout(update))
         if self.aggregated_attn is not None:
-            hidden_BSLD = self._attend_aggregated(hidden_BSLD, streams, **shared)
+            hidden_BSLD = self._aggregated(hidden_BSLD, streams, **shared)
         return self._feed_forward(hidden_BSLD), weights
 
 
@@ -214,22 +139,17 @@ class AlphaDecoderLayer(AlphaLayer):
     """Algorithm 4: causal per-stream and aggregated attention, cross-attention, feed-forward."""
 
     def __init__(self, config: AlphaConfig, index: int):
-        super().__init__(config, config.decoder_ffn_dim)
-        heads = config.decoder_attention_heads
-        self.self_attn = self.aggregated_attn = None
+        super().__init__(config, config.decoder_attention_heads, config.decoder_ffn_dim)
         # A layer owns cache slots 2i and 2i + 1, filled in order: slot 0 always tells the length.
         slot = 2 * index
-        if config.decoder_per_stream_attention:
-            self.self_attn = AlphaAttention(config, heads, slot)
-            self.self_attn_layer_norm = self._norm()
-            slot += 1
-        if config.decoder_aggregated_attention:
-            self.aggregated_attn = AlphaAttention(config, heads, slot)
-            self.aggregated_attn_layer_norm = self._norm()
-        for offset, mode in enumerate(config.cross_attention):
-            name = CROSS_ATTENTION[mode]
-            setattr(self, name, AlphaAttention(config, heads, 2 * index + offset, cross=True))
-            setattr(self, f"{name}_layer_norm", self._norm())
+        slot += self._add_attention(
+            "self_attn", config.decoder_per_stream_attention, slot, cross=False
+        )
+        aggregated = config.decoder_aggregated_attention
+        self._add_attention("aggregated_attn", aggregated, slot, cross=False)
+        self.cross = [CROSS_ATTENTION[mode] for mode in config.cross_attention]
+        for offset, name in enumerate(self.cross):
+            self._add_attention(name, True, 2 * index + offset, cross=True)
 
     def forward(
         self,
@@ -250,30 +170,31 @@ class AlphaDecoderLayer(AlphaLayer):
             encoder_view_N1LD: what aggregated cross-attention attends to.
         """
         weights = cross_weights = None
-        own = {"mask": mask, "query_rope": rope, "key_rope": rope, "cache": past_key_values}
+        shared = {"mask": mask, "query_rope": rope, "key_rope": rope, "cache": past_key_values}
         if self.self_attn is not None:
-            hidden_BSTD, weights = self._attend(
-                "self_attn", hidden_BSTD, hidden_BSTD, output_weights=output_attentions, **own
+            update, weights = self.self_attn(
+                hidden_BSTD, hidden_BSTD, output_weights=output_attentions, **shared
             )
+            hidden_BSTD = self.self_attn_layer_norm(hidden_BSTD + self.dropout(update))
         if self.aggregated_attn is not None:
-            hidden_BSTD = self._attend_aggregated(hidden_BSTD, streams, **own)
-        cross_rope = rope if encoder_rope is not None else None
-        for mode in self.config.cross_attention:
-            hidden_BSTD, mode_weights = self._attend(
-                CROSS_ATTENTION[mode],
+            hidden_BSTD = self._aggregated(hidden_BSTD, streams, **shared)
+        for name in self.cross:
+            attention, norm = getattr(self, name), getattr(self, f"{name}_layer_norm")
+            update, found = attention(
                 hidden_BSTD,
-                encoder_NSLD if mode == "per_stream" else encoder_view_N1LD,
+                encoder_NSLD if name == CROSS_ATTENTION["per_stream"] else encoder_view_N1LD,
                 mask=encoder_mask,
-                query_rope=cross_rope,
+                query_rope=rope if encoder_rope is not None else None,
                 key_rope=encoder_rope,
                 cache=past_key_values,
                 output_weights=output_attentions,
             )
-            cross_weights = mode_weights if cross_weights is None else cross_weights
+            hidden_BSTD = norm(hidden_BSTD + self.dropout(update))
+            cross_weights = found if cross_weights is None else cross_weights
         return self._feed_forward(hidden_BSTD), weights, cross_weights
 
 
-class AlphaPreTrainedModel(PreTrainedModel):
+class AlphaPreTrainedModel(SymbolModel):
     """Initialisation and what the library has to know about these models."""
 
     config: AlphaConfig
@@ -298,51 +219,6 @@ class AlphaPreTrainedModel(PreTrainedModel):
             init.normal_(module.weight)
         elif isinstance(module, (LogitScale, SymbolDraws)):
             module.reset()
-
-    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not available: the vocabulary grows by symbols, which `extend_symbols` adds."""
-        raise NotImplementedError(
-            "resize_token_embeddings would move the symbols' ids; add symbols with "
-            'model.extend_symbols({"proposition": 20}) and the same call on the tokenizer'
-        )
-
-    def extend_symbols(self, counts: dict[str, int]) -> None:
-        """Add symbols at the end of the vocabulary: class name -> how many. No training is needed.
-
-        Old ids never move. Call the tokenizer's method of the same name too.
-
-        Raises:
-            ValueError: this encoding has one trained vector per symbol, the class is unknown, or
-                there are not as many random parts.
-        """
-        if self.config.symbol_encoding == "learned":
-            raise ValueError(
-                "symbol_encoding 'learned' has one trained vector per symbol, and none for new "
-                "ones; convert the model to 'streams' first (hf-alpha convert)"
-            )
-        self.config.extend_symbols(counts)
-        for module in self.modules():
-            if isinstance(module, SymbolDraws):
-                module.extend()
-
-    def redraw_symbols(self, seed: int) -> None:
-        """Draw the random parts of a `dual_part` model's symbols anew, for inference.
-
-        The same seed gives the same vectors; `config.symbol_seed` starts the first draw and keeps
-        the last one. Training draws from it too, in every step.
-
-        Raises:
-            ValueError: this encoding has no random parts.
-        """
-        if self.config.symbol_encoding != "dual_part":
-            raise ValueError(
-                f"symbol_encoding {self.config.symbol_encoding!r} has no random parts to draw; "
-                "only 'dual_part' has"
-            )
-        self.config.symbol_seed = seed
-        for module in self.modules():
-            if isinstance(module, SymbolDraws):
-                module.redraw()
 
 
 class ReturnedStates:
@@ -373,11 +249,6 @@ class ReturnedStates:
         return self.packed[-1] if self.wanted else pack_streams(hidden_BSLD)
 
 
-def token_embedding(config: AlphaConfig) -> nn.Embedding:
-    """The trained rows that [`SymbolEmbedding`] reads."""
-    return nn.Embedding(config.num_embedding_rows, config.embedding_dim)
-
-
 class AlphaStack(AlphaPreTrainedModel):
     """What encoder and decoder share: they embed by the model's table, or by one of their own.
 
@@ -386,12 +257,12 @@ class AlphaStack(AlphaPreTrainedModel):
         symbols: the model's; without it the stack stands alone and has an embedding.
     """
 
-    def __init__(self, config: AlphaConfig, symbols: SymbolEmbedding | None = None):
+    def __init__(self, config: AlphaConfig, symbols: SymbolLayer | None = None):
         super().__init__(config)
         if symbols is None:
             self.embed_tokens = token_embedding(config)
             self.symbol_draws = SymbolDraws.of(config)
-            symbols = SymbolEmbedding(config, self.symbol_draws, self)
+            symbols = SymbolLayer(config, self.symbol_draws, self)
         self.symbols = symbols
 
     def get_input_embeddings(self) -> nn.Module:
@@ -405,11 +276,24 @@ class AlphaStack(AlphaPreTrainedModel):
         else:
             owner.set_input_embeddings(value)
 
+    def _outputs(self, attentions: bool | None, states: bool | None) -> tuple[bool, bool]:
+        """Whether attention weights and hidden states are returned."""
+        return (
+            self.config.output_attentions if attentions is None else attentions,
+            self.config.output_hidden_states if states is None else states,
+        )
+
+
+def token_embedding(config: AlphaConfig) -> nn.Embedding:
+    """The trained rows that [`SymbolLayer`] reads."""
+    encoding = config.encoding(config)
+    return nn.Embedding(encoding.num_rows, encoding.row_dim)
+
 
 class AlphaEncoder(AlphaStack):
     """Stack of encoder layers over the streams of the input."""
 
-    def __init__(self, config: AlphaConfig, symbols: SymbolEmbedding | None = None):
+    def __init__(self, config: AlphaConfig, symbols: SymbolLayer | None = None):
         super().__init__(config, symbols)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(AlphaEncoderLayer(config) for _ in range(config.encoder_layers))
@@ -440,15 +324,8 @@ class AlphaEncoder(AlphaStack):
         output_attentions, output_hidden_states = self._outputs(
             output_attentions, output_hidden_states
         )
-        if self.training:
-            self.symbols.advance()
-        check_ids(self.config, input_ids)
-        stream_ids = self._stream_ids(input_ids, attention_mask, stream_ids)
-        own_BL = own_streams(input_ids, stream_ids)
-        if self.config.lists_symbols:
-            check_symbols(self.config, input_ids, attention_mask, own_BL)
-        renaming = self.symbols.renaming(input_ids, attention_mask, stream_ids, self.training)
-        hidden = self.symbols.embed(input_ids, own_BL, stream_ids.shape[1], renaming)
+        streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
+        hidden = self.symbols.embed(input_ids, streams)
         positions = token_positions(attention_mask, input_ids)
         hidden = self.dropout(self._add_positions(hidden, positions, tree_paths))
         rope = None
@@ -456,7 +333,6 @@ class AlphaEncoder(AlphaStack):
             width = self.config.d_model // self.config.encoder_attention_heads
             rope = rotary(positions, width, self.config.rope_theta)
         mask = padding_mask(attention_mask, hidden.dtype)
-        streams = Streams(own_BL, stream_weights(stream_ids, hidden.dtype))
         states = ReturnedStates(self.config.d_model, output_hidden_states)
         hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
@@ -468,30 +344,9 @@ class AlphaEncoder(AlphaStack):
             last_hidden_state=states.last(hidden),
             hidden_states=states.packed or None,
             attentions=attentions or None,
-            stream_ids=stream_ids,
-            own_streams=own_BL,
-            renaming=renaming,
-        )
-
-    def _stream_ids(
-        self, ids_BL: torch.Tensor, mask_BL: torch.Tensor | None, stream_ids: torch.Tensor | None
-    ) -> torch.Tensor:
-        if not self.config.lists_symbols:
-            # One stream of no symbol in particular, whatever the tokenizer lists.
-            return ids_BL.new_full((ids_BL.shape[0], 1), -1)
-        if stream_ids is not None:
-            if stream_ids.shape[0] != ids_BL.shape[0]:
-                raise ValueError(
-                    f"stream_ids has {stream_ids.shape[0]} rows for {ids_BL.shape[0]} inputs"
-                )
-            return stream_ids
-        ids = ids_BL if mask_BL is None else ids_BL.where(mask_BL > 0, self.config.pad_token_id)
-        return first_occurrence(ids, self.config.num_base_tokens)
-
-    def _outputs(self, attentions: bool | None, states: bool | None) -> tuple[bool, bool]:
-        return (
-            self.config.output_attentions if attentions is None else attentions,
-            self.config.output_hidden_states if states is None else states,
+            stream_ids=streams.ids,
+            own_streams=streams.own,
+            renaming=streams.renaming,
         )
 
     def _add_positions(
@@ -513,7 +368,7 @@ class AlphaEncoder(AlphaStack):
 class AlphaDecoder(AlphaStack):
     """Stack of decoder layers over the streams that the encoder opened."""
 
-    def __init__(self, config: AlphaConfig, symbols: SymbolEmbedding | None = None):
+    def __init__(self, config: AlphaConfig, symbols: SymbolLayer | None = None):
         super().__init__(config, symbols)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(
@@ -545,54 +400,25 @@ class AlphaDecoder(AlphaStack):
             encoder_attention_mask: (B, L).
         """
         config = self.config
-        attentions_on = config.output_attentions if output_attentions is None else output_attentions
-        states_on = (
-            config.output_hidden_states if output_hidden_states is None else output_hidden_states
-        )
-        if past_key_values is not None and not isinstance(past_key_values, EncoderDecoderCache):
-            raise ValueError(
-                "past_key_values must be an EncoderDecoderCache, e.g. "
-                "EncoderDecoderCache(DynamicCache(), DynamicCache())"
-            )
-        if (
-            past_key_values is not None
-            and past_key_values.get_seq_length()
-            and not past_key_values.is_updated.get(0)
-        ):
-            raise ValueError(
-                "past_key_values hold keys that this model did not make: prefix tuning is not "
-                "supported, as each stream has keys of its own; LoRA and its kin are"
-            )
-        if (
-            use_cache
-            and past_key_values is None
-            and not (self.training and self.gradient_checkpointing)
-        ):
-            side = config.get_text_config(decoder=True)
-            past_key_values = EncoderDecoderCache(
-                DynamicCache(config=side), DynamicCache(config=side)
-            )
+        attentions_on, states_on = self._outputs(output_attentions, output_hidden_states)
+        _check_cache(past_key_values)
+        if past_key_values is None and use_cache and not self._recomputes():
+            past_key_values = self._new_cache()
         encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
         rows, samples = input_ids.shape[0], encoder_NSLD.shape[0]
         check_rows(rows, samples)
         check_ids(config, input_ids)
-        stream_ids = match_rows(encoder_outputs.stream_ids, rows)
-        own_BT = own_streams(input_ids, stream_ids)
-        renaming = match_rows(encoder_outputs.renaming, rows)
-        hidden = self.symbols.embed(input_ids, own_BT, stream_ids.shape[1], renaming)
-        weights_BS = stream_weights(stream_ids, hidden.dtype)
-        streams = Streams(own_BT, weights_BS)
+        source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
         encoder_view = encoder_NSLD[:, :1]
         if "aggregated" in config.cross_attention:
-            view = aggregate(
-                encoder_NSLD, encoder_outputs.own_streams, match_rows(weights_BS, samples)
-            )
-            encoder_view = view[:, None]
-        encoder_attention_mask = match_rows(encoder_attention_mask, samples)
+            encoder_view = source.aggregate(encoder_NSLD)
+        streams = source.expand(rows).over(input_ids)
+        hidden = self.symbols.embed(input_ids, streams)
         positions = self._positions(input_ids, attention_mask, past_key_values)
         if config.decoder_position == "sinusoidal":
             hidden = hidden + sinusoidal(positions, config.d_model, hidden.dtype)[:, None]
         hidden = self.dropout(hidden)
+        encoder_attention_mask = match_rows(encoder_attention_mask, samples)
         rope, encoder_rope = self._rope(positions, encoder_NSLD, encoder_attention_mask)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
         # A cache that is gone on from may have been made for each beam, or for all of a sample.
@@ -600,7 +426,6 @@ class AlphaDecoder(AlphaStack):
         encoder_mask = padding_mask(
             match_rows(encoder_attention_mask, kept or samples), hidden.dtype
         )
-
         states = ReturnedStates(config.d_model, states_on)
         hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
@@ -628,6 +453,14 @@ class AlphaDecoder(AlphaStack):
             attentions=attentions or None,
             cross_attentions=cross or None,
         )
+
+    def _recomputes(self) -> bool:
+        """Whether layers compute their activations a second time for the gradients."""
+        return self.training and self.gradient_checkpointing
+
+    def _new_cache(self) -> EncoderDecoderCache:
+        side = self.config.get_text_config(decoder=True)
+        return EncoderDecoderCache(DynamicCache(config=side), DynamicCache(config=side))
 
     @staticmethod
     def _positions(
@@ -669,13 +502,20 @@ def check_rows(rows: int, samples: int) -> None:
         )
 
 
-def match_rows(x: Rows, rows: int) -> Rows:
-    """One row for each beam of a sample, or one for all of them; None stays None."""
-    if x is None or x.shape[0] == rows:
-        return x
-    if x.shape[0] > rows:
-        return x[:: x.shape[0] // rows]  # type: ignore[return-value]
-    return x.repeat_interleave(rows // x.shape[0], dim=0)  # type: ignore[return-value]
+def _check_cache(past_key_values: Cache | None) -> None:
+    """Raise a ValueError for a cache that this model cannot go on from."""
+    if past_key_values is None:
+        return
+    if not isinstance(past_key_values, EncoderDecoderCache):
+        raise ValueError(
+            "past_key_values must be an EncoderDecoderCache, e.g. "
+            "EncoderDecoderCache(DynamicCache(), DynamicCache())"
+        )
+    if past_key_values.get_seq_length() and not past_key_values.is_updated.get(0):
+        raise ValueError(
+            "past_key_values hold keys that this model did not make: prefix tuning is not "
+            "supported, as each stream has keys of its own; LoRA and its kin are"
+        )
 
 
 def kept_sources(past_key_values: EncoderDecoderCache | None) -> int:
@@ -685,45 +525,6 @@ def kept_sources(past_key_values: EncoderDecoderCache | None) -> int:
     return past_key_values.cross_attention_cache.layers[0].keys.shape[0]
 
 
-def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
-    """Additive mask (B, 1, 1, L) that hides padding."""
-    if mask_BL is None:
-        return None
-    return additive(mask_BL[:, None, None].bool(), dtype)
-
-
-def causal_mask(
-    ids_BT: torch.Tensor,
-    mask: torch.Tensor | None,
-    past_key_values: EncoderDecoderCache | None,
-    dtype: torch.dtype,
-) -> torch.Tensor | None:
-    """Additive mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding."""
-    if mask is not None and mask.dim() == 4:
-        return additive(mask, dtype) if mask.dtype == torch.bool else mask
-    length = keys = ids_BT.shape[1]
-    past = 0
-    if past_key_values is not None:
-        cache = past_key_values.self_attention_cache
-        past = cache.get_seq_length()
-        keys, _ = cache.get_mask_sizes(length, 0)
-        if mask is None and length == 1 and not cache.is_compileable:
-            return None  # one new token sees all that is cached
-    query = torch.arange(length, device=ids_BT.device) + past
-    key = torch.arange(keys, device=ids_BT.device)
-    visible = (key[None, :] <= query[:, None])[None, None]
-    if mask is not None:
-        given = F.pad(mask, (0, keys - mask.shape[1])) if mask.shape[1] < keys else mask
-        visible = visible & given[:, None, None].bool()
-    return additive(visible, dtype)
-
-
-def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """0 where visible, the lowest finite number elsewhere: a row without any stays finite."""
-    lowest = torch.finfo(dtype).min
-    return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
-
-
 class AlphaModel(AlphaPreTrainedModel):
     """Encoder and decoder without the projection to the vocabulary."""
 
@@ -731,7 +532,7 @@ class AlphaModel(AlphaPreTrainedModel):
         super().__init__(config)
         self.shared: nn.Module = token_embedding(config)
         self.symbol_draws = SymbolDraws.of(config)
-        self.symbols = SymbolEmbedding(config, self.symbol_draws, self)
+        self.symbols = SymbolLayer(config, self.symbol_draws, self)
         self.encoder = AlphaEncoder(config, self.symbols)
         self.decoder = AlphaDecoder(config, self.symbols)
         self.post_init()
@@ -741,7 +542,7 @@ class AlphaModel(AlphaPreTrainedModel):
 
     def embedding_table(self, device: torch.device | None = None) -> torch.Tensor:
         """Rows of base tokens and symbols as they are used, normalised and complete: (R, D)."""
-        return self.symbols.rows(device or self.device)
+        return self.symbols.table(device or self.device)
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         self.shared = value
@@ -767,7 +568,7 @@ class AlphaModel(AlphaPreTrainedModel):
             raise ValueError(
                 "decoder_input_ids are missing (or give labels to the model with a head)"
             )
-        shown = {
+        returned = {
             "output_attentions": output_attentions,
             "output_hidden_states": output_hidden_states,
         }
@@ -775,7 +576,7 @@ class AlphaModel(AlphaPreTrainedModel):
             if input_ids is None:
                 raise ValueError("give input_ids or encoder_outputs")
             encoder_outputs = self.encoder(
-                input_ids, attention_mask, stream_ids, tree_paths, return_dict=True, **shown
+                input_ids, attention_mask, stream_ids, tree_paths, return_dict=True, **returned
             )
         encoder_outputs = self._complete(encoder_outputs, stream_ids, input_ids, attention_mask)
         use_cache = self.config.use_cache if use_cache is None else use_cache
@@ -787,7 +588,7 @@ class AlphaModel(AlphaPreTrainedModel):
             past_key_values,
             use_cache=use_cache,
             return_dict=True,
-            **shown,
+            **returned,
         )
         return AlphaModelOutput(
             last_hidden_state=decoded.last_hidden_state,
@@ -812,40 +613,30 @@ class AlphaModel(AlphaPreTrainedModel):
         """Accept what other code makes of an encoder output, as long as the streams are known."""
         if isinstance(outputs, (tuple, list)):
             # As the encoder returns it with `return_dict=False`: the streams and names come last.
-            names = ["stream_ids", "own_streams", "renaming"][: 3 if self._is_renaming() else 2]
+            renames = self.symbols.renames_now(self.training)
+            names = ["stream_ids", "own_streams", "renaming"][: 3 if renames else 2]
             tail = outputs[-len(names) :] if len(outputs) > len(names) else ()
             outputs = AlphaEncoderOutput(outputs[0], **dict(zip(names, tail, strict=False)))
         if getattr(outputs, "stream_ids", None) is not None:
             return outputs
         hidden = outputs.last_hidden_state
-        if not self.config.lists_symbols and not self._is_renaming():
-            stream_ids = torch.full((hidden.shape[0], 1), -1, device=hidden.device)
-            own = torch.full(hidden.shape[:2], -1, device=hidden.device)
-            renaming = None
-        elif stream_ids is None or input_ids is None:
+        ids, mask, stream_ids = (
+            match_rows(x, hidden.shape[0]) for x in (input_ids, attention_mask, stream_ids)
+        )
+        streams = self.symbols.resume(ids, mask, stream_ids, hidden, self.training)
+        if streams is None:
             raise ValueError(
                 "encoder_outputs lack stream_ids and own_streams: pass the output of "
                 "model.get_encoder() as it is, or stream_ids and input_ids beside it"
             )
-        else:
-            stream_ids = match_rows(stream_ids, hidden.shape[0])
-            input_ids = match_rows(input_ids, hidden.shape[0])
-            attention_mask = match_rows(attention_mask, hidden.shape[0])
-            own = own_streams(input_ids, stream_ids)
-            renaming = self.symbols.renaming(input_ids, attention_mask, stream_ids, self.training)
         return AlphaEncoderOutput(
             last_hidden_state=hidden,
             hidden_states=getattr(outputs, "hidden_states", None),
             attentions=getattr(outputs, "attentions", None),
-            stream_ids=stream_ids,
-            own_streams=own,
-            renaming=renaming,
+            stream_ids=streams.ids,
+            own_streams=streams.own,
+            renaming=streams.renaming,
         )
-
-    def _is_renaming(self) -> bool:
-        """Whether the encoder's output comes with a renaming."""
-        config = self.config
-        return config.renames and (self.training or config.symbol_renaming == "first_occurrence")
 
 
 @dataclass
@@ -861,7 +652,7 @@ class AlphaModelOutput(Seq2SeqModelOutput):
     renaming: torch.Tensor | None = None
 
 
-class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
+class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, GenerationMixin):
     """[`AlphaModel`] with the projection to the vocabulary (Algorithm 5), tied to the embedding."""
 
     def __init__(self, config: AlphaConfig):
@@ -932,8 +723,6 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
                     "stream, so prompt tuning and other methods that put vectors before the input "
                     "do not work with this model; LoRA and its kin do"
                 )
-        if labels is None and num_items_in_batch is not None and self.config.lists_symbols:
-            raise ValueError(OUTSIDE_LOSS)
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:
@@ -955,22 +744,10 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         samples = outputs.encoder_last_hidden_state.shape[0]
         if labels is not None and labels.shape[0] != samples:
             raise ValueError(f"labels has {labels.shape[0]} rows for {samples} inputs")
-        adapting = labels is not None and torch.is_grad_enabled() and self._adapts_scale()
-        if adapting:
-            self.advance_logit_scale()
-        logits = self.project(outputs.last_hidden_state, outputs.stream_ids, outputs.renaming)
-        loss = None
-        if labels is not None:
-            labels = labels.to(logits.device)
-            usable = self.usable_columns(outputs.stream_ids)
-            check_labels(labels, usable)
-            loss = token_loss(
-                logits, labels, usable, self.config.label_smoothing, num_items_in_batch
-            )
-            if adapting:
-                self.logit_scale.observe(
-                    logits.detach(), labels, usable, self.model.symbols.weight_version()
-                )
+        features_BSTD = unpack_streams(outputs.last_hidden_state, self.config.d_model)
+        assert decoder_input_ids is not None  # or the model has raised its error
+        streams = Streams.of(outputs, features_BSTD.dtype).over(decoder_input_ids)
+        logits, loss = self.predict(features_BSTD, streams, labels, num_items_in_batch)
         return Seq2SeqLMOutput(
             loss=loss,
             logits=logits,
@@ -982,59 +759,6 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
             encoder_hidden_states=outputs.encoder_hidden_states,
             encoder_attentions=outputs.encoder_attentions,
         )
-
-    def project(
-        self,
-        hidden: torch.Tensor,
-        stream_ids_BS: torch.Tensor,
-        renaming_BV: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Logits (B, T, V) from the decoder's hidden state (B, T, S * D): Algorithm 5.
-
-        A base token's logit is the mean over a sample's streams, a symbol's that of its own stream
-        against the actual row of its class. Without streams, a token's logit is that of its row;
-        a renaming is undone.
-        """
-        config = self.config
-        features_BSTD = unpack_streams(hidden, config.d_model)
-        if config.normalize_features:
-            features_BSTD = F.normalize(features_BSTD, dim=-1)
-        # All rows at once: one matrix shape, one order of summation for `learned` and `streams`.
-        table_RD = self.model.embedding_table(features_BSTD.device)
-        scores_BSTR = self.logit_scale(F.linear(features_BSTD, table_RD))
-        if config.symbol_encoding != "streams":
-            logits = scores_BSTR[:, 0]
-            if renaming_BV is not None:
-                logits = logits.gather(-1, renaming_BV[:, None].expand_as(logits))
-            if config.lists_symbols:
-                logits = logits.masked_fill(~self.usable_columns(stream_ids_BS)[:, None], UNUSABLE)
-            return logits
-        base = config.num_base_tokens
-        weights = stream_weights(stream_ids_BS, scores_BSTR.dtype)
-        base_BTV = mean_streams(scores_BSTR[..., :base], weights)
-        actual_BS = self.model.symbols.placeholder_rows(stream_ids_BS.clamp(min=base)) - 1
-        index = actual_BS[:, :, None, None].expand(-1, -1, scores_BSTR.shape[2], 1)
-        own_BTS = scores_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
-        # Columns of padded streams go to one that is cut off.
-        b, t, s = own_BTS.shape
-        column_BS = torch.where(stream_ids_BS >= 0, stream_ids_BS - base, config.num_symbols)
-        symbols = own_BTS.new_full((b, t, config.num_symbols + 1), UNUSABLE)
-        symbols = symbols.scatter(-1, column_BS[:, None].expand(b, t, s), own_BTS)
-        return torch.cat((base_BTV, symbols[..., :-1]), dim=-1)
-
-    def usable_columns(self, stream_ids_BS: torch.Tensor) -> torch.Tensor:
-        """Which logits a sample can use: (B, V).
-
-        All, or with streams and `first_occurrence` the base tokens and the symbols of its input.
-        """
-        config = self.config
-        shape = (stream_ids_BS.shape[0], config.vocab_size + 1)
-        if not config.lists_symbols:
-            return torch.ones(shape, dtype=torch.bool, device=stream_ids_BS.device)[:, :-1]
-        usable = torch.zeros(shape, dtype=torch.bool, device=stream_ids_BS.device)
-        usable[:, : config.num_base_tokens] = True
-        column = torch.where(stream_ids_BS >= 0, stream_ids_BS, config.vocab_size)
-        return usable.scatter(1, column, True)[:, :-1]
 
     def _expand_inputs_for_generation(
         self, expand_size: int = 1, is_encoder_decoder: bool = False, **kwargs: Any
@@ -1069,7 +793,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor
     ) -> EncoderDecoderCache:
         """Let rows go on from other beams of their samples, whose sources are the same."""
-        reorder(past_key_values.self_attention_cache, beam_idx)
+        past_key_values.self_attention_cache.reorder_cache(beam_idx)
         return past_key_values
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
@@ -1084,28 +808,9 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, GenerationMixin):
         It belongs to the training of the model's own weights: adapters leave them frozen, and are
         saved without the scale that they would need.
         """
-        if not (self.training and self.logit_scale.adaptive):
-            return False
         last_layer = self.model.decoder.layers[-1:].named_parameters()
-        return all(w.requires_grad for name, w in last_layer if "final_layer_norm" in name)
-
-    def advance_logit_scale(self) -> None:
-        """Let AdaCos take in the last optimiser step's statistics (see [`LogitScale`])."""
-        self.logit_scale.advance(self.model.symbols.weight_version())
-
-    def advance_step(self) -> None:
-        """Take in that an optimiser step is done, if one is: what changes once per step does.
-
-        That is the scale of AdaCos, and the step that random parts and renamings are drawn for.
-        Training forwards and saving do so by themselves.
-        """
-        self.advance_logit_scale()
-        self.model.symbols.advance()
-
-    def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
-        """As in the base class, with the state after the last optimiser step."""
-        self.advance_step()
-        return super().save_pretrained(*args, **kwargs)
+        trained = all(w.requires_grad for name, w in last_layer if "final_layer_norm" in name)
+        return trained and super()._adapts_scale()
 
 
 __all__ = [

@@ -1,54 +1,72 @@
-"""Optimiser steps, told from the weights: what changes once per step, and not per micro-batch."""
+"""Optimiser steps, counted: for what changes once per step, and not once per micro-batch."""
 
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-_STEPS = "_alpha_optimizer_steps"  # attribute of the weights that are watched
 
+class StepCounter:
+    """Counts the optimiser steps on a model.
 
-def _count_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-    for group in optimizer.param_groups:
-        for weight in group["params"]:
-            if hasattr(weight, _STEPS):
-                setattr(weight, _STEPS, getattr(weight, _STEPS) + 1)
+    Whoever knows when a step is done says so: [`AlphaTrainer`]'s callback, or a training loop, by
+    `model.advance_step()`. From the first such call on, nothing else counts. A plain PyTorch loop
+    need not call it: a hook sees its optimisers, if they hold parameters of the model. Where an
+    optimiser holds other tensors (DeepSpeed, the first FSDP), only the call can tell.
 
+    Args:
+        model: whose parameters tell which optimisers concern it.
 
-# Fused optimisers, the Trainer's default, move the weights without counting up their version.
-register_optimizer_step_post_hook(_count_step)
-
-
-def weight_version(model: torch.nn.Module) -> int:
-    """A number that is larger after each optimiser step on the model's trainable parameters.
-
-    Other changes of them in place count too. All of them are looked at, because adapters leave most
-    parameters as they are.
+    Attributes:
+        count: steps so far.
     """
-    return sum(_version(weight) for weight in model.parameters() if weight.requires_grad)
+
+    def __init__(self, model: torch.nn.Module):
+        self.model = model
+        self.count = 0
+        self._explicit = False
+        self._seen_by_hook = False
+
+    def advance(self) -> None:
+        """Count a step that is done."""
+        self.count += 1
+        self._explicit, self._seen_by_hook = True, False
+
+    @torch.compiler.disable
+    def settle(self) -> int:
+        """Count the step that the hook has seen since the last call, if any; returns the count.
+
+        Called by training forwards and before saving. The first call starts the hook.
+        """
+        _watched.add(self)
+        _install_hook()
+        if self._seen_by_hook:
+            self.count += 1
+            self._seen_by_hook = False
+        return self.count
+
+    def note(self, held: set[int]) -> None:
+        """Take in that an optimiser with these parameters, given by `id`, has done a step."""
+        if not self._explicit:
+            self._seen_by_hook |= any(
+                id(weight) in held for weight in self.model.parameters() if weight.requires_grad
+            )
 
 
-def _version(weight: torch.Tensor) -> int:
-    if weight.is_inference():
-        return 0  # it cannot be trained
-    if not hasattr(weight, _STEPS):
-        setattr(weight, _STEPS, 0)
-    return weight._version + getattr(weight, _STEPS)
+_watched: WeakSet[StepCounter] = WeakSet()
+_hooks: list[Any] = []  # one at most: this is for all models of the process
 
 
-class StepWatch:
-    """Tells whether the weights have moved since they were last seen."""
-
-    def __init__(self) -> None:
-        self._seen: int | None = None
-
-    def see(self, version: int) -> None:
-        """Remember a `weight_version`; the micro-batches of one optimiser step see the same."""
-        self._seen = version
-
-    def has_passed(self, version: int) -> bool:
-        """Whether a step lies between the version last seen, if there is one, and this one."""
-        return self._seen is not None and self._seen != version
+def _install_hook() -> None:
+    if not _hooks:
+        _hooks.append(register_optimizer_step_post_hook(_after_step))
 
 
-__all__ = ["StepWatch", "weight_version"]
+def _after_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    held = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
+    for counter in list(_watched):
+        counter.note(held)
+
+
+__all__ = ["StepCounter"]

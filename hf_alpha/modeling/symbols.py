@@ -7,19 +7,23 @@ the same arithmetic in the same order.
 
 import torch
 
-from .draws import mix
+from .random_numbers import mix
 
 
-def first_occurrence(input_ids_BL: torch.Tensor, num_base_tokens: int) -> torch.Tensor:
+def first_occurrence(ids_BL: torch.Tensor, symbol_BL: torch.Tensor) -> torch.Tensor:
     """Symbols of each row in order of first occurrence, padded with -1.
 
     Returns (B, S) with S the largest number of distinct symbols in a row, at least 1. Reads one
     number back from the device; tokenizer and collator provide the table where that matters.
+
+    Args:
+        ids_BL: token ids.
+        symbol_BL: which of them are symbols, and not padding.
     """
-    ids = input_ids_BL
-    symbol = ids >= num_base_tokens
+    # What is no symbol equals none of them.
+    ids = torch.where(symbol_BL, ids_BL, -1)
     equal = ids[:, :, None] == ids[:, None, :]
-    first = symbol & ~equal.tril(-1).any(-1)
+    first = symbol_BL & ~equal.tril(-1).any(-1)
     rank = first.cumsum(-1) - 1
     width = max(int(first.sum(-1).max()), 1)
     # A column beyond the table takes what is not a first occurrence, and is cut off.
@@ -84,10 +88,10 @@ def stream_weights(stream_ids_BS: torch.Tensor, dtype: torch.dtype) -> torch.Ten
 
 
 def mean_streams(x_BSLD: torch.Tensor, weights_BS: torch.Tensor) -> torch.Tensor:
-    """Weighted mean over streams: (B, L, D)."""
+    """Weighted mean over streams of (B, S, ...): (B, ...)."""
     if x_BSLD.shape[1] == 1:
         return x_BSLD[:, 0]
-    return torch.einsum("bs,bsld->bld", weights_BS, x_BSLD)
+    return torch.einsum("bs,bs...->b...", weights_BS, x_BSLD)
 
 
 def aggregate(

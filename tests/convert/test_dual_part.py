@@ -8,7 +8,7 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.convert import ConversionError, convert_checkpoint_to_dual_part, to_dual_part
 from hf_alpha.convert.dual_part import prove_start
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.modeling.draws import RANDOM_METHODS
+from hf_alpha.modeling.random_numbers import RANDOM_METHODS
 
 PLAIN = {"normalize_embeddings": False, "normalize_features": False, "adacos": False}
 TWO_CLASSES = {"symbol_classes": {"function": 2, "proposition": 3}}

@@ -1,52 +1,65 @@
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import seeds
+from strategies import make_model, seeds
 
-from hf_alpha.modeling.attention import weighted_sum
+from hf_alpha.modeling.attention import AlphaAttention
 
 
+def attention(implementation: str = "sdpa") -> AlphaAttention:
+    model = make_model(d_model=16, attn_implementation=implementation)
+    return model.model.encoder.layers[0].self_attn
+
+
+def written_out(block, hidden_BSTD, source_BSLD, scores):
+    """Softmax attention of each sample, stream and head by itself; `scores` are (B, H, T, M)."""
+    out = torch.zeros_like(hidden_BSTD)
+    width, heads = block.head_dim, block.num_heads
+    for b, (hidden, source) in enumerate(zip(hidden_BSTD, source_BSLD, strict=True)):
+        for s, x in enumerate(hidden):
+            y = source[min(s, len(source) - 1)]
+            parts = []
+            for h in range(heads):
+                query, key, value = (
+                    projection(z)[:, h * width : (h + 1) * width]
+                    for projection, z in ((block.q_proj, x), (block.k_proj, y), (block.v_proj, y))
+                )
+                weights = (query @ key.T * width**-0.5 + scores[b, h]).softmax(-1)
+                parts.append(weights @ value)
+            out[b, s] = block.out_proj(torch.cat(parts, -1))
+    return out
+
+
+@settings(max_examples=40, deadline=None)
 @given(
-    st.integers(1, 9), st.integers(1, 4), st.integers(1, 3), st.integers(1, 40), st.integers(1, 16),
-    seeds, st.booleans(),
-)  # fmt: skip
-def test_weighted_sum_is_a_product(n, heads, queries, keys, width, seed, grad):
+    seed=seeds,
+    batch=st.integers(1, 3),
+    streams=st.integers(1, 4),
+    aggregated=st.booleans(),
+    implementation=st.sampled_from(["sdpa", "eager"]),
+    long=st.booleans(),
+)
+def test_scores_of_any_kind_are_added(seed, batch, streams, aggregated, implementation, long):
+    """Additive masks, and scores for each head, such as those of a relation between positions."""
     torch.manual_seed(seed)
-    weights = torch.randn(n, heads, queries, keys).softmax(-1)
-    value = torch.randn(n, heads, keys, width)
-    expected = weights @ value
-    with torch.set_grad_enabled(grad):
-        found = weighted_sum(weights, value)
-        apart = weighted_sum(weights, value.transpose(0, 1).contiguous().transpose(0, 1))
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(apart, expected, atol=1e-5, rtol=1e-5)
+    block, length = attention(implementation), 70 if long else 5
+    hidden = torch.randn(batch, streams, 4, 16)
+    source = torch.randn(batch, 1 if aggregated else streams, length, 16)
+    scores = torch.randn(batch, block.num_heads, 4, length)
+    scores[..., -2:] = torch.finfo(scores.dtype).min
+    with torch.no_grad():
+        found, weights = block(
+            hidden, source, mask=scores, output_weights=implementation == "eager"
+        )
+        expected = written_out(block, hidden, source, scores)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    if weights is not None:
+        assert weights.shape == (batch, streams * block.num_heads, 4, length)
+        assert not weights[..., -2:].any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_weighted_sum_keeps_the_type(dtype):
-    with torch.no_grad():
-        weights, value = torch.ones(2, 1, 1, 3, dtype=dtype), torch.ones(2, 1, 3, 4, dtype=dtype)
-        found = weighted_sum(weights, value)
-    assert found.dtype == dtype and torch.equal(found, torch.full((2, 1, 1, 4), 3, dtype=dtype))
-
-
-def test_weights_of_zero_hide_what_is_not_there():
-    with torch.no_grad():
-        weights = torch.tensor([1.0, 0.0]).view(1, 1, 1, 2)
-        value = torch.tensor([[2.0], [0.0]]).view(1, 1, 2, 1)
-        assert weighted_sum(weights, value).item() == 2
-
-
-def test_weighted_sum_minds_types_and_default_device():
-    with torch.no_grad():
-        value = torch.randn(2, 3, 5, 4)
-        weights = torch.randn(2, 3, 1, 5).softmax(-1)
-        expected = weights @ value
-        with torch.device("meta"):
-            torch.testing.assert_close(weighted_sum(weights, value), expected)
-        with torch.autocast("cpu", torch.bfloat16):
-            mixed = weighted_sum(weights.bfloat16(), value)
-        assert mixed.dtype == torch.bfloat16
-    change = torch.func.jvp(lambda value: weighted_sum(weights, value), (value,), (value,))[1]
-    torch.testing.assert_close(change, expected)
+def test_attention_keeps_the_type(dtype):
+    block = attention().to(dtype)
+    assert block(*[torch.randn(2, 1, 3, 16, dtype=dtype)] * 2)[0].dtype == dtype

@@ -121,10 +121,10 @@ def test_configurations_share_nothing():
         ({"symbol_classes": {"x": 0}}, "symbol class 'x' has no symbols"),
         ({"symbol_classes": {"x": 2}, "symbol_ranges": {"y": [[10, 12]]}}, "has classes .*'y'"),
         ({"symbol_classes": {"x": 2}, "symbol_ranges": {"x": [[10, 13]]}}, "holds 3 ids"),
-        ({"symbol_classes": {"x": 2}, "symbol_ranges": {"x": [[11, 13]]}}, "without gaps"),
+        ({"symbol_classes": {"x": 2}, "symbol_ranges": {"x": [[11, 13]]}}, "leave the 12 ids"),
         (
             {"symbol_classes": {"x": 1, "y": 1}, "symbol_ranges": {c: [[10, 11]] for c in "xy"}},
-            "once each",
+            "overlap at id 10",
         ),
         ({"d_model": 97}, "d_model 97 is not a multiple of 6 encoder heads"),
         ({"decoder_attention_heads": 5}, "not a multiple of 5 decoder heads"),
@@ -141,7 +141,7 @@ def test_configurations_share_nothing():
         ({"cross_attention": ["per_stream", "per_stream"]}, "cross_attention must list"),
         ({"cross_attention": ["both"]}, "cross_attention must list"),
         ({"symbol_ranges": {"proposition": [[10, 15, 3]]}}, r"must list \[start, stop\]"),
-        ({"symbol_ranges": {"proposition": [[15, 10]]}}, "with start < stop"),
+        ({"symbol_ranges": {"proposition": [[15, 10]]}}, "with 0 <= start < stop"),
         ({"activation_function": "rleu"}, "activation_function 'rleu' is unknown"),
         ({"encoder_layers": -3}, "encoder_layers must be at least 0, not -3"),
         ({"decoder_attention_heads": 0}, "decoder_attention_heads must be at least 1, not 0"),
@@ -205,7 +205,7 @@ def test_default_width_of_the_random_part(d_model, random_dim):
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
     config = AlphaConfig(d_model=d_model, **heads, **DUAL)
     assert config.random_dim == random_dim
-    assert config.embedding_dim == d_model - random_dim
+    assert config.encoding(config).row_dim == d_model - random_dim
     assert AlphaConfig.from_dict(config.to_dict()).random_dim == random_dim
 
 

@@ -1,8 +1,8 @@
-"""Random numbers that depend on what they are for, and not on what was drawn before.
+"""Counter-based random numbers: hashes of seed, optimiser step, symbol and dimension.
 
-Each number is a hash of a key (seed, optimiser step) and of its own place (symbol, dimension,
-sample). So the same ones come up however a batch is cut into micro-batches and processes, on any
-device, and a symbol keeps its vector when others are added.
+A number depends on what it is drawn for and not on what was drawn before it. So the same numbers
+come up however a batch is cut into micro-batches and processes, on any device, and a symbol keeps
+its vector when others are added. (Salmon et al. 2011 call such generators counter-based.)
 
 Shapes: N symbols, K random dimensions, B batch, L length, V vocabulary.
 """
@@ -20,7 +20,7 @@ ROUNDS = 4
 
 
 def capacity(method: str, dims: int) -> int | None:
-    """How many different vectors there are; None where nobody counts them."""
+    """How many different vectors there are; None where there are too many to run out."""
     if method == "normal" or dims > UNIQUE_DIMS:
         return None
     return 2**dims if method == "hypercube_vertices" else 3**dims - 1

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import make_model, random_batch, seeds
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
-from hf_alpha.modeling.adacos import LogitScale, token_loss
+from hf_alpha.modeling.logit_scale import LogitScale, token_loss
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.05),
@@ -76,7 +76,7 @@ def test_next_scale_is_the_formula(seed, sizes, pull, scale):
         usable = torch.rand(b, 7, generator=generator) < 0.7
         usable[:, :3] = True
         logits = module(cosines).masked_fill(~usable[:, None], -1e4)
-        module.observe(logits, labels, usable, version=1)
+        module.observe(logits, labels, usable, count=1)
         parts.append((logits, labels))
     module.advance(1)
     assert float(module.scale) == pytest.approx(scale), "no step has happened yet"
@@ -161,7 +161,7 @@ def test_once_per_optimiser_step(optimizer, set_to_none):
         expected = next_scale(before, parts)
         optimizer.step()
         optimizer.zero_grad(set_to_none=set_to_none)
-    model.advance_logit_scale()
+    model.settle_step()
     assert scale_of(model) == pytest.approx(expected, rel=1e-4)
 
 
@@ -190,9 +190,8 @@ def test_left_alone(how):
     for _ in range(2):
         with torch.set_grad_enabled(how != "no_grad"):
             model(**batch)
-        with torch.no_grad():
-            model.model.shared.weight.mul_(1.01)
-    model.advance_logit_scale()
+        model.symbol_layer.steps.advance()
+    model.settle_step()
     assert scale_of(model) == before
 
 
@@ -207,9 +206,7 @@ def test_freezing_and_loading_drop_what_was_observed(tmp_path):
     ):
         model(**batch)
         forget()
-        with torch.no_grad():
-            model.model.shared.weight.mul_(1.01)
-        model.advance_logit_scale()
+        model.advance_step()
         assert scale_of(model) == before
         model.logit_scale.frozen = False
 
@@ -296,5 +293,5 @@ def test_another_models_steps_do_not_count():
     mine(**batch, labels=labels).loss.backward()
     assert float(mine.logit_scale.scale) == before
     torch.optim.AdamW(mine.parameters(), fused=True).step()
-    mine.advance_logit_scale()
+    mine.settle_step()
     assert float(mine.logit_scale.scale) != before

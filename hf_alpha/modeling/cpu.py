@@ -1,28 +1,36 @@
-"""Linear layers over many rows, in blocks of few different sizes.
+"""All that is done for CPUs only: linear layers in blocks, and attention to few keys.
+
+It gives the same as PyTorch's own ways up to rounding, and is switched off by the environment
+variable `HF_ALPHA_CPU=0`.
 
 Between the two products of a feed-forward block lies a tensor many times as wide as the model. In
-blocks it stays in a CPU's cache, and never is there as a whole. Blocks of few sizes also let oneDNN
-be used, which compiles a kernel for each shape: on CPUs other than Intel's it is up to twice as
-fast as the MKL behind `F.linear`.
+blocks of rows it stays in a CPU's cache, and never is there as a whole. Blocks of few sizes also
+let oneDNN be used, which compiles a kernel for each shape: on CPUs other than Intel's it is up to
+twice as fast as the MKL behind `F.linear`.
 
 Shapes: M rows, D and E widths.
 """
 
+import os
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from torch.autograd import forward_ad
 
+ENABLED = os.environ.get("HF_ALPHA_CPU", "1") != "0"
 LARGEST, SMALLEST, STEP = 1024, 128, 64  # rows of a block: any multiple of the last in between
+FEW_SCORES = 1 << 13  # of a head; up to here two products are faster than the fused kernel
 NARROW = 1 << 13  # elements of a weight; below, the way through `_Product` costs more than it saves
 
 
 def in_blocks(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     """Apply to x (..., D) a function of its rows, on a CPU block by block."""
-    if x.device.type != "cpu" or torch.compiler.is_compiling() or torch.jit.is_tracing():
+    on_cpu = ENABLED and x.device.type == "cpu"
+    if not on_cpu or torch.compiler.is_compiling() or torch.jit.is_tracing():
         return function(x)
     rows_MD = x.reshape(-1, x.shape[-1])
     sizes = block_sizes(len(rows_MD))
@@ -43,7 +51,7 @@ class BlockLinear(nn.Linear):
     """A linear layer that works in the blocks of `in_blocks`, and otherwise is an ordinary one."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if is_plain(x, self.weight) and self._is_worth_it(x) and _is_known():
+        if is_plain(x, self.weight) and prefers_onednn() and self._is_worth_it(x):
             return in_blocks(self._multiply_block, x)
         return super().forward(x)
 
@@ -59,11 +67,21 @@ class BlockLinear(nn.Linear):
         return multiply(rows_MD, self.weight, self.bias)
 
 
-def is_plain(*tensors: torch.Tensor) -> bool:
-    """Whether these are float32 numbers on a CPU, and nobody watches what is done to them.
+def prefers_products(query: torch.Tensor, num_keys: int) -> bool:
+    """Whether two products are faster than one kernel for attention of queries (N, H, T, K).
 
-    Compilers come first, which else would make conditions of sizes. Tracers, transforms of
-    torch.func and forward-mode differentiation know PyTorch's own operations only.
+    PyTorch's fused kernel for CPUs takes longer for few scores.
+    """
+    # While compiling, a comparison of sizes would fix them.
+    plain = ENABLED and query.device.type == "cpu" and not torch.compiler.is_compiling()
+    return plain and query.shape[2] * num_keys <= FEW_SCORES
+
+
+def is_plain(*tensors: torch.Tensor) -> bool:
+    """Whether these are float32 numbers on a CPU that no transformation of PyTorch records.
+
+    Tracers, transforms of torch.func and forward-mode differentiation know PyTorch's own operations
+    only. Compilers come first, which else would make conditions of sizes.
     """
     return (
         not torch.compiler.is_compiling()
@@ -81,14 +99,27 @@ _is_transformed: Callable[[], bool] = getattr(
 
 
 @cache
-def _is_known() -> bool:
-    """Whether this PyTorch has the operator, which is not a public one, as it is called here."""
+def prefers_onednn() -> bool:
+    """Whether oneDNN's products are there, and likely to be faster than those of `F.linear`.
+
+    Its operator is not a public one. MKL, behind `F.linear`, is made for Intel's processors: there
+    oneDNN took 10 to 12 % longer for whole training steps and generations, elsewhere half the time.
+    """
+    if not ENABLED or _is_intel():
+        return False
     try:
         matrix = torch.zeros(2, 2, device="cpu", dtype=torch.float32)
         _multiply(matrix, matrix, None)
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
     return True
+
+
+def _is_intel() -> bool:
+    try:
+        return "GenuineIntel" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return False
 
 
 def _multiply(
@@ -122,4 +153,4 @@ class _Product(torch.autograd.Function):
         return grad_x, grad_w, grad_ME.sum(0) if wants[2] else None
 
 
-__all__ = ["BlockLinear", "block_sizes", "in_blocks", "is_plain"]
+__all__ = ["BlockLinear", "block_sizes", "in_blocks", "is_plain", "prefers_products"]

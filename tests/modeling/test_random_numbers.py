@@ -6,7 +6,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_alpha.modeling.draws import RANDOM_METHODS, capacity, draw_key, sample_keys, symbol_vectors
+from hf_alpha.modeling.random_numbers import (
+    RANDOM_METHODS,
+    capacity,
+    draw_key,
+    sample_keys,
+    symbol_vectors,
+)
 
 FINITE = ("neighboring_points", "hypercube_vertices")
 seeds = st.integers(-(2**63), 2**64)

@@ -19,8 +19,8 @@ from strategies import (
 )
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
-from hf_alpha.modeling.draws import RANDOM_METHODS, draw_key, symbol_vectors
 from hf_alpha.modeling.modeling_alpha import AlphaEncoder
+from hf_alpha.modeling.random_numbers import RANDOM_METHODS, draw_key, symbol_vectors
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
 PLAIN = {"normalize_features": False, "adacos": False}
@@ -115,12 +115,13 @@ def test_encoder_decoder_and_projection_are_tied():
     assert inner.encoder.get_input_embeddings() is inner.shared
     assert inner.decoder.get_input_embeddings() is inner.shared
     ids = torch.arange(BASE + 5)[None]
-    hidden = inner.encoder.symbols.embed(ids, ids.clamp(max=-1), 1)
+    streams = inner.symbols.open(ids, None, None, training=False)
+    hidden = inner.encoder.symbols.embed(ids, streams)
     assert torch.equal(hidden[0, 0], table(model))
-    scores = model.project(table(model)[None], ids.new_full((1, 1), -1))
+    scores, _ = model.predict(table(model)[None, None], streams)
     torch.testing.assert_close(scores[0], table(model) @ table(model).T)
     scaled = make_dual(scale_embedding=True).model
-    hidden = scaled.symbols.embed(ids, ids.clamp(max=-1), 1)
+    hidden = scaled.symbols.embed(ids, streams)
     torch.testing.assert_close(hidden[0, 0], 4.0 * scaled.embedding_table())
 
 
@@ -170,10 +171,9 @@ def test_drawn_once_per_optimiser_step(optimizer):
     for (step, one), (other, two) in itertools.combinations(drawn, 2):
         assert torch.equal(one, two) == (step == other)
     assert not any(torch.equal(one, inference) for _, one in drawn)
-    model.train().advance_step()
-    assert int(model.model.symbol_draws.step) == 3
-    model.advance_step()
-    assert int(model.model.symbol_draws.step) == 3
+    for _ in range(2):
+        model.train().settle_step()
+        assert int(model.model.symbol_draws.step) == 3
 
 
 @pytest.mark.parametrize("method", RANDOM_METHODS)
@@ -491,14 +491,16 @@ def test_random_renamings_are_spread_evenly():
         symbol_encoding="learned", symbol_renaming="random", symbol_classes={"x": 4}
     ).train()
     ids = torch.arange(BASE)[torch.randint(3, BASE, (6000, 9))]
-    names = model.model.symbols.renaming(ids, None, ids[:, :1], model.training)
+
+    def draw():
+        return model.symbol_layer.open(ids, None, None, training=True).renaming
+
+    names = draw()
     counts = torch.stack([(names[:, BASE:] == BASE + i).float().mean(0) for i in range(4)])
     assert (counts - 0.25).abs().max() < 0.03
     assert len({tuple(row) for row in names.tolist()}) == 24
     model.model.symbol_draws.step += 1
-    assert (model.model.symbols.renaming(ids, None, ids[:, :1], model.training) != names).any(
-        1
-    ).float().mean() > 0.9
+    assert (draw() != names).any(1).float().mean() > 0.9
 
 
 def test_streams_skip_renaming():
@@ -680,8 +682,11 @@ def test_random_renaming_does_not_depend_on_padding():
     model = make_model(symbol_encoding="learned", symbol_renaming="random").train()
     ids = torch.tensor([[BASE, 3, BASE + 1]])
     padded = torch.nn.functional.pad(ids, (2, 3), value=model.config.pad_token_id)
-    rename = model.model.symbols.renaming
-    names = rename(ids, None, ids, True)
-    assert rename(padded, None, ids, True).equal(names)
-    assert rename(padded, (padded > 0).long(), ids, True).equal(names)
-    assert not rename(ids.flip(1), None, ids, True).equal(names)
+
+    def rename(ids, mask=None):
+        return model.symbol_layer.open(ids, mask, None, training=True).renaming
+
+    names = rename(ids)
+    assert rename(padded).equal(names)
+    assert rename(padded, (padded > 0).long()).equal(names)
+    assert not rename(ids.flip(1)).equal(names)

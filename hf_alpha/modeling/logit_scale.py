@@ -11,12 +11,11 @@ from torch import nn
 from torch.nn import functional as F
 from transformers import initialization as init
 
-from .steps import StepWatch
+from .checks import IGNORE
 
 MAX_SCALE = 100.0
 MAX_ANGLE = math.pi / 4
 ANGLE_BINS = 1 << 14  # a bin is 5e-5 rad wide: the median is exact enough for float32 training
-IGNORE = -100
 
 
 class LogitScale(nn.Module):
@@ -27,7 +26,7 @@ class LogitScale(nn.Module):
     the sum over the other usable columns of exp(s cos). It changes once per optimiser step, however
     the batch is cut into micro-batches and processes: each training forward adds to statistics that
     are sums (a histogram of angles gives the median), summed over processes, and the first forward
-    after the weights have moved (`weight_version`) turns them into the next scale.
+    after an optimiser step turns them into the next scale.
 
     Attributes:
         frozen: when set, training leaves the scale alone.
@@ -53,7 +52,7 @@ class LogitScale(nn.Module):
 
     def _forget(self) -> None:
         self.statistics = torch.zeros(ANGLE_BINS + 3, device="cpu")
-        self._watch = StepWatch()
+        self._seen: int | None = None  # count of steps when they were taken
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         """Statistics of the weights that are replaced say nothing about the new ones."""
@@ -70,17 +69,16 @@ class LogitScale(nn.Module):
         logits_BTV: torch.Tensor,
         labels_BT: torch.Tensor,
         usable_BV: torch.Tensor,
-        version: int,
+        count: int,
     ) -> None:
         """Add one micro-batch of scaled logits to the statistics.
 
         Args:
-            version: `weight_version` of the model's weights; the micro-batches of one optimiser
-                step see the same value.
+            count: of [`StepCounter`]; the micro-batches of one optimiser step see the same.
         """
         if self.frozen or not self.adaptive:
             return
-        self._watch.see(version)
+        self._seen = count
         # exp(100), a wrong token at the largest scale, overflows float32. MPS has nothing wider.
         device = logits_BTV.device
         dtype = torch.float32 if device.type == "mps" else torch.float64
@@ -101,9 +99,9 @@ class LogitScale(nn.Module):
 
     @torch.compiler.disable
     @torch.no_grad()
-    def advance(self, version: int) -> None:
-        """Turn the statistics into the next scale if an optimiser step has happened since."""
-        if not self._watch.has_passed(version):
+    def advance(self, count: int) -> None:
+        """Turn the statistics into the next scale if an optimiser step has been counted since."""
+        if self._seen is None or self._seen == count:
             return
         if not self.frozen:
             self.scale.copy_(self._next_scale())

@@ -1,0 +1,213 @@
+"""What configurations of models with a symbol layer share."""
+
+import copy
+import math
+from dataclasses import field
+from typing import Any, ClassVar
+
+from huggingface_hub.dataclasses import strict
+from transformers.configuration_utils import PreTrainedConfig
+
+from .random_numbers import RANDOM_METHODS
+from .symbol_encodings import SymbolEncoding, encoding_class
+from .symbol_vocabulary import SymbolVocabulary, check_size
+
+SYMBOL_RENAMINGS = ("none", "random", "random_per_batch", "first_occurrence")
+
+
+@strict
+class SymbolConfig(PreTrainedConfig):
+    r"""Settings of a symbol layer: which ids are symbols, and how they become vectors.
+
+    A subclass adds the sizes of its backbone, and a `hidden_size` among them.
+
+    Args:
+        num_base_tokens: tokens whose identity matters, special tokens included.
+        symbol_classes: class name -> number of symbols that may be renamed among themselves.
+        symbol_ranges: class name -> list of half-open id ranges `[start, stop]`, anywhere in the
+            vocabulary. Left out, the classes follow each other after the base tokens;
+            `extend_symbols` appends ranges.
+        vocab_size: always `num_base_tokens` plus the number of symbols; need not be given.
+        symbol_encoding: `"streams"` (one stream per symbol, 2601.23169), `"dual_part"` (a learned
+            part shared by a class and a random part of each symbol, 2410.17161), `"learned"` (one
+            trained vector per symbol, the vanilla model), or one that `register_encoding` added.
+        symbol_renaming: what happens to symbols inside the model; ids and logits keep the caller's
+            names. `"none"`; `"random"`: in training, each sample is renamed at random over the
+            whole vocabulary, anew in every optimiser step; `"random_per_batch"`: likewise, one
+            renaming for all samples of a step; `"first_occurrence"`: always, by order of first
+            occurrence in the input. A `streams` model does not see names and skips it.
+        random_method: how `dual_part` draws random parts (2410.17161, Section 4.2): `"normal"`,
+            `"neighboring_points"` (-1, 0, 1, not all 0) or `"hypercube_vertices"` (-1, 1).
+        random_dim: width of the random part; by default half of the model's width, at most 32.
+        normalize_parts: divide learned and random parts by their norms (f_bn).
+        symbol_seed: seed of random parts and random renamings, any whole number.
+        scale_embedding: multiply embeddings by the square root of the model's width.
+        normalize_embeddings: divide every embedding row by its norm (f_fn on rows).
+        normalize_features: divide the feature vectors by their norm too, so that logits are scaled
+            cosines. Needs `normalize_embeddings`.
+        adacos: adapt the scale of cosines in training (Zhang et al. 2019); otherwise it is fixed.
+        logit_scale: the (starting) scale, finite and above 0; by default sqrt(2) ln(C - 1) for
+            cosines and 1 otherwise.
+        label_smoothing: mass spread over the columns that a sample can use, in [0, 1).
+
+    Raises:
+        ValueError: a setting is out of its range or two settings contradict each other.
+    """
+
+    # Smallest value of whole numbers; shares lie in [0, 1). Subclasses add theirs.
+    smallest: ClassVar[dict[str, int]] = {"num_base_tokens": 1, "random_dim": 0}
+    shares: ClassVar[tuple[str, ...]] = ("label_smoothing",)
+    positive: ClassVar[tuple[str, ...]] = ("logit_scale",)
+
+    num_base_tokens: int = 10
+    symbol_classes: dict[str, int] = field(default_factory=lambda: {"proposition": 5})
+    symbol_ranges: dict[str, list[list[int]]] = field(default_factory=dict)
+    vocab_size: int = 0
+    symbol_encoding: str = "streams"
+    symbol_renaming: str = "none"
+    random_method: str = "hypercube_vertices"
+    random_dim: int = 0
+    normalize_parts: bool = True
+    symbol_seed: int = 0
+
+    scale_embedding: bool = False
+    normalize_embeddings: bool = True
+    normalize_features: bool = True
+    adacos: bool = True
+    logit_scale: float | int | None = None
+    label_smoothing: float | int = 0.0
+
+    pad_token_id: int = 0
+    bos_token_id: int = 1
+    decoder_start_token_id: int = 1
+    eos_token_id: int | list[int] | None = 2
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        self._fill_ranges()
+        if not self.vocab_size:
+            self.vocab_size = self.num_base_tokens + sum(self.symbol_classes.values())
+        self.encoding.complete(self)
+        # Checked here as well as by @strict, so that plain construction never skips it.
+        self.validate_architecture()
+        super().__post_init__(**kwargs)
+
+    def _fill_ranges(self) -> None:
+        if not self.symbol_ranges:
+            start = self.num_base_tokens
+            for name, count in self.symbol_classes.items():
+                self.symbol_ranges[name] = [[start, start + count]]
+                start += count
+        # Classes own embedding rows in the order of their ids: JSON sorts keys, any other is lost.
+        order = sorted(self.symbol_ranges, key=lambda name: self.symbol_ranges[name][:1])
+        self.symbol_ranges = {name: self.symbol_ranges[name] for name in order}
+
+    def validate_architecture(self) -> None:
+        """Part of `@strict` validation: cross-field checks."""
+        check_choice("symbol_renaming", self.symbol_renaming, SYMBOL_RENAMINGS)
+        check_choice("random_method", self.random_method, RANDOM_METHODS)
+        self._check_numbers()
+        self._check_vocabulary()
+        self.encoding.validate(self, self.num_symbols)
+        if self.normalize_features and not self.normalize_embeddings:
+            raise ValueError("normalize_features needs normalize_embeddings: logits are cosines")
+        if self.adacos and not self.normalize_features:
+            raise ValueError("adacos scales cosines: set normalize_features or turn adacos off")
+
+    def _check_numbers(self) -> None:
+        """Every number has a range; what is None has a default elsewhere."""
+        for name, smallest in self.smallest.items():
+            if (value := getattr(self, name)) is not None and value < smallest:
+                raise ValueError(f"{name} must be at least {smallest}, not {value}")
+        for name in self.shares:
+            if not 0.0 <= (value := getattr(self, name)) < 1.0:
+                raise ValueError(f"{name} must lie in [0, 1), not {value}")
+        for name in self.positive:
+            if (value := getattr(self, name)) is not None and not 0.0 < value < math.inf:
+                raise ValueError(f"{name} must be finite and above 0, not {value}")
+
+    def _check_vocabulary(self) -> None:
+        total = self.num_base_tokens + sum(self.symbol_classes.values())
+        if self.vocab_size != total:
+            raise ValueError(
+                f"vocab_size is {self.vocab_size}, but {self.num_base_tokens} base tokens and "
+                f"{total - self.num_base_tokens} symbols make {total}; leave it out"
+            )
+        vocabulary = self.vocabulary
+        vocabulary.check(self.symbol_classes)
+        ends = self.eos_token_id if isinstance(self.eos_token_id, list) else [self.eos_token_id]
+        for token in (self.pad_token_id, self.bos_token_id, self.decoder_start_token_id, *ends):
+            vocabulary.check_special(token)
+
+    @property
+    def vocabulary(self) -> SymbolVocabulary:
+        """Which ids are symbols, and of which class."""
+        return SymbolVocabulary(self.vocab_size, self.symbol_ranges)
+
+    @property
+    def encoding(self) -> type[SymbolEncoding]:
+        """The class that `symbol_encoding` names."""
+        return encoding_class(self.symbol_encoding)
+
+    @property
+    def renames(self) -> bool:
+        """Whether the model looks at names at all and may have to rename them."""
+        return self.encoding.sees_names and self.symbol_renaming != "none"
+
+    @property
+    def draws_symbols(self) -> bool:
+        """Whether anything about symbols is drawn at random."""
+        random = self.symbol_renaming.startswith("random")
+        return self.encoding.random_parts or (self.renames and random)
+
+    @property
+    def lists_symbols(self) -> bool:
+        """Whether the model needs the list of the input's symbols, and answers only with them."""
+        return self.encoding.opens_streams or self.symbol_renaming == "first_occurrence"
+
+    @property
+    def num_symbols(self) -> int:
+        """Number of symbols of all classes."""
+        return self.vocab_size - self.num_base_tokens
+
+    @property
+    def initial_logit_scale(self) -> float:
+        """Scale of the logits before training (AdaCos: sqrt(2) ln(C - 1) for C columns)."""
+        if self.logit_scale is not None:
+            return float(self.logit_scale)
+        if not self.normalize_features:
+            return 1.0
+        return math.sqrt(2.0) * math.log(max(self.vocab_size - 1, 2))
+
+    def extend_symbols(self, counts: dict[str, int]) -> None:
+        """Add ids at the end of the vocabulary: class name -> how many. Old ids never move.
+
+        Raises:
+            ValueError: unknown class, a negative count, too large a vocabulary, or more symbols
+                than random parts; nothing is changed then.
+        """
+        for name, count in counts.items():
+            if name not in self.symbol_classes:
+                raise ValueError(
+                    f"no symbol class {name!r}; this model has {sorted(self.symbol_classes)}"
+                )
+            if not isinstance(count, int) or count < 0:
+                raise ValueError(f"cannot add {count!r} symbols to class {name!r}")
+        check_size(self.vocab_size + sum(counts.values()))
+        self.encoding.validate(self, self.num_symbols + sum(counts.values()))
+        classes, ranges = dict(self.symbol_classes), copy.deepcopy(self.symbol_ranges)
+        total = self.vocab_size
+        for name, count in counts.items():
+            if count:
+                classes[name] += count
+                ranges[name].append([total, total + count])
+                total += count
+        self.symbol_classes, self.symbol_ranges, self.vocab_size = classes, ranges, total
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise a ValueError for a value that is none of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; not {value!r}")
+
+
+__all__ = ["SYMBOL_RENAMINGS", "SymbolConfig", "check_choice"]

@@ -1,0 +1,50 @@
+"""Additive attention masks: 0 where a key is visible, the lowest finite number elsewhere.
+
+Shapes: B batch, T query length, L source length, M keys.
+"""
+
+import torch
+from torch.nn import functional as F
+from transformers.cache_utils import EncoderDecoderCache
+
+
+def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
+    """Mask (B, 1, 1, L) that hides padding."""
+    if mask_BL is None:
+        return None
+    return _additive(mask_BL[:, None, None].bool(), dtype)
+
+
+def causal_mask(
+    ids_BT: torch.Tensor,
+    mask: torch.Tensor | None,
+    past_key_values: EncoderDecoderCache | None,
+    dtype: torch.dtype,
+) -> torch.Tensor | None:
+    """Mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding."""
+    if mask is not None and mask.dim() == 4:
+        return _additive(mask, dtype) if mask.dtype == torch.bool else mask
+    length = keys = ids_BT.shape[1]
+    past = 0
+    if past_key_values is not None:
+        cache = past_key_values.self_attention_cache
+        past = cache.get_seq_length()
+        keys, _ = cache.get_mask_sizes(length, 0)
+        if mask is None and length == 1 and not cache.is_compileable:
+            return None  # one new token sees all that is cached
+    query = torch.arange(length, device=ids_BT.device) + past
+    key = torch.arange(keys, device=ids_BT.device)
+    visible = (key[None, :] <= query[:, None])[None, None]
+    if mask is not None:
+        given = F.pad(mask, (0, keys - mask.shape[1])) if mask.shape[1] < keys else mask
+        visible = visible & given[:, None, None].bool()
+    return _additive(visible, dtype)
+
+
+def _additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    # Finite, so that a row without any visible key is no row of numbers that are not.
+    lowest = torch.finfo(dtype).min
+    return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
+
+
+__all__ = ["causal_mask", "padding_mask"]

@@ -1,0 +1,75 @@
+"""The streams of a batch, as a backbone hands them on.
+
+Shapes: B batch, S streams, L length, D model width, V vocabulary; `...` is whatever follows the
+stream axis of a hidden state.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+
+from .symbols import aggregate, own_streams, stream_weights
+
+Rows = TypeVar("Rows", bound=torch.Tensor | None)
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Which symbol each stream is centred on, and where they stand in one sequence.
+
+    A backbone sees hidden states (B, S, ...) and this; S is 1 unless the encoding opens streams.
+
+    Attributes:
+        ids: each stream's symbol, by first occurrence in the input, -1 padded: (B, S). Without
+            streams, the input's symbols where the model works with their list, else -1.
+        own: index of the stream of the symbol at each position, -1 for none: (B, L).
+        weights: of the mean over a sample's streams: (B, S).
+        renaming: what each id is called inside the model, where symbols are renamed: (B, V).
+    """
+
+    ids: torch.Tensor
+    own: torch.Tensor
+    weights: torch.Tensor
+    renaming: torch.Tensor | None = None
+
+    @classmethod
+    def of(cls, outputs: Any, dtype: torch.dtype) -> "Streams":
+        """The streams that a model's output carries in its fields.
+
+        Args:
+            outputs: has `stream_ids`, and perhaps `own_streams` and `renaming`.
+            dtype: of the weights.
+        """
+        ids, renaming = outputs.stream_ids, getattr(outputs, "renaming", None)
+        own = getattr(outputs, "own_streams", ids.new_zeros(len(ids), 0))
+        return cls(ids, own, stream_weights(ids, dtype), renaming)
+
+    def expand(self, rows: int) -> "Streams":
+        """One row for each beam of a sample, or one for all of them."""
+        return Streams(
+            match_rows(self.ids, rows),
+            match_rows(self.own, rows),
+            match_rows(self.weights, rows),
+            match_rows(self.renaming, rows),
+        )
+
+    def over(self, ids_BL: torch.Tensor) -> "Streams":
+        """The same streams over another sequence of token ids."""
+        return Streams(self.ids, own_streams(ids_BL, self.ids), self.weights, self.renaming)
+
+    def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
+        """One view of all streams of a hidden state (B, S, L, D): (B, 1, L, D) (Algorithm 2)."""
+        return aggregate(hidden, self.own, self.weights.to(hidden.dtype))[:, None]
+
+
+def match_rows(x: Rows, rows: int) -> Rows:
+    """One row for each beam of a sample, or one for all of them; None stays None."""
+    if x is None or x.shape[0] == rows:
+        return x
+    if x.shape[0] > rows:
+        return x[:: x.shape[0] // rows]  # type: ignore[return-value]
+    return x.repeat_interleave(rows // x.shape[0], dim=0)  # type: ignore[return-value]
+
+
+__all__ = ["Streams", "match_rows"]

@@ -1,0 +1,270 @@
+"""How symbols become vectors and come back: one class for each encoding.
+
+An encoding turns ids into rows of a table of vectors, and scores against that table into logits.
+It knows no backbone, and no backbone knows it.
+
+Shapes: B batch, S streams (1 unless the encoding opens streams), L or T length, D model width,
+R rows of the table, V vocabulary, K random dimensions.
+"""
+
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch.nn import functional as F
+
+from .random_numbers import capacity
+from .streams import Streams
+from .symbol_vocabulary import SymbolVocabulary
+from .symbols import mean_streams
+
+if TYPE_CHECKING:
+    from .configuration_symbols import SymbolConfig
+
+# Logit of a column that a sample cannot use: out of reach of any other, and finite in all dtypes.
+UNUSABLE = -1e4
+
+
+class SymbolEncoding:
+    """One way to see symbols; [`register_encoding`] makes a subclass known by its name.
+
+    Args:
+        config: of the model. What a subclass needs of it, it reads when it is asked: symbols may
+            be added to it.
+
+    Attributes:
+        name: what `config.symbol_encoding` calls it.
+        description: what a model card says.
+        promises: what holds exactly, beside what holds for all models: `"renaming"` (a renamed
+            input gives the same logits, columns moved) and `"extension"` (a larger vocabulary
+            changes no logit of the old columns). docs/exactness.md states them.
+        opens_streams: whether a hidden state has a stream for each symbol of the input.
+        sees_names: whether results depend on what symbols are called, so that a renaming matters.
+        random_parts: whether symbols have random vectors, drawn anew in each step of training.
+        no_extension: why symbols cannot be added without training; empty where they can.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    promises: ClassVar[frozenset[str]] = frozenset()
+    opens_streams: ClassVar[bool] = False
+    sees_names: ClassVar[bool] = True
+    random_parts: ClassVar[bool] = False
+    no_extension: ClassVar[str] = ""
+
+    def __init__(self, config: "SymbolConfig"):
+        self.config = config
+
+    @classmethod
+    def complete(cls, config: "SymbolConfig") -> None:
+        """Set the defaults of settings that depend on others."""
+
+    @classmethod
+    def validate(cls, config: "SymbolConfig", num_symbols: int) -> None:
+        """Raise a ValueError for settings that do not fit each other.
+
+        Args:
+            num_symbols: how many symbols there are, or are to be after an extension.
+        """
+
+    @property
+    def vocabulary(self) -> SymbolVocabulary:
+        """The model's."""
+        return self.config.vocabulary
+
+    @property
+    def num_rows(self) -> int:
+        """Trained rows of the embedding."""
+        return self.config.vocab_size
+
+    @property
+    def row_dim(self) -> int:
+        """Trained width of a row."""
+        return self.config.hidden_size
+
+    def table(self, trained_RD: torch.Tensor, parts_VK: torch.Tensor | None) -> torch.Tensor:
+        """The table that `rows` points into, from the trained rows: (R, D).
+
+        Args:
+            trained_RD: (`num_rows`, `row_dim`).
+            parts_VK: random columns for each id of the vocabulary, where there are `random_parts`.
+        """
+        return trained_RD
+
+    def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Row of each token in each stream: (B, S, L).
+
+        Args:
+            ids_BL: token ids of the sequence that `streams` is over.
+            streams: of the batch.
+        """
+        return ids_BL[:, None]
+
+    def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Logits (B, T, V) from the scores of each stream against each row of the table."""
+        return scores_BSTR[:, 0]
+
+
+_ENCODINGS: dict[str, type[SymbolEncoding]] = {}
+
+
+def register_encoding(encoding: type[SymbolEncoding]) -> type[SymbolEncoding]:
+    """Make an encoding known by its name, as a decorator of its class.
+
+    Raises:
+        ValueError: the name is taken by another class.
+    """
+    known = _ENCODINGS.setdefault(encoding.name, encoding)
+    if known is not encoding:
+        raise ValueError(f"there is a symbol encoding {encoding.name!r} already: {known}")
+    return encoding
+
+
+def encoding_names() -> tuple[str, ...]:
+    """The names of all encodings, in the order in which they were registered."""
+    return tuple(_ENCODINGS)
+
+
+def encoding_class(name: str) -> type[SymbolEncoding]:
+    """The encoding of a name.
+
+    Raises:
+        ValueError: there is none; the message lists the names.
+    """
+    if name not in _ENCODINGS:
+        raise ValueError(f"symbol_encoding must be one of {', '.join(_ENCODINGS)}; not {name!r}")
+    return _ENCODINGS[name]
+
+
+@register_encoding
+class LearnedEncoding(SymbolEncoding):
+    """One trained vector per symbol: the vanilla model."""
+
+    name = "learned"
+    description = (
+        "A vanilla encoder-decoder with one trained vector per symbol: the baseline that "
+        "`hf-alpha convert` starts from. It knows the symbols of its training only."
+    )
+    no_extension = (
+        "symbol_encoding 'learned' has one trained vector per symbol, and none for new ones; "
+        "convert the model to 'streams' first (hf-alpha convert)"
+    )
+
+
+@register_encoding
+class DualPartEncoding(SymbolEncoding):
+    """A learned part that a class shares, and a random part of each symbol (2410.17161).
+
+    One row per class is trained, of D - K dimensions. A symbol's row in the table is that and K
+    random numbers of its own; base tokens have 0 there (Section 4.1).
+    """
+
+    name = "dual_part"
+    description = (
+        "An encoder-decoder with dual-part embeddings (arXiv 2410.17161): symbols share a learned "
+        "part and each has a random part of its own, so symbols can be added after training with "
+        "`extend_symbols`. The draw of random parts lies in the checkpoint; "
+        "`model.redraw_symbols(seed)` makes another one."
+    )
+    promises = frozenset({"extension"})
+    random_parts = True
+
+    @classmethod
+    def complete(cls, config: "SymbolConfig") -> None:
+        if not config.random_dim:
+            config.random_dim = max(1, min(32, config.hidden_size // 2))
+
+    @classmethod
+    def validate(cls, config: "SymbolConfig", num_symbols: int) -> None:
+        widest = config.hidden_size - 1
+        if not 0 < config.random_dim <= widest:
+            raise ValueError(
+                f"random_dim must lie between 1 and d_model - 1 = {widest}, not {config.random_dim}"
+            )
+        vectors = capacity(config.random_method, config.random_dim)
+        if vectors is not None and num_symbols > vectors:
+            raise ValueError(
+                f"{num_symbols} symbols need as many random parts, but there are only {vectors} "
+                f"{config.random_method} with random_dim {config.random_dim}: choose a larger "
+                'random_dim, or random_method "normal"'
+            )
+
+    @property
+    def num_rows(self) -> int:
+        return self.vocabulary.num_base_tokens + len(self.config.symbol_classes)
+
+    @property
+    def row_dim(self) -> int:
+        return self.config.hidden_size - self.config.random_dim
+
+    def table(self, trained_RD: torch.Tensor, parts_VK: torch.Tensor | None) -> torch.Tensor:
+        assert parts_VK is not None
+        learned = F.normalize(trained_RD, dim=-1) if self.config.normalize_parts else trained_RD
+        vocabulary = self.vocabulary
+        base, classes = learned.split([vocabulary.num_base_tokens, len(vocabulary.ranges)])
+        shared = [classes[number - 1].expand(stop - start, -1)
+                  for start, stop, number in vocabulary.spans]  # fmt: skip
+        return torch.cat((vocabulary.join(base, torch.cat(shared), dim=0), parts_VK), dim=-1)
+
+
+@register_encoding
+class StreamsEncoding(SymbolEncoding):
+    """One stream per symbol of the input: the symbol-invariant Transformer (2601.23169).
+
+    A class has two rows, whatever the vocabulary: the actual row, which a stream gives to its own
+    symbol, and the placeholder row, which it gives to all others of the class (Algorithm 1). Rows
+    of base tokens come first, then both rows of each class.
+    """
+
+    name = "streams"
+    description = (
+        "A symbol-invariant encoder-decoder (arXiv 2601.23169): one stream per symbol, so renaming "
+        "a problem renames its answer and changes nothing else, and symbols can be added after "
+        "training with `extend_symbols`."
+    )
+    promises = frozenset({"renaming", "extension"})
+    opens_streams = True
+    sees_names = False
+
+    @property
+    def num_rows(self) -> int:
+        return self.vocabulary.num_base_tokens + 2 * len(self.config.symbol_classes)
+
+    def placeholder_rows(self, ids: torch.Tensor) -> torch.Tensor:
+        """Row of each token in a stream of another symbol; base tokens have but one."""
+        vocabulary = self.vocabulary
+        number = vocabulary.classes(ids)
+        symbol = vocabulary.num_base_tokens + 2 * number - 1
+        return torch.where(number > 0, symbol, ids - vocabulary.symbols_before(ids))
+
+    def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
+        placeholder = self.placeholder_rows(ids_BL)[:, None]
+        stream = torch.arange(streams.ids.shape[1], device=ids_BL.device)[None, :, None]
+        return torch.where(streams.own[:, None] == stream, placeholder - 1, placeholder)
+
+    def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Algorithm 5: a base token's logit is the mean over streams, a symbol's its own stream's.
+
+        Symbols that a sample has no stream for hold `UNUSABLE`.
+        """
+        vocabulary, ids_BS = self.vocabulary, streams.ids
+        b, s, t, _ = scores_BSTR.shape
+        base = scores_BSTR[..., : vocabulary.num_base_tokens]
+        base_BTV = mean_streams(base, streams.weights.to(base.dtype))
+        # Any row will do for a padded stream, whose column is cut off.
+        actual_BS = (self.placeholder_rows(ids_BS.clamp(min=0)) - 1).clamp(min=0)
+        index = actual_BS[:, :, None, None].expand(-1, -1, t, 1)
+        own_BTS = scores_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
+        count = vocabulary.num_symbols
+        column_BS = torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)
+        symbols = own_BTS.new_full((b, t, count + 1), UNUSABLE)
+        symbols = symbols.scatter(-1, column_BS[:, None].expand(b, t, s), own_BTS)
+        return vocabulary.join(base_BTV, symbols[..., :-1], dim=-1)
+
+
+__all__ = [
+    "UNUSABLE",
+    "SymbolEncoding",
+    "encoding_class",
+    "encoding_names",
+    "register_encoding",
+]

@@ -1,0 +1,330 @@
+"""The symbol layer: what lies between token ids and a backbone, on the way in and on the way out.
+
+Shapes: B batch, S streams, L or T length, D model width, R rows of the table, V vocabulary,
+K random dimensions.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import initialization as init
+from transformers.modeling_utils import PreTrainedModel
+
+from .checks import check_ids, check_symbols
+from .configuration_symbols import SymbolConfig
+from .random_numbers import draw_key, sample_keys, symbol_vectors
+from .steps import StepCounter
+from .streams import Streams
+from .symbol_encodings import UNUSABLE, SymbolEncoding
+from .symbols import (
+    canonical_renaming,
+    first_occurrence,
+    own_streams,
+    random_renaming,
+    stream_weights,
+)
+
+INFERENCE = -1  # the step whose draw is kept for inference
+AHEAD = 16  # steps that are drawn together, in as many operations as one
+
+
+class SymbolDraws(nn.Module):
+    """What is drawn for symbols: random parts and the keys of random renamings.
+
+    Drawn anew in each optimiser step of training, the same in all its micro-batches and processes;
+    inference uses one draw of random parts that is kept with the weights.
+
+    Attributes:
+        random_parts: of the symbols in inference, in the order of their ids: (symbols, K).
+        step: optimiser steps so far.
+    """
+
+    random_parts: torch.Tensor
+    step: torch.Tensor
+
+    def __init__(self, config: SymbolConfig):
+        super().__init__()
+        self.config = config
+        self.has_parts = config.encoding.random_parts
+        if self.has_parts:
+            self.register_buffer("random_parts", torch.empty(config.num_symbols, config.random_dim))
+        self.register_buffer("step", torch.tensor(0))
+        self.reset()
+
+    @classmethod
+    def of(cls, config: SymbolConfig) -> "SymbolDraws | None":
+        """What a model of this configuration draws; None if nothing."""
+        return cls(config) if config.draws_symbols else None
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Initialise what a checkpoint did not bring."""
+        init.zeros_(self.step)
+        if self.has_parts:
+            init.copy_(self.random_parts, self._draw(0, INFERENCE))
+        self._forget()
+
+    def _forget(self) -> None:
+        self._seen: int | None = None  # count of steps at the last look
+        self._ahead: list[torch.Tensor] = []  # columns of the current step and those to come
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        """A state that is replaced is no optimiser step."""
+        super()._load_from_state_dict(*args, **kwargs)
+        self._forget()
+
+    def redraw(self) -> None:
+        """Draw the random parts for inference by the seed in the configuration."""
+        self.random_parts = self._draw(0, INFERENCE).to(self.random_parts)
+        self._ahead = []
+
+    def extend(self) -> None:
+        """Draw random parts for the symbols that the configuration has got; old ones stay."""
+        self._ahead = []
+        if self.has_parts:
+            new = self._draw(len(self.random_parts), INFERENCE).to(self.random_parts)
+            self.random_parts = torch.cat((self.random_parts, new))
+
+    @torch.no_grad()
+    def _draw(self, first: int, step: int | torch.Tensor) -> torch.Tensor:
+        """Random parts of all symbols from number `first` on."""
+        config, device = self.config, self.step.device
+        symbols = torch.arange(first, config.num_symbols, device=device)
+        key = draw_key(config.symbol_seed, torch.as_tensor(step, device=device))
+        return symbol_vectors(config.random_method, symbols, config.random_dim, key)
+
+    @torch.compiler.disable
+    @torch.no_grad()
+    def advance(self, count: int) -> None:
+        """Draw for the next step if there has been one since the last call.
+
+        Args:
+            count: of [`StepCounter`].
+        """
+        if self._seen is not None and self._seen != count:
+            self.step += 1
+            self._ahead = self._ahead[1:]
+        self._seen = count
+
+    def key(self) -> torch.Tensor:
+        """Key of the current optimiser step."""
+        return draw_key(self.config.symbol_seed, self.step)
+
+    def forward(self, training: bool) -> torch.Tensor:
+        """Columns of all random parts as they are used, 0 for base tokens: (V, K)."""
+        return self._current() if training else self._finish(self.random_parts)
+
+    @torch.compiler.disable
+    def _current(self) -> torch.Tensor:
+        if not self._ahead or self._ahead[0].device != self.step.device:
+            steps = self.step + torch.arange(AHEAD, device=self.step.device)
+            self._ahead = list(self._finish(self._draw(0, steps[:, None])).unbind())
+        return self._ahead[0]
+
+    def _finish(self, parts: torch.Tensor) -> torch.Tensor:
+        if self.config.normalize_parts:
+            parts = F.normalize(parts, dim=-1)
+        vocabulary = self.config.vocabulary
+        shape = (*parts.shape[:-2], vocabulary.num_base_tokens, parts.shape[-1])
+        return vocabulary.join(parts.new_zeros(shape), parts, dim=-2)
+
+
+class SymbolLayer:
+    """Ids to vectors, and hidden states to logits, by the encoding that the configuration names.
+
+    It is no module: the model that owns it has the only embedding and what is drawn. Encoder,
+    decoder and head share one. The trained rows are always read by the embedding's `forward`, so
+    that adapters in its place and offloading hooks, which work there, take part.
+
+    Args:
+        config: of the model.
+        draws: what is drawn for symbols, if anything.
+        owner: has the embedding, and the parameters whose optimiser steps are counted.
+
+    Attributes:
+        encoding: the object that does the work.
+        steps: counts optimiser steps, for draws and for the scale of the head.
+    """
+
+    def __init__(self, config: SymbolConfig, draws: SymbolDraws | None, owner: PreTrainedModel):
+        self.config = config
+        self.draws = draws
+        self.owner = owner
+        self.encoding: SymbolEncoding = config.encoding(config)
+        self.steps = StepCounter(owner)
+        self.scale = math.sqrt(config.hidden_size) if config.scale_embedding else 1.0
+
+    def settle_step(self) -> None:
+        """Draw anew if an optimiser step has been counted since the last call."""
+        if self.draws is not None:
+            self.draws.advance(self.steps.settle())
+
+    # -- on the way in ----------------------------------------------------------------------------
+
+    def open(
+        self,
+        ids_BL: torch.Tensor,
+        mask_BL: torch.Tensor | None,
+        stream_ids: torch.Tensor | None,
+        training: bool,
+    ) -> Streams:
+        """Open the streams of input sequences.
+
+        Args:
+            ids_BL: token ids.
+            mask_BL: 1 for tokens, 0 for padding on either side.
+            stream_ids: the samples' symbols by first occurrence, -1 padded: (B, S). Derived from
+                the ids when absent, at the price of one synchronisation with the device.
+            training: draw anew where an optimiser step is done, and rename where that is asked for.
+
+        Raises:
+            ValueError: an id is outside the vocabulary, or `stream_ids` do not fit the ids. Read
+                back from the device where that costs nothing, see `checks`.
+        """
+        if training:
+            self.settle_step()
+        check_ids(self.config, ids_BL)
+        listed = self._list_symbols(ids_BL, mask_BL, stream_ids)
+        own = own_streams(ids_BL, listed)
+        if self.config.lists_symbols:
+            check_symbols(self.config, ids_BL, mask_BL, own)
+        renaming = self._renaming(ids_BL, mask_BL, listed, training)
+        return Streams(listed, own, stream_weights(listed, self.owner.dtype), renaming)
+
+    def resume(
+        self,
+        ids_BL: torch.Tensor | None,
+        mask_BL: torch.Tensor | None,
+        stream_ids: torch.Tensor | None,
+        hidden_BLD: torch.Tensor,
+        training: bool,
+    ) -> Streams | None:
+        """The streams that belong to hidden states which came without; None if they are unknown.
+
+        Args:
+            ids_BL: the input of those states; needed where the model lists symbols or renames them,
+                `stream_ids` likewise.
+            hidden_BLD: only its shape and device count.
+        """
+        if not (self.config.lists_symbols or self.renames_now(training)):
+            none = torch.full(hidden_BLD.shape[:2], -1, device=hidden_BLD.device)
+            listed = none[:, :1]
+            return Streams(listed, none, stream_weights(listed, self.owner.dtype))
+        if ids_BL is None or stream_ids is None:
+            return None
+        renaming = self._renaming(ids_BL, mask_BL, stream_ids, training)
+        weights = stream_weights(stream_ids, self.owner.dtype)
+        return Streams(stream_ids, own_streams(ids_BL, stream_ids), weights, renaming)
+
+    def embed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Embed tokens once per stream: (B, S, L, D).
+
+        Args:
+            ids_BL: token ids of the sequence that `streams` is over.
+            streams: of the batch.
+        """
+        if streams.renaming is not None:
+            ids_BL = streams.renaming.gather(1, ids_BL)
+        rows_BSL = self.encoding.rows(ids_BL, streams)
+        return F.embedding(rows_BSL, self.table(ids_BL.device)) * self.scale
+
+    def table(self, device: torch.device) -> torch.Tensor:
+        """The table as it is used, of unit rows where `normalize_embeddings` is set: (R, D)."""
+        embedding = self.owner.get_input_embeddings()
+        # With layers on several devices, the embedding may lie on another one.
+        rows = embedding(torch.arange(self.encoding.num_rows, device=device)).to(device)
+        parts = None
+        if self.encoding.random_parts:
+            assert self.draws is not None
+            parts = self.draws(embedding.training).to(rows.dtype)
+        table = self.encoding.table(rows, parts)
+        return F.normalize(table, dim=-1) if self.config.normalize_embeddings else table
+
+    def _list_symbols(
+        self, ids_BL: torch.Tensor, mask_BL: torch.Tensor | None, stream_ids: torch.Tensor | None
+    ) -> torch.Tensor:
+        if not self.config.lists_symbols:
+            # One stream of no symbol in particular, whatever the tokenizer lists.
+            return ids_BL.new_full((ids_BL.shape[0], 1), -1)
+        if stream_ids is None:
+            symbol = self.config.vocabulary.is_symbol(ids_BL)
+            return first_occurrence(ids_BL, symbol if mask_BL is None else symbol & (mask_BL > 0))
+        if stream_ids.shape[0] != ids_BL.shape[0]:
+            raise ValueError(
+                f"stream_ids has {stream_ids.shape[0]} rows for {ids_BL.shape[0]} inputs"
+            )
+        return stream_ids
+
+    # -- renaming ---------------------------------------------------------------------------------
+
+    def renames_now(self, training: bool) -> bool:
+        """Whether symbols are called something else inside the model."""
+        config = self.config
+        return config.renames and (training or config.symbol_renaming == "first_occurrence")
+
+    def _renaming(
+        self,
+        ids_BL: torch.Tensor,
+        mask_BL: torch.Tensor | None,
+        symbol_ids_BS: torch.Tensor,
+        training: bool,
+    ) -> torch.Tensor | None:
+        """What each id is called inside the model, sample by sample: (B, V); None if ids stay.
+
+        Args:
+            symbol_ids_BS: for `first_occurrence`, the samples' symbols in that order, -1 padded.
+        """
+        config = self.config
+        if not self.renames_now(training):
+            return None
+        all_ids = torch.arange(config.vocab_size, device=ids_BL.device)
+        classes = config.vocabulary.classes(all_ids)
+        if config.symbol_renaming == "first_occurrence":
+            return canonical_renaming(symbol_ids_BS, classes)
+        assert self.draws is not None
+        key = self.draws.key()
+        if config.symbol_renaming == "random_per_batch":
+            return random_renaming(key.expand(ids_BL.shape[0]), classes)
+        mask = ids_BL != config.pad_token_id if mask_BL is None else mask_BL > 0
+        return random_renaming(sample_keys(ids_BL, mask, key), classes)
+
+    # -- on the way out ---------------------------------------------------------------------------
+
+    def logits(self, hidden_BSTD: torch.Tensor, streams: Streams, scale: nn.Module) -> torch.Tensor:
+        """Logits (B, T, V) of the hidden states of answers; columns out of reach hold `UNUSABLE`.
+
+        Args:
+            scale: of the scores, a [`LogitScale`].
+        """
+        if self.config.normalize_features:
+            hidden_BSTD = F.normalize(hidden_BSTD, dim=-1)
+        # All rows at once: one matrix shape, one order of summation for `learned` and `streams`.
+        scores_BSTR = scale(F.linear(hidden_BSTD, self.table(hidden_BSTD.device)))
+        logits = self.encoding.logits(scores_BSTR, streams)
+        if streams.renaming is not None:
+            logits = logits.gather(-1, streams.renaming[:, None].expand_as(logits))
+        if self.config.lists_symbols and not self.encoding.opens_streams:
+            logits = logits.masked_fill(~self.usable_columns(streams.ids)[:, None], UNUSABLE)
+        return logits
+
+    def usable_columns(self, stream_ids_BS: torch.Tensor) -> torch.Tensor:
+        """Which logits a sample can use: (B, V).
+
+        All, or, where the model works with the list of the input's symbols, those and the base
+        tokens.
+        """
+        config, device = self.config, stream_ids_BS.device
+        usable = ~config.vocabulary.is_symbol(torch.arange(config.vocab_size + 1, device=device))
+        if not config.lists_symbols:
+            usable = torch.ones_like(usable)
+        usable_BV = usable.repeat(stream_ids_BS.shape[0], 1)
+        if config.lists_symbols:
+            column = torch.where(stream_ids_BS >= 0, stream_ids_BS, config.vocab_size)
+            usable_BV = usable_BV.scatter(1, column, True)
+        return usable_BV[:, :-1]
+
+
+__all__ = ["SymbolDraws", "SymbolLayer"]

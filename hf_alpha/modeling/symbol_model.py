@@ -1,0 +1,168 @@
+"""What models with a symbol layer have in common, whatever their backbone is.
+
+Shapes: B batch, S streams, L or T length, D model width, V vocabulary.
+"""
+
+from typing import Any, NoReturn
+
+import torch
+from transformers.modeling_utils import PreTrainedModel
+
+from .checks import check_labels
+from .configuration_symbols import SymbolConfig
+from .logit_scale import LogitScale, token_loss
+from .streams import Streams
+from .symbol_encodings import UNUSABLE
+from .symbol_layer import SymbolDraws, SymbolLayer
+
+OUTSIDE_LOSS = (
+    "num_items_in_batch without labels: a loss is computed outside of the model, as by Trainer's "
+    "label_smoothing_factor. It would count the columns of symbols that a sample lacks, which hold "
+    f"{UNUSABLE:g}. For label smoothing, set label_smoothing in the model's configuration; for a "
+    "loss of your own, leave out the columns that model.usable_columns(stream_ids) lacks and set "
+    "model.accepts_loss_kwargs = False"
+)
+
+
+class SymbolModel(PreTrainedModel):
+    """A model with a symbol layer.
+
+    Its base model has the attribute `symbols`, a [`SymbolLayer`], and the module `symbol_draws`, a
+    [`SymbolDraws`] or None.
+    """
+
+    config: SymbolConfig
+
+    @property
+    def symbol_layer(self) -> SymbolLayer:
+        """What turns ids into vectors and hidden states into logits."""
+        return self.base_model.symbols
+
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not available: the vocabulary grows by symbols, which `extend_symbols` adds."""
+        raise NotImplementedError(
+            "resize_token_embeddings would move the symbols' ids; add symbols with "
+            'model.extend_symbols({"proposition": 20}) and the same call on the tokenizer'
+        )
+
+    def extend_symbols(self, counts: dict[str, int]) -> None:
+        """Add symbols at the end of the vocabulary: class name -> how many. No training is needed.
+
+        Old ids never move. Call the tokenizer's method of the same name too.
+
+        Raises:
+            ValueError: this encoding has one trained vector per symbol, the class is unknown, or
+                there are not as many random parts.
+        """
+        if reason := self.config.encoding.no_extension:
+            raise ValueError(reason)
+        self.config.extend_symbols(counts)
+        for draws in self._draws():
+            draws.extend()
+
+    def redraw_symbols(self, seed: int) -> None:
+        """Draw the random parts of a `dual_part` model's symbols anew, for inference.
+
+        The same seed gives the same vectors; `config.symbol_seed` starts the first draw and keeps
+        the last one. Training draws from it too, in every step.
+
+        Raises:
+            ValueError: this encoding has no random parts.
+        """
+        if not self.config.encoding.random_parts:
+            raise ValueError(
+                f"symbol_encoding {self.config.symbol_encoding!r} has no random parts to draw; "
+                "only 'dual_part' has"
+            )
+        self.config.symbol_seed = seed
+        for draws in self._draws():
+            draws.redraw()
+
+    def _draws(self) -> list[SymbolDraws]:
+        return [module for module in self.modules() if isinstance(module, SymbolDraws)]
+
+    def settle_step(self) -> None:
+        """Let what changes once per optimiser step take in the steps so far."""
+        self.symbol_layer.settle_step()
+
+    def advance_step(self) -> None:
+        """Count an optimiser step that is done; for training loops, right after `step()`.
+
+        The step is that of AdaCos, of random parts and of random renamings. [`AlphaTrainer`] calls
+        it. A plain PyTorch loop may leave it out, unless its optimiser holds other tensors than the
+        model's parameters (DeepSpeed, the first FSDP).
+        """
+        self.symbol_layer.steps.advance()
+        self.settle_step()
+
+    def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
+        """As in the base class, with the state after the last optimiser step."""
+        self.settle_step()
+        return super().save_pretrained(*args, **kwargs)
+
+
+class SymbolHead(SymbolModel):
+    """A model whose output is a score for each id, and its loss.
+
+    It has the module `logit_scale`, a [`LogitScale`].
+    """
+
+    logit_scale: LogitScale
+
+    def predict(
+        self,
+        hidden_BSTD: torch.Tensor,
+        streams: Streams,
+        labels_BT: torch.Tensor | None = None,
+        num_items: torch.Tensor | int | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Logits (B, T, V) and, with labels, the loss.
+
+        Args:
+            hidden_BSTD: of each stream.
+            streams: over the sequence of which these are the hidden states.
+            labels_BT: ids, -100 where no loss is wanted.
+            num_items: labelled tokens of the whole optimiser step; the loss is summed and divided
+                by it.
+
+        Raises:
+            ValueError: labels that no output can give, or `num_items` without labels where columns
+                are unusable.
+        """
+        if labels_BT is None:
+            if num_items is not None and self.config.lists_symbols:
+                raise ValueError(OUTSIDE_LOSS)
+            return self._logits(hidden_BSTD, streams), None
+        adapting = torch.is_grad_enabled() and self._adapts_scale()
+        if adapting:
+            self.logit_scale.advance(self.symbol_layer.steps.settle())
+        logits = self._logits(hidden_BSTD, streams)
+        labels = labels_BT.to(logits.device)
+        usable = self.usable_columns(streams.ids)
+        check_labels(labels, usable)
+        loss = token_loss(logits, labels, usable, self.config.label_smoothing, num_items)
+        if adapting:
+            count = self.symbol_layer.steps.count
+            self.logit_scale.observe(logits.detach(), labels, usable, count)
+        return logits, loss
+
+    def _logits(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
+        return self.symbol_layer.logits(hidden_BSTD, streams, self.logit_scale)
+
+    def usable_columns(self, stream_ids: torch.Tensor) -> torch.Tensor:
+        """Which logits a sample can use: (B, V), from its symbols (B, S).
+
+        All, or with `streams` and `first_occurrence` the base tokens and the symbols of its input.
+        """
+        return self.symbol_layer.usable_columns(stream_ids)
+
+    def _adapts_scale(self) -> bool:
+        """Whether AdaCos is at work."""
+        return self.training and self.logit_scale.adaptive
+
+    def settle_step(self) -> None:
+        self.logit_scale.advance(self.symbol_layer.steps.settle())
+        super().settle_step()
+
+
+__all__ = ["SymbolHead", "SymbolModel"]

@@ -1,0 +1,153 @@
+"""Which ids of a vocabulary are symbols, and of which class.
+
+Symbols may lie anywhere: behind the base tokens, or in the middle of another model's vocabulary.
+All that is asked of ids is computed from the ranges, without tables of the vocabulary's size.
+"""
+
+import torch
+
+# Each id has a logit: nothing holds a batch of longer rows, and a slip of the pen is found early.
+MAX_VOCABULARY = 2**24
+
+Ranges = dict[str, list[list[int]]]
+
+
+class SymbolVocabulary:
+    """Ids of base tokens and symbols.
+
+    Args:
+        size: ids in all, V.
+        ranges: symbol class -> half-open id ranges `[start, stop]`; no id is in two of them.
+    """
+
+    def __init__(self, size: int, ranges: Ranges):
+        self.size = size
+        self.ranges = ranges
+
+    @property
+    def spans(self) -> list[tuple[int, int, int]]:
+        """(start, stop, number of the class) of each range, in the order of ids.
+
+        Classes are numbered from 1 on, in the order of `ranges`; 0 stands for base tokens.
+        """
+        return sorted(
+            (start, stop, number)
+            for number, pairs in enumerate(self.ranges.values(), start=1)
+            for start, stop in pairs
+        )
+
+    @property
+    def num_symbols(self) -> int:
+        """Symbols of all classes."""
+        return sum(stop - start for start, stop, _ in self.spans)
+
+    @property
+    def num_base_tokens(self) -> int:
+        """Ids that are no symbols."""
+        return self.size - self.num_symbols
+
+    @property
+    def pieces(self) -> list[tuple[int, int, int]]:
+        """Half-open ranges that cover all ids in order, each with its class, 0 for base tokens."""
+        pieces, end = [], 0
+        for start, stop, number in [*self.spans, (self.size, self.size, 0)]:
+            if end < start:
+                pieces.append((end, start, 0))
+            if start < stop:
+                pieces.append((start, stop, number))
+            end = stop
+        return pieces
+
+    @property
+    def base_ids(self) -> list[int]:
+        """The base tokens' ids, in order."""
+        return [i for start, stop, number in self.pieces if not number for i in range(start, stop)]
+
+    def class_of(self, token: int) -> str | None:
+        """Name of a symbol's class; None for other ids."""
+        names = list(self.ranges)
+        found = (names[number - 1] for start, stop, number in self.spans if start <= token < stop)
+        return next(found, None)
+
+    def classes(self, ids: torch.Tensor) -> torch.Tensor:
+        """Number of each id's class, 0 for base tokens; of the shape of `ids`."""
+        classes = torch.zeros_like(ids)
+        for start, stop, number in self.spans:
+            classes = torch.where((ids >= start) & (ids < stop), number, classes)
+        return classes
+
+    def is_symbol(self, ids: torch.Tensor) -> torch.Tensor:
+        """Whether each id is a symbol; of the shape of `ids`."""
+        return self.classes(ids) > 0
+
+    def symbols_before(self, ids: torch.Tensor) -> torch.Tensor:
+        """How many symbols have a smaller id: of a symbol, its index among all of them."""
+        before = torch.zeros_like(ids)
+        for start, stop, _ in self.spans:
+            before = before + (ids - start).clamp(0, stop - start)
+        return before
+
+    def join(self, base: torch.Tensor, symbols: torch.Tensor, dim: int) -> torch.Tensor:
+        """Put what belongs to base tokens and to symbols, each in the order of ids, in one order.
+
+        Args:
+            base: with one entry for each base token along `dim`; `symbols` likewise.
+        """
+        parts, taken = [], [0, 0]
+        for start, stop, number in self.pieces:
+            source, count = (symbols if number else base), stop - start
+            parts.append(source.narrow(dim, taken[number > 0], count))
+            taken[number > 0] += count
+        return torch.cat(parts, dim)
+
+    def check(self, counts: dict[str, int]) -> None:
+        """Check that ranges and the number of symbols of each class fit each other.
+
+        Raises:
+            ValueError: naming what does not fit.
+        """
+        if set(self.ranges) != set(counts):
+            raise ValueError(
+                f"symbol_ranges has classes {sorted(self.ranges)}, "
+                f"symbol_classes has {sorted(counts)}"
+            )
+        for name, ranges in self.ranges.items():
+            _check_class(name, ranges, counts[name])
+        end = 0
+        for start, stop, _ in self.spans:
+            if start < end:
+                raise ValueError(f"symbol_ranges {self.ranges} overlap at id {start}")
+            end = stop
+        if end > self.size:
+            raise ValueError(f"symbol_ranges {self.ranges} leave the {self.size} ids of vocab_size")
+        check_size(self.size)
+
+    def check_special(self, token: int | None) -> None:
+        """Raise a ValueError for a special token that is no base token; None is none."""
+        base = [(start, stop) for start, stop, number in self.pieces if not number]
+        if token is not None and not any(start <= token < stop for start, stop in base):
+            known = ", ".join(f"{start} to {stop - 1}" for start, stop in base)
+            raise ValueError(f"special token {token} is no base token: those are the ids {known}")
+
+
+def check_size(size: int) -> None:
+    """Raise a ValueError for a vocabulary too large to work with."""
+    if size > MAX_VOCABULARY:
+        raise ValueError(f"a vocabulary of {size} ids is larger than {MAX_VOCABULARY}")
+
+
+def _check_class(name: str, ranges: list[list[int]], count: int) -> None:
+    if count < 1:
+        raise ValueError(f"symbol class {name!r} has no symbols")
+    if any(len(pair) != 2 or not 0 <= pair[0] < pair[1] for pair in ranges):
+        raise ValueError(
+            f"symbol_ranges[{name!r}] = {ranges} must list [start, stop] with 0 <= start < stop"
+        )
+    members = sum(stop - start for start, stop in ranges)
+    if members != count:
+        raise ValueError(
+            f"symbol_ranges[{name!r}] = {ranges} holds {members} ids, symbol_classes says {count}"
+        )
+
+
+__all__ = ["SymbolVocabulary", "check_size"]
