@@ -1,0 +1,134 @@
+"""Optimiser steps are counted once each, whoever counts them."""
+
+import copy
+import gc
+import socket
+import weakref
+
+import pytest
+import torch
+import torch.distributed
+import torch.multiprocessing
+from strategies import make_model, random_batch
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+
+from hf_alpha.modeling import steps
+from hf_alpha.modeling.steps import StepCounter
+
+
+def one_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+
+
+def test_a_plain_loop_is_counted_by_the_hook():
+    model, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    counter = StepCounter(model)
+    ours, theirs = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, other))
+    one_step(model, ours)  # nobody has asked yet
+    assert counter.settle() == 0
+    for expected in (1, 2):
+        one_step(model, ours)
+        assert counter.count == expected - 1, "micro-batches of one step see the same count"
+        assert [counter.settle(), counter.settle()] == [expected] * 2
+    one_step(other, theirs)
+    assert counter.settle() == 2
+    model.requires_grad_(False)
+    ours.step()
+    assert counter.settle() == 2
+
+
+def test_an_explicit_call_wins():
+    model = nn.Linear(2, 2)
+    counter, optimizer = StepCounter(model), torch.optim.SGD(model.parameters(), lr=0.1)
+    counter.settle()
+    for expected in (1, 2, 3):
+        one_step(model, optimizer)
+        counter.advance()
+        assert counter.settle() == expected
+    one_step(model, optimizer)
+    assert counter.settle() == 3
+
+
+def test_copies_count_for_themselves_and_nothing_is_kept_alive():
+    model = nn.Linear(2, 2)
+    model.counter = StepCounter(model)
+    model.counter.settle()
+    twin = copy.deepcopy(model)
+    twin.counter.settle()
+    one_step(twin, torch.optim.SGD(twin.parameters(), lr=0.1))
+    assert (model.counter.settle(), twin.counter.settle()) == (0, 1)
+    alive = weakref.ref(twin.counter)
+    del twin
+    gc.collect()
+    assert alive() is None and len(steps._hooks) == 1
+
+
+def test_models_that_need_no_steps_install_no_hook():
+    model = make_model(adacos=False, symbol_encoding="learned").train()
+    batch = random_batch(1, model.config, [(5, 2)])
+    model(**batch, labels=batch["decoder_input_ids"]).loss.backward()
+    assert model.symbol_layer.steps not in steps._watched
+
+
+# Sharded training ------------------------------------------------------------------------------
+
+SETTINGS = {"symbol_encoding": "dual_part", "symbol_renaming": "random", "dropout": 0.0}
+STEPS = 4
+
+
+def train(model, batch, explicit: bool) -> list[float]:
+    """Losses of some steps; random parts, renamings and the scale change in each."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(STEPS):
+        loss = model(**batch).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if explicit:
+            model.advance_step()
+        losses.append(loss.item())
+    return [*losses, float(model.logit_scale.scale)]
+
+
+def make_batch():
+    model = make_model(**SETTINGS).train()
+    batch = random_batch(5, model.config, [(6, 3), (5, 2)])
+    return model, {**batch, "labels": batch.pop("decoder_input_ids")}
+
+
+def sharded(rank: int, found: torch.multiprocessing.SimpleQueue) -> None:
+    """A process of two; both see the same batch."""
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
+    mesh = torch.distributed.init_device_mesh("cpu", (2,))
+    for explicit in (True, False):
+        model, batch = make_batch()
+        for layer in [*model.model.encoder.layers, *model.model.decoder.layers]:
+            fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+        losses = train(model, batch, explicit)
+        found.put((explicit, losses, int(model.model.symbol_draws.step)))
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
+def test_fully_sharded_training_takes_the_steps_of_one_process(monkeypatch):
+    """FSDP2 over gloo on two CPU processes."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("MASTER_PORT", str(free.getsockname()[1]))
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    context = torch.multiprocessing.get_context("spawn")
+    found = context.SimpleQueue()
+    processes = [context.Process(target=sharded, args=(rank, found)) for rank in range(2)]
+    for process in processes:
+        process.start()
+    results = [found.get() for _ in range(4)]
+    for process in processes:
+        process.join(60)
+    for explicit, losses, step in results:
+        model, batch = make_batch()
+        assert losses == pytest.approx(train(model, batch, explicit), rel=1e-4)
+        assert step == STEPS - (not explicit)  # the hook's last step waits for the next forward
