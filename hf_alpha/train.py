@@ -123,7 +123,7 @@ class Recipe:
 def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
     """Read a recipe and apply overrides such as `training.max_steps=10`.
 
-    `path` is a file, or the name of a shipped recipe such as `propositional/debug`.
+    `path` is a file, or the name of a shipped recipe such as `TASK/debug`.
 
     Raises:
         RecipeError: no such recipe, an unknown key, or a value of the wrong kind.
