@@ -16,7 +16,8 @@ from datasets import load_dataset
 from deadly_targets import DeadlyTargets
 from reference import commuting as reference
 
-from hf_alpha.data.generate import generate, generate_grid, key_of, split_of
+from hf_alpha.data.generate import generate, generate_grid
+from hf_alpha.data.keys import key_of, split_of
 from hf_alpha.data.read import training_problems
 from hf_alpha.folders import locked
 from hf_alpha.push import push
