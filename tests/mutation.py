@@ -171,8 +171,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("for literals in range(fewest, num", "for literals in range(fewest + 1, num", TABLES),
     ],
     "tasks/propositional/assignment.py": [
-        ("return assignment if 2 * len(assignment) == len(stripped) else None",
-         "return assignment", PROPOSITIONAL),
+        ("if len(assignment) != len(names) or not", "if not", PROPOSITIONAL),
     ],
     "tasks/ltl/lasso.py": [
         ("last = self._shifts\n        return table >> second",

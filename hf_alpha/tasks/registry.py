@@ -35,8 +35,6 @@ def register_task(task: TaskClass) -> TaskClass:
             another task.
     """
     _check(task)
-    if task.name in built_in_tasks() and not task.__module__.startswith(f"{_PACKAGE}.{task.name}."):
-        raise ValueError(f"{_path(task)}: the task {task.name!r} is built in: choose another name")
     known = _registered.get(task.name, task)
     if _path(known) != _path(task):  # the same one again is a module that was loaded anew
         raise ValueError(
@@ -103,7 +101,7 @@ def _offered_tasks() -> dict[str, str]:
 
 
 def _own_task(path: str, called: str | None = None) -> "type[Task]":
-    """Import a class and register it.
+    """Import a class.
 
     Its module is looked for in the current folder too, as by `python -m`; worker processes get
     Python's path with that folder.
@@ -129,7 +127,8 @@ def _own_task(path: str, called: str | None = None) -> "type[Task]":
         if not hasattr(found, part):
             raise ValueError(f"task {path!r}: {module} has no class {name!r}")
         found = getattr(found, part)
-    task: type[Task] = register_task(found)
+    _check(found)
+    task: type[Task] = found
     if called not in (None, task.name):
         raise ValueError(
             f"the entry point {called!r} offers {path}, a task called {task.name!r}: give both the "
@@ -139,7 +138,7 @@ def _own_task(path: str, called: str | None = None) -> "type[Task]":
 
 
 def _check(task: Any) -> None:
-    """Refuse what is no class of a task that can be made and used."""
+    """Refuse what is no class of a task that can be made and used under its name."""
     from hf_alpha.tasks.base import Task
 
     if not isinstance(task, type) or not issubclass(task, Task):
@@ -151,6 +150,8 @@ def _check(task: Any) -> None:
     wanted = [name for each in bases for name in each.__annotations__]
     if missing := ", ".join(dict.fromkeys(name for name in wanted if not hasattr(task, name))):
         raise ValueError(f"{_path(task)} lacks the attributes {missing}")
+    if task.name in built_in_tasks() and not task.__module__.startswith(f"{_PACKAGE}.{task.name}."):
+        raise ValueError(f"{_path(task)}: the task {task.name!r} is built in: choose another name")
 
 
 def _path(task: Any) -> str:

@@ -1,4 +1,5 @@
 import hashlib
+import inspect
 import itertools
 import json
 import os
@@ -10,12 +11,14 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from datasets import load_dataset
 from deadly_targets import DeadlyTargets
 from reference import commuting as reference
 
+from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate, generate_grid
 from hf_alpha.data.keys import key_of, split_of
 from hf_alpha.data.read import training_problems
@@ -50,6 +53,16 @@ def dataset(tmp_path_factory):
     folder = tmp_path_factory.mktemp("generate") / "data"
     counts = run(folder)
     return folder, counts, rows_of(folder)
+
+
+@pytest.mark.parametrize("made", [generate, generate_grid, DrawnProblems])
+def test_every_argument_is_annotated_and_described(made):
+    """Recipes take their errors and their help from these."""
+    described = inspect.getdoc(made).partition("Args:\n")[2].partition("\n\n")[0]
+    assert re.findall(r"(?m)^    (\w+): ", described) == [*inspect.signature(made).parameters]
+    assert inspect.signature(made).parameters.keys() <= get_type_hints(made).keys() or (
+        inspect.signature(made).parameters.keys() <= get_type_hints(made.__init__).keys()
+    )
 
 
 def test_rows(dataset):
