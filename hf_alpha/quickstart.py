@@ -18,12 +18,13 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.resources import resource_path
-from hf_alpha.tasks import Task, Tour, get_task, task_names
-from hf_alpha.tasks.registry import DEFAULT_TASK
+from hf_alpha.tasks import Task, Tour, get_task
+from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 from hf_alpha.train import AlphaTrainer
 
 TRAINED_SYMBOLS, SYMBOLS = 3, range(1, 9)
 TUNING_SECONDS = 90.0
+Loaded = tuple[AlphaForConditionalGeneration, AlphaTokenizer]
 
 
 def quickstart(
@@ -59,34 +60,17 @@ def quickstart(
     rows = draw_problems(
         task, output / "problems", SYMBOLS, tour.sizes, samples, seed, progress=False
     )
-    vanilla, tokenizer = load_checkpoint(resource_path("model_cards", tour.vanilla))
-    say(
-        f"1. {tour.vanilla}: a vanilla encoder-decoder, one vector for each of its symbols a, b, c."
-    )
-    a, b = tokenizer.convert_tokens_to_ids(["a", "b"])
-    converted = to_streams(vanilla, a, b, tour.sides)
-    say("2. Converted to one stream per symbol: without symbols, and with a alone, its logits are")
-    say("   identical to the vanilla model's. Aggregated attention added, silent until trained.")
-    tuned, tuned_tokenizer = load_checkpoint(resource_path("model_cards", tour.tuned))
-    say(f"3. Two minutes of training are not enough, so it goes on from {tour.tuned}:")
-    say("   this very conversion, tuned longer on formulas with at most 3 symbols.")
-    _check_same_shape(tour, converted, tuned)
-    done = _tune(tuned, tuned_tokenizer, task, output / "data", steps, seed)
+    vanilla, tuned = _convert(tour, say)
+    done = _tune(*tuned, task, output / "data", steps, seed)
     say(f"   Fine-tuned for another {done} steps.")
     folder = output / "model"
-    tuned.save_pretrained(folder)
-    tuned_tokenizer.save_pretrained(folder)
+    for part in tuned:
+        part.save_pretrained(folder)
     solver, checker = tour.solver
     say(f"4. Both, and a {task.random_name}, on new formulas; {checker} checks every answer.")
     _forget_reports(output / "evaluation")
-    saved, saved_tokenizer = load_checkpoint(folder)
-    device = choose_device()
-    entrants = [
-        Entrant("vanilla", vanilla.eval().to(device), tokenizer),
-        Entrant("converted", saved.to(device), saved_tokenizer),
-    ]
     table, _ = compare(
-        entrants,
+        _entrants(vanilla, load_checkpoint(folder)),
         task,
         rows,
         output / "evaluation",
@@ -105,9 +89,34 @@ def quickstart(
     return table
 
 
+def _convert(tour: Tour, say: Callable[[str], None]) -> tuple[Loaded, Loaded]:
+    """Load the vanilla model, convert it, and load its conversion that was tuned longer."""
+    vanilla, tokenizer = load_checkpoint(resource_path("model_cards", tour.vanilla))
+    say(
+        f"1. {tour.vanilla}: a vanilla encoder-decoder, one vector for each of its symbols a, b, c."
+    )
+    a, b = tokenizer.convert_tokens_to_ids(["a", "b"])
+    converted = to_streams(vanilla, a, b, tour.sides)
+    say("2. Converted to one stream per symbol: without symbols, and with a alone, its logits are")
+    say("   identical to the vanilla model's. Aggregated attention added, silent until trained.")
+    tuned, tuned_tokenizer = load_checkpoint(resource_path("model_cards", tour.tuned))
+    say(f"3. Two minutes of training are not enough, so it goes on from {tour.tuned}:")
+    say("   this very conversion, tuned longer on formulas with at most 3 symbols.")
+    _check_same_shape(tour, converted, tuned)
+    return (vanilla, tokenizer), (tuned, tuned_tokenizer)
+
+
+def _entrants(vanilla: Loaded, converted: Loaded) -> list[Entrant]:
+    device = choose_device()
+    return [
+        Entrant(name, model.eval().to(device), tokenizer)
+        for name, (model, tokenizer) in (("vanilla", vanilla), ("converted", converted))
+    ]
+
+
 def _tour_of(task: Task) -> Tour:
     if task.tour is None:
-        known = [name for name in task_names() if get_task(name).tour is not None]
+        known = [name for name in built_in_tasks() if get_task(name).tour is not None]
         raise ValueError(f"no tour of task {task.name!r}: choose one of {', '.join(known)}")
     return task.tour
 

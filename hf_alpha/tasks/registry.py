@@ -77,10 +77,12 @@ def get_task(task: "str | Task") -> "Task":
 def name_of(task: "Task") -> str:
     """Return what `get_task` finds a task by in any process: its name, or `package.module:Class`.
 
-    An instance of a class that inherits a name counts as the task of that name.
+    An instance of a class that inherits the name of a built-in task counts as that task.
     """
-    named = task.name in built_in_tasks() or task.name in _offered_tasks()
-    return task.name if named else _path(type(task))
+    if task.name in built_in_tasks():
+        return task.name
+    path = _path(type(task))
+    return task.name if _offered_tasks().get(task.name) == path else path
 
 
 def task_names() -> list[str]:

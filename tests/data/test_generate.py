@@ -59,10 +59,10 @@ def dataset(tmp_path_factory):
 def test_every_argument_is_annotated_and_described(made):
     """Recipes take their errors and their help from these."""
     described = inspect.getdoc(made).partition("Args:\n")[2].partition("\n\n")[0]
-    assert re.findall(r"(?m)^    (\w+): ", described) == [*inspect.signature(made).parameters]
-    assert inspect.signature(made).parameters.keys() <= get_type_hints(made).keys() or (
-        inspect.signature(made).parameters.keys() <= get_type_hints(made.__init__).keys()
-    )
+    parameters = inspect.signature(made).parameters
+    assert re.findall(r"(?m)^    (\w+): ", described) == [*parameters]
+    call = made.__init__ if isinstance(made, type) else made
+    assert parameters.keys() <= get_type_hints(call).keys()
 
 
 def test_rows(dataset):
