@@ -86,7 +86,7 @@ class Task(ABC):
         targets: way to compute a target -> what a dataset card says of it; the first is the
             default.
         facts: whole numbers known of a problem beside its symbols and size, as columns of the data.
-        measure: the number that a report leads with.
+        measure: the number that a report leads with: "correct", or "edit_distance".
         num_beams: number of beams of the papers; 1 is greedy search.
         random_name: what the row of random answers is called in a report.
         random_note: what a card says of them.
