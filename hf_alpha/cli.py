@@ -149,8 +149,8 @@ def generate_data(
     targets: Annotated[
         str | None,
         typer.Option(
-            help="How answers are computed: equivariant (the default: shortest answers), or "
-            "another way that the task has, such as the papers'; a wrong name lists them."
+            help="How answers are computed; by default as short as can be. Other ways are the "
+            "task's own, such as the papers'; a wrong name lists them."
         ),
     ] = None,
     constants: Annotated[
