@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 import measure
 
-from hf_alpha.tasks import LTLTask, spot_worker
-from hf_alpha.tasks.ltl import _parsed
+from hf_alpha.tasks.ltl import LTLTask, spot_worker
+from hf_alpha.tasks.ltl.task import _parsed
+from hf_alpha.tasks.ltl.trace import read_trace
 from hf_alpha.tasks.solver_process import SolverProcess
-from hf_alpha.tasks.trace import read_trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

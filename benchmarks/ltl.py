@@ -42,9 +42,10 @@ from typing import Any
 import measure
 
 from hf_alpha.resources import resource_path
-from hf_alpha.tasks import LTLTask, Verdict, lasso, spot, spot_worker
+from hf_alpha.tasks import Verdict
+from hf_alpha.tasks.ltl import LTLTask, lasso, spot, spot_worker
+from hf_alpha.tasks.ltl.trace import Trace, cube_step, read_cube, read_trace, write_trace
 from hf_alpha.tasks.solver_process import SolverProcess
-from hf_alpha.tasks.trace import Trace, cube_step, read_cube, read_trace, write_trace
 
 TASK = LTLTask()
 SIZES = {"5 symbols, 35 tokens": (5, 35), "10 symbols, 50 tokens": (10, 50)}

@@ -40,9 +40,10 @@ import aiger_sat
 import measure
 from peers.python_sat import Formula
 
-from hf_alpha.tasks import PropositionalTask, Verdict
-from hf_alpha.tasks import propositional as task_module
-from hf_alpha.tasks.assignment import read_assignment, write_assignment
+from hf_alpha.tasks import Verdict
+from hf_alpha.tasks.propositional import PropositionalTask
+from hf_alpha.tasks.propositional import task as task_module
+from hf_alpha.tasks.propositional.assignment import read_assignment, write_assignment
 
 TASK = PropositionalTask()
 SIZES = {

@@ -39,7 +39,7 @@ from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.cli import integers
 from hf_alpha.data.collate import AlphaCollator
-from hf_alpha.tasks import PropositionalTask
+from hf_alpha.tasks.propositional import PropositionalTask
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from reference.streams import ReferenceModel

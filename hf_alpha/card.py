@@ -6,7 +6,8 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from hf_alpha.evaluation.report import Report, table
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.tasks import get_task
+from hf_alpha.tasks import get_task, name_of
+from hf_alpha.tasks.registry import DEFAULT_TASK
 from hf_alpha.train import RECIPE_FILE
 
 TEMPLATE = """---
@@ -112,7 +113,7 @@ def write_card(
         symbols=", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items()),
         example=task.example,
         num_beams=task.num_beams,
-        solve="hf-alpha solve" + f" --task {task.name}" * (task.name != "propositional"),
+        solve="hf-alpha solve" + f" --task {name_of(task)}" * (task.name != DEFAULT_TASK),
         notes=" ".join([NEW] * task.held_out + [task.random_note]),
         command=command,
         date=date,

@@ -39,6 +39,11 @@ def quiet_bars() -> None:
     logging.disable_progress_bar()
 
 
+def _alone(file: str) -> dict[str, Any]:
+    """What a file of the package defines, without the package itself, which imports torch."""
+    return runpy.run_path(str(Path(__file__).parent / file))
+
+
 def integers(text: str) -> list[int]:
     """Read `3`, `1-8` or `1,2,5-7` as sorted numbers.
 
@@ -94,15 +99,20 @@ def fraction(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-Task = Annotated[str, typer.Option(help="What is solved: propositional, ltl or copying.")]
+REGISTRY = _alone("tasks/registry.py")
+DEFAULT_TASK: str = REGISTRY["DEFAULT_TASK"]
+TASKS = ", ".join(REGISTRY["built_in_tasks"]())
+
+Task = Annotated[
+    str, typer.Option(help=f"What is solved: {TASKS}, or package.module:Class of your own.")
+]
 Beams = Annotated[
-    int | None,
-    typer.Option(min=1, help="Width of the beam search; by default 3, for copying 1 (greedy)."),
+    int | None, typer.Option(min=1, help="Number of beams, 1 for greedy; by default the task's.")
 ]
 Hard = Annotated[
     float,
     typer.Option(
-        min=0, max=1, help="Least share of hard formulas (ltl: whose answers need two steps)."
+        min=0, max=1, help="Least share of hard formulas; the data's README.md says what is hard."
     ),
 ]
 Exclude = Annotated[
@@ -122,7 +132,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 @app.command("generate-data")
 def generate_data(
     out: Annotated[Path, typer.Argument(help="Folder to make; a killed run there continues.")],
-    task: Task = "propositional",
+    task: Task = DEFAULT_TASK,
     samples: Annotated[int, typer.Option(min=1, help="Formulas in all splits together.")] = 10_000,
     sizes: Annotated[
         str | None,
@@ -139,8 +149,8 @@ def generate_data(
     targets: Annotated[
         str | None,
         typer.Option(
-            help="equivariant (the default: shortest answers), or the papers': papers (py-aiger's "
-            "unsat core) for propositional, deepltl (Spot's default translation) for ltl."
+            help="How answers are computed; by default as short as can be. Other ways are the "
+            "task's own, such as the papers'; a wrong name lists them."
         ),
     ] = None,
     constants: Annotated[
@@ -254,7 +264,7 @@ def _rows(counts: dict[str, int]) -> str:
 
 @app.command()
 def train(
-    recipe: Annotated[str, typer.Argument(help="A YAML file, or a name: propositional/debug.")],
+    recipe: Annotated[str, typer.Argument(help=f"A YAML file, or a name: {DEFAULT_TASK}/debug.")],
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Changes: training.max_steps=100 model.d_model=64")
     ] = None,
@@ -337,7 +347,7 @@ def convert(
 def evaluate(
     models: Annotated[list[str], typer.Argument(help="Folders or Hub names, one row for each.")],
     out: Annotated[Path, typer.Option(help="Folder for the report; a killed run continues.")],
-    task: Task = "propositional",
+    task: Task = DEFAULT_TASK,
     data: Annotated[
         str | None, typer.Option(help="Dataset to use; by default formulas are drawn.")
     ] = None,
@@ -462,7 +472,7 @@ def solve(
         str | None,
         typer.Option(help="Folder or Hub name; by default the released TASK-streams-small."),
     ] = None,
-    task: Task = "propositional",
+    task: Task = DEFAULT_TASK,
     top: Annotated[int, typer.Option(min=1, help="Print the N best answers.")] = 1,
     beams: Beams = None,
     notation: Annotated[
@@ -481,7 +491,6 @@ def solve(
     readable = [problem for problem, fault in zip(problems, faults, strict=True) if fault is None]
     solutions = _solutions(readable, model, task, top, beams, notation, device)
     unsolved = 0
-    empty = "(empty: any assignment)" if task == "propositional" else "(empty)"
     for problem, fault in zip(problems, faults, strict=True):
         solution = next(solutions) if fault is None else None
         unsolved += solution is None or not solution.solved
@@ -491,9 +500,15 @@ def solve(
         if error := fault if solution is None else solution.error:
             typer.echo(f"  error: {error}", err=True)
         for answer, verdict in solution.answers if solution is not None else ():
-            typer.echo(f"  {verdict.value:<10} {answer or empty}")
+            typer.echo(f"  {verdict.value:<10} {answer or _empty_answer(task)}")
     if unsolved:
         raise typer.Exit(1)
+
+
+def _empty_answer(task: str) -> str:
+    from hf_alpha.tasks import get_task
+
+    return get_task(task).empty_answer
 
 
 def _faults(task: str, problems: list[str], notation: str | None) -> list[str | None]:
@@ -517,11 +532,6 @@ def _faults(task: str, problems: list[str], notation: str | None) -> list[str | 
     return faults
 
 
-def _alone(file: str) -> dict[str, Any]:
-    """What a file of the package defines, without the package itself, which imports torch."""
-    return runpy.run_path(str(Path(__file__).parent / file))
-
-
 def _solutions(
     problems: list[str],
     model: str | None,
@@ -540,9 +550,9 @@ def _solutions(
     from hf_alpha.tasks import get_task
 
     work_on, solved = choose_device(device), get_task(task)
-    where = model
-    if where is None:
-        where = str(resource_path("model_cards", f"{solved.name}-streams-small"))
+    if model is None and solved.released_model is None:
+        raise ValueError(f"no model of task {task!r} is released: name one with --model")
+    where = model or resource_path("model_cards", f"{solved.released_model}")
     loaded, tokenizer = load_checkpoint(where)
     yield from run(
         loaded.to(work_on),
@@ -612,12 +622,12 @@ def push(
 
 @app.command()
 def quickstart(
-    task: Annotated[str, typer.Option(help="What is solved: propositional or ltl.")] = (
-        "propositional"
-    ),
+    task: Annotated[
+        str, typer.Option(help="What is solved: a task that has a tour.")
+    ] = DEFAULT_TASK,
     output: Annotated[
         Path | None,
-        typer.Option(help="Folder for model, table and picture; quickstart or quickstart-ltl."),
+        typer.Option(help="Folder for model, table and picture; quickstart or quickstart-TASK."),
     ] = None,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Fine-tuning steps; by default 90 seconds of them.")
@@ -630,7 +640,7 @@ def quickstart(
     """Convert a vanilla model, fine-tune it and compare both on 1 to 8 symbols, in minutes."""
     from hf_alpha.quickstart import quickstart as run
 
-    folder = "quickstart" if task == "propositional" else f"quickstart-{task}"
+    folder = "quickstart" if task == DEFAULT_TASK else f"quickstart-{task}"
     run(output or Path(folder), task, steps=steps, samples=samples, seed=seed)
 
 

@@ -6,7 +6,7 @@ from datasets import load_dataset
 from datasets.exceptions import DatasetsError
 from huggingface_hub import HfApi
 
-from hf_alpha.data.generate import PARTS, SETTINGS
+from hf_alpha.data.run_folder import PARTS, SETTINGS
 from hf_alpha.folders import TEMPORARY
 from hf_alpha.loading import load_checkpoint
 

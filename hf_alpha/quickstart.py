@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -19,61 +18,18 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.resources import resource_path
-from hf_alpha.tasks import get_task, spot
+from hf_alpha.tasks import Task, Tour, get_task
+from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 from hf_alpha.train import AlphaTrainer
 
 TRAINED_SYMBOLS, SYMBOLS = 3, range(1, 9)
 TUNING_SECONDS = 90.0
-
-
-@dataclass(frozen=True)
-class Tour:
-    """What the tour of a task needs to know.
-
-    Attributes:
-        vanilla: the released model that it starts from.
-        tuned: the released model that is its conversion, tuned.
-        sizes: of the formulas in training and in the test.
-        sides: where the conversion adds aggregated attention.
-        solver: what checks answers, and what to call it.
-        constants: weight of the leaves 0 and 1; None for the task's own.
-        example: a formula to try.
-    """
-
-    vanilla: str
-    tuned: str
-    sizes: range
-    sides: tuple[str, ...]
-    solver: tuple[str, str]
-    constants: float | None
-    example: str
-
-
-TOURS = {
-    "propositional": Tour(
-        "propositional-learned-small",
-        "propositional-converted-small",
-        range(1, 16),
-        ("encoder", "decoder"),
-        ("aiger", "a SAT solver"),
-        0.05,
-        "request & !(grant | idle)",
-    ),
-    "ltl": Tour(
-        "ltl-learned-small",
-        "ltl-converted-small",
-        range(1, 16),
-        ("encoder",),
-        ("spot", "Spot"),
-        None,
-        "G(request -> F grant) & F request",
-    ),
-}
+Loaded = tuple[AlphaForConditionalGeneration, AlphaTokenizer]
 
 
 def quickstart(
     output: Path,
-    task_name: str = "propositional",
+    task_name: str = DEFAULT_TASK,
     steps: int | None = None,
     samples: int = 200,
     seed: int = 0,
@@ -83,7 +39,7 @@ def quickstart(
 
     Args:
         output: folder for the data, the fine-tuned model, reports, table and picture.
-        task_name: one of `TOURS`.
+        task_name: what `get_task` finds a task by that has a tour.
         steps: fine-tuning steps; by default as many as fit into a minute and a half.
         samples: problems for each number of symbols.
 
@@ -94,46 +50,27 @@ def quickstart(
         ValueError: if the task has no tour.
         MissingSolverError: if what checks the answers is not installed.
     """
-    if task_name not in TOURS:
-        raise ValueError(f"no tour of task {task_name!r}: choose one of {', '.join(TOURS)}")
+    task = get_task(task_name)
+    tour = _tour_of(task)
     start = time.monotonic()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    task, tour = get_task(task_name), TOURS[task_name]
-    if task_name == "ltl":
-        spot.require()
+    task.require_solver(tour.solver[0])
     # First, because a folder that holds other problems is an error.
     rows = draw_problems(
         task, output / "problems", SYMBOLS, tour.sizes, samples, seed, progress=False
     )
-    vanilla, tokenizer = load_checkpoint(resource_path("model_cards", tour.vanilla))
-    say(
-        f"1. {tour.vanilla}: a vanilla encoder-decoder, one vector for each of its symbols a, b, c."
-    )
-    a, b = tokenizer.convert_tokens_to_ids(["a", "b"])
-    converted = to_streams(vanilla, a, b, tour.sides)
-    say("2. Converted to one stream per symbol: without symbols, and with a alone, its logits are")
-    say("   identical to the vanilla model's. Aggregated attention added, silent until trained.")
-    tuned, tuned_tokenizer = load_checkpoint(resource_path("model_cards", tour.tuned))
-    say(f"3. Two minutes of training are not enough, so it goes on from {tour.tuned}:")
-    say("   this very conversion, tuned longer on formulas with at most 3 symbols.")
-    _check_same_shape(tour, converted, tuned)
-    done = _tune(tuned, tuned_tokenizer, task_name, output / "data", steps, seed)
+    vanilla, tuned = _convert(tour, say)
+    done = _tune(*tuned, task, output / "data", steps, seed)
     say(f"   Fine-tuned for another {done} steps.")
     folder = output / "model"
-    tuned.save_pretrained(folder)
-    tuned_tokenizer.save_pretrained(folder)
+    for part in tuned:
+        part.save_pretrained(folder)
     solver, checker = tour.solver
     say(f"4. Both, and a {task.random_name}, on new formulas; {checker} checks every answer.")
     _forget_reports(output / "evaluation")
-    saved, saved_tokenizer = load_checkpoint(folder)
-    device = choose_device()
-    entrants = [
-        Entrant("vanilla", vanilla.eval().to(device), tokenizer),
-        Entrant("converted", saved.to(device), saved_tokenizer),
-    ]
     table, _ = compare(
-        entrants,
+        _entrants(vanilla, load_checkpoint(folder)),
         task,
         rows,
         output / "evaluation",
@@ -150,6 +87,38 @@ def quickstart(
     say(f"Solve:   hf-alpha solve --task {task_name} --model {folder} '{tour.example}'")
     say(f"{time.monotonic() - start:.0f} seconds in all.")
     return table
+
+
+def _convert(tour: Tour, say: Callable[[str], None]) -> tuple[Loaded, Loaded]:
+    """Load the vanilla model, convert it, and load its conversion that was tuned longer."""
+    vanilla, tokenizer = load_checkpoint(resource_path("model_cards", tour.vanilla))
+    say(
+        f"1. {tour.vanilla}: a vanilla encoder-decoder, one vector for each of its symbols a, b, c."
+    )
+    a, b = tokenizer.convert_tokens_to_ids(["a", "b"])
+    converted = to_streams(vanilla, a, b, tour.sides)
+    say("2. Converted to one stream per symbol: without symbols, and with a alone, its logits are")
+    say("   identical to the vanilla model's. Aggregated attention added, silent until trained.")
+    tuned, tuned_tokenizer = load_checkpoint(resource_path("model_cards", tour.tuned))
+    say(f"3. Two minutes of training are not enough, so it goes on from {tour.tuned}:")
+    say("   this very conversion, tuned longer on formulas with at most 3 symbols.")
+    _check_same_shape(tour, converted, tuned)
+    return (vanilla, tokenizer), (tuned, tuned_tokenizer)
+
+
+def _entrants(vanilla: Loaded, converted: Loaded) -> list[Entrant]:
+    device = choose_device()
+    return [
+        Entrant(name, model.eval().to(device), tokenizer)
+        for name, (model, tokenizer) in (("vanilla", vanilla), ("converted", converted))
+    ]
+
+
+def _tour_of(task: Task) -> Tour:
+    if task.tour is None:
+        known = [name for name in built_in_tasks() if get_task(name).tour is not None]
+        raise ValueError(f"no tour of task {task.name!r}: choose one of {', '.join(known)}")
+    return task.tour
 
 
 def _check_same_shape(
@@ -181,15 +150,15 @@ class _StopAfter(TrainerCallback):
 def _tune(
     model: AlphaForConditionalGeneration,
     tokenizer: AlphaTokenizer,
-    task_name: str,
+    task: Task,
     folder: Path,
     steps: int | None,
     seed: int,
 ) -> int:
     """Train a little on fresh data; returns the number of steps."""
-    tour = TOURS[task_name]
+    tour = _tour_of(task)
     generate(
-        task_name,
+        task,
         folder,
         20_000,
         sizes=(tour.sizes[0], tour.sizes[-1]),

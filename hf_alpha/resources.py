@@ -19,7 +19,7 @@ def resource_path(kind: Kind, *parts: str) -> Path:
 
     Args:
         kind: the data folder.
-        *parts: the path below it, such as `"propositional", "debug.yaml"`; none for the folder.
+        *parts: the path below it, such as `"TASK", "debug.yaml"`; none for the folder.
 
     Raises:
         FileNotFoundError: nothing is there; the message lists what is.

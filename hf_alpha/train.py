@@ -39,9 +39,9 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from hf_alpha.build_tokenizer import NUM_SYMBOLS, build_tokenizer
 from hf_alpha.data.bucket import BucketSampler
 from hf_alpha.data.collate import AlphaCollator, tokenize
+from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
-from hf_alpha.data.stream import DrawnProblems
 from hf_alpha.folders import read_json, replacing
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
@@ -84,7 +84,7 @@ class DataSettings:
     Attributes:
         path: folder of a dataset; made by `generate` when absent.
         generate: arguments of [`hf_alpha.data.generate.generate`].
-        draw: arguments of [`hf_alpha.data.stream.DrawnProblems`], in place of a folder: problems
+        draw: arguments of [`hf_alpha.data.drawn.DrawnProblems`], in place of a folder: problems
             are drawn when they are needed, those for validation from other seeds.
         max_train_samples: use only the first so many (the papers' `reduced`: 80,000).
         max_eval_samples: validation samples for the loss during training.
@@ -123,7 +123,7 @@ class Recipe:
 def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
     """Read a recipe and apply overrides such as `training.max_steps=10`.
 
-    `path` is a file, or the name of a shipped recipe such as `propositional/debug`.
+    `path` is a file, or the name of a shipped recipe such as `TASK/debug`.
 
     Raises:
         RecipeError: no such recipe, an unknown key, or a value of the wrong kind.

@@ -2,7 +2,8 @@
 
 import os
 
-from hf_alpha.tasks import PropositionalTask, Verdict
+from hf_alpha.tasks import Verdict
+from hf_alpha.tasks.propositional import PropositionalTask
 
 
 class DeadlyTask(PropositionalTask):

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from hf_alpha.tasks import PropositionalTask
+from hf_alpha.tasks.propositional import PropositionalTask
 
 
 class DeadlyTargets(PropositionalTask):

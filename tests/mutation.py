@@ -57,18 +57,21 @@ LINEAR = "tests/modeling/test_linear.py"
 GRAMMAR = "tests/modeling/test_grammar.py"
 TOKENIZATION = "tests/modeling/test_tokenization_alpha.py"
 COMMUTING = "tests/tasks/test_commuting.py"
-PROPOSITIONAL = "tests/tasks/test_propositional.py"
+PROPOSITIONAL = "tests/tasks/propositional/test_task.py"
 TABLES = "tests/tasks/test_truth_table.py"
-LTL = "tests/tasks/test_ltl.py"
-LASSO = "tests/tasks/test_lasso.py"
-TRACE = "tests/tasks/test_trace.py"
-WITNESS = "tests/tasks/test_witness.py"
-SAMPLING = "tests/tasks/test_sampling.py"
-SAT = "tests/tasks/test_sat.py"
-COPYING = "tests/tasks/test_copying.py"
+LTL = "tests/tasks/ltl/test_task.py"
+LASSO = "tests/tasks/ltl/test_lasso.py"
+TRACE = "tests/tasks/ltl/test_trace.py"
+WITNESS = "tests/tasks/ltl/test_witness.py"
+FORMULAS = "tests/tasks/propositional/test_sampler.py"
+LTL_FORMULAS = "tests/tasks/ltl/test_sampler.py"
+REGISTRY = "tests/tasks/test_registry.py"
+CIRCUIT = "tests/tasks/test_circuit.py"
+SAT = "tests/tasks/propositional/test_sat.py"
+COPYING = "tests/tasks/copying/test_task.py"
 SOLVER = "tests/tasks/test_solver_process.py"
 GENERATE = "tests/data/test_generate.py"
-STREAM = "tests/data/test_stream.py"
+DRAWN = "tests/data/test_drawn.py"
 BUCKET = "tests/data/test_bucket.py"
 COLLATE = "tests/data/test_collate.py"
 PERTURB = "tests/data/test_perturb.py"
@@ -147,7 +150,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("ids = ids_BL if mask_BL is None else ids_BL.where(mask_BL > 0, "
          "self.config.pad_token_id)", "ids = ids_BL", CHECKS),
     ],
-    "modeling/grammar.py": [
+    "tasks/ltl/grammar.py": [
         ('"G": "! U 1 ! $1"', '"G": "! U 1 $1"', f"{GRAMMAR} {LTL}"),
         ('"<->": "| & $1 $2 & ! $1 ! $2"', '"<->": "| & $1 $2 & ! $1 $2"', f"{GRAMMAR} {LTL}"),
     ],
@@ -167,11 +170,10 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
          "    return", TABLES),
         ("for literals in range(fewest, num", "for literals in range(fewest + 1, num", TABLES),
     ],
-    "tasks/assignment.py": [
-        ("return assignment if 2 * len(assignment) == len(stripped) else None",
-         "return assignment", PROPOSITIONAL),
+    "tasks/propositional/assignment.py": [
+        ("if len(assignment) != len(names) or not", "if not", PROPOSITIONAL),
     ],
-    "tasks/lasso.py": [
+    "tasks/ltl/lasso.py": [
         ("last = self._shifts\n        return table >> second",
          "last = self._shifts\n        return table >> entry", LASSO),
         ("either = a | b", "either = a ^ b", f"{LASSO} {WITNESS}"),
@@ -179,45 +181,60 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
          LTL),
         ("literals += literals[trace.loop :]", "literals += literals[: trace.loop]", LASSO),
     ],
-    "tasks/trace.py": [
+    "tasks/ltl/trace.py": [
         ("return Trace(tuple(steps), len(prefix))", "return Trace(tuple(steps), 0)",
          f"{TRACE} {LTL}"),
     ],
-    "tasks/witness.py": [
+    "tasks/ltl/witness.py": [
         ("return _drop_literals(tokens, num_symbols, shape(steps, loop, 1), word)",
          "return tuple(word)", WITNESS),
         ("for loop in reversed(range(steps))", "for loop in range(steps)", WITNESS),
         ("self.clauses += [starts, *(", "self.clauses += [*(", WITNESS),
     ],
-    "tasks/sat.py": [
+    "tasks/registry.py": [
+        ("if _path(known) != _path(task):", "if False:", f"{REGISTRY} -k registered"),
+        ("return task.name if _offered_tasks().get(task.name) == path else path", "return path",
+         f"{REGISTRY} -k entry_point"),
+        ("if task.name in built_in_tasks() and not", "if not", f"{REGISTRY} -k own_from"),
+    ],
+    "tasks/circuit.py": [
         ("self.clauses += [[-known, x], [-known, y], [known, -x, -y]]",
-         "self.clauses += [[-known, x], [-known, y]]", SAT),
+         "self.clauses += [[-known, x], [-known, y]]", f"{CIRCUIT} {SAT}"),
     ],
-    "tasks/sampling.py": [
-        ("if one & other:", "if one == other:", SAMPLING),
+    "tasks/ltl/sampler.py": [
+        ("if one & other:", "if one == other:", LTL_FORMULAS),
+    ],
+    "tasks/propositional/sampler.py": [
         ("tokens[node + 1 : middle] == tokens[middle:end]:",
-         "tokens[node + 1 : middle] == tokens[middle:end] and left > 1:", SAMPLING),
+         "tokens[node + 1 : middle] == tokens[middle:end] and left > 1:", FORMULAS),
     ],
-    "tasks/copying.py": [
+    "tasks/copying/task.py": [
         ("return [text] if _NUMBERED.fullmatch(text) else list(text)", "return list(text)",
          COPYING),
     ],
     "tasks/solver_process.py": [
         ("seconds + GRACE)", "1e6)", f"{SOLVER} -k stopped"),
     ],
-    "data/generate.py": [
-        ("{'few' if self.few else 'samples'}/{settings['seed']}/", "{'few' if self.few else "
+    "data/plan.py": [
+        ("{'few' if self.few else 'samples'}/{settings.seed}/", "{'few' if self.few else "
          "'samples'}/", f"{GENERATE} -k seed"),
-        ('seed=f"grid/{seed}/{k}/{size}"', 'seed=f"grid/{k}/{size}"', f"{GENERATE} -k seed"),
-        ('split="test" if task.held_out else None', "split=None",
-         f"{GENERATE} -k 'test_grid or written'"),
-        ("seen = set(_read_keys(chunk.excluded))", "seen = set()", f"{GENERATE} -k clear"),
-        ("key_of(task.canonical_form(tokens, equivalence) if",
-         'key_of(task.canonical_form(tokens, "renaming") if', f"{GENERATE} -k written"),
         ("new = key not in self.keys", "new = True", f"{GENERATE} -k 'written or overlap'"),
     ],
-    "data/stream.py": [
-        ('random.Random(f"{self.seed}/{index}")', 'random.Random(f"{index}")', STREAM),
+    "data/generate.py": [
+        ('seed=f"grid/{settings.seed}/{count}/{size}"', 'seed=f"grid/{count}/{size}"',
+         f"{GENERATE} -k seed"),
+        ('split="test" if task.held_out else None', "split=None",
+         f"{GENERATE} -k 'test_grid or written'"),
+    ],
+    "data/chunk.py": [
+        ("seen = set(read_keys(chunk.excluded))", "seen = set()", f"{GENERATE} -k clear"),
+    ],
+    "data/keys.py": [
+        ("key_of(task.canonical_form(tokens, equivalence) if",
+         'key_of(task.canonical_form(tokens, "renaming") if', f"{GENERATE} -k written"),
+    ],
+    "data/drawn.py": [
+        ('random.Random(f"{self.seed}/{index}")', 'random.Random(f"{index}")', DRAWN),
     ],
     "data/bucket.py": [
         ("default_rng((self.seed, self.epoch))", "default_rng(self.seed)", BUCKET),

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
-from hf_alpha.tasks import PropositionalTask
-from hf_alpha.tasks.assignment import write_assignment
+from hf_alpha.tasks.propositional import PropositionalTask
+from hf_alpha.tasks.propositional.assignment import write_assignment
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.append(str(FOLDER))  # as for a script that is started there
@@ -199,7 +199,7 @@ def test_ltl_prints_ratios_to_spot_and_no_disagreement(capsys, tmp_path):
 
 
 def test_ltl_checks_start_cold_and_translate_once():
-    from hf_alpha.tasks import ltl as task
+    from hf_alpha.tasks.ltl import task
 
     ltl = load("ltl")
     holds = {
@@ -264,7 +264,7 @@ def test_python_sat_alone_is_a_peer_that_answers_right(formulas, size, symbols):
 
 
 def test_propositional_checks_start_cold_and_read_once(monkeypatch):
-    from hf_alpha.tasks import propositional as task
+    from hf_alpha.tasks.propositional import task
 
     propositional = load("propositional")
     check, known = propositional.our_check, []
@@ -357,7 +357,7 @@ def test_caches_of_the_package_can_be_cleared():
     import measure
 
     from hf_alpha.tasks import get_task
-    from hf_alpha.tasks.ltl import _parsed
+    from hf_alpha.tasks.ltl.task import _parsed
 
     get_task("ltl").check("Uab", "a;{b}")
     assert _parsed.cache_info().currsize > 0

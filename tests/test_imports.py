@@ -102,6 +102,18 @@ def test_modeling_stands_alone(path: Path):
             )
 
 
+def test_tasks_stand_alone():
+    """A task imports what all share and its own folder; a solver's worker no file of ours."""
+    folders = {path.parent.name for path in (PACKAGE / "tasks").glob("*/__init__.py")}
+    for path in (PACKAGE / "tasks").rglob("*.py"):
+        for line, module in imported_modules(path):
+            other = [*module.split("."), "", ""][2]
+            own = path.parent.name == other
+            if module.startswith("hf_alpha.tasks") and other in folders:
+                assert own, f"{path}:{line}: {other} is another task, or one that is named here"
+            assert not (path.stem.endswith("_worker") and module.startswith("hf_alpha")), path
+
+
 def test_modeling_is_one_flat_folder():
     folders = [path for path in (PACKAGE / "modeling").iterdir() if path.is_dir()]
     assert [path.name for path in folders if path.name != "__pycache__"] == []

@@ -9,7 +9,8 @@ from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.solve import solve
-from hf_alpha.tasks import PropositionalTask, Verdict
+from hf_alpha.tasks import Verdict
+from hf_alpha.tasks.propositional import PropositionalTask
 
 TASK = PropositionalTask()
 KNOWN = {"a": "a1", "!a": "a0", "&ab": "a1b1", "&a!b": "a1b0"}

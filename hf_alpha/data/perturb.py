@@ -14,10 +14,10 @@ from datasets import Dataset, DatasetDict
 
 from hf_alpha.folders import new_folder, read_json
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks import Task, get_task, name_of
 from hf_alpha.tasks.base import words_of
 
-from .generate import SETTINGS, write_records
+from .dataset_card import SETTINGS, write_records
 from .read import load_splits
 
 KINDS = ("renamed", "reduced")
@@ -72,7 +72,7 @@ def perturb(
                 raise ValueError(f"{in_dir}, {split}: {error}") from error
         before = f"{settings['perturbation']}, " if "perturbation" in settings else ""
         settings |= {
-            "task": task.name,
+            "task": name_of(task),
             "perturbation": before + kind,
             "perturbed_splits": list(splits),
         }
@@ -100,7 +100,7 @@ def renamed(dataset: Dataset, task: str | Task) -> Dataset:
     Raises:
         FormulaError: if a problem cannot be read; the message names the row.
     """
-    found = get_task(task) if isinstance(task, str) else task
+    found = get_task(task)
 
     def rename(row: dict[str, Any], index: int) -> dict[str, str]:
         try:

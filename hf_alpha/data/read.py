@@ -12,7 +12,8 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task
 from hf_alpha.tasks.base import EQUIVALENCES
 
-from .generate import PARTS, SETTINGS, key_in, keys_of
+from .keys import key_in, keys_of
+from .run_folder import PARTS, SETTINGS
 
 TABLES = {".parquet": "parquet", ".jsonl": "json"}
 _SPLIT_NAMES = {"val": "validation", "valid": "validation", "dev": "validation"}
@@ -197,7 +198,7 @@ def _checked(dataset: Dataset, task: str | Task | None, path: str | os.PathLike[
             raise ValueError(f"{path}, row {row}: the column {column!r} holds nothing")
     if task is None or {"num_symbols", "size"} <= set(dataset.column_names):
         return dataset
-    return _with_counts(dataset, get_task(task) if isinstance(task, str) else task, path)
+    return _with_counts(dataset, get_task(task), path)
 
 
 def _with_counts(dataset: Dataset, task: Task, path: str | os.PathLike[str]) -> Dataset:

@@ -36,7 +36,7 @@ from hf_alpha.folders import write_text
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
-from hf_alpha.tasks import Task, Verdict, get_task
+from hf_alpha.tasks import Task, Verdict, get_task, name_of
 
 PROGRESS_FILE = "progress.json"
 PROGRESS_PARTS = "progress-*.jsonl"
@@ -97,7 +97,7 @@ def evaluate(
     num_beams = max(num_beams or task.num_beams, top_n)
     search = search_settings(num_beams, length_penalty, max_new_tokens, top_n)
     settings = {
-        "task": task.name,
+        "task": name_of(task),
         "model": name,
         "weights": fingerprint(model),
         "vocabulary": tokenizer.vocab_size,
@@ -157,7 +157,7 @@ def evaluate_random(
     answers = [[task.random_answer(s.problem, random.Random(f"{seed} {s.index}"))] for s in samples]
     verdicts = check_answers(task, solver, timeout, samples, answers)
     settings = {
-        "task": task.name,
+        "task": name_of(task),
         "model": name,
         "data": _hash_samples(samples),
         "num_samples": len(samples),

@@ -5,6 +5,7 @@ import random
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import ClassVar, TypeVar
@@ -43,14 +44,41 @@ class Verdict(StrEnum):
         return self in (Verdict.exact, Verdict.correct)
 
 
+@dataclass(frozen=True)
+class Tour:
+    """What the tour (`hf-alpha quickstart`) of a task needs to know.
+
+    Attributes:
+        vanilla: the released model that it starts from.
+        tuned: the released model that is its conversion, tuned.
+        sizes: of the problems in training and in the test.
+        sides: where the conversion adds aggregated attention.
+        solver: which solver checks answers, as `Task.check` calls it, and what to call it.
+        constants: weight of the leaves 0 and 1; None for the task's own.
+        example: a problem to try.
+    """
+
+    vanilla: str
+    tuned: str
+    sizes: range
+    sides: tuple[str, ...]
+    solver: tuple[str, str]
+    constants: float | None
+    example: str
+
+
 class Task(ABC):
     """A kind of problem whose symbols may be renamed without changing what is asked.
 
     Problems and answers are strings. Problems are trusted: one that cannot be read is a
     `FormulaError`. Answers come from models: whatever they are, checking gives a verdict.
 
+    Everything that the tools know of a task is said by its class: a task of one's own is a subclass
+    in one file, which sets at least the attributes without a default and has the abstract methods.
+    It is made without arguments. `hf_alpha.tasks.registry` says how the tools find it.
+
     Attributes:
-        name: what `get_task` knows the task by.
+        name: what a task is called. `get_task` finds a built-in, registered or installed one by it.
         grammar: the notation of problems; None for plain sequences of symbols.
         commutative: the grammar's binary operators whose operands may change places.
         base_tokens: tokens whose identity matters, without padding, start and end.
@@ -58,13 +86,17 @@ class Task(ABC):
         targets: way to compute a target -> what a dataset card says of it; the first is the
             default.
         facts: whole numbers known of a problem beside its symbols and size, as columns of the data.
-        measure: the number that a report leads with.
-        num_beams: the papers' width of the beam search; 1 is greedy.
+        measure: the number that a report leads with: "correct", or "edit_distance".
+        num_beams: number of beams of the papers; 1 is greedy search.
         random_name: what the row of random answers is called in a report.
         random_note: what a card says of them.
         problems: what problems are called.
         example: one of them, in spaced prefix notation.
         data: what a dataset card says of problems and answers.
+        empty_answer: what is shown in place of an answer without a token.
+        released_model: folder under `model_cards/` of the model that `hf-alpha solve` takes unless
+            told otherwise; None where there is none.
+        tour: of `hf-alpha quickstart`; None where there is none.
         sizes: the papers' smallest and largest size.
         alpha: the papers' departure from uniform sizes; see `hf_alpha.data.generate`.
         constant_priority: the papers' weight of the leaves 0 and 1 against a symbol's 1.
@@ -81,11 +113,14 @@ class Task(ABC):
     facts: ClassVar[tuple[str, ...]] = ()
     measure: ClassVar[str] = "correct"
     num_beams: ClassVar[int] = 3
-    random_name: ClassVar[str]
-    random_note: ClassVar[str]
+    random_name: ClassVar[str] = "random answer"
+    random_note: ClassVar[str] = "The random answer is well-formed and knows nothing else."
     problems: ClassVar[str] = "formulas"
     example: ClassVar[str]
-    data: ClassVar[str]
+    data: ClassVar[str] = "`problem` is what is asked, `answer` a right answer"
+    empty_answer: ClassVar[str] = "(empty)"
+    released_model: ClassVar[str | None] = None
+    tour: ClassVar[Tour | None] = None
     sizes: ClassVar[tuple[int, int]] = (1, 35)
     alpha: ClassVar[float] = 0.0
     constant_priority: ClassVar[float] = 0.0
@@ -157,6 +192,14 @@ class Task(ABC):
 
     def distance(self, problem: str, answer: str | None) -> int | None:
         """Return how far an answer is from the right one; None where that has no sense."""
+        return None
+
+    def require_solver(self, solver: str) -> None:
+        """Make sure that a solver of `check` is there before long work begins.
+
+        Raises:
+            MissingSolverError: it is not installed; the message says what to install.
+        """
         return None
 
     @abstractmethod

@@ -122,7 +122,7 @@ class SolverProcess:
         if self._process is not None:
             return
         self._process = subprocess.Popen(
-            # Without -P, `import aiger` and `import spot` would find the files beside this one.
+            # Without -P, imports would find the files and folders beside this one first.
             [sys.executable, "-P", os.path.abspath(__file__), *self._arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,4 +1,5 @@
 import hashlib
+import inspect
 import itertools
 import json
 import os
@@ -10,13 +11,16 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from datasets import load_dataset
 from deadly_targets import DeadlyTargets
 from reference import commuting as reference
 
-from hf_alpha.data.generate import generate, generate_grid, key_of, split_of
+from hf_alpha.data.drawn import DrawnProblems
+from hf_alpha.data.generate import generate, generate_grid
+from hf_alpha.data.keys import key_of, split_of
 from hf_alpha.data.read import training_problems
 from hf_alpha.folders import locked
 from hf_alpha.push import push
@@ -49,6 +53,16 @@ def dataset(tmp_path_factory):
     folder = tmp_path_factory.mktemp("generate") / "data"
     counts = run(folder)
     return folder, counts, rows_of(folder)
+
+
+@pytest.mark.parametrize("made", [generate, generate_grid, DrawnProblems])
+def test_every_argument_is_annotated_and_described(made):
+    """Recipes take their errors and their help from these."""
+    described = inspect.getdoc(made).partition("Args:\n")[2].partition("\n\n")[0]
+    parameters = inspect.signature(made).parameters
+    assert re.findall(r"(?m)^    (\w+): ", described) == [*parameters]
+    call = made.__init__ if isinstance(made, type) else made
+    assert parameters.keys() <= get_type_hints(call).keys()
 
 
 def test_rows(dataset):

@@ -14,7 +14,8 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import Report, evaluate, evaluate_random, generate_answers
 from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import PropositionalTask, Verdict, get_task
+from hf_alpha.tasks import Verdict, get_task
+from hf_alpha.tasks.propositional import PropositionalTask
 
 TASK = PropositionalTask()
 FAST = {"max_new_tokens": 5, "progress": False}

@@ -10,7 +10,7 @@ from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.solve import solve
-from hf_alpha.tasks import PropositionalTask
+from hf_alpha.tasks.propositional import PropositionalTask
 
 PROBLEMS = ["&a!b", "| request ! grant", "a", "^ab", "=&ab|cd", "&&&a^bc|de!a"]
 

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_alpha.modeling.grammar import LTL, PROPOSITIONAL, FormulaError, Grammar, unquoted
+from hf_alpha.modeling.grammar import FormulaError, Grammar, unquoted
+from hf_alpha.tasks.ltl.grammar import LTL
+from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
 
 # Operators that are letters, and derived ones that repeat an operand: what temporal logic needs.
 TEMPORAL = Grammar(

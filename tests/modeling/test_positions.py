@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
 
-from hf_alpha.modeling.grammar import PROPOSITIONAL
 from hf_alpha.modeling.positions import rotary, rotate, sinusoidal, token_positions, tree
+from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
 
 paths = st.lists(st.sampled_from([0, 1]), max_size=61)
 

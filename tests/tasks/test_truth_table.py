@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_alpha.tasks import aiger, truth_table
-from hf_alpha.tasks.sampling import FormulaSampler
+from hf_alpha.tasks import truth_table
+from hf_alpha.tasks.propositional import aiger
+from hf_alpha.tasks.propositional.sampler import FormulaSampler
 
 SYMBOLS = ("a", "b", "c", "d", "e", "f")
 

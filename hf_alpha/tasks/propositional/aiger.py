@@ -8,8 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hf_alpha.tasks.solver_process import (
+    TIMEOUT,
+    MissingSolverError,
+    SolverCrashError,
+    SolverProcess,
+)
+
 from . import aiger_worker
-from .solver_process import TIMEOUT, MissingSolverError, SolverCrashError, SolverProcess
 
 __all__ = [
     "TIMEOUT",

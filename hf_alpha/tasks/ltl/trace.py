@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hf_alpha.modeling.grammar import LTL, NOTATIONS, FormulaError, split_at
+from hf_alpha.modeling.grammar import NOTATIONS, FormulaError, split_at
+
+from .grammar import LTL
 
 Step = tuple[str, ...]  # canonical prefix tokens of a Boolean formula
 Cube = dict[str, bool]  # a conjunction of literals: symbol -> value

@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.ltl import satisfies
 
-from hf_alpha.modeling.grammar import LTL
-from hf_alpha.tasks import get_task, spot, witness
-from hf_alpha.tasks.lasso import decide
-from hf_alpha.tasks.trace import read_cube, write_trace
+from hf_alpha.tasks import get_task
+from hf_alpha.tasks.ltl import spot, witness
+from hf_alpha.tasks.ltl.grammar import LTL
+from hf_alpha.tasks.ltl.lasso import decide
+from hf_alpha.tasks.ltl.trace import read_cube, write_trace
 
 TASK = get_task("ltl")
 SEEDS = st.integers(0, 2**32)

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_alpha.modeling.grammar import LTL, FormulaError
-from hf_alpha.tasks.trace import (
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.tasks.ltl.grammar import LTL
+from hf_alpha.tasks.ltl.trace import (
     Trace,
     cube_step,
     read_cube,

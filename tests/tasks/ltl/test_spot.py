@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_alpha.modeling.grammar import LTL
-from hf_alpha.tasks import spot
+from hf_alpha.tasks.ltl import spot
+from hf_alpha.tasks.ltl.grammar import LTL
 
 try:
     import spot as library
@@ -23,7 +23,7 @@ needs_spot = pytest.mark.skipif(
 )
 PATTERNS = [
     row.split("\t")[3]
-    for row in (Path(__file__).parents[1] / "data_files/dwyer.tsv").read_text().splitlines()[1:]
+    for row in (Path(__file__).parents[2] / "data_files/dwyer.tsv").read_text().splitlines()[1:]
 ]
 UNARY = ["Not", "X", "F", "G"]
 BINARY = ["U", "R", "W", "M", "Xor", "Implies", "Equiv", "And", "Or"]

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import Verdict, aiger, get_task
+from hf_alpha.tasks import Verdict, get_task
+from hf_alpha.tasks.propositional import aiger
 
 TASK = get_task("propositional")
 SYMBOLS = tuple("abcde")

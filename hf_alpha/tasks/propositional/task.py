@@ -5,16 +5,21 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import ClassVar
 
-from hf_alpha.modeling.grammar import PROPOSITIONAL, Grammar
+from hf_alpha.modeling.grammar import Grammar
+from hf_alpha.tasks import truth_table
+from hf_alpha.tasks.base import FormulaTask, Tour, Verdict, solver_target, solver_verdict
+from hf_alpha.tasks.registry import register_task
+from hf_alpha.tasks.sampling import Sampler
 
-from . import sat, truth_table
+from . import sat
 from .assignment import Assignment, read_assignment, write_assignment
-from .base import FormulaTask, Verdict, solver_target, solver_verdict
-from .sampling import FormulaSampler, Sampler
+from .grammar import PROPOSITIONAL
+from .sampler import FormulaSampler
 
 SOLVERS = ("auto", "truth_table", "sat", "aiger")
 
 
+@register_task
 class PropositionalTask(FormulaTask):
     """Find a partial assignment all of whose completions satisfy a propositional formula.
 
@@ -54,6 +59,17 @@ class PropositionalTask(FormulaTask):
     random_name: ClassVar[str] = "random assignment"
     random_note: ClassVar[str] = "The random assignment gives every symbol of a formula a value."
     example: ClassVar[str] = "& request ! grant"
+    empty_answer: ClassVar[str] = "(empty: any assignment)"
+    released_model: ClassVar[str | None] = "propositional-streams-small"
+    tour: ClassVar[Tour | None] = Tour(
+        vanilla="propositional-learned-small",
+        tuned="propositional-converted-small",
+        sizes=range(1, 16),
+        sides=("encoder", "decoder"),
+        solver=("aiger", "a SAT solver"),
+        constants=0.05,
+        example="request & !(grant | idle)",
+    )
     alpha: ClassVar[float] = 0.095
 
     def is_satisfiable(self, tokens: Sequence[str]) -> bool:

@@ -5,10 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.ltl import satisfies
 
-from hf_alpha.modeling.grammar import LTL
-from hf_alpha.tasks import get_task, spot
-from hf_alpha.tasks.lasso import decide, is_contradictory, shape
-from hf_alpha.tasks.trace import Trace, read_trace
+from hf_alpha.tasks import get_task
+from hf_alpha.tasks.ltl import spot
+from hf_alpha.tasks.ltl.grammar import LTL
+from hf_alpha.tasks.ltl.lasso import decide, is_contradictory, shape
+from hf_alpha.tasks.ltl.trace import Trace, read_trace
 
 TASK = get_task("ltl")
 SYMBOLS = "abc"

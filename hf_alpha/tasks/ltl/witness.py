@@ -14,8 +14,9 @@ from itertools import combinations
 
 import numpy as np
 
+from hf_alpha.tasks.circuit import Circuit, GaveUpError, solver
+
 from .lasso import Pair, Shape, shape, symbols_in
-from .sat import Circuit, GaveUpError, solver
 from .trace import Step, Trace, cube_step
 
 MAX_STEPS = 5
@@ -46,7 +47,8 @@ def shortest_witness(tokens: Sequence[str], symbols: Sequence[str]) -> Trace | N
 
     Returns:
         None if no lasso of at most `MAX_STEPS` steps satisfies the formula, or the SAT solver meets
-        more than `sat.MAX_CONFLICTS` conflicts. That is no proof that the formula is unsatisfiable.
+        more than `circuit.MAX_CONFLICTS` conflicts. That is no proof that the formula is
+        unsatisfiable.
     """
     numbered = _numbered(tokens, symbols)
     exists = False
@@ -65,7 +67,7 @@ def shortest_witness(tokens: Sequence[str], symbols: Sequence[str]) -> Trace | N
 
 
 def is_satisfiable_step(step: Step) -> bool | None:
-    """Decide whether a Boolean formula can hold, by SAT; None beyond `sat.MAX_CONFLICTS`."""
+    """Decide whether a Boolean formula can hold, by SAT; None beyond `circuit.MAX_CONFLICTS`."""
     symbols = symbols_in(step)
     try:
         return _solve(_numbered(step, symbols), len(symbols), 1) is not None

@@ -8,14 +8,15 @@ from math import comb
 from typing import ClassVar
 
 from hf_alpha.modeling.grammar import FormulaError, is_plain_name
-
-from .base import Task, Verdict
+from hf_alpha.tasks.base import Task, Verdict
+from hf_alpha.tasks.registry import register_task
 
 NOTATIONS = ("compact", "prefix")
 
 _NUMBERED = re.compile(r"[^\W\d]\d+")  # what it calls symbols when letters run out
 
 
+@register_task
 class CopyingTask(Task):
     """Write a string again, symbol by symbol.
 
@@ -41,6 +42,7 @@ class CopyingTask(Task):
     )
     problems: ClassVar[str] = "strings"
     example: ClassVar[str] = "request grant request"
+    released_model: ClassVar[str | None] = "copying-streams-small"
     data: ClassVar[str] = "`problem` is a random string, `answer` the same string"
     sizes: ClassVar[tuple[int, int]] = (3, 30)
     alpha: ClassVar[float] = 1.0  # there are few short strings

@@ -5,17 +5,21 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import ClassVar
 
-from hf_alpha.modeling.grammar import LTL, Grammar
+from hf_alpha.modeling.grammar import Grammar
+from hf_alpha.tasks.base import FormulaTask, Tour, Verdict, solver_target, solver_verdict
+from hf_alpha.tasks.registry import register_task
+from hf_alpha.tasks.sampling import Sampler
 
 from . import lasso
-from .base import FormulaTask, Verdict, solver_target, solver_verdict
-from .sampling import LtlSampler, Sampler
+from .grammar import LTL
+from .sampler import LtlSampler
 from .trace import Step, Trace, cube_step, read_trace, same_trace, write_trace
 from .witness import is_satisfiable_step, shortest_witness
 
 SOLVERS = ("auto", "lasso", "spot")
 
 
+@register_task
 class LTLTask(FormulaTask):
     """Find a symbolic trace all of whose words satisfy a formula of linear temporal logic.
 
@@ -60,6 +64,16 @@ class LTLTask(FormulaTask):
         "The random answer is a single step, repeated forever, with a value for every symbol."
     )
     example: ClassVar[str] = "& request X U ! request grant"
+    released_model: ClassVar[str | None] = "ltl-streams-small"
+    tour: ClassVar[Tour | None] = Tour(
+        vanilla="ltl-learned-small",
+        tuned="ltl-converted-small",
+        sizes=range(1, 16),
+        sides=("encoder",),
+        solver=("spot", "Spot"),
+        constants=None,
+        example="G(request -> F grant) & F request",
+    )
     sizes: ClassVar[tuple[int, int]] = (10, 35)
     alpha: ClassVar[float] = 0.112
     constant_priority: ClassVar[float] = 1.0
@@ -86,6 +100,13 @@ class LTLTask(FormulaTask):
         else:
             trace = shortest_witness(tokens, self.symbols_in(tokens))
         return {"witness_length": None if trace is None else len(trace.steps)}
+
+    def require_solver(self, solver: str) -> None:
+        """Make sure that Spot is installed where it is asked for."""
+        if solver == "spot":
+            from . import spot
+
+            spot.require()
 
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Draw a trace of a single step with a value for every symbol of the formula."""

@@ -2,7 +2,9 @@
 
 import re
 
-from hf_alpha.modeling.grammar import NAME, PROPOSITIONAL, FormulaError, split_at, words
+from hf_alpha.modeling.grammar import NAME, FormulaError, split_at, words
+
+from .grammar import PROPOSITIONAL
 
 Assignment = dict[str, bool]
 NOTATIONS = ("compact", "prefix", "infix")

@@ -8,8 +8,14 @@ tokens over `! & | X U 0 1` and names; names may be anything.
 from collections.abc import Sequence
 from pathlib import Path
 
+from hf_alpha.tasks.solver_process import (
+    TIMEOUT,
+    MissingSolverError,
+    SolverCrashError,
+    SolverProcess,
+)
+
 from . import spot_worker
-from .solver_process import TIMEOUT, MissingSolverError, SolverCrashError, SolverProcess
 
 __all__ = [
     "FAST",

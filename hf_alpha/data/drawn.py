@@ -23,7 +23,7 @@ class DrawnProblems(Dataset[Row]):
     problems, some are in both.
 
     Args:
-        task: a task or its name.
+        task: a task, or what `get_task` finds one by.
         tokenizer: gives ids and names of the symbols, its first `num_symbols` ones.
         num_samples: rows.
         sizes: smallest and largest number of tokens.
@@ -48,7 +48,7 @@ class DrawnProblems(Dataset[Row]):
         seed: int = 0,
         split: str = "train",
     ):
-        self.task = get_task(task) if isinstance(task, str) else task
+        self.task = get_task(task)
         self.tokenizer = tokenizer
         self.symbols = tokenizer.symbol_tokens[:num_symbols]
         self.seed = f"{split}/{seed}"

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
-from . import truth_table
+from hf_alpha.tasks import truth_table
+
 from .trace import Cube, Step, Trace, read_cube
 
 OPERATORS = frozenset({"!", "&", "|", "X", "U", "0", "1"})

@@ -7,94 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_alpha.modeling.grammar import LTL, PROPOSITIONAL
-from hf_alpha.tasks.sampling import FormulaSampler, LtlSampler
-from hf_alpha.tasks.witness import shortest_witness
-
-
-def operands(tokens, start):
-    """Return the operands of the node at `start` and the index behind it."""
-    if tokens[start] not in "!&|=^":
-        return [], start + 1
-    found, end = [], start + 1
-    for _ in range(PROPOSITIONAL.operators[tokens[start]]):
-        _, behind = operands(tokens, end)
-        found.append(tokens[end:behind])
-        end = behind
-    return found, end
-
-
-def is_trivial(tokens):
-    for node, token in enumerate(tokens):
-        children, _ = operands(tokens, node)
-        if token == "!" and children[0][0] == "!":
-            return True
-        if len(children) == 2 and children[0] == children[1]:
-            return True
-    return False
-
-
-@given(st.integers(1, 60), st.integers(1, 10), st.integers(0, 2**32))
-@settings(max_examples=200, deadline=None)
-def test_size_is_exact_and_nothing_is_trivial(size, num_symbols, seed):
-    sampler = FormulaSampler(tuple("abcdefghij"[:num_symbols]))
-    if not sampler.is_feasible(size):
-        assert (size, num_symbols) == (3, 1)
-        return
-    tokens = sampler.sample(random.Random(seed), size)
-    assert len(tokens) == size and not is_trivial(tokens)
-    assert PROPOSITIONAL.parse(" ".join(tokens)) == tokens
-
-
-@given(st.integers(1, 10), st.integers(0, 20), st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
-def test_exactly_k_symbols_even_where_every_leaf_is_needed(num_symbols, spare, seed):
-    symbols = tuple("abcdefghij"[:num_symbols])
-    sampler, size = FormulaSampler(symbols), 2 * num_symbols - 1 + spare
-    if sampler.is_feasible(size, num_symbols):
-        tokens = sampler.sample_exactly(random.Random(seed), size)
-        assert len(tokens) == size and set(symbols) <= set(tokens) and not is_trivial(tokens)
-    assert not sampler.is_feasible(2 * num_symbols - 2, num_symbols)
-
-
-@pytest.mark.parametrize("symbols", ["a", "ab"])
-def test_every_formula_that_is_not_trivial_is_drawn(symbols):
-    sampler, rng = FormulaSampler(tuple(symbols)), random.Random(0)
-    for size in (1, 2, 3, 4, 5, 6) if symbols == "a" else (1, 2, 3, 4):
-        possible = set()
-        for tokens in itertools.product("!&|=^" + symbols, repeat=size):
-            try:
-                PROPOSITIONAL.parse("".join(tokens), "compact")
-            except ValueError:
-                continue
-            if not is_trivial(tokens):
-                possible.add(tokens)
-        assert bool(possible) == sampler.is_feasible(size)
-        draws = 3000 if possible else 0
-        assert {tuple(sampler.sample(rng, size)) for _ in range(draws)} == possible
-
-
-def test_distribution():
-    sampler, rng = FormulaSampler(tuple("abcde")), random.Random(0)
-    drawn = [sampler.sample(rng, 20) for _ in range(5000)]
-    operators = Counter(tokens[0] for tokens in drawn)
-    assert all(abs(operators[op] / 5000 - 1 / 5) < 0.02 for op in "!&|=^")
-    lefts = Counter(len(operands(t, 0)[0][0]) for t in drawn if t[0] != "!")
-    assert all(abs(lefts[size] / lefts.total() - 1 / 18) < 0.02 for size in range(1, 19))
-    leaves = Counter(token for tokens in drawn for token in tokens if token in "abcde")
-    assert all(abs(leaves[symbol] / leaves.total() - 1 / 5) < 0.01 for symbol in "abcde")
-
-
-def test_constants_are_leaves_only_on_request():
-    rng = random.Random(0)
-    sampler = FormulaSampler(("a", "b"), constant_priority=1.0)
-    leaves = Counter(sampler.sample(rng, 1)[0] for _ in range(4000))
-    assert set(leaves) == {"a", "b", "0", "1"} and min(leaves.values()) > 800
-    assert set(FormulaSampler((), 1.0).sample(rng, 9)) <= set("01!&|=^")
-    with pytest.raises(ValueError, match="no leaves"):
-        FormulaSampler(())
-    with pytest.raises(ValueError, match="no formula of size 3"):
-        FormulaSampler(("a",)).sample(rng, 3)
+from hf_alpha.tasks.ltl.grammar import LTL
+from hf_alpha.tasks.ltl.sampler import LtlSampler
+from hf_alpha.tasks.ltl.witness import shortest_witness
 
 
 def spot_size(tokens):
@@ -195,7 +110,6 @@ def test_hard_ltl_formulas_are_those_without_a_witness_of_one_step(sampler, size
     tokens = sampler.sample(random.Random(seed), size)
     trace = shortest_witness(tokens, list(dict.fromkeys(set(tokens) & set(sampler.symbols))))
     assert LtlSampler.is_hard(tokens) == (trace is None or len(trace.steps) > 1)
-    assert not FormulaSampler.is_hard(tokens)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.data.stream import DrawnProblems
+from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.tasks import get_task
 
 TOKENIZER = build_tokenizer("copying", 6)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import Verdict, base, get_task, spot
+from hf_alpha.tasks import Verdict, base, get_task
+from hf_alpha.tasks.ltl import spot
 
 TASK = get_task("ltl")
 SYMBOLS = tuple("abcde")
@@ -17,7 +18,7 @@ FORMULAS = st.builds(
     st.integers(0, 2**32),
     st.integers(1, 30),
 )
-PATTERNS = Path(__file__).parent.parent / "data_files" / "dwyer.tsv"
+PATTERNS = Path(__file__).parents[2] / "data_files" / "dwyer.tsv"
 needs_spot = pytest.mark.skipif(not spot.is_installed(), reason="needs Spot")
 
 

@@ -1,0 +1,50 @@
+"""Which problems count as one, and which split a problem is in: by hashes of canonical forms."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from hf_alpha.tasks import Task
+
+SPLITS = {"train": 0.8, "validation": 0.1, "test": 0.1}
+KEY_BYTES = 16
+
+
+def split_of(key: bytes) -> str:
+    """Return the split that a problem with this key (see `key_of`) belongs to."""
+    position = int.from_bytes(key[:8], "big") / 2**64
+    for split, share in SPLITS.items():
+        if position < share:
+            return split
+        position -= share
+    return split
+
+
+def key_of(canonical: str) -> bytes:
+    """Return the 16-byte hash of a canonical form: equivalent problems, equal keys."""
+    return hashlib.blake2b(canonical.encode(), digest_size=KEY_BYTES).digest()
+
+
+def key_in(task: Task, tokens: Sequence[str], equivalence: str) -> bytes:
+    """Return the key of a problem; without an equivalence that of its text."""
+    return key_of(task.canonical_form(tokens, equivalence) if equivalence else task.write(tokens))
+
+
+def keys_of(task: Task, problems: Iterable[str], equivalence: str) -> set[bytes]:
+    """Return the keys of problems.
+
+    Raises:
+        FormulaError: one of them cannot be read.
+    """
+    return {key_in(task, task.parse(problem), equivalence) for problem in problems}
+
+
+@lru_cache(maxsize=1)
+def read_keys(path: str) -> frozenset[bytes]:
+    """Return the keys in a file, one after the other; "" is a file without any."""
+    found = Path(path).read_bytes() if path else b""
+    return frozenset(found[i : i + KEY_BYTES] for i in range(0, len(found), KEY_BYTES))
+
+
+__all__ = ["KEY_BYTES", "SPLITS", "key_in", "key_of", "keys_of", "read_keys", "split_of"]

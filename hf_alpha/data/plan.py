@@ -1,0 +1,176 @@
+"""The plan of a dataset: which chunks it needs, and how many rows of each size it takes."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from .chunk import Chunk, chunk_schema, rarity, room_for_easy
+from .settings import SampleSettings
+from .workers import Executor
+
+_MAX_DRAWS = 4096
+_MIN_DRAWS = 64
+_EXHAUSTED_BELOW = 0.02
+"""A size of which a round's draws were new less often than this has run out of problems."""
+
+
+class SamplingPlan:
+    """Decide which chunks are needed, from nothing but the chunks before them.
+
+    A shard has only every n-th chunk of a round, and takes it that the others are like its own of
+    the same size, or of the nearest size of which it has any.
+
+    Args:
+        settings: of the dataset.
+        shard: which chunks to make; None for all.
+        few: draw problems of at most one symbol for the training split.
+        keys: of the problems that there are already.
+    """
+
+    def __init__(
+        self,
+        settings: SampleSettings,
+        shard: tuple[int, int] | None = None,
+        few: bool = False,
+        keys: Iterable[bytes] = (),
+    ):
+        smallest, largest = settings.sizes
+        self.settings, self.shard, self.few = settings, shard, few
+        self.sizes = range(smallest, largest + 1)
+        even = math.ceil(settings.num_samples / len(self.sizes))
+        share = 1 / len(self.sizes) + settings.alpha
+        self.limit = max(even, int(settings.num_samples * share))
+        self.hard = 0.0 if few else settings.hard
+        self.draws = min(_MAX_DRAWS, max(_MIN_DRAWS, even) * rarity(self.hard))
+        self.exhausted_below = _EXHAUSTED_BELOW / rarity(self.hard)
+        self.tables: dict[int, list[pa.Table]] = {size: [] for size in self.sizes}
+        self.found = dict.fromkeys(self.sizes, 0)
+        self.easy = dict.fromkeys(self.sizes, 0)
+        self.chunks = dict.fromkeys(self.sizes, 0)
+        self.rates = dict.fromkeys(self.sizes, 1.0)
+        self.keys = set(keys)
+
+    def of_few_symbols(self) -> "SamplingPlan":
+        """Return the plan for the rows that `few_symbols` asks for."""
+        settings = replace(
+            self.settings,
+            sizes=(1, self.sizes[-1]),
+            num_samples=self.settings.few_symbols,
+            alpha=1.0,
+        )
+        return SamplingPlan(settings, self.shard, few=True, keys=self.table()["key"].to_pylist())
+
+    def fill(self, execute: Executor, report: Callable[[int], object]) -> None:
+        """Run rounds of chunks until every size is full or has run out of problems."""
+        while chunks := self._next_round():
+            before = dict(self.found)
+            made = [chunk for chunk in chunks if self._is_own(chunk)]
+            for chunk, part in zip(made, execute(made), strict=True):
+                self._accept(chunk.size, part)
+                report(self.total)
+            own = Counter(chunk.size for chunk in made)
+            for size, count in own.items():
+                self.rates[size] = (self.found[size] - before[size]) / (count * self.draws)
+            if self.shard is not None:
+                self._guess(Counter(chunk.size for chunk in chunks), own)
+                report(self.total)
+
+    @property
+    def total(self) -> int:
+        """How many rows the dataset would have now."""
+        quotas = self._quotas()
+        return sum(min(self.found[size], quotas[size]) for size in self.sizes)
+
+    def table(self) -> pa.Table:
+        """Return the rows, each size cut to its quota."""
+        quotas = self._quotas()
+        tables = [chunk_schema(self.settings.task).empty_table()]
+        for size, parts in self.tables.items():
+            if parts:
+                tables.append(pa.concat_tables(parts).slice(0, quotas[size]))
+        return pa.concat_tables(tables)
+
+    def _is_own(self, chunk: Chunk) -> bool:
+        if self.shard is None:
+            return True
+        number, count = self.shard
+        return (chunk.size + chunk.number) % count == number - 1
+
+    def _guess(self, planned: Mapping[int, int], own: Mapping[int, int]) -> None:
+        """Count what other shards are to find in a round; `own` chunks are a part of it.
+
+        Without any the rates stay as they are.
+        """
+        for size, count in planned.items():
+            if own and size not in own:
+                self.rates[size] = self.rates[min(own, key=lambda other: abs(other - size))]
+            if not self._exhausted(size):
+                others = count - own.get(size, 0)
+                self.found[size] += round(others * self.draws * self.rates[size])
+
+    def _exhausted(self, size: int) -> bool:
+        return self.rates[size] < self.exhausted_below
+
+    def _quotas(self) -> dict[int, int]:
+        """Share the samples out evenly; the other sizes get what a size cannot hold."""
+        room = {
+            size: min(self.limit, self.found[size]) if self._exhausted(size) else self.limit
+            for size in self.sizes
+        }
+        quotas, left = {}, self.settings.num_samples
+        for rank, size in enumerate(sorted(self.sizes, key=lambda size: (room[size], size))):
+            quotas[size] = min(room[size], left // (len(self.sizes) - rank))
+            left -= quotas[size]
+        return quotas
+
+    def _next_round(self) -> list[Chunk]:
+        quotas = self._quotas()
+        chunks = []
+        for size in self.sizes:
+            if not self._exhausted(size):
+                missing = max(0, quotas[size] - self.found[size])
+                count = math.ceil(missing / (self.draws * self.rates[size]))
+                chunks += [self._chunk(size) for _ in range(count)]
+        return chunks
+
+    def _chunk(self, size: int) -> Chunk:
+        number = self.chunks[size]
+        self.chunks[size] += 1
+        settings = self.settings
+        return Chunk(
+            name=f"{'few' if self.few else 'size'}-{size:05d}-{number:06d}",
+            task=settings.task,
+            targets=settings.targets,
+            seed=f"{'few' if self.few else 'samples'}/{settings.seed}/{size}/{number}",
+            size=size,
+            num_symbols=settings.num_symbols,
+            constant_priority=settings.constant_priority,
+            draws=self.draws,
+            number=number,
+            single=self.few,
+            split="train" if self.few else None,
+            hard=self.hard,
+            equivalence=settings.counted_as_one,
+        )
+
+    def _accept(self, size: int, part: pa.Table) -> None:
+        """Keep the rows whose key is new, and of those that are not hard as many as may be."""
+        task, kept, fresh = self.settings.task, self.found[size], []
+        for key, problem in zip(
+            *(part[name].to_pylist() for name in ("key", "problem")), strict=True
+        ):
+            new = key not in self.keys
+            if new and self.hard and not task.is_hard(task.parse(problem)):
+                new = self.easy[size] < room_for_easy(self.hard, kept + 1)
+                self.easy[size] += new
+            kept += new
+            fresh.append(new)
+            self.keys.add(key)
+        self.tables[size].append(part.filter(pa.array(fresh, pa.bool_())))
+        self.found[size] = kept
+
+
+__all__ = ["SamplingPlan"]

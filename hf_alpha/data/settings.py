@@ -1,0 +1,198 @@
+"""The settings of generated data: checked when they are made, and recorded beside the data."""
+
+import hashlib
+import random
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from hf_alpha.tasks import Task, name_of
+from hf_alpha.tasks.base import EQUIVALENCES
+
+GENERATOR_VERSION = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationSettings(ABC):
+    """What samples and grids have in common; `generate` describes what its arguments are called.
+
+    Raises:
+        ValueError: for impossible settings.
+    """
+
+    task: Task
+    seed: int
+    targets: str
+    hard: float
+    equivalence: str
+
+    def __post_init__(self) -> None:
+        if self.equivalence not in EQUIVALENCES:
+            raise ValueError(
+                f"unknown equivalence {self.equivalence!r}: choose one of {', '.join(EQUIVALENCES)}"
+            )
+        if self.targets not in self.task.targets:
+            known = ", ".join(self.task.targets)
+            raise ValueError(f"unknown targets {self.targets!r}: choose one of {known}")
+        self._check()
+        if not 0 <= self.hard <= 1:
+            raise ValueError(f"hard is a share and must be between 0 and 1, got {self.hard}")
+        if self.hard and not self.task.hard:
+            raise ValueError(
+                f"task {self.task.name!r} knows no hard problems: leave out hard = {self.hard}"
+            )
+
+    @property
+    def counted_as_one(self) -> str:
+        """What may differ between problems that count as one; "" where their texts decide."""
+        return self.equivalence if self.task.held_out else ""
+
+    @property
+    @abstractmethod
+    def size_range(self) -> tuple[int, int]:
+        """Smallest and largest size."""
+
+    @property
+    @abstractmethod
+    def most_symbols(self) -> int:
+        """The largest number of symbols of a problem."""
+
+    @abstractmethod
+    def constants_for(self, num_symbols: int) -> float:
+        """Weight of the leaves 0 and 1 in problems over so many symbols."""
+
+    @abstractmethod
+    def record(self) -> dict[str, Any]:
+        """Return the settings as they are written to `generation.json`, in order."""
+
+    def try_target(self) -> None:
+        """Compute one answer: what cannot be drawn or answered is refused before any work is done.
+
+        The problem has as many of the symbols as fit, and is else as small as can be.
+
+        Raises:
+            ValueError: there is no problem with these settings.
+            ImportError: the targets need something that is not installed.
+        """
+        task, most, (smallest, largest) = self.task, self.most_symbols, self.size_range
+        for count in range(most, min(most, 1) - 1, -1):
+            weight = self.constants_for(count)
+            for size in range(smallest, largest + 1):
+                if task.is_feasible(size, count, True, weight):
+                    names = task.default_symbols(count)
+                    tokens = task.draw(random.Random(0), size, names, True, weight)
+                    task.target_of(tokens, self.targets)
+                    return
+        raise ValueError(
+            f"task {task.name!r} has no problem of size {smallest} to {largest} over {most} "
+            "symbol(s)"
+        )
+
+    def _check(self) -> None:
+        """Check what is particular to one kind of settings."""
+        return None
+
+    def _optional(self) -> dict[str, Any]:
+        """Settings that are recorded only where they have an effect."""
+        hard = {"hard": self.hard} if self.hard else {}
+        return {**hard, **({"equivalence": self.equivalence} if self.task.held_out else {})}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleSettings(GenerationSettings):
+    """Settings of training, validation and test data; see `generate`."""
+
+    num_samples: int
+    sizes: tuple[int, int]
+    num_symbols: int
+    alpha: float
+    constant_priority: float
+    few_symbols: int
+
+    def _check(self) -> None:
+        smallest, largest = self.sizes
+        if not 1 <= smallest <= largest:
+            raise ValueError(
+                f"sizes must be (smallest, largest) from 1 on, got {smallest, largest}"
+            )
+        if self.num_samples < 1:
+            raise ValueError(f"num_samples must be at least 1, got {self.num_samples}")
+        if self.few_symbols < 0:
+            raise ValueError(f"few_symbols must be at least 0, got {self.few_symbols}")
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha must be between 0 and 1, got {self.alpha}")
+
+    @property
+    def size_range(self) -> tuple[int, int]:
+        return self.sizes
+
+    @property
+    def most_symbols(self) -> int:
+        return self.num_symbols
+
+    def constants_for(self, num_symbols: int) -> float:
+        return self.constant_priority
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "kind": "samples",
+            "version": GENERATOR_VERSION,
+            "task": name_of(self.task),
+            "num_samples": self.num_samples,
+            "sizes": list(self.sizes),
+            "num_symbols": self.num_symbols,
+            "alpha": self.alpha,
+            "seed": self.seed,
+            "targets": self.targets,
+            "constant_priority": self.constant_priority,
+            **({"few_symbols": self.few_symbols} if self.few_symbols else {}),
+            **self._optional(),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridSettings(GenerationSettings):
+    """Settings of a heatmap's test set; see `generate_grid`.
+
+    Attributes:
+        excluded: keys of problems that are kept out, sorted.
+    """
+
+    num_symbols: tuple[int, ...]
+    sizes: tuple[int, ...]
+    per_cell: int
+    excluded: tuple[bytes, ...] = ()
+
+    @property
+    def size_range(self) -> tuple[int, int]:
+        return min(self.sizes), max(self.sizes)
+
+    @property
+    def most_symbols(self) -> int:
+        return max(self.num_symbols)
+
+    def constants_for(self, num_symbols: int) -> float:
+        return self.task.constant_priority if num_symbols else 1.0
+
+    @property
+    def digest(self) -> str:
+        """Hash of the excluded keys."""
+        return hashlib.blake2b(b"".join(self.excluded), digest_size=8).hexdigest()
+
+    def record(self) -> dict[str, Any]:
+        exclude = {"problems": len(self.excluded), "digest": self.digest}
+        return {
+            "kind": "grid",
+            "version": GENERATOR_VERSION,
+            "task": name_of(self.task),
+            "num_symbols": list(self.num_symbols),
+            "sizes": list(self.sizes),
+            "per_cell": self.per_cell,
+            "seed": self.seed,
+            "targets": self.targets,
+            **self._optional(),
+            **({"exclude": exclude} if self.excluded else {}),
+        }
+
+
+__all__ = ["GENERATOR_VERSION", "GenerationSettings", "GridSettings", "SampleSettings"]

@@ -1,0 +1,5 @@
+"""Copying: a string is answered by itself."""
+
+from .task import CopyingTask
+
+__all__ = ["CopyingTask"]

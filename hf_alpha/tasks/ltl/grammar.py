@@ -1,0 +1,76 @@
+"""The notations of linear temporal logic."""
+
+from hf_alpha.modeling.grammar import Grammar
+from hf_alpha.tasks.connectives import DERIVED, SPELLINGS
+
+LTL = Grammar(
+    operators={"!": 1, "&": 2, "|": 2, "X": 1, "U": 2},
+    constants=("0", "1"),
+    infix={
+        "<->": [1, "right"],
+        "->": [1, "right"],
+        "<-": [1, "right"],
+        "|": [2, "left"],
+        "^": [3, "left"],
+        "&": [4, "left"],
+        "U": [5, "right"],
+        "W": [5, "right"],
+        "R": [5, "right"],
+        "M": [5, "right"],
+    },
+    spellings={
+        **SPELLINGS,
+        "*": "&",
+        "+": "|",
+        "<-->": "<->",
+        "<=>": "<->",
+        "↔": "<->",
+        "⇔": "<->",
+        "iff": "<->",
+        "-->": "->",
+        "⇒": "->",
+        "True": "1",
+        "TRUE": "1",
+        "False": "0",
+        "FALSE": "0",
+        "()": "X",
+        "○": "X",
+        "next": "X",
+        "until": "U",
+        "<>": "F",
+        "◇": "F",
+        "eventually": "F",
+        "[]": "G",
+        "□": "G",
+        "always": "G",
+        "V": "R",
+    },
+    derived={
+        **DERIVED,
+        "<->": "| & $1 $2 & ! $1 ! $2",
+        "^": "| & $1 ! $2 & ! $1 $2",
+        "F": "U 1 $1",
+        "G": "! U 1 ! $1",
+        "R": "! U ! $1 ! $2",
+        "W": "! U ! $2 & ! $1 ! $2",
+        "M": "U $2 & $1 $2",
+    },
+    glued="FGXUVRWM",
+    refused={
+        **dict.fromkeys("YOHS", "past operators are not read: use those of the future"),
+        "[": "numbers and ranges are not read: write X X p for X[2] p, and a name like p[2] in "
+        "double quotes",
+        "{": "regular expressions are not read: use temporal operators only",
+        "=": "write p <-> q for 'p if and only if q', !p for p=0",
+    },
+)
+"""Linear temporal logic: not, and, or, next, until.
+
+The derived operators `-> <- <-> ^ F G R W M` are rewritten while reading. Infix is Spot's syntax,
+with its precedences, and some more words (`not`, `and`, `until`, `always`); regular expressions,
+ranges such as `X[2] p` and past operators (`Y O H S`) are not read. Beyond Spot, names in Unicode
+need no quotes; infix is written with them, so that Spot reads it.
+
+Beware of names that begin with F, G or X: as in Spot, infix reads `Grant` as G of `rant`. Write
+`"Grant"`, or use spaced prefix notation, where words stay whole.
+"""

@@ -1,0 +1,172 @@
+"""Find a task by its name: a built-in one, one of another package, or a class of the user's own.
+
+At its top this file needs the standard library only: the command line lists the tasks with it
+before it loads torch.
+"""
+
+import os
+import sys
+from importlib import import_module
+from inspect import isabstract
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from hf_alpha.tasks.base import Task
+
+DEFAULT_TASK = "propositional"
+"""What the command line solves unless told otherwise."""
+ENTRY_POINTS = "hf_alpha.tasks"
+"""Group of the entry points by which packages offer tasks: `name = "package.module:Class"`."""
+OWN = "package.module:Class"
+
+_PACKAGE = "hf_alpha.tasks"
+_registered: dict[str, "type[Task]"] = {}
+
+TaskClass = TypeVar("TaskClass", bound="type[Task]")
+
+
+def register_task(task: TaskClass) -> TaskClass:
+    """Make a class known to `get_task` by its `name`, in this process; a decorator.
+
+    Raises:
+        ValueError: the class is no task, is abstract, lacks an attribute, or has the name of
+            another task.
+    """
+    _check(task)
+    known = _registered.get(task.name, task)
+    if _path(known) != _path(task):  # the same one again is a module that was loaded anew
+        raise ValueError(
+            f"{_path(task)}: the name {task.name!r} is that of {_path(known)}: choose another one"
+        )
+    _registered[task.name] = task
+    return task
+
+
+def get_task(task: "str | Task") -> "Task":
+    """Return the task of this name; a task itself is returned as it is.
+
+    Only the module of this task is imported.
+
+    Args:
+        task: a task, the name of one that is built in, registered or offered by an entry point, or
+            `package.module:Class`.
+
+    Raises:
+        ValueError: there is none, or it is no task that can be used; the message says why.
+        ImportError: its module cannot be imported because another one is missing.
+    """
+    if not isinstance(task, str):
+        return task
+    if task in _registered:
+        return _registered[task]()
+    if task in built_in_tasks():
+        import_module(f"{_PACKAGE}.{task}")
+        return _registered[task]()
+    if ":" in task:
+        return _own_task(task)()
+    if task in (offered := _offered_tasks()):
+        return _own_task(offered[task], called=task)()
+    raise ValueError(
+        f"unknown task {task!r}: choose one of {', '.join(task_names())}, or write {OWN} for one "
+        "of your own"
+    )
+
+
+def name_of(task: "Task") -> str:
+    """Return what `get_task` finds a task by in any process: its name, or `package.module:Class`.
+
+    An instance of a class that inherits the name of a built-in task counts as that task.
+    """
+    if task.name in built_in_tasks():
+        return task.name
+    path = _path(type(task))
+    return task.name if _offered_tasks().get(task.name) == path else path
+
+
+def task_names() -> list[str]:
+    """Return the names of all tasks that need no path to a class; none is imported."""
+    return sorted({*built_in_tasks(), *_offered_tasks(), *_registered})
+
+
+def built_in_tasks() -> list[str]:
+    """Return the names of the package's own tasks, which are those of their folders."""
+    return sorted(m.name for m in iter_modules([str(Path(__file__).parent)]) if m.ispkg)
+
+
+def _offered_tasks() -> dict[str, str]:
+    """Name -> `package.module:Class` of the tasks of other installed packages."""
+    from importlib.metadata import entry_points  # here, since the command line reads this file
+
+    return {entry.name: entry.value for entry in entry_points(group=ENTRY_POINTS)}
+
+
+def _own_task(path: str, called: str | None = None) -> "type[Task]":
+    """Import a class.
+
+    Its module is looked for in the current folder too, as by `python -m`; worker processes get
+    Python's path with that folder.
+
+    Args:
+        path: `package.module:Class`.
+        called: the name that its entry point gives it.
+    """
+    module, _, name = path.partition(":")
+    if not (module and name):
+        raise ValueError(f"task {path!r}: write {OWN}")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        found: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise ImportError(f"task {path!r}: {module} cannot be imported: {error}") from error
+        raise ValueError(
+            f"task {path!r}: there is no module {error.name!r} in {os.getcwd()} or on Python's path"
+        ) from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"task {path!r}: {module} has no class {name!r}")
+        found = getattr(found, part)
+    _check(found)
+    task: type[Task] = found
+    if called not in (None, task.name):
+        raise ValueError(
+            f"the entry point {called!r} offers {path}, a task called {task.name!r}: give both the "
+            "same name"
+        )
+    return task
+
+
+def _check(task: Any) -> None:
+    """Refuse what is no class of a task that can be made and used under its name."""
+    from hf_alpha.tasks.base import Task
+
+    if not isinstance(task, type) or not issubclass(task, Task):
+        raise ValueError(f"{_path(task)} is no subclass of hf_alpha.tasks.Task")
+    if isabstract(task):
+        missing = ", ".join(sorted(task.__abstractmethods__))
+        raise ValueError(f"{_path(task)} is abstract: it lacks the methods {missing}")
+    bases = [each for each in task.__mro__ if each.__module__ == Task.__module__]
+    wanted = [name for each in bases for name in each.__annotations__]
+    if missing := ", ".join(dict.fromkeys(name for name in wanted if not hasattr(task, name))):
+        raise ValueError(f"{_path(task)} lacks the attributes {missing}")
+    if task.name in built_in_tasks() and not task.__module__.startswith(f"{_PACKAGE}.{task.name}."):
+        raise ValueError(f"{_path(task)}: the task {task.name!r} is built in: choose another name")
+
+
+def _path(task: Any) -> str:
+    name = getattr(task, "__qualname__", None)
+    return repr(task) if name is None else f"{task.__module__}:{name}"
+
+
+__all__ = [
+    "DEFAULT_TASK",
+    "ENTRY_POINTS",
+    "built_in_tasks",
+    "get_task",
+    "name_of",
+    "register_task",
+    "task_names",
+]

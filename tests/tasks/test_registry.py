@@ -1,0 +1,244 @@
+"""Tasks by name, and a user's own task from its data to solved problems."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import hf_alpha
+from datasets import load_dataset
+from toy_task import ToyTask
+
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.data.drawn import DrawnProblems
+from hf_alpha.tasks import Task, get_task, name_of, task_names
+from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
+from hf_alpha.train import parse_recipe, train
+
+ROOT = Path(__file__).resolve().parents[2]
+TASKS = ROOT / "hf_alpha" / "tasks"
+OWN = "toy_task:ToyTask"
+
+
+def python(script: str, *path: Path, cwd: Path = ROOT) -> str:
+    """What a script prints in a process of its own, with folders on Python's path."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {list(map(str, path))}\n{script}"],
+        cwd=cwd, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_built_in_tasks_are_found_by_their_folders():
+    assert built_in_tasks() == ["copying", "ltl", "propositional"]
+    assert set(task_names()) >= set(built_in_tasks()) and DEFAULT_TASK in built_in_tasks()
+    for name in built_in_tasks():
+        task = get_task(name)
+        assert task.name == name == name_of(task) and get_task(task) is task
+
+
+def test_only_the_module_of_a_task_is_imported():
+    """Each task in turn adds its own folder to what is loaded, and no other's."""
+    script = (
+        "from hf_alpha.tasks import get_task, task_names\n"
+        f"for index, name in enumerate({built_in_tasks()!r}):\n"
+        "    loaded = {m.split('.')[2] for m in sys.modules if m.startswith('hf_alpha.tasks.')}\n"
+        "    assert loaded.isdisjoint(task_names()[index:]), name\n"
+        "    get_task(name)\n"
+        "    assert f'hf_alpha.tasks.{name}' in sys.modules\n"
+    )
+    python(script)
+
+
+def texts_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of the strings of a file, docstrings aside, and of the names of its code."""
+    tree = ast.parse(path.read_text())
+    blocks = (node.body for node in ast.walk(tree) if isinstance(getattr(node, "body", 0), list))
+    said = {
+        node.value
+        for body in blocks
+        for node in body
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        texts = [getattr(node, field, "") for field in ("id", "attr", "name", "module", "value")]
+        for text in texts if node not in said else []:
+            if isinstance(text, str):
+                yield getattr(node, "lineno", 0), text
+
+
+def test_nothing_outside_its_folder_names_a_task():
+    names = re.compile(rf"(?i)(?<![a-z])({'|'.join(built_in_tasks())})(?![a-z])")
+    found = []
+    for path in sorted((ROOT / "hf_alpha").rglob("*.py")):
+        own = path.parent.parent == TASKS
+        for line, text in [] if own else texts_of(path):
+            if names.search(text):
+                found.append((path.name, line, text))
+    assert [text for _, _, text in found] == [DEFAULT_TASK], found
+    assert found[0][0] == "registry.py"
+    assert names.search("hf_alpha.tasks.ltl") and names.search("PropositionalTask") is None
+
+
+def test_grammars_of_tasks_do_not_travel_with_models():
+    for path in (ROOT / "hf_alpha" / "modeling").glob("*.py"):
+        assert not re.search(r"(?m)^[A-Z_]+ = Grammar\(", path.read_text()), path
+
+
+def test_a_task_of_ones_own_from_data_to_solved_problems(tmp_path):
+    data, model = tmp_path / "data", tmp_path / "model"
+    generate = {"num_samples": 60, "sizes": [3, 9], "num_symbols": 4, "alpha": 1.0}
+    recipe = {
+        "task": OWN,
+        "num_symbols": 4,
+        "data": {"path": str(data), "generate": generate, "num_workers": 2},
+        "model": {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1,
+                  "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+                  "encoder_ffn_dim": 16, "decoder_ffn_dim": 16},
+        "training": {"output_dir": str(model), "max_steps": 3, "report_to": "none",
+                     "disable_tqdm": True, "per_device_train_batch_size": 16},
+    }  # fmt: skip
+    train(parse_recipe(recipe))
+    record = json.loads((data / "generation.json").read_text())
+    assert record["settings"]["task"] == OWN and sum(record["rows"].values()) == 60
+    for row in load_dataset(str(data))["train"]:
+        assert row["answer"] == ToyTask().target(row["problem"])
+        assert row["num_symbols"] == len(ToyTask().symbols_of(row["problem"]))
+
+    # What the data says of its task is read back.
+    assert "train" in hf_alpha("perturb", data, tmp_path / "renamed", "--kind", "renamed").out
+    assert {row["answer"] for row in load_dataset(str(tmp_path / "renamed"))["train"]} == {"a"}
+
+    told = ["--task", OWN, "--covariance", 1, "--quiet", "--card", "--out"]
+    done = hf_alpha("evaluate", model, *told, tmp_path / "given", "--data", data, "--workers", 1)
+    assert done.code == 0, done.err
+    drawn = ["--symbols", "2-3", "--sizes", "5,7", "--samples", 6]
+    done = hf_alpha("evaluate", model, *told, tmp_path / "drawn", *drawn)
+    assert done.code == 0 and "random answer" in done.out, done.err
+    report = json.loads((tmp_path / "drawn" / "model" / "report.json").read_text())
+    assert report["settings"]["task"] == OWN
+    card = (model / "README.md").read_text()
+    assert f"hf-alpha solve --task {OWN} --model model" in card and ToyTask.example in card
+
+    done = hf_alpha("solve", "--task", OWN, "--model", model, "request & grant", "& b")
+    assert done.code == 1 and done.err == (
+        "  error: the formula ends at character 3 while 1 operand is missing\n"
+    )
+    assert re.fullmatch(r"request & grant\n  (exact|wrong) +\S.*\n& b\n", done.out)
+    done = hf_alpha("solve", "--task", OWN, "a & b")
+    assert done.error == f"error: no model of task '{OWN}' is released: name one with --model"
+
+
+def test_a_task_of_ones_own_is_drawn_and_tokenised():
+    tokenizer = build_tokenizer(OWN, 4)
+    data = DrawnProblems(OWN, tokenizer, num_samples=20, sizes=(5, 5), num_symbols=3)
+    for index in range(20):
+        problem = tokenizer.decode(data[index]["input_ids"])
+        assert data[index] == tokenizer.encode_pair(problem, ToyTask().target(problem))
+
+
+def test_modules_are_found_in_the_current_folder(tmp_path):
+    (tmp_path / "mine.py").write_text((ROOT / "tests" / "toy_task.py").read_text())
+    command = Path(sys.executable).with_name("hf-alpha")
+    options = ["--samples", "40", "--sizes", "3-5", "--workers", "2", "--quiet"]
+    done = subprocess.run(
+        [command, "generate-data", "data", "--task", "mine:ToyTask", *options],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "data" / "data").is_dir()
+
+
+def test_an_entry_point_offers_a_task_by_name(tmp_path):
+    info = tmp_path / "toy-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
+    entries = ["first_leaf = toy_package.tasks:ToyTask", "other = toy_package.tasks:ToyTask"]
+    (info / "entry_points.txt").write_text("\n".join(["[hf_alpha.tasks]", *entries]))
+    (tmp_path / "toy_package").mkdir()
+    toy = (ROOT / "tests" / "toy_task.py").read_text()
+    (tmp_path / "toy_package" / "tasks.py").write_text(toy)
+    script = (
+        "from hf_alpha.tasks import get_task, name_of, task_names\n"
+        "assert {'first_leaf', 'ltl'} <= set(task_names()) and 'toy_package' not in sys.modules\n"
+        "task = get_task('first_leaf')\n"
+        "assert type(task).__module__ == 'toy_package.tasks' and name_of(task) == 'first_leaf'\n"
+        "try: get_task('other')\n"
+        "except ValueError as error: print(error)"
+    )
+    said = python(script, tmp_path)
+    assert "'other' offers toy_package.tasks:ToyTask, a task called 'first_leaf'" in said
+
+
+def test_registered_tasks_are_found_by_name(tmp_path):
+    script = (
+        "from toy_task import ToyTask\n"
+        "from hf_alpha.tasks import get_task, name_of, register_task, task_names\n"
+        "assert register_task(register_task(ToyTask)) is ToyTask\n"
+        "assert 'first_leaf' in task_names() and type(get_task('first_leaf')) is ToyTask\n"
+        "assert name_of(get_task('first_leaf')) == 'toy_task:ToyTask'\n"
+        "class Second(ToyTask): pass\n"
+        "try: register_task(Second)\n"
+        "except ValueError as error: print(error)"
+    )
+    assert "the name 'first_leaf' is that of toy_task:ToyTask" in python(script, ROOT / "tests")
+
+
+MODULE = """
+from toy_task import ToyTask
+from hf_alpha.tasks import Task, get_task
+
+class Half(ToyTask):
+    base_tokens = ()
+
+class Abstract(Task):
+    name = "abstract"
+
+    def random_answer(self, problem, rng):
+        return ""
+
+class Nameless(Task):
+    is_feasible = draw = target_of = random_answer = check = lambda self: None
+
+class Same(type(get_task("copying"))):
+    pass
+
+number = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("chess", r"unknown task 'chess': choose one of .*copying, .*or write package\.module:"),
+        ("nowhere.at_all:Task", "there is no module 'nowhere' in .* or on Python's path"),
+        ("broken_module:Task", "broken_module cannot be imported: No module named 'missing_one'"),
+        ("own_tasks:Taks", "own_tasks has no class 'Taks'"),
+        ("own_tasks:number", "3 is no subclass of hf_alpha.tasks.Task"),
+        ("own_tasks:get_task", "registry:get_task is no subclass of hf_alpha.tasks.Task"),
+        ("own_tasks:Abstract", "is abstract: it lacks the methods check, draw, is_feasible, targ"),
+        ("own_tasks:Nameless", "lacks the attributes name, grammar, base_tokens, symbol_classes"),
+        ("own_tasks:Same", "the task 'copying' is built in: choose another name"),
+        (":Task", "task ':Task': write package.module:Class"),
+        ("own_tasks:", "task 'own_tasks:': write package.module:Class"),
+    ],
+)
+def test_what_is_no_task_is_said(name, message, tmp_path, monkeypatch):
+    (tmp_path / "own_tasks.py").write_text(MODULE)
+    (tmp_path / "broken_module.py").write_text("import missing_one")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_tasks", raising=False)
+    with pytest.raises((ValueError, ImportError), match=message):
+        get_task(name)
+    error = hf_alpha("generate-data", tmp_path / "data", "--task", name).error
+    assert error.startswith("error: ") and not (tmp_path / "data").exists()
+
+
+def test_a_class_that_keeps_a_name_counts_as_that_task():
+    kept = type("Kept", (type(get_task("ltl")),), {})()
+    assert name_of(kept) == "ltl" and isinstance(get_task(kept), Task) and get_task(kept) is kept
