@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from transformers import Seq2SeqTrainingArguments, TrainerCallback
+from transformers import PreTrainedModel, Seq2SeqTrainingArguments, TrainerCallback
 from transformers.utils import logging
 
 from hf_alpha.convert import to_streams
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
-from hf_alpha.evaluation.compare import HEATMAP_FILE, Entrant, compare, draw_problems
-from hf_alpha.evaluation.processes import choose_device
+from hf_alpha.evaluation.compare import HEATMAP_FILE, EvaluatedModel, compare, draw_problems
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.processes import choose_device
 from hf_alpha.resources import resource_path
 from hf_alpha.tasks import get_task, spot
 from hf_alpha.train import AlphaTrainer
@@ -128,12 +127,12 @@ def quickstart(
     _forget_reports(output / "evaluation")
     saved, saved_tokenizer = load_checkpoint(folder)
     device = choose_device()
-    entrants = [
-        Entrant("vanilla", vanilla.eval().to(device), tokenizer),
-        Entrant("converted", saved.to(device), saved_tokenizer),
+    models = [
+        EvaluatedModel("vanilla", vanilla.eval().to(device), tokenizer),
+        EvaluatedModel("converted", saved.to(device), saved_tokenizer),
     ]
     table, _ = compare(
-        entrants,
+        models,
         task,
         rows,
         output / "evaluation",
@@ -152,9 +151,7 @@ def quickstart(
     return table
 
 
-def _check_same_shape(
-    tour: Tour, one: AlphaForConditionalGeneration, two: AlphaForConditionalGeneration
-) -> None:
+def _check_same_shape(tour: Tour, one: PreTrainedModel, two: PreTrainedModel) -> None:
     shapes = [{name: p.shape for name, p in model.named_parameters()} for model in (one, two)]
     if shapes[0] != shapes[1]:
         raise ValueError(f"{tour.tuned} is not a conversion of {tour.vanilla}: their shapes differ")
@@ -179,7 +176,7 @@ class _StopAfter(TrainerCallback):
 
 
 def _tune(
-    model: AlphaForConditionalGeneration,
+    model: PreTrainedModel,
     tokenizer: AlphaTokenizer,
     task_name: str,
     folder: Path,

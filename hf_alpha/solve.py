@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hf_alpha.evaluation.compare import Entrant
-from hf_alpha.evaluation.generation import generate_answers
+from transformers import PreTrainedModel
+
+from hf_alpha.generation import extend_vocabulary, generate_answers
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task, Verdict
 
@@ -34,7 +34,7 @@ class Solution:
 
 
 def solve(
-    model: AlphaForConditionalGeneration,
+    model: PreTrainedModel,
     tokenizer: AlphaTokenizer,
     task: Task,
     problems: Iterable[str],
@@ -50,11 +50,10 @@ def solve(
     A `streams` model whose vocabulary is too small for a problem is extended on the way: new
     symbols need no training.
     """
-    entrant = Entrant("model", model, tokenizer)
     for problem in problems:
         try:
             tokens = task.parse(problem, notation)
-            entrant.make_room(len(task.symbols_in(tokens)))
+            extend_vocabulary(model, tokenizer, len(task.symbols_in(tokens)))
             grammar = task.grammar
             prefix = " ".join(tokens) if grammar is None else grammar.format(tokens)
             (answers,) = generate_answers(

@@ -25,7 +25,7 @@ import torch  # noqa: F401
 import transformers.modeling_utils  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("hf_alpha", "hf_alpha_cli.py", "tests", "tokenizer", "training", "pyproject.toml")
+COPIED = ("hf_alpha", "tests", "tokenizer", "training", "pyproject.toml")
 TIMEOUT = 900
 """Seconds for the tests of a bug, after which it counts as noticed: it made something hang."""
 
