@@ -281,17 +281,18 @@ def describe_settings() -> str:
 
 def recipe_schema() -> dict[str, Any]:
     """Return the JSON schema of a recipe's file, before those that it extends are merged in."""
-    schema = object_schema(
-        _recipe_settings(), anyOf=[{"required": ["extends"]}, {"required": list(REQUIRED_KEYS)}]
-    )
-    data = object_schema(settings_of(DataSettings).values())
-    data["properties"]["generate"] = object_schema(_generation_settings().values())
-    data["properties"]["draw"] = object_schema(_drawing_settings().values())
-    schema["properties"] |= {
-        "data": data,
-        "model": object_schema(_model_settings(DEFAULT_MODEL_TYPE).values()),
-        "training": object_schema(settings_of(Seq2SeqTrainingArguments).values()),
-    }
+    needed = [{"required": ["extends"]}, {"required": list(REQUIRED_KEYS)}]
+    schema = object_schema(_recipe_settings(), anyOf=needed)
+    sections = schema["properties"]
+    data = sections["data"]["properties"]
+    for section, settings in (
+        (sections["model"], _model_settings(DEFAULT_MODEL_TYPE)),
+        (sections["training"], settings_of(Seq2SeqTrainingArguments)),
+        (data["generate"], _generation_settings()),
+        (data["draw"], _drawing_settings()),
+    ):
+        keys = object_schema(settings.values())
+        section |= {name: keys[name] for name in ("properties", "additionalProperties")}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

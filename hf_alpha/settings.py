@@ -97,9 +97,7 @@ class Setting:
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of the value. Null is always allowed: it removes a key."""
         schema: dict[str, Any] = {"description": self.meaning} if self.meaning else {}
-        schema |= _schema(self.hint | None if isinstance(self.hint, type) else self.hint)
-        if "type" in schema and "null" not in (kinds := _listed(schema["type"])):
-            schema["type"] = [*kinds, "null"]
+        schema |= _or_null(_schema(self.hint))
         if self.least is not None:
             schema["minimum"] = self.least
         if self.default is not REQUIRED and (default := _plain(self.default)) is not None:
@@ -225,8 +223,17 @@ def _schema_of_any(hints: Iterable[Any]) -> dict[str, Any]:
     return {"anyOf": schemas}
 
 
-def _listed(kinds: str | list[str]) -> list[str]:
-    return [kinds] if isinstance(kinds, str) else kinds
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if not schema or _allows_null(schema):
+        return schema
+    if "type" in schema:
+        kinds = schema["type"]
+        return {**schema, "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
+    return {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
+
+
+def _allows_null(schema: dict[str, Any]) -> bool:
+    return "null" in schema.get("type", ()) or any(map(_allows_null, schema.get("anyOf", ())))
 
 
 def _type_name(hint: Any) -> str:
