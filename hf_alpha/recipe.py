@@ -262,18 +262,17 @@ def _config_class(model_type: str, where: str) -> type[PreTrainedConfig]:
 
 def describe_settings() -> str:
     """Return a text with every key of a recipe: its type, default and meaning."""
-    sections: dict[str, tuple[str, Iterable[Setting]]] = {
-        "": ("A recipe is a YAML file with these keys.", _recipe_settings()),
-        "data": ("", settings_of(DataSettings).values()),
-        "data.generate": ("", _generation_settings().values()),
-        "data.draw": ("", _drawing_settings().values()),
-        "model": ("For a new model.", _model_settings(DEFAULT_MODEL_TYPE).values()),
-        "training": ("", settings_of(Seq2SeqTrainingArguments).values()),
+    sections = {
+        "": _recipe_settings(),
+        "data": settings_of(DataSettings).values(),
+        "data.generate": _generation_settings().values(),
+        "data.draw": _drawing_settings().values(),
+        "model": _model_settings(DEFAULT_MODEL_TYPE).values(),
+        "training": settings_of(Seq2SeqTrainingArguments).values(),
     }
     parts = []
-    for name, (text, settings) in sections.items():
-        title = f"{name}: {text}" if name and text else name or text
-        prefix = f"{name}." if name else ""
+    for name, settings in sections.items():
+        title, prefix = (name, f"{name}.") if name else ("A recipe is a YAML file", "")
         entries = [prefix + entry.describe() for entry in settings]
         parts.append("\n".join([title, "=" * len(title), *entries]))
     return "\n\n".join(parts)

@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import enum
 import inspect
+import json
 import re
 import textwrap
 import types
@@ -90,9 +91,9 @@ class Setting:
         if self.default is REQUIRED:
             head += ", required"
         elif self.default not in (None, {}, ""):
-            head += f", default {_plain(self.default)}"
-        return "\n".join([head, *textwrap.wrap(self.meaning, 92, initial_indent="    ",
-                                               subsequent_indent="    ")])  # fmt: skip
+            head += f", default {_as_yaml(_plain(self.default))}"
+        text = textwrap.wrap(self.meaning, 96, initial_indent="    ", subsequent_indent="    ")
+        return "\n".join([*textwrap.wrap(head, 96, subsequent_indent="    "), *text])
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of the value. Null is always allowed: it removes a key."""
@@ -243,6 +244,8 @@ def _type_name(hint: Any) -> str:
     parts = [part for part in _parts(hint) if part is not types.NoneType]
     if float in parts:
         parts = [part for part in parts if part is not int]
+    if any(isinstance(part, type) and issubclass(part, enum.Enum) for part in parts):
+        parts = [part for part in parts if part is not str]  # the name of a member
     names = [KINDS.get(get_origin(part) or part, "") or _written(part) for part in parts]
     return " or ".join(dict.fromkeys(names))
 
@@ -252,7 +255,13 @@ def _written(hint: Any) -> str:
         return "a mapping"
     if get_origin(hint) in (list, tuple):
         return "a list"
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return f"one of {', '.join(str(member.value) for member in hint)}"
     return hint.__name__ if isinstance(hint, type) else str(hint)
+
+
+def _as_yaml(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import trajectories
 from datasets import Dataset
 from safetensors.torch import load_file
 from strategies import make_model
@@ -25,6 +26,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RecipeError, read_recipe
 from hf_alpha.resources import resource_path
 from hf_alpha.train import (
+    config_for,
     last_checkpoint,
     prepare_arguments,
     prepare_data,
@@ -451,3 +453,24 @@ def test_the_trainers_own_label_smoothing_is_refused(tmp_path):
     overrides = [f"training.output_dir={tmp_path}", "training.label_smoothing_factor=0.1"]
     with pytest.raises(RecipeError, match="label_smoothing in the model's configuration"):
         prepare_arguments(read_recipe("propositional/debug", overrides))
+
+
+@pytest.mark.parametrize("task", trajectories.TASKS)
+def test_first_steps_are_those_of_the_snapshot(task, tmp_path):
+    """The same losses and gradient norms as ever, whatever is moved or made faster."""
+    known = json.loads(trajectories.snapshot(task).read_text())
+    found = trajectories.measure(task, tmp_path)
+    assert len(found) == len(known) == 4
+    for ours, theirs in zip(found, known, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+@pytest.mark.parametrize(("task", "position"), [("propositional", "tree"), ("copying", "default")])
+def test_a_tokenizer_with_a_grammar_asks_for_tree_positions(task, position):
+    tokenizer = build_tokenizer(task, 4)
+    default = hf_alpha.AlphaConfig().encoder_position
+    config = config_for(tokenizer, {"d_model": 24})
+    assert config.encoder_position == (default if position == "default" else position)
+    assert type(config) is hf_alpha.AlphaConfig and config.d_model == 24
+    assert config.symbol_ranges == tokenizer.symbol_ranges
+    assert config_for(tokenizer, {"encoder_position": "none"}).encoder_position == "none"
