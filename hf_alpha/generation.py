@@ -137,7 +137,8 @@ def generate_ids(
 
 def extend_vocabulary(model: PreTrainedModel, tokenizer: AlphaTokenizer, num_symbols: int) -> None:
     """Extend a vocabulary of one class to so many symbols, unless the model is `learned`."""
-    if model.config.symbol_encoding == "learned" or len(tokenizer.symbol_classes) > 1:
+    encoding = getattr(model.config, "symbol_encoding", None)
+    if encoding == "learned" or len(tokenizer.symbol_classes) > 1:
         return
     ((name, count),) = tokenizer.symbol_classes.items()
     if num_symbols > count:

@@ -54,8 +54,7 @@ def solve(
         try:
             tokens = task.parse(problem, notation)
             extend_vocabulary(model, tokenizer, len(task.symbols_in(tokens)))
-            grammar = task.grammar
-            prefix = " ".join(tokens) if grammar is None else grammar.format(tokens)
+            prefix = _prefix(task, tokens)
             (answers,) = generate_answers(
                 model,
                 tokenizer,
@@ -77,16 +76,25 @@ def solve(
                 "to 'streams' (hf-alpha convert), which takes any number",
             )
             continue
-        # Judged as in `evaluate`: in the notation that the tokenizer writes, and in no other.
-        written = ["prefix" if " " in answer else "compact" for answer in answers]
-        verdicts = [
-            task.check(prefix, answer, notation=kind, solver=solver)
-            for answer, kind in zip(answers, written, strict=True)
-        ]
-        read_as = None
-        if grammar is not None and grammar.rewrites(problem, notation):
-            read_as = grammar.format(tokens, "infix")
-        yield Solution(problem, list(zip(answers, verdicts, strict=True)), read_as=read_as)
+        checked = [(answer, _verdict(task, prefix, answer, solver)) for answer in answers]
+        yield Solution(problem, checked, read_as=_rewritten(task, problem, tokens, notation))
+
+
+def _prefix(task: Task, tokens: list[str]) -> str:
+    return " ".join(tokens) if task.grammar is None else task.grammar.format(tokens)
+
+
+def _verdict(task: Task, problem: str, answer: str, solver: str) -> Verdict:
+    """Check an answer as `evaluate` does: in the notation that the tokenizer writes, no other."""
+    notation = "prefix" if " " in answer else "compact"
+    return task.check(problem, answer, notation=notation, solver=solver)
+
+
+def _rewritten(task: Task, problem: str, tokens: list[str], notation: str | None) -> str | None:
+    """The problem in infix, if operators of it were rewritten while reading."""
+    if task.grammar is None or not task.grammar.rewrites(problem, notation):
+        return None
+    return task.grammar.format(tokens, "infix")
 
 
 __all__ = ["Solution", "solve"]

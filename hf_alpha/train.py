@@ -322,11 +322,7 @@ def train(
         Interrupted: Ctrl-C; there is a checkpoint of the last step.
     """
     arguments = prepare_arguments(recipe)
-    out, start = Path(arguments.output_dir), _starting_point(arguments)
-    if start is not None and not resume:
-        raise RecipeError(
-            f"{out} holds a checkpoint already: resume it, or choose another training.output_dir"
-        )
+    out, start = Path(arguments.output_dir), _starting_point(arguments, resume)
     notes = [] if start is None else _notes(recipe, out, _state(start).global_step, allow_changes)
     finished = start is not None and _is_finished(_state(start), arguments)
     set_seed(arguments.seed)  # for the weights of a new model
@@ -419,19 +415,28 @@ def _notes(recipe: Recipe, out: Path, step: int, allow_changes: bool) -> list[st
     return [f"# until step {until}: {key}={value}" for (until, key), value in held.items()]
 
 
-def _starting_point(arguments: Seq2SeqTrainingArguments) -> Path | None:
-    """The run's last checkpoint; the run itself where it is finished and has none any more."""
+def _starting_point(arguments: Seq2SeqTrainingArguments, resume: bool) -> Path | None:
+    """The run's last checkpoint; the run itself where it is finished and has none any more.
+
+    Raises:
+        RecipeError: the folder is none, or holds a run that cannot or may not be resumed.
+    """
     out = Path(arguments.output_dir)
     if out.exists() and not out.is_dir():
         raise RecipeError(f"training: output_dir {out} is a file: name a folder")
-    if (last := last_checkpoint(out)) is not None or not (out / TRAINER_STATE).is_file():
-        return last
-    if not _is_finished(_state(out), arguments):
+    start = last_checkpoint(out)
+    if start is None and (out / TRAINER_STATE).is_file():
+        start = out
+        if not _is_finished(_state(out), arguments):
+            raise RecipeError(
+                f"{out} holds a trained model and no checkpoint to resume: choose another "
+                f"training.output_dir; 'checkpoint: {out}' in a recipe goes on from its weights"
+            )
+    if start is not None and not resume:
         raise RecipeError(
-            f"{out} holds a trained model and no checkpoint to resume: choose another "
-            f"training.output_dir; 'checkpoint: {out}' in a recipe goes on from its weights"
+            f"{out} holds a checkpoint already: resume it, or choose another training.output_dir"
         )
-    return out
+    return start
 
 
 def _state(folder: Path) -> TrainerState:

@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 
@@ -171,6 +172,19 @@ def test_circles_and_missing_parents_are_errors_that_name_the_chain(tmp_path):
             read_recipe(tmp_path / f"{name}.yaml")
 
 
+def test_the_documented_example_works(tmp_path):
+    (example,) = re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)
+    shutil.copy(resource_path("training", "propositional", "learned.yaml"), tmp_path)
+    write(tmp_path, mine=example)
+    changed = differences(read_recipe("propositional/learned"), read_recipe(tmp_path / "mine.yaml"))
+    assert changed == {
+        "num_symbols": ("5", "10"),
+        "model.symbol_renaming": ("null", '"random"'),
+        "model.scale_embedding": ("true", "null"),
+    }
+
+
+README = resource_path("training", "README.md")
 PINNED = json.loads(Path(__file__).with_name("snapshots").joinpath("recipes.json").read_text())
 
 

@@ -145,21 +145,28 @@ def compare(
             )
             report.save(folder)
         reports.append(report)
-        if draws and model.config.symbol_encoding == "dual_part":
+        if draws and getattr(model.config, "symbol_encoding", None) == "dual_part":
             found = sensitivity(
                 model, tokenizer, task, rows, seeds=range(draws), folder=folder, **settings
             )
             notes += [f"{entry.name}, {name}: {spread}" for name, spread in found.items()]
-    pictures = [Heatmap.of(report, task.measure, region) for report in reports]
-    counts = sorted(cell.count for picture in pictures for cell in picture.cells)
-    draw(pictures, out / HEATMAP_FILE, full_count=counts[len(counts) // 2] if counts else None)
-    for report, picture in zip(reports, pictures, strict=True):
-        picture.save(out / _slug(report.model) / "heatmap.json")
+    _draw_heatmaps(reports, task.measure, region, out)
     reports.append(evaluate_random(task, rows, seed=seed, solver=solver, timeout=timeout))
     reports[-1].save(out / _slug(reports[-1].model))
     text = "\n".join([table(reports), *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
+
+
+def _draw_heatmaps(
+    reports: Sequence[Report], measure: str, region: Region | None, out: Path
+) -> None:
+    """Write one picture of all reports, and the numbers of each beside its report."""
+    pictures = [Heatmap.of(report, measure, region) for report in reports]
+    counts = sorted(cell.count for picture in pictures for cell in picture.cells)
+    draw(pictures, out / HEATMAP_FILE, full_count=counts[len(counts) // 2] if counts else None)
+    for report, picture in zip(reports, pictures, strict=True):
+        picture.save(out / _slug(report.model) / "heatmap.json")
 
 
 def _probes(rows: Sequence[Mapping[str, Any]], count: int, seed: int) -> list[str]:

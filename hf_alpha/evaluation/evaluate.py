@@ -34,7 +34,7 @@ from hf_alpha.generation import (
     search_settings,
 )
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AlphaTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task
 
@@ -110,25 +110,28 @@ def evaluate(
     if run.finished is not None:
         return run.finished
     encodings = encode_problems(tokenizer, [sample.problem for sample in samples])
-    outside = [
-        samples[index].record(task, None, (OUTSIDE,))
-        for index, encoding in enumerate(encodings)
-        if encoding is None
-    ]
     left = [e if i not in run.done else None for i, e in enumerate(encodings)]
     batches = split(plan_batches(left, batch_size), run.state)
-    checker = _Checker(task, solver, timeout, num_workers)
     answer = beam_search(model, tokenizer, left, search)
     done = len(run.done) if run.state is None else 0
     answered = answer_batches(model, batches, answer, f"evaluating {name}", progress, done)
-    with run, checker, closing(answered):
+    with run, _Checker(task, solver, timeout, num_workers) as checker, closing(answered):
         for batch, answers in answered:
             checker.submit([samples[i] for i in batch], answers)
             run.append(checker.ready())
         run.append(checker.ready(wait=True))
-    records = {record.index: record for record in [*gather(run.new, run.state), *outside]}
-    records = {**run.done, **records}
+    outside = _outside(task, samples, encodings)
+    found = {record.index: record for record in [*gather(run.new, run.state), *outside]}
+    records = {**run.done, **found}
     return run.finish(Report(name, settings, [records[i] for i in range(len(samples))]))
+
+
+def _outside(
+    task: Task, samples: Sequence["Sample"], encodings: Sequence[AlphaEncoding | None]
+) -> list[Record]:
+    """Records of the problems that are outside the vocabulary."""
+    pairs = zip(samples, encodings, strict=True)
+    return [sample.record(task, None, (OUTSIDE,)) for sample, found in pairs if found is None]
 
 
 def evaluate_random(

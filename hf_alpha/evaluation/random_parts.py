@@ -238,9 +238,13 @@ def sensitivity(
         for name, found in values.items()
     }
     if folder is not None:
-        data = {name: asdict(spread) for name, spread in spreads.items()}
-        write_text(Path(folder) / DRAWS_FILE, json.dumps(data, indent=1) + "\n")
+        _save(spreads, Path(folder) / DRAWS_FILE)
     return spreads
+
+
+def _save(spreads: Mapping[str, Spread], file: Path) -> None:
+    data = {name: asdict(spread) for name, spread in spreads.items()}
+    write_text(file, json.dumps(data, indent=1) + "\n")
 
 
 @contextmanager
