@@ -14,6 +14,7 @@ import pytest
 import torch
 import trajectories
 from datasets import Dataset
+from other_model import MODEL_TYPE, OtherConfig, OtherModel
 from safetensors.torch import load_file
 from strategies import make_model
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
@@ -22,9 +23,14 @@ import hf_alpha
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.read import load
+from hf_alpha.evaluation.compare import EvaluatedModel, compare
+from hf_alpha.evaluation.evaluate import read_samples
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RecipeError, read_recipe
+from hf_alpha.release import release
 from hf_alpha.resources import resource_path
+from hf_alpha.solve import solve
+from hf_alpha.tasks import get_task
 from hf_alpha.train import (
     config_for,
     last_checkpoint,
@@ -465,12 +471,39 @@ def test_first_steps_are_those_of_the_snapshot(task, tmp_path):
         assert ours == pytest.approx(theirs, rel=1e-4)
 
 
-@pytest.mark.parametrize(("task", "position"), [("propositional", "tree"), ("copying", "default")])
+def test_tools_take_any_type_of_model_with_symbols(data_dir, tmp_path):
+    """Trained, resumed, released, evaluated and used for answers, all by its `model_type`."""
+    chosen = [f"model.model_type={MODEL_TYPE}", "model.other_setting=5", "training.max_steps=2"]
+    run, out = tmp_path / "run", tmp_path / "released"
+    recipe = debug(data_dir, run, *chosen, "training.save_steps=1", "training.eval_strategy=no")
+    train(recipe)
+    shutil.rmtree(run / "checkpoint-2")
+    (run / "model.safetensors").unlink()
+    assert type(train(recipe).model) is OtherModel  # resumed
+    release(run, out)
+    model, tokenizer = load_checkpoint(out)
+    assert type(model) is OtherModel and model.config.other_setting == 5
+    rows = [{"problem": "& a ! b"}, {"problem": "&&&&&abcdef"}]
+    models = [EvaluatedModel("other", model, tokenizer)]
+    _, (report, _) = compare(
+        models, get_task("propositional"), rows_of(rows), tmp_path / "report", covariance=1,
+        max_renamings=4, progress=False,
+    )  # fmt: skip
+    assert report.overall.count == 2 and report.overall.outcomes["outside_vocabulary"] == 0
+    (solution,) = solve(model, tokenizer, get_task("propositional"), ["a & !b"])
+    assert solution.error is None and len(solution.answers) == 1
+
+
+def rows_of(rows):
+    samples = read_samples(get_task("propositional"), rows)
+    return [{"problem": s.problem, "num_symbols": s.num_symbols, "size": s.size} for s in samples]
+
+
+@pytest.mark.parametrize(("task", "position"), [("propositional", "tree"), ("copying", "none")])
 def test_a_tokenizer_with_a_grammar_asks_for_tree_positions(task, position):
     tokenizer = build_tokenizer(task, 4)
-    default = hf_alpha.AlphaConfig().encoder_position
-    config = config_for(tokenizer, {"d_model": 24})
-    assert config.encoder_position == (default if position == "default" else position)
-    assert type(config) is hf_alpha.AlphaConfig and config.d_model == 24
+    config = config_for(tokenizer, {"model_type": MODEL_TYPE, "d_model": 24})
+    assert config.encoder_position == position
+    assert type(config) is OtherConfig and config.d_model == 24
     assert config.symbol_ranges == tokenizer.symbol_ranges
     assert config_for(tokenizer, {"encoder_position": "none"}).encoder_position == "none"
