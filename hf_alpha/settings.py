@@ -79,7 +79,8 @@ class Setting:
         """
         kinds = self.kinds
         accepted = (*kinds, int) if float in kinds else kinds
-        if kinds and not isinstance(value, accepted):
+        flag = isinstance(value, bool) and bool not in kinds  # which Python takes for a number
+        if kinds and (flag or not isinstance(value, accepted)):
             names = " or ".join(KINDS[kind] for kind in kinds if kind in KINDS)
             raise RecipeError(f"{where}: {self.name!r} must be {names}, not {value!r}")
         if self.least is not None and value is not None and value < self.least:
@@ -90,8 +91,8 @@ class Setting:
         head = f"{self.name}: {_type_name(self.hint)}"
         if self.default is REQUIRED:
             head += ", required"
-        elif self.default not in (None, {}, ""):
-            head += f", default {_as_yaml(_plain(self.default))}"
+        elif (default := _plain(self.default)) not in (None, {}, ""):
+            head += f", default {_as_yaml(default)}"
         text = textwrap.wrap(self.meaning, 96, initial_indent="    ", subsequent_indent="    ")
         return "\n".join([*textwrap.wrap(head, 96, subsequent_indent="    "), *text])
 

@@ -36,6 +36,7 @@ from hf_alpha.train import prepare_model
         ("model.vocab_size=20", "model: 'vocab_size' follows from the key 'num_symbols'"),
         ("checkpoint=here", "either 'checkpoint' or 'model', not both"),
         ("num_symbols=many", "'num_symbols' must be a whole number, not 'many'"),
+        ("num_symbols=true", "'num_symbols' must be a whole number, not True"),
         ("training=3", "'training' must be a mapping, not 3"),
         ("data.generate=no", "data: 'generate' must be a mapping"),
         ("data.generate.num_samples=x", "generate: 'num_samples' must be a whole number, not 'x'"),
