@@ -183,6 +183,19 @@ def test_documents_import_public_names(path: Path):
                 assert {alias.name for alias in node.names} <= set(public), node.module
 
 
+def test_one_module_generates():
+    """Searches, batches and decoding are those of `generation.py`, whichever tool asks."""
+    callers = {
+        path.name
+        for path in sorted(set(SOURCES) - set(MODELING))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "generate"
+    }
+    assert callers == {"generation.py"}
+
+
 def test_only_models_and_conversions_name_a_model_class():
     """Tools go by `model_type` through the Auto classes."""
     named = re.compile(r"\bAlpha(ForConditionalGeneration|Model|Config)\b")

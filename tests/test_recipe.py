@@ -128,7 +128,7 @@ def test_a_recipe_changes_what_it_extends(tmp_path):
         num_symbols: null
         data: {generate: {alpha: null, seed: 4}}
         model: {cross_attention: [aggregated]}
-        training: {output_dir: runs/child, max_steps: 6}
+        training: {output_dir: runs/child, max_steps: 6, lr_scheduler_kwargs: {a: 1, b: null}}
     """
     grandchild = "extends: ../child\nmodel: null\ntraining: {output_dir: runs/grandchild}"
     write(tmp_path, base=BASE, child=child)
@@ -138,7 +138,12 @@ def test_a_recipe_changes_what_it_extends(tmp_path):
         task="propositional",
         data=DataSettings(path="data", generate={"num_samples": 9, "seed": 4}),
         model={"d_model": 8, "cross_attention": ["aggregated"]},
-        training={"output_dir": "runs/child", "max_steps": 6, "seed": 2},
+        training={
+            "output_dir": "runs/child",
+            "max_steps": 6,
+            "seed": 2,
+            "lr_scheduler_kwargs": {"a": 1},
+        },
     )
     last = read_recipe(tmp_path / "more" / "grandchild.yaml")
     assert last.model == {} and last.data == found.data and last.training["max_steps"] == 6
