@@ -25,11 +25,13 @@ import measure
 from hf_alpha.cli import integers
 from hf_alpha.convert import convert_checkpoint, convert_checkpoint_to_dual_part
 from hf_alpha.evaluation import sensitivity
-from hf_alpha.evaluation.compare import Entrant, compare, draw_problems
+from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
 from hf_alpha.evaluation.report import Report
+from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.tasks import get_task
-from hf_alpha.train import RECIPE_FILE, TRAINER_STATE, read_recipe
+from hf_alpha.train import TRAINER_STATE
 from hf_alpha.train import train as run_recipe
 
 if TYPE_CHECKING:
@@ -102,7 +104,7 @@ def test(names: Sequence[str], seed: int, args: argparse.Namespace) -> dict[str,
     entrants = []
     for name in names:
         model, tokenizer = load_checkpoint(args.runs / f"{name}-{seed}")
-        entrants.append(Entrant(ENTRIES[name].label, model, tokenizer))
+        entrants.append(EvaluatedModel(ENTRIES[name].label, model, tokenizer))
     _, reports = compare(
         entrants,
         get_task(args.task),
@@ -129,7 +131,7 @@ def problems(args: argparse.Namespace, seed: int = 0) -> list[dict[str, Any]]:
 def spread(seed: int, args: argparse.Namespace) -> dict[str, Any]:
     """Share of right answers of `dual_part` by draw: of each number of symbols, and of all."""
     model, tokenizer = load_checkpoint(args.runs / f"dual_part-{seed}")
-    Entrant("dual_part", model, tokenizer).make_room(max(integers(args.symbols)))
+    extend_vocabulary(model, tokenizer, max(integers(args.symbols)))
     tested = problems(args)
     known = {row["problem"] for row in tested}
     # The rule chooses by other formulas, with names of the whole vocabulary like those of the test.

@@ -25,10 +25,11 @@ from measure import ROOT, add_out, clocked_in_turns, finish, ratios, table, thre
 from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
 from hf_alpha.evaluation import evaluate
-from hf_alpha.evaluation.generation import (
-    answer_batch,
+from hf_alpha.generation import (
+    beam_search,
     encode_problems,
     evaluation_mode,
+    extend_vocabulary,
     plan_batches,
     search_settings,
 )
@@ -57,20 +58,18 @@ def measure(task: str, options: argparse.Namespace, folder: Path) -> dict[str, A
     name = options.model or str(ROOT / "model_cards" / f"{task}-streams-small")
     model, tokenizer = load_checkpoint(name)
     model.to(options.device)
-    ((symbol, known),) = tokenizer.symbol_classes.items()
-    if options.symbols > known:
-        model.extend_symbols({symbol: options.symbols - known})
-        tokenizer.extend_symbols({symbol: options.symbols - known})
+    extend_vocabulary(model, tokenizer, options.symbols)
     rows = draw_rows(task, options.symbols, options.sizes, options.formulas)
     search = search_settings(get_task(task).num_beams, 1.0, 128, 1)
     encodings = encode_problems(tokenizer, [row["problem"] for row in rows])
     batches = plan_batches(encodings, options.batch)
+    answer = beam_search(model, tokenizer, encodings, search)
     runs = iter(range(10**6))
 
     def generation() -> None:
         with evaluation_mode(model):
             for batch in batches:
-                answer_batch(model, tokenizer, [encodings[i] for i in batch], search)
+                answer(batch)
 
     def evaluation(workers: int) -> Callable[[], Any]:
         def run() -> Any:

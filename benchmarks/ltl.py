@@ -224,12 +224,11 @@ def mixed_answers(rng: random.Random, count: int) -> list[tuple[str, Pair]]:
 
 def models_answers(rng: random.Random, count: int, model: str) -> list[tuple[str, Pair]]:
     """All readable answers of a model's beams to `count // 3` formulas that have an answer."""
-    from hf_alpha.evaluation.compare import Entrant
-    from hf_alpha.evaluation.generation import generate_answers
+    from hf_alpha.generation import extend_vocabulary, generate_answers
     from hf_alpha.loading import load_checkpoint
 
     loaded, tokenizer = load_checkpoint(model)
-    Entrant(model, loaded, tokenizer).make_room(5)
+    extend_vocabulary(loaded, tokenizer, 5)
     formulas: list[list[str]] = []
     while len(formulas) < max(1, count // 3):
         tokens = draw(rng, 5, rng.randint(10, 35), 1)[0]

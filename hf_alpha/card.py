@@ -6,9 +6,9 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from hf_alpha.evaluation.report import Report, table
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.recipe import RECIPE_FILE
 from hf_alpha.tasks import get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
-from hf_alpha.train import RECIPE_FILE
 
 TEMPLATE = """---
 {data}

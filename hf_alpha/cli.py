@@ -3,15 +3,16 @@
 import contextlib
 import json
 import re
-import runpy
 import shlex
 import sys
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+
+from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 
 if TYPE_CHECKING:
     from hf_alpha.solve import Solution
@@ -37,11 +38,6 @@ def quiet_bars() -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-
-
-def _alone(file: str) -> dict[str, Any]:
-    """What a file of the package defines, without the package itself, which imports torch."""
-    return runpy.run_path(str(Path(__file__).parent / file))
 
 
 def integers(text: str) -> list[int]:
@@ -99,9 +95,7 @@ def fraction(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-REGISTRY = _alone("tasks/registry.py")
-DEFAULT_TASK: str = REGISTRY["DEFAULT_TASK"]
-TASKS = ", ".join(REGISTRY["built_in_tasks"]())
+TASKS = ", ".join(built_in_tasks())
 
 Task = Annotated[
     str, typer.Option(help=f"What is solved: {TASKS}, or package.module:Class of your own.")
@@ -262,6 +256,22 @@ def _rows(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {split}" for split, count in counts.items())
 
 
+def _print_settings(asked: bool) -> None:
+    if asked:
+        from hf_alpha.recipe import describe_settings
+
+        typer.echo(describe_settings())
+        raise typer.Exit
+
+
+def _print_schema(asked: bool) -> None:
+    if asked:
+        from hf_alpha.recipe import recipe_schema
+
+        typer.echo(json.dumps(recipe_schema(), indent=1))
+        raise typer.Exit
+
+
 @app.command()
 def train(
     recipe: Annotated[str, typer.Argument(help=f"A YAML file, or a name: {DEFAULT_TASK}/debug.")],
@@ -275,6 +285,24 @@ def train(
         bool,
         typer.Option("--allow-changes", help="Resume with other settings than the run so far."),
     ] = False,
+    help_recipe: Annotated[
+        bool,
+        typer.Option(
+            "--help-recipe",
+            is_eager=True,
+            callback=_print_settings,
+            help="Print every key of a recipe: its type, default and meaning.",
+        ),
+    ] = False,
+    recipe_schema: Annotated[
+        bool,
+        typer.Option(
+            "--recipe-schema",
+            is_eager=True,
+            callback=_print_schema,
+            help="Print the JSON schema of recipes, for editors.",
+        ),
+    ] = False,
 ) -> None:
     """Train as a recipe says; a run that was killed, or stopped by Ctrl-C, is resumed.
 
@@ -282,7 +310,8 @@ def train(
 
     In several processes on CPUs: torchrun --nproc-per-node 2 -m hf_alpha.cli train RECIPE
     """
-    from hf_alpha.train import Interrupted, read_recipe
+    from hf_alpha.recipe import read_recipe
+    from hf_alpha.train import Interrupted
     from hf_alpha.train import train as run
 
     try:
@@ -397,9 +426,9 @@ def evaluate(
 
     from hf_alpha.card import write_card
     from hf_alpha.data.read import leave_out, load, training_problems
-    from hf_alpha.evaluation.compare import Entrant, compare, draw_problems
-    from hf_alpha.evaluation.processes import choose_device
+    from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
     from hf_alpha.loading import load_checkpoint
+    from hf_alpha.processes import choose_device
     from hf_alpha.tasks import get_task
 
     if (trained_symbols is None) != (trained_size is None):
@@ -409,10 +438,10 @@ def evaluate(
     limit, where = renamings(max_renamings), choose_device(device)
     if quiet:
         disable_progress_bars()
-    entrants = []
+    loaded = []
     for name, folder in zip(row_names(models), models, strict=True):
         model, tokenizer = load_checkpoint(folder)
-        entrants.append(Entrant(name, model.to(where), tokenizer))
+        loaded.append(EvaluatedModel(name, model.to(where), tokenizer))
     known = [problem for each in exclude or () for problem in training_problems(each)]
     if data is not None:
         dataset = load(data, split, task, preferred_split="test")
@@ -433,7 +462,7 @@ def evaluate(
     if trained_symbols is not None and trained_size is not None:
         region = (_bounds(trained_symbols, 0), _bounds(trained_size, 1))
     table, reports = compare(
-        entrants,
+        loaded,
         get_task(task),
         rows,
         out,
@@ -512,22 +541,24 @@ def _empty_answer(task: str) -> str:
 
 
 def _faults(task: str, problems: list[str], notation: str | None) -> list[str | None]:
-    """What is wrong with the syntax of each formula; found without loading the package.
+    """What is wrong with the syntax of each formula; found without importing torch.
 
     A task that is unknown, or has no grammar, finds no fault here.
     """
-    resources, reader = _alone("resources.py"), _alone("modeling/grammar.py")
+    from hf_alpha.modeling.grammar import FormulaError, Grammar
+    from hf_alpha.resources import resource_path
+
     data = None
     with contextlib.suppress(FileNotFoundError):
-        path = resources["resource_path"]("tokenizer", task, "tokenizer_config.json")
+        path = resource_path("tokenizer", task, "tokenizer_config.json")
         data = json.loads(path.read_text(encoding="utf-8"))["grammar"]
     faults: list[str | None] = [None] * len(problems)
     if data is not None:
-        grammar = reader["Grammar"].from_dict(data)
+        grammar = Grammar.from_dict(data)
         for index, problem in enumerate(problems):
             try:
                 grammar.parse(problem, notation)
-            except reader["FormulaError"] as error:
+            except FormulaError as error:
                 faults[index] = str(error)
     return faults
 
@@ -543,8 +574,8 @@ def _solutions(
 ) -> "Iterator[Solution]":
     """Load a model, at the first problem, and solve."""
     quiet_bars()
-    from hf_alpha.evaluation.processes import choose_device
     from hf_alpha.loading import load_checkpoint
+    from hf_alpha.processes import choose_device
     from hf_alpha.resources import resource_path
     from hf_alpha.solve import solve as run
     from hf_alpha.tasks import get_task

@@ -6,11 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForSeq2SeqLM
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 from transformers.utils import logging
 
-from hf_alpha.modeling.configuration_alpha import AlphaConfig
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
+from hf_alpha.auto import MODEL_TYPES
+from hf_alpha.folders import read_json
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
 WEIGHTS = "model.safetensors"
@@ -20,7 +26,7 @@ class CheckpointError(ValueError):
     """A checkpoint that is damaged; the message names the file, and the tensor if it is one."""
 
 
-def load_checkpoint(path: str | Path) -> tuple[AlphaForConditionalGeneration, AlphaTokenizer]:
+def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, AlphaTokenizer]:
     """Load model and tokenizer from a folder or from the Hub, and check that they are whole.
 
     The one way in which the tools load a model: configuration, tokenizer and weights are checked,
@@ -41,10 +47,15 @@ def load_checkpoint(path: str | Path) -> tuple[AlphaForConditionalGeneration, Al
         raise FileNotFoundError(f"{where!r} is no checkpoint folder: it has no config.json")
     with _part(where, "config.json"):
         config = AutoConfig.from_pretrained(where)
-    if config.model_type != "alpha":
-        raise ValueError(f"{where!r} holds a {config.model_type!r} model, not an 'alpha' one")
+    if not hasattr(config, "symbol_classes"):
+        raise ValueError(
+            f"{where!r} holds a {config.model_type!r} model, not one with symbols (known: "
+            f"{', '.join(MODEL_TYPES)})"
+        )
+    if (tokenizer_file := folder / "tokenizer_config.json").is_file():
+        read_json(tokenizer_file)  # names the file if it is damaged
     with _part(where, "tokenizer"):
-        tokenizer = AlphaTokenizer.from_pretrained(where)
+        tokenizer = AutoTokenizer.from_pretrained(where)
     # Before the weights: for a wrong vocabulary there may be no room.
     _check_vocabularies(config, tokenizer, where)
     with _part(where, WEIGHTS):
@@ -75,7 +86,7 @@ def _said(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _check_weights(model: AlphaForConditionalGeneration, report: dict[str, Any], file: str) -> None:
+def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) -> None:
     """Check that every tensor came from the file, as the model has it, and is finite.
 
     Args:
@@ -103,7 +114,7 @@ def _others(found: list) -> str:
 
 
 def check_agreement(
-    model: AlphaForConditionalGeneration, tokenizer: AlphaTokenizer, where: str = "checkpoint"
+    model: PreTrainedModel, tokenizer: AlphaTokenizer, where: str = "checkpoint"
 ) -> None:
     """Check that a model and a tokenizer have the same base tokens, padding and symbols.
 
@@ -113,7 +124,9 @@ def check_agreement(
     _check_vocabularies(model.config, tokenizer, where)
 
 
-def _check_vocabularies(config: AlphaConfig, tokenizer: AlphaTokenizer, where: str) -> None:
+def _check_vocabularies(config: PreTrainedConfig, tokenizer: Any, where: str) -> None:
+    if not hasattr(tokenizer, "symbol_ranges"):
+        raise ValueError(f"{where}: the tokenizer, a {type(tokenizer).__name__}, has no symbols")
     for name in ("num_base_tokens", "pad_token_id", "symbol_classes", "symbol_ranges"):
         ours, theirs = getattr(config, name), getattr(tokenizer, name)
         if _comparable(ours) != _comparable(theirs):

@@ -5,18 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from transformers import Seq2SeqTrainingArguments, TrainerCallback
+from transformers import PreTrainedModel, Seq2SeqTrainingArguments, TrainerCallback
 from transformers.utils import logging
 
 from hf_alpha.convert import to_streams
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
-from hf_alpha.evaluation.compare import HEATMAP_FILE, Entrant, compare, draw_problems
-from hf_alpha.evaluation.processes import choose_device
+from hf_alpha.evaluation.compare import HEATMAP_FILE, EvaluatedModel, compare, draw_problems
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.processes import choose_device
 from hf_alpha.resources import resource_path
 from hf_alpha.tasks import Task, Tour, get_task
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
@@ -24,7 +23,7 @@ from hf_alpha.train import AlphaTrainer
 
 TRAINED_SYMBOLS, SYMBOLS = 3, range(1, 9)
 TUNING_SECONDS = 90.0
-Loaded = tuple[AlphaForConditionalGeneration, AlphaTokenizer]
+Loaded = tuple[PreTrainedModel, AlphaTokenizer]
 
 
 def quickstart(
@@ -70,7 +69,7 @@ def quickstart(
     say(f"4. Both, and a {task.random_name}, on new formulas; {checker} checks every answer.")
     _forget_reports(output / "evaluation")
     table, _ = compare(
-        _entrants(vanilla, load_checkpoint(folder)),
+        _evaluated(vanilla, load_checkpoint(folder)),
         task,
         rows,
         output / "evaluation",
@@ -106,10 +105,10 @@ def _convert(tour: Tour, say: Callable[[str], None]) -> tuple[Loaded, Loaded]:
     return (vanilla, tokenizer), (tuned, tuned_tokenizer)
 
 
-def _entrants(vanilla: Loaded, converted: Loaded) -> list[Entrant]:
+def _evaluated(vanilla: Loaded, converted: Loaded) -> list[EvaluatedModel]:
     device = choose_device()
     return [
-        Entrant(name, model.eval().to(device), tokenizer)
+        EvaluatedModel(name, model.eval().to(device), tokenizer)
         for name, (model, tokenizer) in (("vanilla", vanilla), ("converted", converted))
     ]
 
@@ -121,9 +120,7 @@ def _tour_of(task: Task) -> Tour:
     return task.tour
 
 
-def _check_same_shape(
-    tour: Tour, one: AlphaForConditionalGeneration, two: AlphaForConditionalGeneration
-) -> None:
+def _check_same_shape(tour: Tour, one: PreTrainedModel, two: PreTrainedModel) -> None:
     shapes = [{name: p.shape for name, p in model.named_parameters()} for model in (one, two)]
     if shapes[0] != shapes[1]:
         raise ValueError(f"{tour.tuned} is not a conversion of {tour.vanilla}: their shapes differ")
@@ -148,7 +145,7 @@ class _StopAfter(TrainerCallback):
 
 
 def _tune(
-    model: AlphaForConditionalGeneration,
+    model: PreTrainedModel,
     tokenizer: AlphaTokenizer,
     task: Task,
     folder: Path,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hf_alpha.folders import new_folder, read_json, scratch_folder
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.train import RECIPE_FILE, TRAINER_STATE
+from hf_alpha.recipe import RECIPE_FILE
+from hf_alpha.train import TRAINER_STATE
 
 LOG_FILE = "training_log.json"
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hf_alpha.evaluation.compare import Entrant
-from hf_alpha.evaluation.generation import generate_answers
+from transformers import PreTrainedModel
+
+from hf_alpha.generation import extend_vocabulary, generate_answers
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task, Verdict
 
@@ -34,7 +34,7 @@ class Solution:
 
 
 def solve(
-    model: AlphaForConditionalGeneration,
+    model: PreTrainedModel,
     tokenizer: AlphaTokenizer,
     task: Task,
     problems: Iterable[str],
@@ -50,13 +50,11 @@ def solve(
     A `streams` model whose vocabulary is too small for a problem is extended on the way: new
     symbols need no training.
     """
-    entrant = Entrant("model", model, tokenizer)
     for problem in problems:
         try:
             tokens = task.parse(problem, notation)
-            entrant.make_room(len(task.symbols_in(tokens)))
-            grammar = task.grammar
-            prefix = " ".join(tokens) if grammar is None else grammar.format(tokens)
+            extend_vocabulary(model, tokenizer, len(task.symbols_in(tokens)))
+            prefix = _prefix(task, tokens)
             (answers,) = generate_answers(
                 model,
                 tokenizer,
@@ -78,16 +76,25 @@ def solve(
                 "to 'streams' (hf-alpha convert), which takes any number",
             )
             continue
-        # Judged as in `evaluate`: in the notation that the tokenizer writes, and in no other.
-        written = ["prefix" if " " in answer else "compact" for answer in answers]
-        verdicts = [
-            task.check(prefix, answer, notation=kind, solver=solver)
-            for answer, kind in zip(answers, written, strict=True)
-        ]
-        read_as = None
-        if grammar is not None and grammar.rewrites(problem, notation):
-            read_as = grammar.format(tokens, "infix")
-        yield Solution(problem, list(zip(answers, verdicts, strict=True)), read_as=read_as)
+        checked = [(answer, _verdict(task, prefix, answer, solver)) for answer in answers]
+        yield Solution(problem, checked, read_as=_rewritten(task, problem, tokens, notation))
+
+
+def _prefix(task: Task, tokens: list[str]) -> str:
+    return " ".join(tokens) if task.grammar is None else task.grammar.format(tokens)
+
+
+def _verdict(task: Task, problem: str, answer: str, solver: str) -> Verdict:
+    """Check an answer as `evaluate` does: in the notation that the tokenizer writes, no other."""
+    notation = "prefix" if " " in answer else "compact"
+    return task.check(problem, answer, notation=notation, solver=solver)
+
+
+def _rewritten(task: Task, problem: str, tokens: list[str], notation: str | None) -> str | None:
+    """The problem in infix, if operators of it were rewritten while reading."""
+    if task.grammar is None or not task.grammar.rewrites(problem, notation):
+        return None
+    return task.grammar.format(tokens, "infix")
 
 
 __all__ = ["Solution", "solve"]

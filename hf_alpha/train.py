@@ -1,30 +1,28 @@
-"""Training from a recipe: a YAML file that says what is trained, on which data, and how."""
+"""Training as a recipe says: data, model, trainer, and runs that resume where they stopped."""
 
-import dataclasses
-import difflib
-import inspect
 import json
 import logging
 import re
 import shutil
 import signal
 import threading
-import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow.compute as pc
 import torch
-import yaml
 from datasets import Dataset
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch.utils.data import Sampler
 from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    PreTrainedConfig,
+    PreTrainedModel,
     Seq2SeqTrainer,
     Seq2SeqTrainingArguments,
     TrainerCallback,
@@ -42,12 +40,18 @@ from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
-from hf_alpha.folders import read_json, replacing
+from hf_alpha.folders import read_json
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.modeling.configuration_alpha import AlphaConfig
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
-from hf_alpha.resources import resource_path
+from hf_alpha.recipe import (
+    DEFAULT_MODEL_TYPE,
+    RECIPE_FILE,
+    Recipe,
+    RecipeError,
+    differences,
+    read_recipe,
+    write_recipe,
+)
 from hf_alpha.tasks import get_task
 
 logger = logging.getLogger(__name__)
@@ -55,216 +59,11 @@ logger = logging.getLogger(__name__)
 TrainingData: TypeAlias = Dataset | DrawnProblems
 
 TRAINER_STATE = "trainer_state.json"
-RECIPE_FILE = "recipe.yaml"
 NOTE = r"^# until step (\d+): ([^=]+)=(.*)$"
 LABEL_SMOOTHING = (
     "label_smoothing_factor spreads over columns that a sample cannot use; "
     "set label_smoothing in the model's configuration instead"
 )
-# What a recipe may not say because it follows from something else.
-FROM_TOKENIZER = ("vocab_size", "num_base_tokens", "symbol_classes", "symbol_ranges")
-FROM_RECIPE = ("task", "out_dir", "num_workers", "tokenizer", "split")
-KINDS = {
-    bool: "true or false",
-    dict: "a mapping",
-    float: "a number",
-    int: "a whole number",
-    str: "text",
-}
-
-
-class RecipeError(ValueError):
-    """A recipe that cannot be read or run; the message names the key and the way out."""
-
-
-@dataclass
-class DataSettings:
-    """Where the data lies, and how it is generated if it is not there yet; or how it is drawn.
-
-    Attributes:
-        path: folder of a dataset; made by `generate` when absent.
-        generate: arguments of [`hf_alpha.data.generate.generate`].
-        draw: arguments of [`hf_alpha.data.drawn.DrawnProblems`], in place of a folder: problems
-            are drawn when they are needed, those for validation from other seeds.
-        max_train_samples: use only the first so many (the papers' `reduced`: 80,000).
-        max_eval_samples: validation samples for the loss during training.
-        num_workers: processes that generate and tokenise.
-    """
-
-    path: str | None = None
-    generate: dict[str, Any] = field(default_factory=dict)
-    draw: dict[str, Any] = field(default_factory=dict)
-    max_train_samples: int | None = None
-    max_eval_samples: int = 2000
-    num_workers: int = 1
-
-
-@dataclass
-class Recipe:
-    """One trained model.
-
-    Attributes:
-        task: name of the task.
-        data: see [`DataSettings`].
-        training: fields of `Seq2SeqTrainingArguments`; `output_dir` is required.
-        num_symbols: symbols of each class in the vocabulary; by default the tokenizer's 10.
-        model: fields of [`AlphaConfig`] for a new model; vocabulary fields come from the tokenizer.
-        checkpoint: folder or Hub name of a model to go on from instead.
-    """
-
-    task: str
-    data: DataSettings
-    training: dict[str, Any]
-    num_symbols: int | None = None
-    model: dict[str, Any] = field(default_factory=dict)
-    checkpoint: str | None = None
-
-
-def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
-    """Read a recipe and apply overrides such as `training.max_steps=10`.
-
-    `path` is a file, or the name of a shipped recipe such as `TASK/debug`.
-
-    Raises:
-        RecipeError: no such recipe, an unknown key, or a value of the wrong kind.
-    """
-    file = Path(path)
-    if not file.is_file():
-        name = f"{path}" if str(path).endswith(".yaml") else f"{path}.yaml"
-        try:
-            file = resource_path("training", *Path(name).parts)
-        except FileNotFoundError as error:
-            raise RecipeError(f"no recipe {str(path)!r}: {error}") from error
-    try:
-        content = _parse_yaml(file.read_text(encoding="utf-8"), str(file))
-    except UnicodeDecodeError as error:
-        raise RecipeError(f"{file}: no UTF-8 text: {error}") from error
-    if not isinstance(content, dict):
-        raise RecipeError(f"{file}: a recipe is a mapping of keys to values")
-    for override in overrides or []:
-        _override(content, override)
-    return parse_recipe(content, str(file))
-
-
-def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
-    """Check a recipe's keys and kinds of values; see [`read_recipe`]."""
-    _check_keys(content, _names(Recipe), where)
-    for key in ("task", "data", "training"):
-        if key not in content:
-            raise RecipeError(f"{where}: the key {key!r} is missing")
-    _check_kinds(content, Recipe, where)
-    data, training, model = content["data"], content["training"], content.get("model", {})
-    _check_keys(data, _names(DataSettings), f"{where}: data")
-    _check_kinds(data, DataSettings, f"{where}: data")
-    _check_source(data, f"{where}: data")
-    _check_least(content, {"num_symbols": 1}, where)
-    least = {"max_train_samples": 1, "max_eval_samples": 0, "num_workers": 1}
-    _check_least(data, least, f"{where}: data")
-    _check_keys(training, _names(Seq2SeqTrainingArguments), f"{where}: training")
-    _check_kinds(training, Seq2SeqTrainingArguments, f"{where}: training")
-    if "output_dir" not in training:
-        raise RecipeError(f"{where}: training: the key 'output_dir' is missing")
-    for key in FROM_TOKENIZER:
-        if key in model:
-            raise RecipeError(
-                f"{where}: model: {key!r} follows from the key 'num_symbols'; drop it"
-            )
-    _check_keys(model, _names(AlphaConfig), f"{where}: model")
-    if model and content.get("checkpoint") is not None:
-        raise RecipeError(f"{where}: give either 'checkpoint' or 'model', not both")
-    return Recipe(**{**content, "data": DataSettings(**data)})
-
-
-def _check_source(data: dict[str, Any], where: str) -> None:
-    """Check that data comes from one place, and the arguments of what makes it."""
-    if data.get("path") is None and not data.get("draw"):
-        raise RecipeError(f"{where}: the key 'path' is missing, or 'draw' in its place")
-    if data.get("draw") and (data.get("path") is not None or data.get("generate")):
-        raise RecipeError(f"{where}: give either 'draw' or 'path' with 'generate', not both")
-    for key, maker in (("generate", generate), ("draw", DrawnProblems)):
-        arguments = set(inspect.signature(maker).parameters) - set(FROM_RECIPE)
-        _check_keys(data.get(key, {}), arguments, f"{where}: {key}")
-    _check_kinds(data.get("generate", {}), generate, f"{where}: generate")
-    sizes = data.get("generate", {}).get("sizes", [1, 1])
-    if not isinstance(sizes, list) or [type(size) for size in sizes] != [int, int]:
-        raise RecipeError(f"{where}: generate: 'sizes' must be [smallest, largest], not {sizes!r}")
-
-
-def _check_least(given: Mapping[str, Any], least: Mapping[str, int], where: str) -> None:
-    for key, smallest in least.items():
-        if given.get(key) is not None and given[key] < smallest:
-            raise RecipeError(f"{where}: {key!r} must be at least {smallest}, not {given[key]}")
-
-
-def _names(settings: type) -> set[str]:
-    return {entry.name for entry in dataclasses.fields(settings)}
-
-
-def _check_keys(given: dict[str, Any], allowed: set[str], where: str) -> None:
-    for key in given:
-        if key not in allowed:
-            near = difflib.get_close_matches(str(key), sorted(allowed), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(allowed))}"
-            raise RecipeError(f"{where}: unknown key {key!r}; {hint}")
-
-
-def _check_kinds(given: dict[str, Any], settings: Callable[..., Any], where: str) -> None:
-    """Check values against annotations made of plain types; the rest is left to the classes."""
-    hints = get_type_hints(settings)
-    for key, value in given.items():
-        kinds = _plain_kinds(hints[key])
-        accepted = (*kinds, int) if float in kinds else kinds
-        if kinds and not isinstance(value, accepted):
-            names = " or ".join(KINDS[kind] for kind in kinds if kind in KINDS)
-            raise RecipeError(f"{where}: {key!r} must be {names}, not {value!r}")
-
-
-def _plain_kinds(hint: Any) -> tuple[type, ...]:
-    """What `isinstance` has to see for an annotation; empty where that is not so simple."""
-    parts = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    kinds = {dict if dataclasses.is_dataclass(part) else get_origin(part) or part for part in parts}
-    if not kinds <= {*KINDS, types.NoneType}:
-        return ()
-    return tuple(sorted(kinds, key=lambda kind: kind.__name__))
-
-
-def _override(content: dict[str, Any], override: str) -> None:
-    """Apply one `a.b=value`; the value is read as YAML."""
-    path, sign, text = override.partition("=")
-    keys = path.removeprefix("--").split(".")
-    if not sign or not all(keys):
-        raise RecipeError(
-            f"override {override!r}: write it as key=value, e.g. training.max_steps=10"
-        )
-    for parent in keys[:-1]:
-        content = content.setdefault(parent, {})
-        if not isinstance(content, dict):
-            raise RecipeError(f"override {override!r}: {parent!r} is not a mapping")
-    content[keys[-1]] = _parse_yaml(text, f"override {override!r}")
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads 1e-3 as a number and `no` as text, as YAML 1.2 has it and everybody means it."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":bool")]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile("(true|True|false|False)$"), list("tTfF")
-)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
-)
-
-
-def _parse_yaml(text: str, where: str) -> Any:
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        raise RecipeError(f"{where}: not valid YAML: {error}") from error
 
 
 class AlphaTrainer(Seq2SeqTrainer):
@@ -385,7 +184,7 @@ def _draw_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[DrawnProblems
     return train, valid
 
 
-def prepare_model(recipe: Recipe) -> tuple[AlphaForConditionalGeneration, AlphaTokenizer]:
+def prepare_model(recipe: Recipe) -> tuple[PreTrainedModel, AlphaTokenizer]:
     """The model to train and its tokenizer: new ones, or the checkpoint's.
 
     Raises:
@@ -395,12 +194,30 @@ def prepare_model(recipe: Recipe) -> tuple[AlphaForConditionalGeneration, AlphaT
         return load_checkpoint(recipe.checkpoint)
     tokenizer = build_tokenizer(recipe.task, recipe.num_symbols or NUM_SYMBOLS)
     with _named("model"):
-        config = AlphaConfig(
-            num_base_tokens=tokenizer.num_base_tokens,
-            symbol_classes=dict(tokenizer.symbol_classes),
-            **{"symbol_seed": recipe.training.get("seed", 42), **recipe.model},
+        config = config_for(
+            tokenizer, {"symbol_seed": recipe.training.get("seed", 42), **recipe.model}
         )
-    return AlphaForConditionalGeneration(config), tokenizer
+    return AutoModelForSeq2SeqLM.from_config(config), tokenizer
+
+
+def config_for(tokenizer: AlphaTokenizer, settings: Mapping[str, Any]) -> PreTrainedConfig:
+    """The configuration of a new model for a tokenizer.
+
+    Args:
+        tokenizer: the vocabulary fields come from it; if it has a grammar, the encoder's positions
+            are those in the tree, unless the settings say otherwise.
+        settings: fields of the configuration, and its `model_type`.
+
+    Raises:
+        ValueError: a setting has a wrong kind or value.
+    """
+    vocabulary = {
+        "num_base_tokens": tokenizer.num_base_tokens,
+        "symbol_classes": dict(tokenizer.symbol_classes),
+    }
+    positions = {"encoder_position": "tree"} if tokenizer.grammar is not None else {}
+    chosen = {"model_type": DEFAULT_MODEL_TYPE, **positions, **settings, **vocabulary}
+    return AutoConfig.for_model(**chosen)
 
 
 def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
@@ -505,11 +322,7 @@ def train(
         Interrupted: Ctrl-C; there is a checkpoint of the last step.
     """
     arguments = prepare_arguments(recipe)
-    out, start = Path(arguments.output_dir), _starting_point(arguments)
-    if start is not None and not resume:
-        raise RecipeError(
-            f"{out} holds a checkpoint already: resume it, or choose another training.output_dir"
-        )
+    out, start = Path(arguments.output_dir), _starting_point(arguments, resume)
     notes = [] if start is None else _notes(recipe, out, _state(start).global_step, allow_changes)
     finished = start is not None and _is_finished(_state(start), arguments)
     set_seed(arguments.seed)  # for the weights of a new model
@@ -561,9 +374,7 @@ def _run(
         )
 
 
-def _check_shapes(
-    model: AlphaForConditionalGeneration, saved: AlphaForConditionalGeneration, where: Path
-) -> None:
+def _check_shapes(model: PreTrainedModel, saved: PreTrainedModel, where: Path) -> None:
     ours, theirs = (
         {name: tuple(tensor.shape) for name, tensor in one.state_dict().items()}
         for one in (model, saved)
@@ -604,58 +415,28 @@ def _notes(recipe: Recipe, out: Path, step: int, allow_changes: bool) -> list[st
     return [f"# until step {until}: {key}={value}" for (until, key), value in held.items()]
 
 
-def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
-    """Settings that are not the same: key, as in an override -> both values, `null` if not set.
+def _starting_point(arguments: Seq2SeqTrainingArguments, resume: bool) -> Path | None:
+    """The run's last checkpoint; the run itself where it is finished and has none any more.
 
-    Where the run lies is none.
+    Raises:
+        RecipeError: the folder is none, or holds a run that cannot or may not be resumed.
     """
-    before, after = (dict(_leaves(dataclasses.asdict(recipe))) for recipe in (old, new))
-    return {
-        key: (before.get(key, "null"), after.get(key, "null"))
-        for key in {**before, **after}
-        if key != "training.output_dir" and before.get(key, "null") != after.get(key, "null")
-    }
-
-
-def _leaves(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted keys and their values as text."""
-    for key, value in content.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", json.dumps(value, ensure_ascii=False, default=str)
-
-
-def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
-    """Write a recipe, overrides included, so that `hf-alpha train` can read it again.
-
-    Args:
-        recipe: what to write.
-        path: of the file; its folder is made.
-        notes: comments for its first lines.
-    """
-    content = {key: value for key, value in dataclasses.asdict(recipe).items() if value}
-    data = content["data"].items()
-    content["data"] = {key: value for key, value in data if value not in (None, {})}
-    lines = "".join(f"{note}\n" for note in notes)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        file.write_text(lines + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-
-
-def _starting_point(arguments: Seq2SeqTrainingArguments) -> Path | None:
-    """The run's last checkpoint; the run itself where it is finished and has none any more."""
     out = Path(arguments.output_dir)
     if out.exists() and not out.is_dir():
         raise RecipeError(f"training: output_dir {out} is a file: name a folder")
-    if (last := last_checkpoint(out)) is not None or not (out / TRAINER_STATE).is_file():
-        return last
-    if not _is_finished(_state(out), arguments):
+    start = last_checkpoint(out)
+    if start is None and (out / TRAINER_STATE).is_file():
+        start = out
+        if not _is_finished(_state(out), arguments):
+            raise RecipeError(
+                f"{out} holds a trained model and no checkpoint to resume: choose another "
+                f"training.output_dir; 'checkpoint: {out}' in a recipe goes on from its weights"
+            )
+    if start is not None and not resume:
         raise RecipeError(
-            f"{out} holds a trained model and no checkpoint to resume: choose another "
-            f"training.output_dir; 'checkpoint: {out}' in a recipe goes on from its weights"
+            f"{out} holds a checkpoint already: resume it, or choose another training.output_dir"
         )
-    return out
+    return start
 
 
 def _state(folder: Path) -> TrainerState:
@@ -691,18 +472,13 @@ def _is_finished(state: TrainerState, arguments: Seq2SeqTrainingArguments) -> bo
 
 
 __all__ = [
-    "RECIPE_FILE",
+    "TRAINER_STATE",
     "AlphaTrainer",
     "Interrupted",
-    "Recipe",
-    "RecipeError",
-    "differences",
+    "config_for",
     "last_checkpoint",
-    "parse_recipe",
     "prepare_arguments",
     "prepare_data",
     "prepare_model",
-    "read_recipe",
     "train",
-    "write_recipe",
 ]

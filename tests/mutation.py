@@ -25,7 +25,7 @@ import torch  # noqa: F401
 import transformers.modeling_utils  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("hf_alpha", "hf_alpha_cli.py", "tests", "tokenizer", "training", "pyproject.toml")
+COPIED = ("hf_alpha", "tests", "tokenizer", "training", "pyproject.toml")
 TIMEOUT = 900
 """Seconds for the tests of a bug, after which it counts as noticed: it made something hang."""
 
@@ -78,10 +78,13 @@ PERTURB = "tests/data/test_perturb.py"
 READ = "tests/data/test_read.py"
 EVALUATE = "tests/evaluation/test_evaluate.py"
 REPORT = "tests/evaluation/test_report.py"
-GENERATION = "tests/evaluation/test_generation.py"
+GENERATION = "tests/test_generation.py"
 COVARIANCE = "tests/evaluation/test_covariance.py"
 COMPARE = "tests/evaluation/test_compare.py"
-PART_DRAWS = "tests/evaluation/test_draws.py"
+RANDOM_PARTS = "tests/evaluation/test_random_parts.py"
+AUTO = "tests/test_auto.py"
+RECIPE = "tests/test_recipe.py"
+TRAIN = "tests/test_train.py"
 
 BUGS: dict[str, list[tuple[str, str, str]]] = {
     "modeling/symbols.py": [
@@ -257,14 +260,30 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ('part = self.outcomes["exact"] + self.outcomes["correct"]',
          'part = self.outcomes["correct"]', REPORT),
     ],
-    "evaluation/generation.py": [
+    "generation.py": [
         ("order.sort(key=lambda index: _cost(encodings[index]), reverse=True)", "pass",
          GENERATION),
         ("    model.eval()\n", "", GENERATION),
     ],
-    "evaluation/draws.py": [
-        ("[len(losses) // 2]", "[0]", PART_DRAWS),
-        ("draws.random_parts = parts", "pass", PART_DRAWS),
+    "auto.py": [
+        ("if module not in sys.modules:", "if module in sys.modules:", AUTO),
+        ("ours.register_for_auto_class(auto_name)", "pass", AUTO),
+    ],
+    "recipe.py": [
+        ("merged.pop(key, None)", "merged[key] = None", RECIPE),
+        ('base["training"].pop("output_dir", None)', "pass", RECIPE),
+        ("if chain[-1] in children:", "if False:", f"{RECIPE} -k circles"),
+        ("(folder / f\"{name}.yaml\", folder / name)", "()", RECIPE),
+    ],
+    "settings.py": [
+        ("accepted = (*kinds, int) if float in kinds else kinds", "accepted = kinds", RECIPE),
+    ],
+    "train.py": [
+        ('{"encoder_position": "tree"} if', "{} if", f"{TRAIN} -k tree"),
+    ],
+    "evaluation/random_parts.py": [
+        ("[len(losses) // 2]", "[0]", RANDOM_PARTS),
+        ("draws.random_parts = parts", "pass", RANDOM_PARTS),
     ],
 }  # fmt: skip
 

@@ -6,8 +6,8 @@ from strategies import make_model
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.card import write_card
 from hf_alpha.evaluation import alpha_covariance, evaluate, evaluate_random
+from hf_alpha.recipe import RECIPE_FILE
 from hf_alpha.tasks import get_task
-from hf_alpha.train import RECIPE_FILE
 
 
 def test_card_of_a_copying_model(tmp_path):

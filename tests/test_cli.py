@@ -256,6 +256,14 @@ def test_recipes_that_cannot_be_read(tmp_path, monkeypatch, arguments, message):
     assert not (tmp_path / "runs").exists()
 
 
+def test_every_key_of_a_recipe_is_explained_and_in_the_schema():
+    explained = hf_alpha("train", "--help-recipe")
+    assert explained.code == 0 and explained.out.startswith("A recipe is a YAML file\n")
+    schema = json.loads(hf_alpha("train", "--recipe-schema").out)
+    for key in schema["properties"]["training"]["properties"]:
+        assert f"\ntraining.{key}: " in explained.out
+
+
 def test_convert_evaluate_solve(tmp_path, vanilla, data):
     converted, out = tmp_path / "converted", tmp_path / "report"
     done = hf_alpha("convert", vanilla, converted, "--add-aggregated-attention", "encoder, decoder")

@@ -2,23 +2,28 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import hf_alpha
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "hf_alpha"
 
-# A part may import those to its left: modeling <- tasks <- data <- {convert, ...} <- cli.
+# A part may import those of the lines above: modeling <- tasks <- data <- {convert, ...} <- cli.
 LAYERS = [
-    {"modeling", "resources", "folders"},
+    {"auto", "folders", "modeling", "processes", "resources", "settings"},
     {"tasks", "loading"},
-    {"build_tokenizer"},
+    {"build_tokenizer", "generation"},
     {"data"},
-    {"convert", "evaluation", "train"},
+    {"convert", "evaluation", "recipe"},
+    {"train"},
     {"card", "push", "quickstart", "release", "solve"},
     {"cli"},
 ]
@@ -55,16 +60,10 @@ def imported_modules(path: Path) -> Iterator[tuple[int, str]]:
 def part_of(module: str) -> str | None:
     """The part of hf_alpha that a module belongs to; None for the rest of the world.
 
-    The package root and its public names count as modeling: the root imports nothing else.
+    The public names of the package root come from parts everywhere: they are for users.
     """
     top, name, *_ = [*module.rstrip(".").split("."), ""]
-    if top != "hf_alpha":
-        return None
-    return (
-        name
-        if name in {name_of(path).split(".")[1] for path in SOURCES if path != ROOT_MODULE}
-        else "modeling"
-    )
+    return name if top == "hf_alpha" else None
 
 
 def layer_of(part: str) -> int:
@@ -74,7 +73,7 @@ def layer_of(part: str) -> int:
     raise AssertionError(f"hf_alpha.{part} has no place in the order of imports: give it one")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@pytest.mark.parametrize("path", [p for p in SOURCES if p != ROOT_MODULE], ids=name_of)
 def test_imports_point_one_way(path: Path):
     own = part_of(name_of(path))
     for line, module in imported_modules(path):
@@ -152,37 +151,78 @@ def run_alone(script: str) -> str:
     return run.stdout.splitlines()[-1]
 
 
-def test_import_loads_no_optional_or_slow_package():
-    script = (
-        "import sys, json, hf_alpha; "
-        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
-    )
-    assert json.loads(run_alone(script)) == []
+def test_import_loads_nothing_that_is_large():
+    """Public names bring what they need; a model class nothing that is optional or slow."""
+    loaded = "print(json.dumps([name for name in {} if name in sys.modules]))"
+    alone = "import sys, json, hf_alpha; " + loaded.format(["torch", "transformers", *HEAVY])
+    assert json.loads(run_alone(alone)) == []
+    model = "import sys, json, hf_alpha; hf_alpha.AlphaModel; " + loaded.format(HEAVY)
+    assert json.loads(run_alone(model)) == []
+
+
+def test_public_names_are_declared_once():
+    """In `__all__`, in the table of modules, and for type checkers: the same names."""
+    imports = (n for n in ast.walk(ast.parse(ROOT_MODULE.read_text())))
+    typed = {
+        alias.name: node.module
+        for node in imports
+        if isinstance(node, ast.ImportFrom) and node.module != "typing"
+        for alias in node.names
+    }
+    assert typed.pop("import_module") and typed.pop("register_when_imported")
+    assert typed == hf_alpha._MODULES
+    assert sorted([*typed, "__version__"]) == sorted(hf_alpha.__all__)
+    parts = {name_of(path).split(".")[1] for path in SOURCES if path != ROOT_MODULE}
+    assert not parts & typed.keys(), "a module of this name would hide it"
+    for name in hf_alpha.__all__:
+        assert name in dir(hf_alpha)
+        value = getattr(hf_alpha, name)
+        assert name == "__version__" or value.__name__ == name
+    with pytest.raises(AttributeError, match="has no attribute 'AlphaModell'"):
+        hf_alpha.AlphaModell  # noqa: B018
+
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *ROOT.glob("training/*.md")]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_documents_import_public_names(path: Path):
+    """Of the package itself, or in `__all__` of the module that they name."""
+    for block in re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hf_alpha"):
+                public = import_module(node.module).__all__
+                assert {alias.name for alias in node.names} <= set(public), node.module
+
+
+def test_one_module_generates():
+    """Searches, batches and decoding are those of `generation.py`, whichever tool asks."""
+    callers = {
+        path.name
+        for path in sorted(set(SOURCES) - set(MODELING))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "generate"
+    }
+    assert callers == {"generation.py"}
+
+
+def test_only_models_and_conversions_name_a_model_class():
+    """Tools go by `model_type` through the Auto classes."""
+    named = re.compile(r"\bAlpha(ForConditionalGeneration|Model|Config)\b")
+    for path in SOURCES:
+        part = path.relative_to(PACKAGE).parts[0]
+        if part not in ("modeling", "convert", "__init__.py", "auto.py"):
+            assert not named.search(path.read_text()), path
 
 
 def test_help_loads_neither_transformers_nor_torch():
     script = (
-        "import sys, hf_alpha_cli\n"
+        "import sys, hf_alpha.cli\n"
         "sys.argv[1:] = ['--help']\n"
-        "try: hf_alpha_cli.main()\n"
+        "try: hf_alpha.cli.main()\n"
         "except SystemExit as stop: assert not stop.code, stop.code\n"
-        "print({'hf_alpha', 'torch', 'transformers'} & set(sys.modules))"
+        "print({'torch', 'transformers'} & set(sys.modules))"
     )
     assert run_alone(script) == "set()"
-
-
-@pytest.mark.parametrize("first", ["hf_alpha", "transformers"])
-def test_importing_registers_the_auto_classes(first: str):
-    second = "transformers" if first == "hf_alpha" else "hf_alpha"
-    script = (
-        f"import {first}, {second}\n"
-        "from hf_alpha import AlphaConfig\n"
-        "from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM\n"
-        "config = AutoConfig.for_model('alpha', num_base_tokens=9, symbol_classes={'p': 2},\n"
-        "    d_model=8, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,\n"
-        "    decoder_attention_heads=2, encoder_ffn_dim=8, decoder_ffn_dim=8)\n"
-        "assert type(config) is AlphaConfig\n"
-        "models = [auto.from_config(config) for auto in (AutoModel, AutoModelForSeq2SeqLM)]\n"
-        "print(*(type(model).__name__ for model in models))"
-    )
-    assert run_alone(script) == "AlphaModel AlphaForConditionalGeneration"

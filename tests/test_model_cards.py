@@ -7,9 +7,9 @@ import pytest
 from huggingface_hub import ModelCard
 
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.tasks import get_task
-from hf_alpha.train import RECIPE_FILE, read_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ROOT / "hf_alpha" / "modeling"

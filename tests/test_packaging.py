@@ -79,8 +79,8 @@ def test_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path):
     content = {name for name in names if ".dist-info/" not in name}
     code = shipped(ROOT / "hf_alpha")
     data = {f"hf_alpha/_data/{name}" for folder in DATA_FOLDERS for name in shipped(ROOT / folder)}
-    assert content == code | data | {"hf_alpha_cli.py"}
-    assert {name.split("/")[0] for name in content} == {"hf_alpha", "hf_alpha_cli.py"}
+    assert content == code | data
+    assert {name.split("/")[0] for name in content} == {"hf_alpha"}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 

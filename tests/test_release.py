@@ -9,8 +9,9 @@ from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
 from hf_alpha.release import refresh, release
-from hf_alpha.train import RECIPE_FILE, TRAINER_STATE, read_recipe, write_recipe
+from hf_alpha.train import TRAINER_STATE
 
 
 def test_release_holds_what_is_shared_and_no_more(tmp_path):

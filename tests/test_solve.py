@@ -88,12 +88,12 @@ def test_one_bad_formula_does_not_stop_the_others(streams):
 
 
 SYNTAX_ERROR = """
-import sys, hf_alpha_cli
+import sys, hf_alpha.cli
 sys.argv[1:] = ["solve", *sys.argv[1:]]
 try:
-    hf_alpha_cli.main()
+    hf_alpha.cli.main()
 except SystemExit as stop:
-    print(stop.code, {"hf_alpha", "torch", "transformers"} & set(sys.modules))
+    print(stop.code, {"torch", "transformers"} & set(sys.modules))
 """
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 import torch
+import trajectories
 from datasets import Dataset
+from other_model import MODEL_TYPE, OtherConfig, OtherModel
 from safetensors.torch import load_file
 from strategies import make_model
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
@@ -21,16 +23,20 @@ import hf_alpha
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.read import load
+from hf_alpha.evaluation.compare import EvaluatedModel, compare
+from hf_alpha.evaluation.evaluate import read_samples
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.recipe import RecipeError, read_recipe
+from hf_alpha.release import release
 from hf_alpha.resources import resource_path
+from hf_alpha.solve import solve
+from hf_alpha.tasks import get_task
 from hf_alpha.train import (
-    RecipeError,
+    config_for,
     last_checkpoint,
-    parse_recipe,
     prepare_arguments,
     prepare_data,
     prepare_model,
-    read_recipe,
     train,
 )
 
@@ -62,9 +68,6 @@ def assert_same(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) 
     assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
 
 
-# Reading recipes
-
-
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_recipe_builds_its_model_and_arguments(path, tmp_path):
     name = f"{path.parent.name}/{path.stem}"
@@ -82,42 +85,6 @@ def test_every_recipe_builds_its_model_and_arguments(path, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("xyz=1", "unknown key 'xyz'; known: checkpoint, data"),
-        ("chekpoint=x", "unknown key 'chekpoint'; did you mean 'checkpoint'?"),
-        ("data.max_train_sample=1", "data: unknown .*did you mean 'max_train_samples'?"),
-        ("data.generate.num_sample=1", "generate: unknown .*did you mean 'num_samples'?"),
-        ("data.generate.out_dir=x", "generate: unknown key 'out_dir'"),
-        ("training.max_stps=1", "training: unknown .*did you mean 'max_steps'?"),
-        ("model.d_modell=1", "model: unknown .*did you mean 'd_model'?"),
-        ("model.vocab_size=20", "model: 'vocab_size' follows from the key 'num_symbols'"),
-        ("checkpoint=here", "either 'checkpoint' or 'model', not both"),
-        ("num_symbols=many", "'num_symbols' must be a whole number, not 'many'"),
-        ("training=3", "'training' must be a mapping, not 3"),
-        ("data.generate=no", "data: 'generate' must be a mapping"),
-        ("data.generate.num_samples=x", "generate: 'num_samples' must be a whole number, not 'x'"),
-        ("data.generate.sizes=5", r"generate: 'sizes' must be \[smallest, largest\], not 5"),
-        ("num_symbols=0", "'num_symbols' must be at least 1, not 0"),
-        ("data.max_train_samples=0", "data: 'max_train_samples' must be at least 1, not 0"),
-        ("data.draw={num_samples: 5}", "data: give either 'draw' or 'path' with 'generate', not"),
-        ("data.draw=no", "data: 'draw' must be a mapping"),
-        ("training.max_steps=1.5", "'max_steps' must be a whole number, not 1.5"),
-        ("training.learning_rate=high", "'learning_rate' must be a number, not 'high'"),
-        ("training.bf16=x", "'bf16' must be true or false, not 'x'"),
-        ("training.max_steps", "override 'training.max_steps': write it as key=value"),
-        ("=3", "override '=3': write it"),
-        ("training..x=3", "override 'training..x=3': write it"),
-        ("task.name=3", "override 'task.name=3': 'task' is not a mapping"),
-        ("model.cross_attention=[a", re.escape("'model.cross_attention=[a': not valid YAML")),
-    ],
-)
-def test_wrong_overrides_are_named(override, message):
-    with pytest.raises(RecipeError, match=message):
-        read_recipe("propositional/debug", [override])
-
-
-@pytest.mark.parametrize(
     ("override", "prepare", "message"),
     [
         ("training.eval_strategy=sometimes", prepare_arguments, "training: sometimes is not"),
@@ -128,51 +95,6 @@ def test_wrong_overrides_are_named(override, message):
 def test_values_that_a_class_refuses_are_named(override, prepare, message):
     with pytest.raises(RecipeError, match=message):
         prepare(read_recipe("propositional/debug", [override]))
-
-
-def test_overrides_are_yaml(tmp_path):
-    overrides = [
-        "training.max_steps=10", "--model.dropout=0.1", "training.learning_rate=1e-3",
-        "training.adam_epsilon=1E-9", "training.run_name=1e-3x", "training.eval_strategy=no",
-        "training.bf16=false", "model.cross_attention=[aggregated]",
-        "data.max_train_samples=null", "checkpoint=",
-    ]  # fmt: skip
-    recipe = read_recipe("propositional/debug.yaml", overrides)
-    assert recipe.training["max_steps"] == 10
-    assert recipe.training["learning_rate"] == 0.001
-    assert recipe.training["adam_epsilon"] == 1e-9
-    assert recipe.training["eval_strategy"] == "no" and recipe.training["bf16"] is False
-    assert recipe.training["run_name"] == "1e-3x"
-    assert recipe.model["dropout"] == 0.1
-    assert recipe.model["cross_attention"] == ["aggregated"]
-    assert recipe.data.max_train_samples is None and recipe.checkpoint is None
-
-
-def test_missing_parts_and_files_are_named(tmp_path):
-    whole = {"task": "propositional", "data": {"path": "x"}, "training": {"output_dir": "y"}}
-    assert parse_recipe(whole).data.path == "x"
-    for key in whole:
-        with pytest.raises(RecipeError, match=f"the key '{key}' is missing"):
-            parse_recipe({name: value for name, value in whole.items() if name != key})
-    with pytest.raises(RecipeError, match="data: the key 'path' is missing"):
-        parse_recipe({**whole, "data": {}})
-    draw = {"num_samples": 5, "sizes": [3, 4], "num_symbols": 2}
-    assert parse_recipe({**whole, "data": {"draw": draw}}).data.draw == draw
-    for key in ("num_sample", "split", "tokenizer"):
-        with pytest.raises(RecipeError, match=f"data: draw: unknown key '{key}'"):
-            parse_recipe({**whole, "data": {"draw": {**draw, key: 1}}})
-    with pytest.raises(RecipeError, match="training: the key 'output_dir' is missing"):
-        parse_recipe({**whole, "training": {}})
-    with pytest.raises(RecipeError, match=r"no recipe 'propositional/nothing'.*debug\.yaml"):
-        read_recipe("propositional/nothing")
-    file = tmp_path / "recipe.yaml"
-    file.write_bytes(b"\xff")
-    with pytest.raises(RecipeError, match=r"recipe\.yaml: no UTF-8 text"):
-        read_recipe(file)
-    for text, message in [("- 1", "a mapping"), ("", "a mapping"), ("a: [", "not valid YAML")]:
-        file.write_text(text)
-        with pytest.raises(RecipeError, match=message):
-            read_recipe(file)
 
 
 def test_missing_and_changed_data_are_explained(data_dir, tmp_path):
@@ -387,7 +309,8 @@ def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path, enc
     out = tmp_path / "killed"
     script = """
         import sys
-        from hf_alpha.train import read_recipe, train
+        from hf_alpha.recipe import read_recipe
+        from hf_alpha.train import train
         train(read_recipe("propositional/debug", sys.argv[1:]))
     """
     places = [f"data.path={data_dir}", f"training.output_dir={out}"]
@@ -412,7 +335,8 @@ def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path, enc
 TWO_PROCESSES = """
     import json, sys
     from pathlib import Path
-    from hf_alpha.train import read_recipe, train
+    from hf_alpha.recipe import read_recipe
+    from hf_alpha.train import train
 
     data, out, *changes = sys.argv[1:]
 
@@ -535,3 +459,51 @@ def test_the_trainers_own_label_smoothing_is_refused(tmp_path):
     overrides = [f"training.output_dir={tmp_path}", "training.label_smoothing_factor=0.1"]
     with pytest.raises(RecipeError, match="label_smoothing in the model's configuration"):
         prepare_arguments(read_recipe("propositional/debug", overrides))
+
+
+@pytest.mark.parametrize("task", trajectories.TASKS)
+def test_first_steps_are_those_of_the_snapshot(task, tmp_path):
+    """The same losses and gradient norms as ever, whatever is moved or made faster."""
+    known = json.loads(trajectories.snapshot(task).read_text())
+    found = trajectories.measure(task, tmp_path)
+    assert len(found) == len(known) == 4
+    for ours, theirs in zip(found, known, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+def test_tools_take_any_type_of_model_with_symbols(data_dir, tmp_path):
+    """Trained, resumed, released, evaluated and used for answers, all by its `model_type`."""
+    chosen = [f"model.model_type={MODEL_TYPE}", "model.other_setting=5", "training.max_steps=2"]
+    run, out = tmp_path / "run", tmp_path / "released"
+    recipe = debug(data_dir, run, *chosen, "training.save_steps=1", "training.eval_strategy=no")
+    train(recipe)
+    shutil.rmtree(run / "checkpoint-2")
+    (run / "model.safetensors").unlink()
+    assert type(train(recipe).model) is OtherModel  # resumed
+    release(run, out)
+    model, tokenizer = load_checkpoint(out)
+    assert type(model) is OtherModel and model.config.other_setting == 5
+    rows = [{"problem": "& a ! b"}, {"problem": "&&&&&abcdef"}]
+    models = [EvaluatedModel("other", model, tokenizer)]
+    _, (report, _) = compare(
+        models, get_task("propositional"), rows_of(rows), tmp_path / "report", covariance=1,
+        max_renamings=4, progress=False,
+    )  # fmt: skip
+    assert report.overall.count == 2 and report.overall.outcomes["outside_vocabulary"] == 0
+    (solution,) = solve(model, tokenizer, get_task("propositional"), ["a & !b"])
+    assert solution.error is None and len(solution.answers) == 1
+
+
+def rows_of(rows):
+    samples = read_samples(get_task("propositional"), rows)
+    return [{"problem": s.problem, "num_symbols": s.num_symbols, "size": s.size} for s in samples]
+
+
+@pytest.mark.parametrize(("task", "position"), [("propositional", "tree"), ("copying", "none")])
+def test_a_tokenizer_with_a_grammar_asks_for_tree_positions(task, position):
+    tokenizer = build_tokenizer(task, 4)
+    config = config_for(tokenizer, {"model_type": MODEL_TYPE, "d_model": 24})
+    assert config.encoder_position == position
+    assert type(config) is OtherConfig and config.d_model == 24
+    assert config.symbol_ranges == tokenizer.symbol_ranges
+    assert config_for(tokenizer, {"encoder_position": "none"}).encoder_position == "none"

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transformers import PreTrainedModel
+
 from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.covariance import alpha_covariance
-from hf_alpha.evaluation.draws import sensitivity
 from hf_alpha.evaluation.evaluate import evaluate, evaluate_random
 from hf_alpha.evaluation.heatmap import Heatmap, draw
+from hf_alpha.evaluation.random_parts import sensitivity
 from hf_alpha.evaluation.report import Report, table
 from hf_alpha.folders import write_text
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
+from hf_alpha.generation import extend_vocabulary
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task
 
@@ -25,21 +27,12 @@ TABLE_FILE, HEATMAP_FILE = "table.txt", "heatmap.png"
 
 
 @dataclass
-class Entrant:
+class EvaluatedModel:
     """A model to be measured, and what its row is called."""
 
     name: str
-    model: AlphaForConditionalGeneration
+    model: PreTrainedModel
     tokenizer: AlphaTokenizer
-
-    def make_room(self, num_symbols: int) -> None:
-        """Extend the vocabulary to so many symbols, unless the model is `learned`."""
-        if self.model.config.symbol_encoding == "learned" or len(self.tokenizer.symbol_classes) > 1:
-            return
-        ((name, count),) = self.tokenizer.symbol_classes.items()
-        if num_symbols > count:
-            self.model.extend_symbols({name: num_symbols - count})
-            self.tokenizer.extend_symbols({name: num_symbols - count})
 
 
 def draw_problems(
@@ -85,7 +78,7 @@ def draw_problems(
 
 
 def compare(
-    entrants: Sequence[Entrant],
+    models: Sequence[EvaluatedModel],
     task: Task,
     rows: Sequence[Mapping[str, Any]],
     out: Path,
@@ -110,7 +103,7 @@ def compare(
 
     Args:
         region: symbols and sizes of the training data, outlined in the picture.
-        num_beams: width of the beam search, for alpha-covariance too; by default the papers'.
+        num_beams: number of beams, for alpha-covariance too; by default the papers'.
         covariance: problems for each number of symbols whose alpha-covariance is measured.
         max_renamings: of each of these problems; None for all.
         draws: of the random parts of `dual_part` models, whose spread then stands below the table.
@@ -134,13 +127,11 @@ def compare(
         "progress": progress,
     }
     reports, notes = [], []
-    for entrant in entrants:
-        entrant.make_room(most)
-        model, tokenizer = entrant.model, entrant.tokenizer
-        folder = out / _slug(entrant.name)
-        report = evaluate(
-            model, tokenizer, task, rows, name=entrant.name, folder=folder, **settings
-        )
+    for entry in models:
+        model, tokenizer = entry.model, entry.tokenizer
+        extend_vocabulary(model, tokenizer, most)
+        folder = out / _slug(entry.name)
+        report = evaluate(model, tokenizer, task, rows, name=entry.name, folder=folder, **settings)
         if covariance and not _is_measured(report, len(probes), max_renamings, seed):
             report.alpha_covariance = alpha_covariance(
                 model,
@@ -154,21 +145,28 @@ def compare(
             )
             report.save(folder)
         reports.append(report)
-        if draws and model.config.symbol_encoding == "dual_part":
+        if draws and getattr(model.config, "symbol_encoding", None) == "dual_part":
             found = sensitivity(
                 model, tokenizer, task, rows, seeds=range(draws), folder=folder, **settings
             )
-            notes += [f"{entrant.name}, {name}: {spread}" for name, spread in found.items()]
-    pictures = [Heatmap.of(report, task.measure, region) for report in reports]
-    counts = sorted(cell.count for picture in pictures for cell in picture.cells)
-    draw(pictures, out / HEATMAP_FILE, full_count=counts[len(counts) // 2] if counts else None)
-    for report, picture in zip(reports, pictures, strict=True):
-        picture.save(out / _slug(report.model) / "heatmap.json")
+            notes += [f"{entry.name}, {name}: {spread}" for name, spread in found.items()]
+    _draw_heatmaps(reports, task.measure, region, out)
     reports.append(evaluate_random(task, rows, seed=seed, solver=solver, timeout=timeout))
     reports[-1].save(out / _slug(reports[-1].model))
     text = "\n".join([table(reports), *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
+
+
+def _draw_heatmaps(
+    reports: Sequence[Report], measure: str, region: Region | None, out: Path
+) -> None:
+    """Write one picture of all reports, and the numbers of each beside its report."""
+    pictures = [Heatmap.of(report, measure, region) for report in reports]
+    counts = sorted(cell.count for picture in pictures for cell in picture.cells)
+    draw(pictures, out / HEATMAP_FILE, full_count=counts[len(counts) // 2] if counts else None)
+    for report, picture in zip(reports, pictures, strict=True):
+        picture.save(out / _slug(report.model) / "heatmap.json")
 
 
 def _probes(rows: Sequence[Mapping[str, Any]], count: int, seed: int) -> list[str]:
@@ -199,4 +197,4 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "model"
 
 
-__all__ = ["Entrant", "compare", "draw_problems"]
+__all__ = ["EvaluatedModel", "compare", "draw_problems"]

@@ -16,11 +16,10 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from tqdm.auto import tqdm
 
-from hf_alpha.evaluation.generation import evaluation_mode
 from hf_alpha.evaluation.names import Features, Ids, Items, Symbols, Words, names_of, rename
-from hf_alpha.evaluation.processes import gather, process_state, split
+from hf_alpha.generation import answer_batches, generate_ids
+from hf_alpha.processes import gather, process_state, split
 
 Renaming = dict[Any, Any]  # name -> name
 
@@ -233,12 +232,12 @@ def alpha_covariance(
             skipped[index] = "outside the vocabulary"
             continue
         rng = random.Random(f"{seed} {index}")
-        plan = _Plan.of(names.items(source), names.classes, max_renamings, rng)
+        plan = _Renamings.of(names.items(source), names.classes, max_renamings, rng)
         if plan.possible < 2:
             skipped[index] = "has a single renaming"
             continue
         try:
-            samples[index] = _Sample.of(source, plan, names, model.config, settings)
+            samples[index] = _RenamedSample.of(source, plan, names, model.config, settings)
         except ValueError as error:
             start = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}…"
             raise ValueError(f"problem {index}, {start!r}: {error}") from None
@@ -256,7 +255,7 @@ class _Answer:
     named: bool
 
 
-def _result(index: int, plan: "_Plan", answers: Sequence[_Answer]) -> CovarianceSample:
+def _result(index: int, plan: "_Renamings", answers: Sequence[_Answer]) -> CovarianceSample:
     return CovarianceSample(
         index,
         plan.num_symbols,
@@ -269,7 +268,7 @@ def _result(index: int, plan: "_Plan", answers: Sequence[_Answer]) -> Covariance
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _Renamings:
     """The renamings of one sample.
 
     Attributes:
@@ -291,7 +290,7 @@ class _Plan:
         classes: Sequence[Sequence[Any]],
         limit: int | None,
         rng: random.Random,
-    ) -> "_Plan":
+    ) -> "_Renamings":
         """Find the sample's names and choose its renamings."""
         ordered, counts = [], []
         for names in classes:
@@ -338,7 +337,7 @@ def _choose(possible: int, limit: int | None, rng: random.Random) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Sample:
+class _RenamedSample:
     """One sample, ready to run.
 
     Attributes:
@@ -349,14 +348,19 @@ class _Sample:
     """
 
     source: Any
-    plan: _Plan
+    plan: _Renamings
     shapes: list[tuple[int, ...]]
     room: int | None
 
     @classmethod
     def of(
-        cls, source: Any, plan: _Plan, names: Ids | Words, config: Any, settings: Mapping[str, Any]
-    ) -> "_Sample":
+        cls,
+        source: Any,
+        plan: _Renamings,
+        names: Ids | Words,
+        config: Any,
+        settings: Mapping[str, Any],
+    ) -> "_RenamedSample":
         """Check all renamings of a sample, and that the model has room for them."""
         shapes: list[tuple[int, ...]] = []
         longest = 0
@@ -419,40 +423,38 @@ def _predict(
     model: Any,
     tokenizer: Any,
     names: Ids | Words,
-    samples: Mapping[int, _Sample],
+    samples: Mapping[int, _RenamedSample],
     settings: dict[str, Any],
     batch_size: int,
     progress: bool,
 ) -> dict[int, list[_Answer]]:
     """Return the answers to all renamings of each sample."""
+
+    def answer(batch: list[tuple[int, int]]) -> list[_Answer]:
+        rows, undo = [], []
+        for index, number in batch:
+            table = samples[index].plan.renaming(number)
+            rows += names.inputs(samples[index].source, [table])
+            undo.append({new: old for old, new in table.items()})
+        room = samples[batch[0][0]].room
+        outputs = _generate(model, tokenizer, rows, {**settings, "max_new_tokens": room})
+        return [
+            _Answer(raw, rename(raw, table), not names.names.isdisjoint(raw))
+            for table, raw in zip(undo, names.answers(outputs), strict=True)
+        ]
+
     state = process_state()
     batches = split(list(_batches(samples, batch_size)), state)
     found: list[tuple[int, _Answer]] = []
-    total = sum(map(len, batches))
-    with (
-        evaluation_mode(model),
-        tqdm(total=total, desc="alpha-covariance", disable=not progress) as bar,
-    ):
-        for batch in batches:
-            rows, undo = [], []
-            for index, number in batch:
-                table = samples[index].plan.renaming(number)
-                rows += names.inputs(samples[index].source, [table])
-                undo.append({new: old for old, new in table.items()})
-            room = samples[batch[0][0]].room
-            outputs = _generate(model, tokenizer, rows, {**settings, "max_new_tokens": room})
-            answers = names.answers(outputs)
-            for (index, _), table, raw in zip(batch, undo, answers, strict=True):
-                named = not names.names.isdisjoint(raw)
-                found.append((index, _Answer(raw, rename(raw, table), named)))
-            bar.update(len(batch))
+    for batch, answers in answer_batches(model, batches, answer, "alpha-covariance", progress):
+        found += zip((index for index, _ in batch), answers, strict=True)
     answers_to: dict[int, list[_Answer]] = {index: [] for index in samples}
-    for index, answer in gather(found, state):
-        answers_to[index].append(answer)
+    for index, found_answer in gather(found, state):
+        answers_to[index].append(found_answer)
     return answers_to
 
 
-def _batches(samples: Mapping[int, _Sample], size: int) -> Iterator[list[tuple[int, int]]]:
+def _batches(samples: Mapping[int, _RenamedSample], size: int) -> Iterator[list[tuple[int, int]]]:
     """Batches of (sample, renaming), all of one shape and room; the longest first."""
     groups: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
     for index, sample in samples.items():
@@ -469,7 +471,7 @@ def _generate(
     """Return the predicted ids of rows of one shape, without what comes before and after them."""
     accepted = inspect.signature(model.forward).parameters
     batch = {
-        key: torch.tensor([row[key] for row in rows], device=model.device)
+        key: torch.tensor([row[key] for row in rows])
         for key in rows[0]
         if key in accepted or key in ("input_ids", "attention_mask")
     }
@@ -479,8 +481,7 @@ def _generate(
     settings = {**settings} if pad is None else {"pad_token_id": pad, **settings}
     if encoder_decoder and not _has_start(model):
         settings.setdefault("decoder_start_token_id", pad)
-    with torch.inference_mode():
-        output = model.generate(**batch, **settings)
+    output = generate_ids(model, batch, settings)
     return [_until_end(row, end, pad) for row in output[:, width:].tolist()]
 
 

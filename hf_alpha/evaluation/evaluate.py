@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing import get_context
@@ -15,16 +16,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
-from tqdm.auto import tqdm
+from transformers import PreTrainedModel
 
-from hf_alpha.evaluation.generation import (
-    answer_batch,
-    encode_problems,
-    evaluation_mode,
-    plan_batches,
-    search_settings,
-)
-from hf_alpha.evaluation.processes import gather, process_state, split
 from hf_alpha.evaluation.report import (
     OUTSIDE,
     REPORT_FILE,
@@ -33,9 +26,16 @@ from hf_alpha.evaluation.report import (
     json_lines,
 )
 from hf_alpha.folders import write_text
+from hf_alpha.generation import (
+    answer_batches,
+    beam_search,
+    encode_problems,
+    plan_batches,
+    search_settings,
+)
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
-from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AlphaTokenizer
+from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
 
 PROGRESS_FILE = "progress.json"
@@ -45,7 +45,7 @@ Row = Mapping[str, Any]
 
 
 def evaluate(
-    model: AlphaForConditionalGeneration,
+    model: PreTrainedModel,
     tokenizer: AlphaTokenizer,
     task: Task | str,
     dataset: Iterable[Row],
@@ -73,9 +73,8 @@ def evaluate(
         dataset: rows with `problem` and, if there is a target, `answer`; a `datasets.Dataset` is
             one. `num_symbols` and `size` are used if they are there.
         name: what the row of a table is called.
-        num_beams: width of the beam search, by default the papers', and at
-            least `top_n`: top-N accuracy is that of a beam search of width N (2601.23169,
-            Appendix I).
+        num_beams: number of beams, by default the papers', and at least `top_n`: top-N accuracy is
+            that of a search with N beams (2601.23169, Appendix I).
         length_penalty: beams are ranked by log-probability / length ** length_penalty.
         max_new_tokens: limit of an answer's length.
         top_n: candidates that are checked; the first one counts as the answer.
@@ -107,35 +106,32 @@ def evaluate(
         "timeout": timeout,
         **search,
     }
-    run = _Run(folder, settings)
+    run = _RunFiles(folder, settings)
     if run.finished is not None:
         return run.finished
     encodings = encode_problems(tokenizer, [sample.problem for sample in samples])
-    outside = [
-        samples[index].record(task, None, (OUTSIDE,))
-        for index, encoding in enumerate(encodings)
-        if encoding is None
-    ]
     left = [e if i not in run.done else None for i, e in enumerate(encodings)]
     batches = split(plan_batches(left, batch_size), run.state)
-    checker = _Checker(task, solver, timeout, num_workers)
-    total = sum(map(len, batches)) + (len(run.done) if run.state is None else 0)
-    with (
-        run,
-        checker,
-        evaluation_mode(model),
-        tqdm(total=total, desc=f"evaluating {name}", disable=not progress) as bar,
-    ):
-        bar.update(total - sum(map(len, batches)))
-        for batch in batches:
-            answers = answer_batch(model, tokenizer, [left[i] for i in batch], search)
+    answer = beam_search(model, tokenizer, left, search)
+    done = len(run.done) if run.state is None else 0
+    answered = answer_batches(model, batches, answer, f"evaluating {name}", progress, done)
+    with run, _Checker(task, solver, timeout, num_workers) as checker, closing(answered):
+        for batch, answers in answered:
             checker.submit([samples[i] for i in batch], answers)
             run.append(checker.ready())
-            bar.update(len(batch))
         run.append(checker.ready(wait=True))
-    records = {record.index: record for record in [*gather(run.new, run.state), *outside]}
-    records = {**run.done, **records}
+    outside = _outside(task, samples, encodings)
+    found = {record.index: record for record in [*gather(run.new, run.state), *outside]}
+    records = {**run.done, **found}
     return run.finish(Report(name, settings, [records[i] for i in range(len(samples))]))
+
+
+def _outside(
+    task: Task, samples: Sequence["Sample"], encodings: Sequence[AlphaEncoding | None]
+) -> list[Record]:
+    """Records of the problems that are outside the vocabulary."""
+    pairs = zip(samples, encodings, strict=True)
+    return [sample.record(task, None, (OUTSIDE,)) for sample, found in pairs if found is None]
 
 
 def evaluate_random(
@@ -264,10 +260,10 @@ class _Checker:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def submit(self, samples: list[Sample], answers: list[list[str]]) -> None:
+    def submit(self, samples: list[Sample], answers: Sequence[list[str]]) -> None:
         """Take on a batch."""
-        future = self._schedule(samples, answers)
-        self._pending.append((samples, answers, future))
+        future = self._schedule(samples, list(answers))
+        self._pending.append((samples, list(answers), future))
 
     def ready(self, wait: bool = False) -> list[Record]:
         """Return the records of batches that are done, of all of them with `wait`."""
@@ -317,7 +313,7 @@ class _Checker:
         return ProcessPoolExecutor(self._num_workers, get_context("spawn"))
 
 
-class _Run:
+class _RunFiles:
     """The files of a run: settings, records as they come, and the report at the end.
 
     Attributes:
@@ -353,7 +349,7 @@ class _Run:
             folder.mkdir(parents=True, exist_ok=True)
             write_text(folder / PROGRESS_FILE, json.dumps(settings))
 
-    def __enter__(self) -> "_Run":
+    def __enter__(self) -> "_RunFiles":
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             rank = 0 if self.state is None else self.state.process_index

@@ -11,7 +11,7 @@ from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
-from hf_alpha.evaluation.generation import encode_problem
+from hf_alpha.generation import encode_problem
 
 Symbols = Sequence[str] | Mapping[str, Sequence[str]]
 Features = dict[str, list[int]]

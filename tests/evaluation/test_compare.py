@@ -5,7 +5,7 @@ from pictures import shows_reports
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.evaluation.compare import Entrant, compare, draw_problems
+from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
 from hf_alpha.tasks import get_task
 
 
@@ -23,10 +23,10 @@ def test_hard_problems_are_a_share_of_those_of_each_number_of_symbols(tmp_path):
         assert len(lengths) == 12 and sum(lengths) == 6
 
 
-def entrant(encoding: str) -> Entrant:
+def entrant(encoding: str) -> EvaluatedModel:
     settings = {"num_base_tokens": 3, "symbol_classes": {"character": 3}, "dropout": 0.0}
     model = make_model(symbol_encoding=encoding, encoder_position="rope", **settings)
-    return Entrant(f"{encoding} one", model, build_tokenizer("copying", 3))
+    return EvaluatedModel(f"{encoding} one", model, build_tokenizer("copying", 3))
 
 
 def test_problems_are_spread_over_the_sizes(rows):

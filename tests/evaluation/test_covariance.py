@@ -26,7 +26,7 @@ from transformers.modeling_outputs import CausalLMOutput
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import AlphaCovariance, alpha_covariance
-from hf_alpha.evaluation.covariance import _Plan
+from hf_alpha.evaluation.covariance import _Renamings
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,7 +152,7 @@ def test_renamings_are_all_different_bijections_within_their_class(sizes, seed):
     classes = [[10 * c + i for i in range(size)] for c, size in enumerate(sizes, 1)]
     ids = [i for ids in classes for i in rng.sample(ids, rng.randint(0, len(ids)))] + [0]
     rng.shuffle(ids)
-    plan = _Plan.of(tuple(ids), classes, None, rng)
+    plan = _Renamings.of(tuple(ids), classes, None, rng)
     tables = [plan.renaming(number) for number in plan.numbers]
     counts = [len(set(ids) & set(members)) for members in classes]
     expected = math.prod(

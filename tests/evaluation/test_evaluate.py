@@ -11,8 +11,9 @@ from deadly import DeadlyTask
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.evaluation import Report, evaluate, evaluate_random, generate_answers
+from hf_alpha.evaluation import Report, evaluate, evaluate_random
 from hf_alpha.evaluation.report import OUTSIDE
+from hf_alpha.generation import generate_answers
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Verdict, get_task
 from hf_alpha.tasks.propositional import PropositionalTask

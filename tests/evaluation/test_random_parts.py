@@ -7,7 +7,7 @@ from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import evaluate, sensitivity, use_median_draw
-from hf_alpha.evaluation.draws import Spread, draw_losses, median_seed, validation_loss
+from hf_alpha.evaluation.random_parts import Spread, draw_losses, median_seed, validation_loss
 
 FAST = {"batch_size": 8, "progress": False}
 ROWS = [

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 from tqdm.auto import tqdm
+from transformers import PreTrainedModel
 
 from hf_alpha.data.collate import AlphaCollator
 from hf_alpha.evaluation.evaluate import evaluate
-from hf_alpha.evaluation.generation import evaluation_mode
 from hf_alpha.evaluation.report import EDIT_DISTANCE
 from hf_alpha.folders import write_text
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
+from hf_alpha.generation import evaluation_mode
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task, get_task
 
@@ -82,7 +82,7 @@ class Spread:
 
 @torch.inference_mode()
 def validation_loss(
-    model: AlphaForConditionalGeneration,
+    model: PreTrainedModel,
     tokenizer: AlphaTokenizer,
     rows: Iterable[Row],
     batch_size: int = 64,
@@ -117,9 +117,7 @@ def _batches(
     ]
 
 
-def _loss(
-    model: AlphaForConditionalGeneration, batches: Sequence[dict[str, torch.Tensor]]
-) -> float:
+def _loss(model: PreTrainedModel, batches: Sequence[dict[str, torch.Tensor]]) -> float:
     total, count = 0.0, 0
     for batch in batches:
         batch = {name: value.to(model.device) for name, value in batch.items()}
@@ -131,7 +129,7 @@ def _loss(
 
 
 def use_median_draw(
-    model: AlphaForConditionalGeneration,
+    model: PreTrainedModel,
     tokenizer: AlphaTokenizer,
     rows: Iterable[Row],
     *,
@@ -165,7 +163,7 @@ def median_seed(losses: Mapping[int, float]) -> int:
 
 
 def draw_losses(
-    model: AlphaForConditionalGeneration,
+    model: PreTrainedModel,
     tokenizer: AlphaTokenizer,
     rows: Iterable[Row],
     *,
@@ -185,7 +183,7 @@ def draw_losses(
 
 
 def sensitivity(
-    model: AlphaForConditionalGeneration,
+    model: PreTrainedModel,
     tokenizer: AlphaTokenizer,
     task: Task | str,
     rows: Sequence[Row],
@@ -240,13 +238,17 @@ def sensitivity(
         for name, found in values.items()
     }
     if folder is not None:
-        data = {name: asdict(spread) for name, spread in spreads.items()}
-        write_text(Path(folder) / DRAWS_FILE, json.dumps(data, indent=1) + "\n")
+        _save(spreads, Path(folder) / DRAWS_FILE)
     return spreads
 
 
+def _save(spreads: Mapping[str, Spread], file: Path) -> None:
+    data = {name: asdict(spread) for name, spread in spreads.items()}
+    write_text(file, json.dumps(data, indent=1) + "\n")
+
+
 @contextmanager
-def other_draws(model: AlphaForConditionalGeneration) -> Iterator[None]:
+def other_draws(model: PreTrainedModel) -> Iterator[None]:
     """Let a model be redrawn meanwhile, and give it its own random parts back.
 
     Raises:

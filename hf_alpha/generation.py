@@ -1,20 +1,29 @@
-"""Answers of a model to a list of problems: encoded once, batched by cost, in the order given."""
+"""The one engine that turns problems into answers.
+
+It encodes problems, groups them into batches of equal cost, searches, decodes, and extends
+vocabularies that are too small. `generate_answers` does all of it; tools that do something between
+batches take the parts: `encode_problems`, `plan_batches`, `answer_batches`.
+"""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import torch
 from tqdm.auto import tqdm
+from transformers import PreTrainedModel
 
-from hf_alpha.evaluation.processes import gather, process_state, split
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AlphaTokenizer
+from hf_alpha.processes import gather, process_state, split
+
+Job = TypeVar("Job")
+Answer = TypeVar("Answer")
 
 
 def generate_answers(
-    model: AlphaForConditionalGeneration,
+    model: PreTrainedModel,
     tokenizer: AlphaTokenizer,
     problems: Sequence[str],
     *,
@@ -33,7 +42,7 @@ def generate_answers(
         model: on the device on which to work.
         tokenizer: the one that belongs to the model.
         problems: in any notation of the tokenizer's grammar.
-        num_beams: width of the beam search; 1 is greedy.
+        num_beams: number of beams; 1 is greedy.
         length_penalty: beams are ranked by log-probability / length ** length_penalty.
         max_new_tokens: limit of an answer's length, the end token included.
         num_return_sequences: answers to each problem (top-N), best first.
@@ -53,21 +62,93 @@ def generate_answers(
     encodings = encode_problems(tokenizer, problems)
     batches = split(plan_batches(encodings, batch_size), state)
     found: list[tuple[int, list[str]]] = []
-    with (
-        evaluation_mode(model),
-        tqdm(total=sum(map(len, batches)), desc="generating", disable=not progress) as bar,
-    ):
-        for batch in batches:
-            answers = answer_batch(model, tokenizer, [encodings[i] for i in batch], settings)
-            found += zip(batch, answers, strict=True)
-            bar.update(len(batch))
+    answer = beam_search(model, tokenizer, encodings, settings)
+    for batch, answers in answer_batches(model, batches, answer, "generating", progress):
+        found += zip(batch, answers, strict=True)
     by_index = dict(gather(found, state))
     return [by_index.get(index) for index in range(len(problems))]
 
 
+def answer_batches(
+    model: torch.nn.Module,
+    batches: Sequence[list[Job]],
+    answer: Callable[[list[Job]], Sequence[Answer]],
+    title: str,
+    progress: bool = True,
+    done: int = 0,
+) -> Generator[tuple[list[Job], Sequence[Answer]], None, None]:
+    """Answer one batch after the other, with a progress bar and without dropout.
+
+    Args:
+        model: is put into evaluation mode meanwhile.
+        batches: of this process.
+        answer: gives the answers to a batch.
+        title: of the bar.
+        progress: show the bar.
+        done: jobs that an earlier start has answered, which the bar counts as well.
+
+    Yields:
+        Each batch with its answers, as soon as they are there. Close it (`contextlib.closing`)
+        where an error may end the work between two batches: the model's mode then comes back.
+    """
+    total = done + sum(map(len, batches))
+    with (
+        evaluation_mode(model),
+        tqdm(total=total, initial=done, desc=title, disable=not progress) as bar,
+    ):
+        for batch in batches:
+            yield batch, answer(batch)
+            bar.update(len(batch))
+
+
+def beam_search(
+    model: PreTrainedModel,
+    tokenizer: AlphaTokenizer,
+    encodings: Sequence[AlphaEncoding | None],
+    settings: Mapping[str, Any],
+) -> Callable[[list[int]], list[list[str]]]:
+    """Return what answers the problems of a batch, given as indices into `encodings`.
+
+    Args:
+        model: on the device on which to work.
+        tokenizer: the one that belongs to the model.
+        encodings: by `encode_problems`.
+        settings: by `search_settings`.
+    """
+
+    def answer(batch: list[int]) -> list[list[str]]:
+        inputs = tokenizer.pad([encodings[index] for index in batch], return_tensors="pt")
+        output = generate_ids(model, inputs, settings)
+        texts = tokenizer.batch_decode(output, names=inputs.names)
+        count = len(texts) // len(batch)
+        return [texts[start : start + count] for start in range(0, len(texts), count)]
+
+    return answer
+
+
+def generate_ids(
+    model: Any, inputs: Mapping[str, torch.Tensor], settings: Mapping[str, Any]
+) -> torch.Tensor:
+    """Generate the ids of answers to padded inputs: (answers, length)."""
+    with torch.inference_mode():
+        on_device = {name: tensor.to(model.device) for name, tensor in inputs.items()}
+        return model.generate(**on_device, **settings)
+
+
+def extend_vocabulary(model: PreTrainedModel, tokenizer: AlphaTokenizer, num_symbols: int) -> None:
+    """Extend a vocabulary of one class to so many symbols, unless the model is `learned`."""
+    encoding = getattr(model.config, "symbol_encoding", None)
+    if encoding == "learned" or len(tokenizer.symbol_classes) > 1:
+        return
+    ((name, count),) = tokenizer.symbol_classes.items()
+    if num_symbols > count:
+        model.extend_symbols({name: num_symbols - count})
+        tokenizer.extend_symbols({name: num_symbols - count})
+
+
 def search_settings(
     num_beams: int, length_penalty: float, max_new_tokens: int, num_return_sequences: int
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return the arguments of `model.generate` for a deterministic search.
 
     Raises:
@@ -77,7 +158,7 @@ def search_settings(
         raise ValueError(
             f"{num_beams} beams cannot give {num_return_sequences} answers: raise num_beams"
         )
-    settings: dict[str, object] = {
+    settings: dict[str, Any] = {
         "do_sample": False,
         "num_beams": num_beams,
         "max_new_tokens": max_new_tokens,
@@ -137,22 +218,6 @@ def _cost(encoding: AlphaEncoding | None) -> tuple[int, int]:
     return (len(encoding["stream_ids"]), len(encoding["input_ids"])) if encoding else (0, 0)
 
 
-def answer_batch(
-    model: AlphaForConditionalGeneration,
-    tokenizer: AlphaTokenizer,
-    encodings: Sequence[AlphaEncoding | None],
-    settings: dict[str, object],
-) -> list[list[str]]:
-    """Answer encoded problems together; `settings` come from `search_settings`."""
-    batch = tokenizer.pad(list(encodings), return_tensors="pt")
-    names = batch.names
-    with torch.inference_mode():
-        output = model.generate(**batch.to(model.device), **settings)
-    texts = tokenizer.batch_decode(output, names=names)
-    count = len(texts) // len(encodings)
-    return [texts[start : start + count] for start in range(0, len(texts), count)]
-
-
 @contextmanager
 def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
     """Meanwhile switch dropout off, and the model's own limit of length: the caller has another.
@@ -172,4 +237,15 @@ def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
             config.max_length = limit
 
 
-__all__ = ["encode_problem", "generate_answers", "plan_batches"]
+__all__ = [
+    "answer_batches",
+    "beam_search",
+    "encode_problem",
+    "encode_problems",
+    "evaluation_mode",
+    "extend_vocabulary",
+    "generate_answers",
+    "generate_ids",
+    "plan_batches",
+    "search_settings",
+]

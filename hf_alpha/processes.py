@@ -1,4 +1,4 @@
-"""Where the work is done: on which device, and in which of the processes that were started."""
+"""Distributed helpers: the device, the processes of a run, and how they share work."""
 
 import os
 from collections.abc import Sequence

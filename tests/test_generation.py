@@ -4,9 +4,9 @@ from strategies import make_model
 from transformers import AutoTokenizer
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.evaluation import alpha_covariance, evaluate, generate_answers
-from hf_alpha.evaluation.generation import encode_problem, encode_problems, plan_batches
+from hf_alpha.evaluation import alpha_covariance, evaluate
 from hf_alpha.evaluation.report import OUTSIDE
+from hf_alpha.generation import encode_problem, encode_problems, generate_answers, plan_batches
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.solve import solve

@@ -5,9 +5,9 @@ import sys
 import pytest
 import torch
 
-from hf_alpha.evaluation.processes import choose_device, process_state
+from hf_alpha.processes import choose_device, process_state
 
-SCRIPT = "from hf_alpha.evaluation.processes import process_state; process_state()"
+SCRIPT = "from hf_alpha.processes import process_state; process_state()"
 
 
 def test_processes_that_do_not_know_of_each_other(tmp_path):

@@ -1,0 +1,114 @@
+"""Registers the models with the Auto classes, without importing torch before that is needed.
+
+An Auto class has to know our classes when it is used, but importing them takes as long as importing
+torch. So they are registered as soon as the module of an Auto class has been imported, or one of
+ours; where neither is, nobody can ask for them.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+AUTO = "transformers.models.auto"
+OURS = "hf_alpha.modeling"
+KINDS = ("configuration", "modeling", "tokenization")
+"""What modules there and here are named after: `modeling_auto`, `modeling_alpha`."""
+
+MODELS: dict[str, dict[str, tuple[str, str]]] = {
+    "alpha": {
+        "AutoConfig": ("configuration_alpha", "AlphaConfig"),
+        "AutoModel": ("modeling_alpha", "AlphaModel"),
+        "AutoModelForSeq2SeqLM": ("modeling_alpha", "AlphaForConditionalGeneration"),
+        "AutoTokenizer": ("tokenization_alpha", "AlphaTokenizer"),
+    },
+}
+"""Model type -> Auto class -> module in `hf_alpha.modeling` and class."""
+MODEL_TYPES = tuple(MODELS)
+
+
+def register_when_imported() -> None:
+    """Have every class registered once its module, or that of its Auto class, is imported."""
+    modules = {module for classes in MODELS.values() for module, _ in classes.values()}
+    actions: dict[str, Callable[[], None]] = {}
+    for module in sorted(modules):
+        actions[f"{OURS}.{module}"] = partial(_register, module)
+    for kind in KINDS:
+        ours = sorted(f"{OURS}.{module}" for module in modules if module.startswith(f"{kind}_"))
+        actions[f"{AUTO}.{kind}_auto"] = partial(_import_missing, ours)
+    sys.meta_path.insert(0, _AfterImport(actions))
+    for name, action in actions.items():
+        if name in sys.modules:
+            action()
+
+
+def _import_missing(modules: Iterable[str]) -> None:
+    """Import modules of ours, which registers them; those that are being imported come later."""
+    for module in modules:
+        if module not in sys.modules:
+            import_module(module)
+
+
+def _register(module: str) -> None:
+    """Register the classes of one of our modules."""
+    auto_module = import_module(f"{AUTO}.{module.split('_')[0]}_auto")
+    for model_type, classes in MODELS.items():
+        for auto_name, (where, name) in classes.items():
+            if where == module:
+                ours, auto = _class(where, name), getattr(auto_module, auto_name)
+                # For users of the package: no trust_remote_code.
+                if auto_name == "AutoConfig":
+                    auto.register(model_type, ours, exist_ok=True)
+                else:
+                    key = "slow_tokenizer_class" if auto_name == "AutoTokenizer" else "model_class"
+                    config_class = _class(*classes["AutoConfig"])
+                    auto.register(config_class, exist_ok=True, **{key: ours})
+                # For users of a checkpoint: saving writes the code beside the weights.
+                ours.register_for_auto_class(auto_name)
+
+
+def _class(module: str, name: str) -> Any:
+    return getattr(import_module(f"{OURS}.{module}"), name)
+
+
+class _AfterImport(MetaPathFinder):
+    """Does something as soon as a module has been imported."""
+
+    def __init__(self, actions: Mapping[str, Callable[[], None]]):
+        self.actions = actions
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in self.actions:
+            return None
+        for finder in sys.meta_path:
+            if finder is not self and (spec := finder.find_spec(name, path, target)) is not None:
+                if spec.loader is not None:
+                    spec.loader = _ActingLoader(spec.loader, self.actions[name])
+                return spec
+        return None
+
+
+class _ActingLoader(Loader):
+    """Loads a module as its own loader does, gives that back to it, and acts."""
+
+    def __init__(self, loader: Loader, action: Callable[[], None]):
+        self.loader, self.action = loader, action
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self.loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self.loader
+        self.loader.exec_module(module)
+        self.action()
+
+
+__all__ = ["MODEL_TYPES", "register_when_imported"]

@@ -1,0 +1,293 @@
+import json
+import re
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hf_alpha.recipe import (
+    DataSettings,
+    Recipe,
+    RecipeError,
+    _Loader,
+    describe_settings,
+    differences,
+    parse_recipe,
+    read_recipe,
+    recipe_schema,
+    write_recipe,
+)
+from hf_alpha.resources import resource_path
+from hf_alpha.train import prepare_model
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("xyz=1", "unknown key 'xyz'; known: checkpoint, data"),
+        ("chekpoint=x", "unknown key 'chekpoint'; did you mean 'checkpoint'?"),
+        ("data.max_train_sample=1", "data: unknown .*did you mean 'max_train_samples'?"),
+        ("data.generate.num_sample=1", "generate: unknown .*did you mean 'num_samples'?"),
+        ("data.generate.out_dir=x", "generate: unknown key 'out_dir'"),
+        ("training.max_stps=1", "training: unknown .*did you mean 'max_steps'?"),
+        ("model.d_modell=1", "model: unknown .*did you mean 'd_model'?"),
+        ("model.vocab_size=20", "model: 'vocab_size' follows from the key 'num_symbols'"),
+        ("checkpoint=here", "either 'checkpoint' or 'model', not both"),
+        ("num_symbols=many", "'num_symbols' must be a whole number, not 'many'"),
+        ("num_symbols=true", "'num_symbols' must be a whole number, not True"),
+        ("training=3", "'training' must be a mapping, not 3"),
+        ("data.generate=no", "data: 'generate' must be a mapping"),
+        ("data.generate.num_samples=x", "generate: 'num_samples' must be a whole number, not 'x'"),
+        ("data.generate.sizes=5", r"generate: 'sizes' must be \[smallest, largest\], not 5"),
+        ("num_symbols=0", "'num_symbols' must be at least 1, not 0"),
+        ("data.max_train_samples=0", "data: 'max_train_samples' must be at least 1, not 0"),
+        ("data.draw={num_samples: 5}", "data: give either 'draw' or 'path' with 'generate', not"),
+        ("data.draw=no", "data: 'draw' must be a mapping"),
+        ("training.max_steps=1.5", "'max_steps' must be a whole number, not 1.5"),
+        ("training.learning_rate=high", "'learning_rate' must be a number, not 'high'"),
+        ("training.bf16=x", "'bf16' must be true or false, not 'x'"),
+        ("training.max_steps", "override 'training.max_steps': write it as key=value"),
+        ("=3", "override '=3': write it"),
+        ("training..x=3", "override 'training..x=3': write it"),
+        ("task.name=3", "override 'task.name=3': 'task' is not a mapping"),
+        ("model.cross_attention=[a", re.escape("'model.cross_attention=[a': not valid YAML")),
+    ],
+)
+def test_wrong_overrides_are_named(override, message):
+    with pytest.raises(RecipeError, match=message):
+        read_recipe("propositional/debug", [override])
+
+
+def test_overrides_are_yaml(tmp_path):
+    overrides = [
+        "training.max_steps=10", "--model.dropout=0.1", "training.learning_rate=1e-3",
+        "training.adam_epsilon=1E-9", "training.run_name=1e-3x", "training.eval_strategy=no",
+        "training.bf16=false", "model.cross_attention=[aggregated]",
+        "data.max_train_samples=null", "checkpoint=",
+    ]  # fmt: skip
+    recipe = read_recipe("propositional/debug.yaml", overrides)
+    assert recipe.training["max_steps"] == 10
+    assert recipe.training["learning_rate"] == 0.001
+    assert recipe.training["adam_epsilon"] == 1e-9
+    assert recipe.training["eval_strategy"] == "no" and recipe.training["bf16"] is False
+    assert recipe.training["run_name"] == "1e-3x"
+    assert recipe.model["dropout"] == 0.1
+    assert recipe.model["cross_attention"] == ["aggregated"]
+    assert recipe.data.max_train_samples is None and recipe.checkpoint is None
+
+
+def test_missing_parts_and_files_are_named(tmp_path):
+    whole = {"task": "propositional", "data": {"path": "x"}, "training": {"output_dir": "y"}}
+    assert parse_recipe(whole).data.path == "x"
+    for key in whole:
+        with pytest.raises(RecipeError, match=f"the key '{key}' is missing"):
+            parse_recipe({name: value for name, value in whole.items() if name != key})
+    with pytest.raises(RecipeError, match="data: the key 'path' is missing"):
+        parse_recipe({**whole, "data": {}})
+    draw = {"num_samples": 5, "sizes": [3, 4], "num_symbols": 2}
+    assert parse_recipe({**whole, "data": {"draw": draw}}).data.draw == draw
+    for key in ("num_sample", "split", "tokenizer"):
+        with pytest.raises(RecipeError, match=f"data: draw: unknown key '{key}'"):
+            parse_recipe({**whole, "data": {"draw": {**draw, key: 1}}})
+    with pytest.raises(RecipeError, match="training: the key 'output_dir' is missing"):
+        parse_recipe({**whole, "training": {}})
+    with pytest.raises(RecipeError, match=r"no recipe 'propositional/nothing'.*debug\.yaml"):
+        read_recipe("propositional/nothing")
+    file = tmp_path / "recipe.yaml"
+    file.write_bytes(b"\xff")
+    with pytest.raises(RecipeError, match=r"recipe\.yaml: no UTF-8 text"):
+        read_recipe(file)
+    for text, message in [("- 1", "a mapping"), ("", "a mapping"), ("a: [", "not valid YAML")]:
+        file.write_text(text)
+        with pytest.raises(RecipeError, match=message):
+            read_recipe(file)
+
+
+# Recipes that extend others
+
+BASE = """
+task: propositional
+num_symbols: 3
+data: {path: data, generate: {num_samples: 9, alpha: 0.5}}
+model: {d_model: 8, cross_attention: [per_stream, aggregated]}
+training: {output_dir: runs/base, max_steps: 5, seed: 1}
+"""
+
+
+def write(folder, **texts):
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_text(text)
+
+
+def test_a_recipe_changes_what_it_extends(tmp_path):
+    (tmp_path / "more").mkdir()
+    child = """
+        extends: base
+        num_symbols: null
+        data: {generate: {alpha: null, seed: 4}}
+        model: {cross_attention: [aggregated]}
+        training: {output_dir: runs/child, max_steps: 6, lr_scheduler_kwargs: {a: 1, b: null}}
+    """
+    grandchild = "extends: ../child\nmodel: null\ntraining: {output_dir: runs/grandchild}"
+    write(tmp_path, base=BASE, child=child)
+    write(tmp_path / "more", grandchild=grandchild, same=f"extends: {tmp_path}/child.yaml")
+    found = read_recipe(tmp_path / "child.yaml", ["training.seed=2"])
+    assert found == Recipe(
+        task="propositional",
+        data=DataSettings(path="data", generate={"num_samples": 9, "seed": 4}),
+        model={"d_model": 8, "cross_attention": ["aggregated"]},
+        training={
+            "output_dir": "runs/child",
+            "max_steps": 6,
+            "seed": 2,
+            "lr_scheduler_kwargs": {"a": 1},
+        },
+    )
+    last = read_recipe(tmp_path / "more" / "grandchild.yaml")
+    assert last.model == {} and last.data == found.data and last.training["max_steps"] == 6
+    # What a run writes stands alone.
+    write_recipe(found, tmp_path / "run" / "recipe.yaml")
+    assert "extends" not in (tmp_path / "run" / "recipe.yaml").read_text()
+    assert read_recipe(tmp_path / "run" / "recipe.yaml") == found
+    # Two runs would share a folder.
+    with pytest.raises(RecipeError, match="training: the key 'output_dir' is missing"):
+        read_recipe(tmp_path / "more" / "same.yaml")
+
+
+def test_a_shipped_recipe_is_extended_by_its_name(tmp_path):
+    write(tmp_path, mine="extends: propositional/debug\ntraining: {output_dir: here}")
+    mine, debug = read_recipe(tmp_path / "mine.yaml"), read_recipe("propositional/debug")
+    assert differences(mine, debug) == {} and mine.training["output_dir"] == "here"
+
+
+def test_circles_and_missing_parents_are_errors_that_name_the_chain(tmp_path):
+    write(tmp_path, a="extends: b", b="extends: c", c="extends: a", self="extends: self")
+    write(tmp_path, d="extends: e", e="extends: nowhere", f="extends: [d, e]", g="extends: h")
+    write(tmp_path, h="- a list")
+    a, b, c, d, e, f, h = (tmp_path / f"{name}.yaml" for name in "abcdefh")
+    for name, message in {
+        "a": f"extend each other in a circle: {a} -> {b} -> {c} -> {a}",
+        "self": "extend each other in a circle: ",
+        "d": f"{d} -> {e} -> 'nowhere': no recipe 'nowhere': training/nowhere.yaml is not there",
+        "f": f"{f}: 'extends' must be the name of one recipe",
+        "g": f"{h}: a recipe is a mapping",
+    }.items():
+        with pytest.raises(RecipeError, match=re.escape(message)):
+            read_recipe(tmp_path / f"{name}.yaml")
+
+
+def test_the_documented_example_works(tmp_path):
+    (example,) = re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)
+    shutil.copy(resource_path("training", "propositional", "learned.yaml"), tmp_path)
+    write(tmp_path, mine=example)
+    changed = differences(read_recipe("propositional/learned"), read_recipe(tmp_path / "mine.yaml"))
+    assert changed == {
+        "num_symbols": ("5", "10"),
+        "model.symbol_renaming": ("null", '"random"'),
+        "model.scale_embedding": ("true", "null"),
+    }
+
+
+README = resource_path("training", "README.md")
+PINNED = json.loads(Path(__file__).with_name("snapshots").joinpath("recipes.json").read_text())
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_shipped_recipes_say_in_full_what_they_always_said(name):
+    assert asdict(read_recipe(name)) == PINNED[name]
+
+
+# The schema and the texts that the settings declare
+
+SHIPPED = sorted(resource_path("training").rglob("*.yaml"))
+PYTHON_TYPES = {
+    "array": list, "boolean": bool, "integer": int, "null": type(None),
+    "number": (int, float), "object": dict, "string": str,
+}  # fmt: skip
+
+
+def faults(value, schema, where="") -> list[str]:
+    """Those of the schema's rules that recipes use, checked in a simple way."""
+    if "anyOf" in schema:
+        options = [faults(value, each, where) for each in schema["anyOf"]]
+        if all(options):
+            return options[0]
+    if "enum" in schema:
+        return [] if value in schema["enum"] else [f"{where}: {value}"]
+    kinds = schema.get("type", [])
+    if kinds:
+        names = [kinds] if isinstance(kinds, str) else kinds
+        if not any(isinstance(value, PYTHON_TYPES[name]) for name in names):
+            return [f"{where}: {value!r} is not {names}"]
+        if isinstance(value, bool) and "boolean" not in names:
+            return [f"{where}: {value!r} is a boolean"]
+    found = [f"{where}: {key} is missing" for key in schema.get("required", ()) if key not in value]
+    if isinstance(value, dict) and "properties" in schema:
+        for key, entry in value.items():
+            if key not in schema["properties"]:
+                found.append(f"{where}: unknown key {key}")
+            else:
+                found += faults(entry, schema["properties"][key], f"{where}.{key}")
+    if isinstance(value, int | float) and value < schema.get("minimum", value):
+        found.append(f"{where}: {value} is too small")
+    return found
+
+
+def content_of(path):
+    return yaml.load(path.read_text(), _Loader)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_recipe_fits_the_schema(path):
+    assert faults(content_of(path), recipe_schema()) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"modle": {}},
+        {"task": 3},
+        {"num_symbols": 0},
+        {"data": {"paht": "x"}},
+        {"data": {"generate": {"num_sample": 1}}},
+        {"data": {"draw": {"split": "train"}}},
+        {"data": {"num_workers": 1.5}},
+        {"model": {"d_modell": 3}},
+        {"model": {"vocab_size": 3}},
+        {"model": {"d_model": True}},
+        {"training": {"max_stps": 3}},
+        {"training": {"learning_rate": "high"}},
+    ],
+    ids=str,
+)
+def test_the_schema_and_the_reader_refuse_the_same(change, tmp_path):
+    """But for values of the model, which its configuration checks when it is made."""
+    file = tmp_path / "recipe.yaml"
+    file.write_text(yaml.safe_dump(good := {"extends": "propositional/debug", **change}))
+    assert faults(good, recipe_schema())
+    with pytest.raises(RecipeError):
+        recipe = read_recipe(file, [f"training.output_dir={tmp_path}"])
+        prepare_model(recipe)
+    assert faults({"extends": "propositional/debug"}, recipe_schema()) == []
+    assert faults({"task": "ltl", "data": {"path": "x"}}, recipe_schema())
+
+
+def test_every_setting_is_described():
+    text, schema = describe_settings(), recipe_schema()["properties"]
+    assert "data.num_workers: a whole number, default 1\n    processes that generate" in text
+    assert "\nextends: text\n" in text and "\ntask: text, required\n" in text
+    assert "model.dropout: a number, default 0.1\n    in [0, 1)." in text
+    assert "training.learning_rate: a number, default 5e-05\n" in text
+    sections = {**schema, **{f"data.{k}": v for k, v in schema["data"]["properties"].items()}}
+    for name in ("data", "model", "training", "data.generate", "data.draw"):
+        for key in sections[name]["properties"]:
+            assert f"\n{name}.{key}: " in text
+
+
+def test_another_type_of_model_is_refused_by_name():
+    for name in ("bart", "nothing", "3"):
+        with pytest.raises(RecipeError, match=f"of 'model_type' '?{name}'?; known: alpha"):
+            read_recipe("propositional/debug", [f"model.model_type={name}"])
+    assert read_recipe("propositional/debug", ["model.model_type=alpha"]).model["d_model"] == 32
