@@ -21,7 +21,7 @@ TEMPLATE = """---
 |---|---|
 | symbol encoding | `{encoding}` |
 | parameters | {parameters:,} |
-| size | d {d_model}, {encoder_layers} + {decoder_layers} layers, {heads} heads, FFN {ffn} |
+| size | {size} |
 | vocabulary | {base} base tokens, symbols: {symbols} |
 
 ## Use
@@ -61,23 +61,6 @@ NEW = (
     "Problems that are drawn are not in training data made by the same version of hf_alpha, up to "
     "renaming and the order of operands."
 )
-DESCRIPTIONS = {
-    "streams": (
-        "A symbol-invariant encoder-decoder (arXiv 2601.23169): one stream per symbol, so renaming "
-        "a problem renames its answer and changes nothing else, and symbols can be added after "
-        "training with `extend_symbols`."
-    ),
-    "dual_part": (
-        "An encoder-decoder with dual-part embeddings (arXiv 2410.17161): symbols share a learned "
-        "part and each has a random part of its own, so symbols can be added after training with "
-        "`extend_symbols`. The draw of random parts lies in the checkpoint; "
-        "`model.redraw_symbols(seed)` makes another one."
-    ),
-    "learned": (
-        "A vanilla encoder-decoder with one trained vector per symbol: the baseline that "
-        "`hf-alpha convert` starts from. It knows the symbols of its training only."
-    ),
-}
 
 
 def write_card(
@@ -101,14 +84,10 @@ def write_card(
     text = TEMPLATE.format(
         data=_metadata(folder.name, report).to_yaml(),
         name=folder.name,
-        description=DESCRIPTIONS[config.symbol_encoding] + RENAMINGS[config.symbol_renaming],
+        description=config.encoding.description + RENAMINGS[config.symbol_renaming],
         encoding=config.symbol_encoding,
         parameters=model.num_parameters(),
-        d_model=config.d_model,
-        encoder_layers=config.encoder_layers,
-        decoder_layers=config.decoder_layers,
-        heads=config.encoder_attention_heads,
-        ffn=config.encoder_ffn_dim,
+        size=config.size_text,
         base=config.num_base_tokens,
         symbols=", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items()),
         example=task.example,

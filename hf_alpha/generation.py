@@ -6,6 +6,7 @@ batches take the parts: `encode_problems`, `plan_batches`, `answer_batches`.
 """
 
 import copy
+import inspect
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -129,16 +130,19 @@ def beam_search(
 def generate_ids(
     model: Any, inputs: Mapping[str, torch.Tensor], settings: Mapping[str, Any]
 ) -> torch.Tensor:
-    """Generate the ids of answers to padded inputs: (answers, length)."""
+    """Generate the ids of answers to padded inputs: (answers, length).
+
+    Inputs that the model has no use for, such as tree paths, are left out.
+    """
+    used = inspect.signature(model.forward).parameters
     with torch.inference_mode():
-        on_device = {name: tensor.to(model.device) for name, tensor in inputs.items()}
+        on_device = {name: x.to(model.device) for name, x in inputs.items() if name in used}
         return model.generate(**on_device, **settings)
 
 
 def extend_vocabulary(model: PreTrainedModel, tokenizer: AlphaTokenizer, num_symbols: int) -> None:
-    """Extend a vocabulary of one class to so many symbols, unless the model is `learned`."""
-    encoding = getattr(model.config, "symbol_encoding", None)
-    if encoding == "learned" or len(tokenizer.symbol_classes) > 1:
+    """Extend a vocabulary of one class to so many symbols, if the encoding needs no training."""
+    if model.config.encoding.no_extension or len(tokenizer.symbol_classes) > 1:
         return
     ((name, count),) = tokenizer.symbol_classes.items()
     if num_symbols > count:

@@ -146,7 +146,10 @@ def object_schema(settings: Iterable[Setting], **more: Any) -> dict[str, Any]:
 
 
 def _of_fields(declared: Any) -> Iterator[Setting]:
-    hints, meanings = _hints(declared), _meanings(declared.__doc__)
+    hints = _hints(declared)
+    meanings: dict[str, str] = {}
+    for kind in reversed(declared.__mro__):  # a subclass describes what it adds
+        meanings |= _meanings(kind.__doc__)
     for entry in dataclasses.fields(declared):
         if not entry.init:
             continue

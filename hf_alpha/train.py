@@ -19,7 +19,7 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch.utils.data import Sampler
 from transformers import (
-    AutoConfig,
+    CONFIG_MAPPING,
     AutoModelForSeq2SeqLM,
     PreTrainedConfig,
     PreTrainedModel,
@@ -204,20 +204,15 @@ def config_for(tokenizer: AlphaTokenizer, settings: Mapping[str, Any]) -> PreTra
     """The configuration of a new model for a tokenizer.
 
     Args:
-        tokenizer: the vocabulary fields come from it; if it has a grammar, the encoder's positions
-            are those in the tree, unless the settings say otherwise.
+        tokenizer: the vocabulary comes from it; see the configuration's `for_tokenizer`.
         settings: fields of the configuration, and its `model_type`.
 
     Raises:
         ValueError: a setting has a wrong kind or value.
     """
-    vocabulary = {
-        "num_base_tokens": tokenizer.num_base_tokens,
-        "symbol_classes": dict(tokenizer.symbol_classes),
-    }
-    positions = {"encoder_position": "tree"} if tokenizer.grammar is not None else {}
-    chosen = {"model_type": DEFAULT_MODEL_TYPE, **positions, **settings, **vocabulary}
-    return AutoConfig.for_model(**chosen)
+    chosen = dict(settings)
+    config_class = CONFIG_MAPPING[chosen.pop("model_type", DEFAULT_MODEL_TYPE)]
+    return config_class.for_tokenizer(tokenizer, **chosen)
 
 
 def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:

@@ -295,7 +295,7 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
     assert "It has to be trained" in done.out
     config = json.loads((dual / "config.json").read_text())
     assert (config["symbol_encoding"], config["random_dim"]) == ("dual_part", 9)
-    assert config["symbol_seed"] == 3 and (dual / "draws.py").is_file()
+    assert config["symbol_seed"] == 3 and (dual / "random_numbers.py").is_file()
     again = ["evaluate", dual, "--out", tmp_path / "dual report", *arguments[5:]]
     assert hf_alpha(*again).code == 0
     assert "choose streams or dual_part" in hf_alpha("convert", vanilla, dual, "--to", "x").error

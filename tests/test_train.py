@@ -14,9 +14,9 @@ import pytest
 import torch
 import trajectories
 from datasets import Dataset
-from other_model import MODEL_TYPE, OtherConfig, OtherModel
 from safetensors.torch import load_file
 from strategies import make_model
+from toy_backbone import ToyForConditionalGeneration
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 import hf_alpha
@@ -473,16 +473,16 @@ def test_first_steps_are_those_of_the_snapshot(task, tmp_path):
 
 def test_tools_take_any_type_of_model_with_symbols(data_dir, tmp_path):
     """Trained, resumed, released, evaluated and used for answers, all by its `model_type`."""
-    chosen = [f"model.model_type={MODEL_TYPE}", "model.other_setting=5", "training.max_steps=2"]
+    chosen = ["model={model_type: toy, hidden_size: 8}", "training.max_steps=2"]
     run, out = tmp_path / "run", tmp_path / "released"
     recipe = debug(data_dir, run, *chosen, "training.save_steps=1", "training.eval_strategy=no")
     train(recipe)
     shutil.rmtree(run / "checkpoint-2")
     (run / "model.safetensors").unlink()
-    assert type(train(recipe).model) is OtherModel  # resumed
+    assert type(train(recipe).model) is ToyForConditionalGeneration  # resumed
     release(run, out)
     model, tokenizer = load_checkpoint(out)
-    assert type(model) is OtherModel and model.config.other_setting == 5
+    assert type(model) is ToyForConditionalGeneration and model.config.hidden_size == 8
     rows = [{"problem": "& a ! b"}, {"problem": "&&&&&abcdef"}]
     models = [EvaluatedModel("other", model, tokenizer)]
     _, (report, _) = compare(
@@ -499,11 +499,11 @@ def rows_of(rows):
     return [{"problem": s.problem, "num_symbols": s.num_symbols, "size": s.size} for s in samples]
 
 
-@pytest.mark.parametrize(("task", "position"), [("propositional", "tree"), ("copying", "none")])
+@pytest.mark.parametrize(("task", "position"), [("propositional", "tree"), ("copying", "rope")])
 def test_a_tokenizer_with_a_grammar_asks_for_tree_positions(task, position):
     tokenizer = build_tokenizer(task, 4)
-    config = config_for(tokenizer, {"model_type": MODEL_TYPE, "d_model": 24})
+    config = config_for(tokenizer, {"d_model": 24})
     assert config.encoder_position == position
-    assert type(config) is OtherConfig and config.d_model == 24
+    assert config.d_model == 24
     assert config.symbol_ranges == tokenizer.symbol_ranges
     assert config_for(tokenizer, {"encoder_position": "none"}).encoder_position == "none"

@@ -6,7 +6,7 @@ What a backbone has to bring is all here: a configuration with a `hidden_size`, 
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForSeq2SeqLM
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
@@ -17,6 +17,7 @@ from hf_alpha.modeling.streams import Streams
 from hf_alpha.modeling.symbol_layer import SymbolDraws, SymbolLayer
 from hf_alpha.modeling.symbol_model import SymbolHead, SymbolModel
 from hf_alpha.modeling.symbols import pack_streams, unpack_streams
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
 
 class ToyConfig(SymbolConfig):
@@ -100,3 +101,4 @@ class ToyForConditionalGeneration(SymbolHead, GenerationMixin):
 
 AutoConfig.register("toy", ToyConfig)
 AutoModelForSeq2SeqLM.register(ToyConfig, ToyForConditionalGeneration)
+AutoTokenizer.register(ToyConfig, slow_tokenizer_class=AlphaTokenizer)

@@ -145,7 +145,7 @@ def compare(
             )
             report.save(folder)
         reports.append(report)
-        if draws and getattr(model.config, "symbol_encoding", None) == "dual_part":
+        if draws and model.config.encoding.random_parts:
             found = sensitivity(
                 model, tokenizer, task, rows, seeds=range(draws), folder=folder, **settings
             )

@@ -255,8 +255,8 @@ def other_draws(model: PreTrainedModel) -> Iterator[None]:
         ValueError: the model has no random parts.
     """
     seed = model.config.symbol_seed
-    draws = model.model.symbol_draws
-    if draws is None or not draws.dual_part:
+    draws = model.symbol_layer.draws
+    if draws is None or not draws.has_parts:
         model.redraw_symbols(seed)  # says what is wrong
         raise AssertionError
     parts = draws.random_parts

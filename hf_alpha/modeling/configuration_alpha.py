@@ -100,6 +100,17 @@ class AlphaConfig(SymbolConfig):
         kwargs.setdefault("auto_map", dict(AUTO_MAP))
         super().__post_init__(**kwargs)
 
+    @classmethod
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+        """As in the base class; with a grammar, positions in the tree by default.
+
+        Args:
+            tokenizer: an `AlphaTokenizer`; with a grammar it returns `tree_paths`.
+            settings: other fields.
+        """
+        positions = {"encoder_position": "tree"} if tokenizer.grammar is not None else {}
+        return super().for_tokenizer(tokenizer, **{**positions, **settings})
+
     def validate_architecture(self) -> None:
         """Part of `@strict` validation: cross-field checks."""
         super().validate_architecture()
@@ -130,6 +141,14 @@ class AlphaConfig(SymbolConfig):
             raise ValueError(
                 f"cross_attention must list one or both of {CROSS_ATTENTION_MODES}, not {modes}"
             )
+
+    @property
+    def size_text(self) -> str:
+        """The sizes that a model card gives."""
+        return (
+            f"d {self.d_model}, {self.encoder_layers} + {self.decoder_layers} layers, "
+            f"{self.encoder_attention_heads} heads, FFN {self.encoder_ffn_dim}"
+        )
 
     def get_text_config(
         self, decoder: bool | None = None, encoder: bool | None = None

@@ -91,6 +91,21 @@ class SymbolConfig(PreTrainedConfig):
         self.validate_architecture()
         super().__post_init__(**kwargs)
 
+    @classmethod
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+        """The configuration of a new model for a tokenizer.
+
+        Args:
+            tokenizer: an `AlphaTokenizer`; the vocabulary comes from it.
+            settings: other fields.
+        """
+        vocabulary = {
+            "num_base_tokens": tokenizer.num_base_tokens,
+            "symbol_classes": dict(tokenizer.symbol_classes),
+            "symbol_ranges": copy.deepcopy(tokenizer.symbol_ranges),
+        }
+        return cls(**settings, **vocabulary)
+
     def _fill_ranges(self) -> None:
         if not self.symbol_ranges:
             start = self.num_base_tokens
@@ -147,6 +162,11 @@ class SymbolConfig(PreTrainedConfig):
     def encoding(self) -> type[SymbolEncoding]:
         """The class that `symbol_encoding` names."""
         return encoding_class(self.symbol_encoding)
+
+    @property
+    def size_text(self) -> str:
+        """The sizes that a model card gives."""
+        return f"width {self.hidden_size}"
 
     @property
     def renames(self) -> bool:

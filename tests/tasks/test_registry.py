@@ -15,9 +15,10 @@ from toy_task import ToyTask
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.data.drawn import DrawnProblems
+from hf_alpha.recipe import parse_recipe
 from hf_alpha.tasks import Task, get_task, name_of, task_names
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
-from hf_alpha.train import parse_recipe, train
+from hf_alpha.train import train
 
 ROOT = Path(__file__).resolve().parents[2]
 TASKS = ROOT / "hf_alpha" / "tasks"
