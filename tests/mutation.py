@@ -301,7 +301,8 @@ def copy_tree(copy: Path) -> None:
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, copy / name, symlinks=True, ignore=ignore)
         else:
             shutil.copy(source, copy / name)
     (copy / "model_cards").symlink_to(ROOT / "model_cards")

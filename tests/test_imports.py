@@ -15,6 +15,7 @@ PACKAGE = ROOT / "hf_alpha"
 # A part may import those to its left: modeling <- tasks <- data <- {convert, ...} <- cli.
 LAYERS = [
     {"modeling", "resources", "folders"},
+    {"code_links"},
     {"tasks", "loading"},
     {"build_tokenizer"},
     {"data"},

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -39,12 +40,18 @@ def shipped(folder: Path) -> set[str]:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution and the wheel that is built from it."""
     out = tmp_path_factory.mktemp("wheel")
     # Without isolation: the build back end is a test dependency, nothing has to be downloaded.
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", out, ROOT, cwd=out)
-    (built,) = out.glob("*.whl")
-    return built
+    run(sys.executable, "-m", "build", "--no-isolation", "-o", out, ROOT, cwd=out)
+    return out
+
+
+@pytest.fixture(scope="session")
+def wheel(built: Path) -> Path:
+    (wheel,) = built.glob("*.whl")
+    return wheel
 
 
 @dataclass
@@ -84,6 +91,23 @@ def test_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path):
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
+def test_code_in_data_folders_is_in_the_distributions(built: Path, wheel: Path):
+    """Links of the checkout: files in the wheel, links in the source distribution that hold."""
+    folders = [*(ROOT / "model_cards").iterdir(), *(ROOT / "tokenizer").iterdir()]
+    code = {
+        path.relative_to(ROOT).as_posix(): path.read_bytes()
+        for folder in folders
+        for path in folder.glob("*.py")
+    }
+    assert code
+    with zipfile.ZipFile(wheel) as archive:
+        assert {name: archive.read(f"hf_alpha/_data/{name}") for name in code} == code
+    (sources,) = built.glob("*.tar.gz")
+    with tarfile.open(sources) as archive:
+        top = sources.name.removesuffix(".tar.gz")
+        assert {name: archive.extractfile(f"{top}/{name}").read() for name in code} == code
+
+
 def test_default_checkpoints_stay_small():
     """Each released model under model_cards/ is committed and shipped: 4 MB at most."""
     for folder in (path for path in (ROOT / "model_cards").iterdir() if path.is_dir()):
@@ -110,12 +134,17 @@ def test_quickstart_runs_from_the_wheel(installed: Installed):
     for row in ("vanilla", "converted", "random"):
         assert row in table.lower()
     assert list((installed.cwd / "out").rglob("*.png"))
-    (config,) = (installed.cwd / "out").rglob("config.json")
+    # By the code in the folders, those that were just made and those of the wheel.
+    (made,) = (installed.cwd / "out").rglob("config.json")
+    (released,) = installed.prefix.rglob("model_cards/ltl-streams-small/config.json")
     script = (
+        "import sys; sys.modules['hf_alpha'] = None\n"
         "from transformers import AutoModelForSeq2SeqLM as Auto\n"
-        f"print(type(Auto.from_pretrained({str(config.parent)!r}, trust_remote_code=True)))"
+        f"for folder in {str(made.parent)!r}, {str(released.parent)!r}:\n"
+        "    print(type(Auto.from_pretrained(folder, trust_remote_code=True)))"
     )
-    assert "AlphaForConditionalGeneration" in run(installed.python, "-c", script, cwd=installed.cwd)
+    loaded = run(installed.python, "-c", script, cwd=installed.cwd)
+    assert loaded.count("AlphaForConditionalGeneration") == 2
 
 
 def test_every_dependency_is_pinned():

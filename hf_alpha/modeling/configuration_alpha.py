@@ -10,6 +10,7 @@ from transformers.activations import ACT2FN
 from transformers.configuration_utils import PreTrainedConfig
 
 from .draws import RANDOM_METHODS, capacity
+from .saving import SavesCode
 
 SYMBOL_ENCODINGS = ("learned", "dual_part", "streams")
 SYMBOL_RENAMINGS = ("none", "random", "random_per_batch", "first_occurrence")
@@ -43,7 +44,7 @@ AUTO_MAP = {
 
 
 @strict
-class AlphaConfig(PreTrainedConfig):
+class AlphaConfig(SavesCode, PreTrainedConfig):
     r"""Settings of [`AlphaModel`]; sizes are named as in BART's configuration.
 
     The vocabulary holds the base tokens first and then the symbols of each class. `vocab_size` is

@@ -37,6 +37,7 @@ from .configuration_alpha import AlphaConfig
 from .embeddings import SymbolDraws, SymbolEmbedding
 from .linear import BlockLinear, in_blocks
 from .positions import rotary, sinusoidal, token_positions, tree
+from .saving import SavesCode
 from .symbols import (
     aggregate,
     first_occurrence,
@@ -273,7 +274,7 @@ class AlphaDecoderLayer(AlphaLayer):
         return self._feed_forward(hidden_BSTD), weights, cross_weights
 
 
-class AlphaPreTrainedModel(PreTrainedModel):
+class AlphaPreTrainedModel(SavesCode, PreTrainedModel):
     """Initialisation and what the library has to know about these models."""
 
     config: AlphaConfig
