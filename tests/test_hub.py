@@ -75,6 +75,7 @@ def tokenizer() -> PreTrainedTokenizerBase:
 def model(request: pytest.FixtureRequest) -> PreTrainedModel:
     torch.manual_seed(0)
     config = AlphaConfig(
+        encoder_position="tree",
         symbol_encoding=request.param,
         symbol_renaming="first_occurrence",  # which `streams` skips
         symbol_seed=3,
