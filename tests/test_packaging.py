@@ -139,12 +139,19 @@ def test_quickstart_runs_from_the_wheel(installed: Installed):
     (released,) = installed.prefix.rglob("model_cards/ltl-streams-small/config.json")
     script = (
         "import sys; sys.modules['hf_alpha'] = None\n"
-        "from transformers import AutoModelForSeq2SeqLM as Auto\n"
+        "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer\n"
         f"for folder in {str(made.parent)!r}, {str(released.parent)!r}:\n"
-        "    print(type(Auto.from_pretrained(folder, trust_remote_code=True)))"
+        "    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)\n"
+        "    model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)\n"
+        "    batch = tokenizer(['request & !grant', '&a!b'], return_tensors='pt', padding=True)\n"
+        "    out = model.generate(**batch, num_beams=3)\n"
+        "    print(type(model), tokenizer.batch_decode(out, names=batch.names))"
     )
-    loaded = run(installed.python, "-c", script, cwd=installed.cwd)
-    assert loaded.count("AlphaForConditionalGeneration") == 2
+    lines = run(installed.python, "-c", script, cwd=installed.cwd).splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert "AlphaForConditionalGeneration" in line
+        assert "request" in line or "grant" in line
 
 
 def test_every_dependency_is_pinned():
