@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA_FOLDERS = ("tokenizer", "training", "model_cards")
@@ -165,6 +167,39 @@ def test_every_dependency_is_pinned():
         if "==" in line and not line.startswith("#")
     }
     assert {canonical(line) for line in wanted} <= pinned
+
+
+def test_the_oldest_versions_are_pins_that_pyproject_allows():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["ltl"], *extras["test"]]
+    wanted = {canonical(line): Requirement(line) for line in lines if "hf_alpha" not in line}
+    pins = run(sys.executable, ROOT / ".ci" / "oldest.py", cwd=ROOT).split()
+    assert {canonical(pin) for pin in pins} == wanted.keys()
+    for pin in pins:
+        allowed = wanted[canonical(pin)].specifier
+        version = pin.split("==")[1]
+        assert allowed.contains(version, prereleases=True), pin
+        below = [part for part in allowed if part.operator in (">=", "==")]
+        assert [part.version for part in below] == [version], pin
+
+
+def test_the_citation_is_of_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for key, ours in (("title", "name"), ("version", "version"), ("license", "license")):
+        assert citation[key] == project[ours]
+    for work in (citation, *citation["references"]):
+        assert work["title"] and work["authors"]
+        assert all("name" in author or "family-names" in author for author in work["authors"])
+
+
+def test_hooks_before_a_commit_are_steps_of_ci():
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    steps = (ROOT / ".ci" / "run").read_text()
+    assert len(hooks) == 3
+    for hook in hooks:
+        assert f'step "{hook["name"]}' in steps
 
 
 def canonical(requirement: str) -> str:
