@@ -79,6 +79,7 @@ def make_models(args: argparse.Namespace) -> dict[str, AlphaForConditionalGenera
     tokenizer = build_tokenizer("ltl", args.symbols)
     sizes = {"layers": args.layers, "attention_heads": args.heads, "ffn_dim": args.ffn}
     config = AlphaConfig(
+        encoder_position="tree",
         num_base_tokens=tokenizer.num_base_tokens,
         symbol_classes=dict(tokenizer.symbol_classes),
         encoder_position="tree",

@@ -113,6 +113,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         torch.set_num_threads(args.threads)
     sizes = {"layers": args.layers, "attention_heads": args.heads, "ffn_dim": args.ffn}
     config = AlphaConfig(
+        encoder_position="tree",
         symbol_classes={"proposition": max(args.symbols)},
         d_model=args.d_model,
         encoder_position="tree",

@@ -30,6 +30,7 @@ def work(args: argparse.Namespace, kind: str, symbols: int) -> dict[str, float]:
     """Do the work in this process; megabytes of the work, and of the whole process."""
     sizes = {"layers": args.layers, "attention_heads": args.heads, "ffn_dim": args.ffn}
     config = AlphaConfig(
+        encoder_position="tree",
         symbol_classes={"proposition": symbols},
         d_model=args.d_model,
         encoder_position="tree",

@@ -104,6 +104,7 @@ def draw_batch(tokenizer: AlphaTokenizer, symbols: int, size: int, count: int, s
 def alpha_model(sizes: Sizes, tokenizer: AlphaTokenizer, **settings: Any) -> PreTrainedModel:
     """A model of this package with random weights."""
     config = AlphaConfig(
+        encoder_position="tree",
         num_base_tokens=tokenizer.num_base_tokens,
         symbol_classes=tokenizer.symbol_classes,
         encoder_position="tree",

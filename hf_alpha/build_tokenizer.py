@@ -1,7 +1,9 @@
 """Build a task's tokenizer: `python -m hf_alpha.build_tokenizer TASK OUT`."""
 
 import argparse
+from pathlib import Path
 
+from hf_alpha.code_links import link_code
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task, get_task, task_names
 from hf_alpha.tasks.registry import DEFAULT_TASK
@@ -35,6 +37,7 @@ def main() -> None:
     parser.add_argument("--symbols", type=int, default=NUM_SYMBOLS, help="symbols of each class")
     arguments = parser.parse_args()
     build_tokenizer(arguments.task, arguments.symbols).save_pretrained(arguments.folder)
+    link_code(Path(arguments.folder))
 
 
 if __name__ == "__main__":

@@ -28,10 +28,11 @@ def push(folder: Path, repository: str, private: bool = False) -> str:
 
     Raises:
         FileNotFoundError: the folder does not exist.
-        ValueError: it is neither, or it does not load.
+        ValueError: it is neither, it does not load, or a link in it leads nowhere.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {str(folder)!r}")
+    _check_links(folder)
     kind = _kind(folder)
     api = HfApi()
     url = api.create_repo(repository, private=private, repo_type=kind, exist_ok=True)
@@ -43,6 +44,16 @@ def push(folder: Path, repository: str, private: bool = False) -> str:
         ignore_patterns=NOT_SHARED,
     )
     return str(url)
+
+
+def _check_links(folder: Path) -> None:
+    """A link that leads nowhere would be left out of the upload without a word."""
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.exists():
+            raise ValueError(
+                f"{path} is a link that leads nowhere: copy model folders of a checkout with "
+                f"cp -rL, or write the code again with hf-alpha release {folder}"
+            )
 
 
 def _kind(folder: Path) -> str:

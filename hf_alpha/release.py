@@ -5,6 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
+from hf_alpha.code_links import link_code
 from hf_alpha.folders import new_folder, read_json, scratch_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE
@@ -16,6 +17,7 @@ LOG_FILE = "training_log.json"
 def release(run: Path, out: Path) -> None:
     """Write a finished run's model, tokenizer, code, recipe and training log to `out`.
 
+    The code is written as files; below the checkout's own `model_cards/` as links to the package.
     `hf-alpha evaluate OUT --card` adds the card, `hf-alpha push OUT owner/name` shares it.
 
     Raises:
@@ -41,6 +43,7 @@ def refresh(folder: Path) -> None:
         _write(folder, unfinished)
         for file in unfinished.iterdir():
             os.replace(file, folder / file.name)
+    link_code(folder)
 
 
 def _write(source: Path, out: Path) -> None:
@@ -49,6 +52,7 @@ def _write(source: Path, out: Path) -> None:
     model.generation_config = type(model)(model.config).generation_config
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
+    link_code(out)
 
 
 __all__ = ["LOG_FILE", "refresh", "release"]

@@ -31,12 +31,20 @@ def resource_path(kind: Kind, *parts: str) -> Path:
     raise FileNotFoundError(_missing(kind, parts))
 
 
-def _roots(kind: Kind) -> list[Path]:
-    """The existing folders of this kind, the preferred one first."""
+def checkout_folders() -> list[Path]:
+    """The checkout's folders in which models and tokenizers lie; none for an installed package."""
+    return [path for kind in ("model_cards", "tokenizer") for path in _in_checkout(kind)]
+
+
+def _in_checkout(kind: str) -> list[Path]:
     checkout = _PACKAGE.parent
     # An installed package has site-packages beside it, where a folder of this name is not ours.
-    in_checkout = [checkout / kind] if (checkout / "pyproject.toml").is_file() else []
-    return [root for root in (*in_checkout, _PACKAGE / "_data" / kind) if root.is_dir()]
+    return [checkout / kind] if (checkout / "pyproject.toml").is_file() else []
+
+
+def _roots(kind: Kind) -> list[Path]:
+    """The existing folders of this kind, the preferred one first."""
+    return [root for root in (*_in_checkout(kind), _PACKAGE / "_data" / kind) if root.is_dir()]
 
 
 def _missing(kind: Kind, parts: tuple[str, ...]) -> str:

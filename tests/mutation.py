@@ -53,6 +53,7 @@ CHECKS = "tests/modeling/test_checks.py"
 EMBEDDINGS = "tests/modeling/test_embeddings.py"
 ATTENTION = "tests/modeling/test_attention.py"
 MODEL = "tests/modeling/test_modeling_alpha.py"
+STREAMS = "tests/families/test_alpha_streams.py"
 LINEAR = "tests/modeling/test_linear.py"
 GRAMMAR = "tests/modeling/test_grammar.py"
 TOKENIZATION = "tests/modeling/test_tokenization_alpha.py"
@@ -126,7 +127,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "modeling/attention.py": [
         ("mask = mask.repeat_interleave(r, dim=0)", "mask = mask.repeat(r, 1, 1, 1)",
-         f"{MODEL} -k depend_on_its_batch"),
+         f"{STREAMS} -k depend_on_its_batch"),
         ("self.head_dim**-0.5", "self.head_dim**-0.4", f"{MODEL} -k equals_reference"),
         ("and value.is_contiguous()", "", ATTENTION),
         ("key = rotate(self._heads(self.k_proj(source_NRLD)), key_rope)",
@@ -149,7 +150,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("rest % STEP if rest >= SMALLEST else rest", "rest % STEP", LINEAR),
     ],
     "modeling/modeling_alpha.py": [
-        ("slot = 2 * index\n", "slot = index\n", f"{MODEL} -k caches_change_nothing"),
+        ("slot = 2 * index\n", "slot = index\n", f"{STREAMS} -k caches_change_nothing"),
         ("ids = ids_BL if mask_BL is None else ids_BL.where(mask_BL > 0, "
          "self.config.pad_token_id)", "ids = ids_BL", CHECKS),
     ],
@@ -337,7 +338,8 @@ def copy_tree(copy: Path) -> None:
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, copy / name, symlinks=True, ignore=ignore)
         else:
             shutil.copy(source, copy / name)
     (copy / "model_cards").symlink_to(ROOT / "model_cards")

@@ -1,7 +1,11 @@
 """What the model's tests share: small configurations, random models, random samples."""
 
+from typing import Any
+
 import torch
 from hypothesis import strategies as st
+from promises import Batch, Family, Sizes, batch_sizes, seeds
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 
@@ -31,6 +35,7 @@ POSITIONS = [
     {"encoder_position": "sinusoidal", "decoder_position": "sinusoidal"},
     {"encoder_position": "none", "cross_attention_rope": False},
 ]
+TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
 
 
 def make_model(seed: int = 0, **settings) -> AlphaForConditionalGeneration:
@@ -90,25 +95,57 @@ def random_batch(
     return {name: torch.stack(values) for name, values in columns.items()}
 
 
-def random_renaming(seed: int, config) -> torch.Tensor:
+class AlphaFamily(Family):
+    """Encoder-decoders of this package; a subclass says how names become vectors."""
+
+    encoding: str
+    renaming_at_the_door = "none"
+    variants = st.builds(
+        lambda *parts: {name: value for part in parts for name, value in part.items()},
+        st.sampled_from(SWITCHES),
+        st.sampled_from(POSITIONS),
+        st.sampled_from([{}, TWO_CLASSES]),
+    )
+    saved = (TWO_CLASSES,)
+    trained = ({"dropout": 0.0}, {"dropout": 0.0, "label_smoothing": 0.1})
+
+    def make_model(self, seed: int = 0, **settings: Any) -> PreTrainedModel:
+        own = {"symbol_encoding": self.encoding, "symbol_renaming": self.renaming_at_the_door}
+        if self.encoding == "dual_part":
+            own["random_dim"] = 8
+        return make_model(seed, **{**own, **settings})
+
+    def make_batch(
+        self, seed: int, config: PreTrainedConfig, sizes: Sizes, side: str = "right"
+    ) -> Batch:
+        return random_batch(seed, config, sizes, side=side)
+
+    def symbols_may_tie(self, config: PreTrainedConfig) -> bool:
+        """See the limits in docs/exactness.md."""
+        return config.encoder_position == "none" or "per_stream" not in config.cross_attention
+
+
+def random_renaming(seed: int, config: PreTrainedConfig) -> torch.Tensor:
     """A renaming as a table id -> id: base tokens stay, each class is permuted within itself."""
-    generator = torch.Generator().manual_seed(seed)
-    table = torch.arange(config.vocab_size)
-    for ranges in config.symbol_ranges.values():
-        ids = torch.cat([torch.arange(start, stop) for start, stop in ranges])
-        table[ids] = ids[torch.randperm(len(ids), generator=generator)]
-    return table
+    return AlphaFamily().renaming(seed, config)
 
 
-def rename_batch(batch: dict[str, torch.Tensor], tables: list[torch.Tensor]):
+def rename_batch(batch: Batch, tables: list[torch.Tensor]) -> Batch:
     """Rename row i of a batch by table i."""
-    renamed = dict(batch)
-    for name in ("input_ids", "decoder_input_ids"):
-        if name in batch:
-            rows = [table[row] for table, row in zip(tables, batch[name], strict=True)]
-            renamed[name] = torch.stack(rows)
-    return renamed
+    return AlphaFamily().renamed(batch, tables)
 
 
-seeds = st.integers(0, 2**31 - 1)
-batch_sizes = st.lists(st.tuples(st.integers(2, 9), st.integers(0, 5)), min_size=1, max_size=4)
+__all__ = [
+    "BASE",
+    "POSITIONS",
+    "SMALL",
+    "SWITCHES",
+    "TWO_CLASSES",
+    "AlphaFamily",
+    "batch_sizes",
+    "make_model",
+    "random_batch",
+    "random_renaming",
+    "rename_batch",
+    "seeds",
+]

@@ -408,9 +408,9 @@ def test_growth_counts_what_the_model_multiplies():
     from torch.utils.flop_counter import FlopCounterMode
 
     growth = load("growth")
-    config = growth.AlphaConfig(symbol_classes={"proposition": 4}, d_model=32, encoder_layers=2,
-                                encoder_attention_heads=2, decoder_attention_heads=2,
-                                encoder_ffn_dim=64)  # fmt: skip
+    config = growth.AlphaConfig(encoder_position="tree", symbol_classes={"proposition": 4},
+                                d_model=32, encoder_layers=2, encoder_attention_heads=2,
+                                decoder_attention_heads=2, encoder_ffn_dim=64)  # fmt: skip
     model = growth.AlphaForConditionalGeneration(config).eval()
     batch = growth.draw_sample(config, 4, 9)
     with FlopCounterMode(display=False) as counter, torch.no_grad():

@@ -71,10 +71,11 @@ def tokenizer() -> PreTrainedTokenizerBase:
     return AutoTokenizer.from_pretrained(TOKENIZER, trust_remote_code=True)
 
 
-@pytest.fixture(params=["streams", "dual_part"])
+@pytest.fixture(params=["streams", pytest.param("dual_part", marks=pytest.mark.slow)])
 def model(request: pytest.FixtureRequest) -> PreTrainedModel:
     torch.manual_seed(0)
     config = AlphaConfig(
+        encoder_position="tree",
         symbol_encoding=request.param,
         symbol_renaming="first_occurrence",  # which `streams` skips
         symbol_seed=3,
@@ -143,6 +144,9 @@ def test_pushed_model_loads_without_the_package(
     assert_identical(outputs_in_fresh_process(hub, "me/again", tmp_path / "second"), expected)
 
 
+@pytest.mark.parametrize(
+    "model", [pytest.param("streams", marks=pytest.mark.slow), "dual_part"], indirect=True
+)
 def test_trainer_pushes_a_loadable_repo(
     hub: HubStub, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
 ):

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA_FOLDERS = ("tokenizer", "training", "model_cards")
@@ -39,12 +42,18 @@ def shipped(folder: Path) -> set[str]:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution and the wheel that is built from it."""
     out = tmp_path_factory.mktemp("wheel")
     # Without isolation: the build back end is a test dependency, nothing has to be downloaded.
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", out, ROOT, cwd=out)
-    (built,) = out.glob("*.whl")
-    return built
+    run(sys.executable, "-m", "build", "--no-isolation", "-o", out, ROOT, cwd=out)
+    return out
+
+
+@pytest.fixture(scope="session")
+def wheel(built: Path) -> Path:
+    (wheel,) = built.glob("*.whl")
+    return wheel
 
 
 @dataclass
@@ -84,6 +93,23 @@ def test_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path):
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
+def test_code_in_data_folders_is_in_the_distributions(built: Path, wheel: Path):
+    """Links of the checkout: files in the wheel, links in the source distribution that hold."""
+    folders = [*(ROOT / "model_cards").iterdir(), *(ROOT / "tokenizer").iterdir()]
+    code = {
+        path.relative_to(ROOT).as_posix(): path.read_bytes()
+        for folder in folders
+        for path in folder.glob("*.py")
+    }
+    assert code
+    with zipfile.ZipFile(wheel) as archive:
+        assert {name: archive.read(f"hf_alpha/_data/{name}") for name in code} == code
+    (sources,) = built.glob("*.tar.gz")
+    with tarfile.open(sources) as archive:
+        top = sources.name.removesuffix(".tar.gz")
+        assert {name: archive.extractfile(f"{top}/{name}").read() for name in code} == code
+
+
 def test_default_checkpoints_stay_small():
     """Each released model under model_cards/ is committed and shipped: 4 MB at most."""
     for folder in (path for path in (ROOT / "model_cards").iterdir() if path.is_dir()):
@@ -110,12 +136,24 @@ def test_quickstart_runs_from_the_wheel(installed: Installed):
     for row in ("vanilla", "converted", "random"):
         assert row in table.lower()
     assert list((installed.cwd / "out").rglob("*.png"))
-    (config,) = (installed.cwd / "out").rglob("config.json")
+    # By the code in the folders, those that were just made and those of the wheel.
+    (made,) = (installed.cwd / "out").rglob("config.json")
+    (released,) = installed.prefix.rglob("model_cards/ltl-streams-small/config.json")
     script = (
-        "from transformers import AutoModelForSeq2SeqLM as Auto\n"
-        f"print(type(Auto.from_pretrained({str(config.parent)!r}, trust_remote_code=True)))"
+        "import sys; sys.modules['hf_alpha'] = None\n"
+        "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer\n"
+        f"for folder in {str(made.parent)!r}, {str(released.parent)!r}:\n"
+        "    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)\n"
+        "    model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)\n"
+        "    batch = tokenizer(['request & !grant', '&a!b'], return_tensors='pt', padding=True)\n"
+        "    out = model.generate(**batch, num_beams=3)\n"
+        "    print(type(model), tokenizer.batch_decode(out, names=batch.names))"
     )
-    assert "AlphaForConditionalGeneration" in run(installed.python, "-c", script, cwd=installed.cwd)
+    lines = run(installed.python, "-c", script, cwd=installed.cwd).splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert "AlphaForConditionalGeneration" in line
+        assert "request" in line or "grant" in line
 
 
 def test_every_dependency_is_pinned():
@@ -129,6 +167,39 @@ def test_every_dependency_is_pinned():
         if "==" in line and not line.startswith("#")
     }
     assert {canonical(line) for line in wanted} <= pinned
+
+
+def test_the_oldest_versions_are_pins_that_pyproject_allows():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["ltl"], *extras["test"]]
+    wanted = {canonical(line): Requirement(line) for line in lines if "hf_alpha" not in line}
+    pins = run(sys.executable, ROOT / ".ci" / "oldest.py", cwd=ROOT).split()
+    assert {canonical(pin) for pin in pins} == wanted.keys()
+    for pin in pins:
+        allowed = wanted[canonical(pin)].specifier
+        version = pin.split("==")[1]
+        assert allowed.contains(version, prereleases=True), pin
+        below = [part for part in allowed if part.operator in (">=", "==")]
+        assert [part.version for part in below] == [version], pin
+
+
+def test_the_citation_is_of_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for key, ours in (("title", "name"), ("version", "version"), ("license", "license")):
+        assert citation[key] == project[ours]
+    for work in (citation, *citation["references"]):
+        assert work["title"] and work["authors"]
+        assert all("name" in author or "family-names" in author for author in work["authors"])
+
+
+def test_hooks_before_a_commit_are_steps_of_ci():
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    steps = (ROOT / ".ci" / "run").read_text()
+    assert len(hooks) == 3
+    for hook in hooks:
+        assert f'step "{hook["name"]}' in steps
 
 
 def canonical(requirement: str) -> str:

@@ -10,7 +10,9 @@ from strategies import make_model
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.code_links import CODE, code_files
 from hf_alpha.data.generate import generate
+from hf_alpha.resources import resource_path
 
 
 @pytest.fixture
@@ -42,6 +44,25 @@ def test_a_model_folder_is_shared_without_its_training_state(hub, folder):
     (folder / "README.md").write_text("# Another card\n")
     assert hf_alpha("push", folder, "me/shared").code == 0
     assert hub.files("me/shared")["README.md"] == b"# Another card\n"
+
+
+def test_code_that_is_linked_is_shared_as_files(hub, folder, tmp_path):
+    """A folder of the checkout; and a plain copy of one, in which the links lead nowhere."""
+    released = resource_path("model_cards", "copying-streams-small")
+    assert (released / "modeling_alpha.py").is_symlink()
+    assert hf_alpha("push", released, "me/released").code == 0
+    shared = hub.files("me/released")
+    for name in code_files(released):
+        assert shared[name] == (CODE / name).read_bytes(), name
+
+    link = folder / "attention.py"
+    link.unlink()
+    link.symlink_to("../../absent/attention.py")
+    error = hf_alpha("push", folder, "me/broken").error
+    assert "attention.py is a link that leads nowhere" in error
+    assert "me/broken" not in hub.repos
+    assert hf_alpha("release", folder).code == 0  # as the message says
+    assert hf_alpha("push", folder, "me/broken").code == 0
 
 
 def test_a_dataset_folder_is_shared(hub, tmp_path):

@@ -65,6 +65,7 @@ def test_the_picture_shows_both_models(tour, tmp_path):
     assert shows_reports(tour[0] / "evaluation", ["vanilla", "converted"], tmp_path / "again.png")
 
 
+@pytest.mark.slow  # so does that of the tour from the wheel, in tests/test_packaging.py
 def test_the_model_loads_without_the_package(tour, tmp_path):
     done = subprocess.run(
         [sys.executable, "-I", "-c", ELSEWHERE, str(tour[0] / "model")],

@@ -9,6 +9,7 @@ from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
 from .random_numbers import RANDOM_METHODS
+from .saving import SavesCode
 from .symbol_encodings import SymbolEncoding, encoding_class
 from .symbol_vocabulary import SymbolVocabulary, check_size
 
@@ -16,7 +17,7 @@ SYMBOL_RENAMINGS = ("none", "random", "random_per_batch", "first_occurrence")
 
 
 @strict
-class SymbolConfig(PreTrainedConfig):
+class SymbolConfig(SavesCode, PreTrainedConfig):
     r"""Settings of a symbol layer: which ids are symbols, and how they become vectors.
 
     A subclass adds the sizes of its backbone, and a `hidden_size` among them.

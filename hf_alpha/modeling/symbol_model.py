@@ -11,6 +11,7 @@ from transformers.modeling_utils import PreTrainedModel
 from .checks import check_labels
 from .configuration_symbols import SymbolConfig
 from .logit_scale import LogitScale, token_loss
+from .saving import SavesCode
 from .streams import Streams
 from .symbol_encodings import UNUSABLE
 from .symbol_layer import SymbolDraws, SymbolLayer
@@ -24,7 +25,7 @@ OUTSIDE_LOSS = (
 )
 
 
-class SymbolModel(PreTrainedModel):
+class SymbolModel(SavesCode, PreTrainedModel):
     """A model with a symbol layer.
 
     Its base model has the attribute `symbols`, a [`SymbolLayer`], and the module `symbol_draws`, a

@@ -22,6 +22,7 @@ from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
 
 from .grammar import FormulaError, Grammar, is_plain_name, unquoted, words
+from .saving import SavesCode
 
 IGNORED_LABEL = -100
 ABSENT_STREAM = -1
@@ -64,7 +65,7 @@ class AlphaEncoding(BatchEncoding):
         self.names = state.get("names")
 
 
-class AlphaTokenizer(PreTrainedTokenizer):
+class AlphaTokenizer(SavesCode, PreTrainedTokenizer):
     """Tokenizer for sequences in which some tokens are interchangeable names.
 
     Args:

@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import get_type_hints
 
+import interrupted
 import pytest
 from datasets import load_dataset
 from deadly_targets import DeadlyTargets
@@ -117,26 +118,21 @@ def test_the_number_of_workers_changes_nothing(dataset, tmp_path):
     assert files_of(tmp_path / "data") == files_of(dataset[0])
 
 
-def test_a_killed_run_continues_to_the_same_files(tmp_path):
-    settings = {"num_samples": 40_000, "sizes": (1, 30)}
-    run(tmp_path / "whole", **settings)
-    code = (
-        "from hf_alpha.data.generate import generate; generate('propositional', "
-        f"{str(tmp_path / 'killed')!r}, 40_000, sizes=(1, 30), num_symbols=4)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
-    parts = tmp_path / "killed" / ".parts"
-    while len(list(parts.glob("*.parquet"))) < 5:
-        assert process.poll() is None, "it ended before it could be killed"
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    done = {path.name: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
-    assert done and not (tmp_path / "killed" / "generation.json").exists()
+A_PART = ("os.rename", "/.parts/size")  # a chunk of rows gets its name
+
+
+def test_a_killed_run_continues_to_the_same_files(dataset, tmp_path):
+    folder = tmp_path / "killed"
+    process = interrupted.start((*A_PART, 6), signal.SIGKILL, folder, SETTINGS)
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    parts = {path: path.stat().st_mtime_ns for path in (folder / ".parts").glob("*.parquet")}
+    assert len(parts) == 5 and not (folder / "generation.json").exists()
     with pytest.raises(ValueError, match=r"other settings: seed is 0 there and 7 here"):
-        run(tmp_path / "killed", **settings, seed=7)
-    run(tmp_path / "killed", **settings)
-    assert files_of(tmp_path / "killed") == files_of(tmp_path / "whole")
+        run(folder, seed=7)
+    assert {path: path.stat().st_mtime_ns for path in parts} == parts
+    run(folder)
+    assert files_of(folder) == files_of(dataset[0])
 
 
 def test_shards_in_processes_of_their_own_make_the_same_dataset(tmp_path):
@@ -181,55 +177,43 @@ def test_shards_in_processes_of_their_own_make_the_same_dataset(tmp_path):
     assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")
 
 
-LARGE = """
-from hf_alpha.data.generate import generate
-generate("propositional", {folder!r}, 40_000, sizes=(1, 30), num_symbols=4, shard={shard},
-         progress=False)
-"""
-
-
-def start(folder, shard=None):
-    """A run in a process of its own that has made its first chunks."""
-    code = LARGE.format(folder=str(folder), shard=shard)
-    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+def stopped(folder, **settings):
+    """A run in a process of its own that has made its first chunk and waits for SIGCONT."""
+    process = interrupted.start((*A_PART, 2), signal.SIGSTOP, folder, SETTINGS | settings)
     while not list((folder / ".parts").glob("*.parquet")):
-        assert process.poll() is None, process.stderr.read()
+        assert process.exitcode is None
         time.sleep(0.005)
     return process
 
 
-def test_a_second_run_in_one_folder_is_refused(tmp_path):
-    large = {"num_samples": 40_000, "sizes": (1, 30)}
-    first = start(tmp_path / "data")
+def test_a_second_run_in_one_folder_is_refused(dataset, tmp_path):
+    first = stopped(tmp_path / "data")
     for shard in (None, (1, 2)):
         with pytest.raises(ValueError, match=r"another process makes data in .*: wait unti"):
-            run(tmp_path / "data", **large, shard=shard)
-    assert first.poll() is None
+            run(tmp_path / "data", shard=shard)
+    assert first.exitcode is None
     first.kill()
-    first.wait()
+    first.join()
     # Shards share a folder; what puts them together does not.
-    (tmp_path / "shards").mkdir()
-    first = start(tmp_path / "shards", (1, 2))
-    code = LARGE.format(folder=str(tmp_path / "shards"), shard=(2, 2))
-    second = subprocess.Popen([sys.executable, "-c", code])
+    first = stopped(tmp_path / "shards", shard=(1, 2))
+    run(tmp_path / "shards", shard=(2, 2))
     with pytest.raises(ValueError, match="another process makes data in"):
-        run(tmp_path / "shards", **large)
-    assert (first.wait(), second.wait()) == (0, 0)
-    run(tmp_path / "shards", **large)
-    assert set(os.listdir(tmp_path / "shards")) == {"README.md", "data", "generation.json"}
+        run(tmp_path / "shards")
+    os.kill(first.pid, signal.SIGCONT)
+    first.join()
+    assert first.exitcode == 0
+    run(tmp_path / "shards")
+    assert files_of(tmp_path / "shards") == files_of(dataset[0])
 
 
-KILLED = """
-import os, signal, sys
-from hf_alpha.data.generate import generate
+SMALL = {"num_samples": 200, "sizes": (1, 9), "num_symbols": 3}
 
-def kill(event, arguments):
-    if event == sys.argv[2] and sys.argv[3] in str(arguments):
-        os.kill(os.getpid(), signal.SIGKILL)
 
-sys.addaudithook(kill)
-generate("propositional", sys.argv[1], 200, sizes=(1, 9), num_symbols=3, progress=False)
-"""
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small") / "data"
+    run(folder, **SMALL)
+    return files_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -241,19 +225,21 @@ generate("propositional", sys.argv[1], 200, sizes=(1, 9), num_symbols=3, progres
         ("shutil.rmtree", ".parts", ".parts"),
     ],
 )
-def test_a_run_killed_at_its_end_leaves_nothing_for_good(tmp_path, hub, event, argument, left):
-    folder, small = tmp_path / "data", {"num_samples": 200, "sizes": (1, 9), "num_symbols": 3}
+def test_a_run_killed_at_its_end_leaves_nothing_for_good(
+    small, tmp_path, hub, event, argument, left
+):
+    folder = tmp_path / "data"
     argument = argument.replace("data/...", str(folder))
-    command = [sys.executable, "-c", KILLED, str(folder), event, argument]
-    assert subprocess.run(command, timeout=120).returncode == -signal.SIGKILL
+    process = interrupted.start((event, argument, 1), signal.SIGKILL, folder, SMALL)
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     assert any(path.name.startswith(left) for path in folder.rglob(".*"))
     if event == "shutil.rmtree":  # the dataset is finished, and may be shared
         (folder / "data" / f".train.parquet.{'0' * 32}").write_text("half")
         push(folder, "me/data")
         assert not [name for name in hub.files("me/data", "dataset") if "/." in f"/{name}"]
-    run(folder, **small)
-    run(tmp_path / "whole", **small)
-    assert files_of(folder) == files_of(tmp_path / "whole")
+    run(folder, **SMALL)
+    assert files_of(folder) == small
     assert set(os.listdir(folder)) == {"README.md", "data", "generation.json"}
 
 

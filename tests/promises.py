@@ -1,0 +1,465 @@
+"""What models promise (docs/exactness.md), each promise stated once for every family of models.
+
+A family is a class that says how its small models and batches are made. A test class names a
+family and, as further bases, the promises that it makes:
+
+    class TestMine(MyFamily, Renaming, ExactExtension, Batching, Caching, RoundTrip, Training):
+        pass
+
+The promises use what any Transformers model has: its configuration, `forward`, `generate`,
+`save_pretrained`, `from_pretrained`, and `extend_symbols`.
+"""
+
+import copy
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from transformers import PreTrainedConfig, PreTrainedModel
+
+Batch = dict[str, torch.Tensor]
+Sizes = list[tuple[int, int]]
+"""Length of each sample, and how many symbols it has at most."""
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+UNUSABLE = -1e3
+"""Columns that a sample cannot use hold logits below this."""
+
+seeds = st.integers(0, 2**31 - 1)
+batch_sizes = st.lists(st.tuples(st.integers(2, 9), st.integers(0, 5)), min_size=1, max_size=4)
+sides = st.sampled_from(["left", "right"])
+
+
+class Family:
+    """How small models of a family are made, and batches for them.
+
+    Attributes:
+        variants: settings of models that the properties draw from.
+        saved: settings of models that are saved and loaded.
+        trained: settings of models that are trained, without dropout.
+        auto_class: the Auto class that loads a saved model with its head.
+        answers_are_names_of_the_input: whether symbols that a sample has not got are unusable.
+    """
+
+    variants: st.SearchStrategy[dict[str, Any]] = st.just({})
+    saved: Sequence[dict[str, Any]] = ({},)
+    trained: Sequence[dict[str, Any]] = ({"dropout": 0.0},)
+    auto_class = "AutoModelForSeq2SeqLM"
+    answers_are_names_of_the_input = True
+
+    def make_model(self, seed: int = 0, **settings: Any) -> PreTrainedModel:
+        """A small model with random weights, in evaluation mode."""
+        raise NotImplementedError
+
+    def make_batch(
+        self, seed: int, config: PreTrainedConfig, sizes: Sizes, side: str = "right"
+    ) -> Batch:
+        """What `forward` gets: a batch of samples, padded on this side."""
+        raise NotImplementedError
+
+    def labelled(self, seed: int, config: PreTrainedConfig, sizes: Sizes) -> Batch:
+        """What `forward` gets in training; some labels are -100."""
+        batch = self.make_batch(seed, config, sizes)
+        labels = batch.pop("decoder_input_ids")[:, 1:].clone()
+        labels[::2, -1] = -100
+        return {**batch, "labels": labels}
+
+    def prompt(self, batch: Batch) -> Batch:
+        """What `generate` gets of a batch."""
+        return {name: value for name, value in batch.items() if name != "decoder_input_ids"}
+
+    def alone(self, batch: Batch, row: int) -> Batch:
+        """One sample without its padding."""
+        real = batch["attention_mask"][row].bool()
+        return {
+            name: value[row : row + 1] if name.startswith("decoder") else value[row : row + 1, real]
+            for name, value in batch.items()
+        }
+
+    def positions(self, batch: Batch, row: int) -> Any:
+        """Index of the positions of a sample's logits that have a meaning."""
+        return slice(None)
+
+    def renaming(self, seed: int, config: PreTrainedConfig) -> torch.Tensor:
+        """A random renaming as a table id -> id: each class of symbols is permuted in itself."""
+        generator = torch.Generator().manual_seed(seed)
+        table = torch.arange(config.vocab_size)
+        for ranges in config.symbol_ranges.values():
+            ids = torch.cat([torch.arange(start, stop) for start, stop in ranges])
+            table[ids] = ids[torch.randperm(len(ids), generator=generator)]
+        return table
+
+    def renamed(self, batch: Batch, tables: Sequence[torch.Tensor]) -> Batch:
+        """Rename row i of a batch by table i."""
+        return {
+            name: torch.stack([table[row] for table, row in zip(tables, value, strict=True)])
+            if name.endswith("input_ids")
+            else value
+            for name, value in batch.items()
+        }
+
+    def symbols_may_tie(self, config: PreTrainedConfig) -> bool:
+        """Whether two symbols may have equal scores, so that search has to choose by id."""
+        return False
+
+
+def logits(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
+    with torch.no_grad():
+        return model(**batch).logits
+
+
+def holds(examples: int, check: Callable[..., None], **strategies: st.SearchStrategy[Any]) -> None:
+    """Check a property of so many random cases."""
+    settings(max_examples=examples, deadline=None)(given(**strategies)(check))()
+
+
+SEARCHES = ({}, {"num_beams": 3, "num_return_sequences": 3})
+
+
+class Renaming(Family):
+    """1. A renamed input gives the same logits in renamed columns, and the renamed answers."""
+
+    renamings, generated_renamings, most_renamings = 60, 10, 2_000
+
+    def check_renaming(
+        self, seed: int, sizes: Sizes, variant: dict[str, Any], generate: bool
+    ) -> None:
+        model = self.make_model(seed % 7, **variant)
+        batch = self.make_batch(seed, model.config, sizes)
+        tables = [self.renaming(seed + row, model.config) for row in range(len(sizes))]
+        renamed = self.renamed(batch, tables)
+        before, after = logits(model, batch), logits(model, renamed)
+        for row, table in enumerate(tables):
+            assert torch.equal(after[row][:, table], before[row])
+        if not generate or self.symbols_may_tie(model.config):
+            return
+        kept = {"max_new_tokens": 5, "return_dict_in_generate": True, "output_scores": True}
+        for search in SEARCHES:
+            one = model.generate(**self.prompt(batch), **kept, **search)
+            two = model.generate(**self.prompt(renamed), **kept, **search)
+            repeats = len(one.sequences) // len(tables)
+            for i, (x, y) in enumerate(zip(one.sequences, two.sequences, strict=True)):
+                assert torch.equal(tables[i // repeats][x], y)
+            if search:
+                torch.testing.assert_close(
+                    one.sequences_scores, two.sequences_scores, atol=1e-6, rtol=0
+                )
+
+    def renaming_holds(self, examples: int, generate: bool) -> None:
+        def check(seed: int, sizes: Sizes, variant: dict[str, Any]) -> None:
+            self.check_renaming(seed, sizes, variant, generate)
+
+        holds(examples, check, seed=seeds, sizes=batch_sizes, variant=self.variants)
+
+    def test_renaming_moves_columns_and_nothing_else(self):
+        self.renaming_holds(self.renamings, generate=False)
+
+    def test_renaming_renames_what_is_generated(self):
+        self.renaming_holds(self.generated_renamings, generate=True)
+
+    def test_renaming_of_a_large_batch(self):
+        """Large enough for the blocks in which layers work on a CPU."""
+        for seed in range(3):
+            self.check_renaming(seed, [(40, 5)] * 16, {}, generate=True)
+
+    @pytest.mark.slow
+    def test_renaming_many_times(self):
+        self.renaming_holds(self.most_renamings, generate=False)
+        self.renaming_holds(self.most_renamings // 10, generate=True)
+
+
+class Extension(Family):
+    """2. New symbols change no logit of an old one."""
+
+    extensions = 15
+    extension_atol = 1e-5
+
+    def test_extension_changes_no_old_logit(self):
+        def check(seed: int, sizes: Sizes, variant: dict[str, Any], count: int, data: Any) -> None:
+            model = self.make_model(seed % 7, **variant)
+            batch = self.make_batch(seed, model.config, sizes)
+            before, old = logits(model, batch), model.config.vocab_size
+            names = st.sampled_from(sorted(model.config.symbol_classes))
+            counts = data.draw(st.dictionaries(names, st.integers(1, count)), label="counts")
+            model.extend_symbols(counts)
+            assert model.config.vocab_size == old + sum(counts.values())
+            after = logits(model, batch)
+            assert after.shape[-1] == model.config.vocab_size
+            atol = self.extension_atol
+            torch.testing.assert_close(after[..., :old], before, atol=atol, rtol=atol)
+            if self.answers_are_names_of_the_input:
+                assert (after[..., old:] < UNUSABLE).all()
+
+        kinds = {"variant": self.variants, "count": st.sampled_from([20, 40]), "data": st.data()}
+        holds(self.extensions, check, seed=seeds, sizes=batch_sizes, **kinds)
+
+    def test_the_vocabulary_grows_by_symbols_only(self):
+        model = self.make_model()
+        with pytest.raises(ValueError, match="no symbol class 'person'"):
+            model.extend_symbols({"person": 1})
+        with pytest.raises(NotImplementedError, match="extend_symbols"):
+            model.resize_token_embeddings(model.config.vocab_size + 5)
+
+
+class ExactExtension(Extension, Renaming):
+    """2. and 1. Logits of old symbols are identical, and new symbols work like old ones."""
+
+    extension_atol = 0.0
+
+    def test_new_symbols_work_like_old_ones(self):
+        model = self.make_model()
+        old = model.config.vocab_size
+        name = next(iter(model.config.symbol_classes))
+        model.extend_symbols({name: model.config.symbol_classes[name]})
+        batch = self.make_batch(3, model.config, [(8, 5), (6, 4)])
+        table = self.renaming(4, model.config)
+        renamed = self.renamed(batch, [table, table])
+        assert (renamed["input_ids"] >= old).any()
+        assert torch.equal(logits(model, renamed)[..., table], logits(model, batch))
+
+
+class NoExtension(Family):
+    """2. A model that cannot have new symbols says so, and what to do."""
+
+    def test_extension_and_resizing_are_refused(self):
+        model = self.make_model()
+        name = next(iter(model.config.symbol_classes))
+        with pytest.raises(ValueError, match="convert"):
+            model.extend_symbols({name: 1})
+        with pytest.raises(NotImplementedError, match="extend_symbols"):
+            model.resize_token_embeddings(model.config.vocab_size + 5)
+
+
+class Batching(Family):
+    """3. A sample gives what it gives alone, whatever its neighbours and its padding."""
+
+    batches = 20
+
+    def test_a_sample_does_not_depend_on_its_batch(self):
+        def check(seed: int, sizes: Sizes, variant: dict[str, Any], side: str) -> None:
+            model = self.make_model(seed % 7, **variant)
+            batch = self.make_batch(seed, model.config, sizes, side)
+            together = logits(model, batch)
+            for row in range(len(sizes)):
+                alone = logits(model, self.alone(batch, row))[0]
+                expected = together[row][self.positions(batch, row)]
+                torch.testing.assert_close(alone, expected, **CLOSE)
+
+        kinds = {"variant": self.variants, "side": sides}
+        holds(self.batches, check, seed=seeds, sizes=batch_sizes, **kinds)
+
+    @pytest.mark.parametrize("sizes", list(itertools.product([1, 2], [0, 1])))
+    def test_shortest_inputs(self, sizes):
+        model = self.make_model()
+        assert logits(model, self.make_batch(2, model.config, [sizes])).isfinite().all()
+
+
+class DecoderPrompts(Family):
+    """3. So do prompts of a decoder beside an encoder that are padded on the left."""
+
+    @pytest.mark.parametrize("side", ["left", "right"])
+    def test_decoder_prompts_padded_on_the_left(self, side):
+        model = self.make_model()
+        batch = self.make_batch(5, model.config, [(6, 2), (7, 3)], side)
+        ids = batch["decoder_input_ids"]
+        ids[0, 2:] = ids[0, :2].clone()
+        ids[0, :2] = model.config.pad_token_id
+        mask = torch.ones_like(ids)
+        mask[0, :2] = 0
+        padded = logits(model, {**batch, "decoder_attention_mask": mask})
+        alone = {name: value[:1] for name, value in batch.items()}
+        alone["decoder_input_ids"] = ids[:1, 2:]
+        torch.testing.assert_close(padded[0, 2:], logits(model, alone)[0], **CLOSE)
+
+
+class Caching(Family):
+    """4. With and without a cache, whatever its kind and the number of beams."""
+
+    caches: Sequence[str | None] = (None, "dynamic", "static")
+    attentions: Sequence[str] = ("sdpa", "eager")
+    cached = 8
+
+    def test_caches_change_nothing(self):
+        def check(seed: int, sizes: Sizes, variant: dict[str, Any], attention: str) -> None:
+            model = self.make_model(seed % 7, **variant)
+            model.set_attn_implementation(attention)
+            batch = self.prompt(self.make_batch(seed, model.config, sizes))
+            greedy = {"max_new_tokens": 6, "output_logits": True, "return_dict_in_generate": True}
+            greedy["disable_compile"] = True
+            beams = {**greedy, "num_beams": 3, "num_return_sequences": 3}
+            one = model.generate(**batch, **greedy, use_cache=False)
+            three = model.generate(**batch, **beams, use_cache=False)
+            for cache in self.caches:
+                cached = model.generate(**batch, **greedy, cache_implementation=cache)
+                assert_same_tokens(one, cached, model.generation_config.eos_token_id)
+                cached = model.generate(**batch, **beams, cache_implementation=cache)
+                # Not the tokens: candidates whose scores tie (symmetric symbols) change places.
+                torch.testing.assert_close(cached.sequences_scores, three.sequences_scores, **CLOSE)
+
+        kinds = {"variant": self.variants, "attention": st.sampled_from(self.attentions)}
+        holds(self.cached, check, seed=seeds, sizes=batch_sizes, **kinds)
+
+
+def assert_same_tokens(one: Any, two: Any, end: int) -> None:
+    """Rows have the same tokens up to the first step where two candidates tie."""
+    start = one.sequences.shape[1] - len(one.logits)
+    for row in range(len(one.sequences)):
+        for step, (x, y) in enumerate(zip(one.logits, two.logits, strict=True), start):
+            torch.testing.assert_close(x[row], y[row], **CLOSE)
+            ours, theirs = one.sequences[row, step], two.sequences[row, step]
+            if ours != theirs:
+                assert (x[row, ours] - x[row, theirs]).abs() < 1e-4
+                break
+            if ours == end:
+                break
+
+
+class Conversion(Family):
+    """5. On inputs without symbols, or with the actual one alone, a converted model is its origin.
+
+    The name of one symbol of the origin became the actual embedding, another the placeholder.
+    """
+
+    conversions = 20
+
+    def converted(self, seed: int, data: Any) -> tuple[PreTrainedModel, PreTrainedModel, int]:
+        """A vanilla model, what it is converted into, and the id of the actual symbol."""
+        raise NotImplementedError
+
+    def test_converted_model_agrees_with_its_origin(self):
+        def check(seed: int, sizes: Sizes, data: Any) -> None:
+            origin, converted, actual = self.converted(seed, data)
+            assume(actual < min(origin.config.vocab_size, converted.config.vocab_size))
+            symbols = symbol_ids(origin.config)
+            batch = self.make_batch(seed, origin.config, sizes)
+            base = [i for i in range(origin.config.vocab_size) if i not in symbols]
+            replaced = torch.arange(origin.config.vocab_size)
+            for new, same in ((base[-1], base), (actual, [*base, actual])):
+                replaced[sorted(symbols)] = new
+                inputs = self.renamed(batch, [replaced] * len(sizes))
+                one, two = logits(origin, inputs), logits(converted, inputs)
+                assert torch.equal(one[..., base], two[..., base])
+                rows = (inputs["input_ids"] == actual).any(1)
+                assert torch.equal(one[rows][..., same], two[rows][..., same])
+
+        holds(self.conversions, check, seed=seeds, sizes=batch_sizes, data=st.data())
+
+
+def symbol_ids(config: PreTrainedConfig) -> set[int]:
+    return {i for ranges in config.symbol_ranges.values() for r in ranges for i in range(*r)}
+
+
+# A user without the package: loads folders by the code in them and says what the models give.
+FRESH_PROCESS = """
+import sys
+sys.modules["hf_alpha"] = None  # importing it is an error
+import torch, transformers
+auto_class, *folders = sys.argv[1:]
+for folder in folders:
+    remote = {"trust_remote_code": True}
+    model = getattr(transformers, auto_class).from_pretrained(folder, **remote).eval()
+    batch, prompt = torch.load(f"{folder}/inputs")
+    with torch.no_grad():
+        logits = model(**batch).logits
+    tokens = model.generate(**prompt, num_beams=2, max_new_tokens=6, do_sample=False)
+    torch.save((logits, tokens), f"{folder}/outputs")
+"""
+
+
+class RoundTrip(Family):
+    """6. Saved and loaded, here and in a process without the package: identical logits."""
+
+    def test_saved_and_loaded_models_are_identical(self, tmp_path):
+        folders = {}
+        for number, variant in enumerate(self.saved):
+            model = self.make_model(**variant)
+            if isinstance(self, Extension):
+                model.extend_symbols(dict.fromkeys(model.config.symbol_classes, 2))
+            batch = self.make_batch(9, model.config, [(6, 3), (4, 0)])
+            tokens = model.generate(**self.prompt(batch), num_beams=2, max_new_tokens=6)
+            folder = tmp_path / str(number)
+            folders[folder] = (logits(model, batch), tokens)
+            model.save_pretrained(folder)
+            torch.save((batch, self.prompt(batch)), folder / "inputs")
+            loaded, report = type(model).from_pretrained(folder, output_loading_info=True)
+            assert not report["missing_keys"] and not report["unexpected_keys"]
+            assert torch.equal(logits(loaded.eval(), batch), folders[folder][0])
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", FRESH_PROCESS, self.auto_class, *map(str, folders)],
+            env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        for folder, expected in folders.items():
+            assert all(map(torch.equal, torch.load(folder / "outputs"), expected))
+
+
+class Training(Family):
+    """How a step's samples are cut into micro-batches, or recomputed, makes no difference."""
+
+    def test_micro_batches_add_up(self):
+        """1 x 8, 2 x 4 and 8 x 1 over two optimiser steps, told the number of items."""
+        for variant in self.trained:
+            start = self.make_model(**variant).train()
+            sizes = [(5, 2), (7, 3)] * 4
+            batches = [self.labelled(seed, start.config, sizes) for seed in (1, 2)]
+            whole, *others = [train(copy.deepcopy(start), batches, size) for size in (8, 4, 1)]
+            for found in others:
+                assert found[0] == pytest.approx(whole[0], rel=1e-5)
+                torch.testing.assert_close(found[1], whole[1], atol=1e-6, rtol=1e-4)
+                torch.testing.assert_close(found[2], whole[2], atol=1e-5, rtol=1e-4)
+
+    def test_gradient_checkpointing_changes_no_gradient(self):
+        model = self.make_model(**self.trained[0]).train()
+        checkpointed = copy.deepcopy(model)
+        checkpointed.activation_checkpointing_enable()
+        batch = self.labelled(2, model.config, [(6, 3), (4, 2)])
+        for each in (model, checkpointed):
+            each(**batch).loss.backward()
+        for (name, one), two in zip(
+            model.named_parameters(), checkpointed.parameters(), strict=True
+        ):
+            torch.testing.assert_close(two.grad, one.grad, msg=name)
+
+    def test_batches_without_labels_have_no_loss_and_no_nan(self):
+        model = self.make_model().train()
+        batch = self.labelled(2, model.config, [(6, 3), (4, 2)])
+        batch["labels"] = torch.full_like(batch["labels"], -100)
+        for items in (None, torch.tensor(0)):
+            loss = model(**batch, num_items_in_batch=items).loss
+            loss.backward()
+            assert float(loss.detach()) == 0.0
+
+
+def train(
+    model: PreTrainedModel, batches: Sequence[Batch], size: int
+) -> tuple[list[float], torch.Tensor, torch.Tensor]:
+    """Train by steps of SGD in micro-batches of this size.
+
+    Returns:
+        The loss of each step, the gradients of the first step, and the weights at the end.
+    """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses, first = [], None
+    for batch in batches:
+        items, rows = (batch["labels"] != -100).sum(), len(batch["labels"])
+        losses.append(0.0)
+        for start in range(0, rows, size):
+            part = {name: value[start : start + size] for name, value in batch.items()}
+            loss = model(**part, num_items_in_batch=items).loss
+            loss.backward()
+            losses[-1] += float(loss.detach())
+        if first is None:
+            first = torch.cat([p.grad.flatten() for p in model.parameters()])
+        optimizer.step()
+        optimizer.zero_grad()
+    return losses, first, torch.cat([p.detach().flatten() for p in model.parameters()])

@@ -1,0 +1,169 @@
+"""Code in the checkout's data folders: links to hf_alpha/modeling, which nothing writes through."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from strategies import make_model
+
+from hf_alpha import resources
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.build_tokenizer import main as build_tokenizer_command
+from hf_alpha.code_links import CODE, code_files, link_code
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.release import refresh, release
+from hf_alpha.train import RECIPE_FILE, TRAINER_STATE
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = sorted(
+    path for kind in resources.checkout_folders() for path in kind.iterdir() if path.is_dir()
+)
+
+
+def links(folder: Path) -> dict[str, str]:
+    return {path.name: os.readlink(path) for path in folder.glob("*.py") if path.is_symlink()}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.py")}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_folders_of_the_checkout_link_to_the_code(folder):
+    expected = {name: f"../../hf_alpha/modeling/{name}" for name in code_files(folder)}
+    assert links(folder) == expected, "run: python -m hf_alpha.code_links"
+    regular = contents(folder).keys() - links(folder).keys()
+    assert not regular, "the code lies in hf_alpha/modeling: remove these files"
+
+
+@pytest.fixture
+def saved(tmp_path) -> Path:
+    folder = tmp_path / "saved"
+    make_model().save_pretrained(folder)
+    build_tokenizer("propositional", 5).save_pretrained(folder)
+    return folder
+
+
+def test_code_files_are_those_that_saving_writes(saved, tmp_path):
+    assert code_files(saved) == contents(saved).keys()
+    build_tokenizer("propositional", 5).save_pretrained(tmp_path / "tokenizer")
+    assert code_files(tmp_path / "tokenizer") == contents(tmp_path / "tokenizer").keys()
+
+
+def test_saving_never_writes_through_a_link(saved):
+    """Neither onto the code itself, nor through a link that leads elsewhere or nowhere."""
+    before, elsewhere = contents(CODE), saved.parent / "elsewhere.py"
+    elsewhere.write_text("# somebody's file")
+    for path in saved.glob("*.py"):
+        path.unlink()
+        path.symlink_to(CODE / path.name)
+    targets = {"attention.py": elsewhere, "symbols.py": saved.parent / "absent.py"}
+    for name, target in targets.items():
+        (saved / name).unlink()
+        (saved / name).symlink_to(target)
+    build_tokenizer("propositional", 5).save_pretrained(saved)
+    # Code that belongs to the model is still there when the tokenizer is saved.
+    assert contents(saved).keys() == code_files(saved) - {"symbols.py"}
+    make_model().save_pretrained(saved)
+    make_model().config.save_pretrained(saved)
+    assert not links(saved)
+    assert contents(saved) == {name: before[name] for name in code_files(saved)}
+    assert contents(CODE) == before
+    assert elsewhere.read_text() == "# somebody's file"
+    assert not (saved.parent / "absent.py").exists()
+
+
+# Without the package: loads a released model by its own code, while somebody edits the code of the
+# checkout, and saves it in a copy of the folder, as fine-tuning does.
+FINE_TUNED = """
+import sys
+from pathlib import Path
+sys.modules["hf_alpha"] = None  # importing it is an error
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+folder, copy = map(Path, sys.argv[1:])
+remote = {"trust_remote_code": True}
+model = AutoModelForSeq2SeqLM.from_pretrained(folder, **remote)
+tokenizer = AutoTokenizer.from_pretrained(folder, **remote)
+with open(folder / "attention.py", "a") as code:
+    code.write("# edited")
+model.save_pretrained(copy)
+tokenizer.save_pretrained(copy)
+AutoModelForSeq2SeqLM.from_pretrained(copy, **remote)
+"""
+
+
+def test_a_folder_of_the_checkout_is_loaded_by_its_own_code(tmp_path):
+    """In a process of its own, from a checkout's folder, and saved into a plain copy of it."""
+    name = "copying-streams-small"
+    shutil.copytree(CODE, tmp_path / "hf_alpha" / "modeling")
+    shutil.copytree(ROOT / "model_cards" / name, tmp_path / "model_cards" / name, symlinks=True)
+    shutil.copytree(tmp_path / "model_cards" / name, tmp_path / "runs" / "mine", symlinks=True)
+    before = contents(tmp_path / "hf_alpha" / "modeling")
+    folders = (tmp_path / "model_cards" / name, tmp_path / "runs" / "mine")
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", FINE_TUNED, *map(str, folders)],
+        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    before["attention.py"] += b"# edited"
+    assert contents(tmp_path / "hf_alpha" / "modeling") == before
+    assert links(folders[0]) and not links(folders[1])
+    assert not contents(folders[1])["attention.py"].endswith(b"# edited")
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch) -> Path:
+    """A checkout's folders, empty; links in them still lead to the code under test."""
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout" / "pyproject.toml").touch()
+    monkeypatch.setattr(resources, "_PACKAGE", tmp_path / "checkout" / "hf_alpha")
+    return tmp_path / "checkout"
+
+
+def expected_links(folder: Path) -> dict[str, str]:
+    return {name: os.path.relpath(CODE / name, folder) for name in code_files(folder)}
+
+
+def test_releases_link_in_the_checkout_and_copy_elsewhere(saved, checkout):
+    (saved / TRAINER_STATE).write_text(json.dumps({"log_history": []}))
+    (saved / RECIPE_FILE).write_text("task: propositional\n")
+    inside, outside = checkout / "model_cards" / "new", checkout / "runs" / "new"
+    release(saved, inside)
+    release(saved, outside)
+    assert links(inside) == expected_links(inside)
+    assert not links(outside) and contents(inside) == contents(outside) == contents(saved)
+
+    # In place: what is not needed any more goes, files become links, weights stay.
+    (inside / "renamed.py").symlink_to(os.path.relpath(CODE / "steps.py", inside))
+    (inside / "attention.py").unlink()
+    (inside / "attention.py").write_text("# old")
+    weights = (inside / "model.safetensors").read_bytes()
+    before = contents(CODE)
+    refresh(inside)
+    assert links(inside) == expected_links(inside)
+    assert (inside / "model.safetensors").read_bytes() == weights
+    load_checkpoint(inside)
+    shutil.copytree(inside, outside.parent / "copy", symlinks=True)
+    refresh(outside.parent / "copy")
+    assert not links(outside.parent / "copy")
+    assert contents(CODE) == before
+
+
+def test_built_tokenizers_link_in_the_checkout_and_copy_elsewhere(checkout, monkeypatch):
+    for folder in (checkout / "tokenizer" / "copying", checkout / "tokenizer-of-mine"):
+        for _ in range(2):  # again over what is there
+            monkeypatch.setattr(sys, "argv", ["build_tokenizer", "copying", str(folder)])
+            build_tokenizer_command()
+    assert links(checkout / "tokenizer" / "copying") == expected_links(
+        checkout / "tokenizer" / "copying"
+    )
+    assert not links(folder) and contents(folder).keys() == code_files(folder)
+    link_code(folder)
+    assert not links(folder)
