@@ -78,11 +78,8 @@ def make_models(args: argparse.Namespace) -> dict[str, AlphaForConditionalGenera
     """All sides, with the same random weights."""
     tokenizer = build_tokenizer("ltl", args.symbols)
     sizes = {"layers": args.layers, "attention_heads": args.heads, "ffn_dim": args.ffn}
-    config = AlphaConfig(
-        encoder_position="tree",
-        num_base_tokens=tokenizer.num_base_tokens,
-        symbol_classes=dict(tokenizer.symbol_classes),
-        encoder_position="tree",
+    config = AlphaConfig.for_tokenizer(
+        tokenizer,
         d_model=args.d_model,
         **{f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()},
     )

@@ -116,7 +116,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         encoder_position="tree",
         symbol_classes={"proposition": max(args.symbols)},
         d_model=args.d_model,
-        encoder_position="tree",
         **{f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()},
     )
     torch.manual_seed(0)

@@ -33,7 +33,6 @@ def work(args: argparse.Namespace, kind: str, symbols: int) -> dict[str, float]:
         encoder_position="tree",
         symbol_classes={"proposition": symbols},
         d_model=args.d_model,
-        encoder_position="tree",
         **{f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()},
     )
     model = AlphaForConditionalGeneration(config).to(args.device)

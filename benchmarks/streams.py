@@ -103,11 +103,8 @@ def draw_batch(tokenizer: AlphaTokenizer, symbols: int, size: int, count: int, s
 
 def alpha_model(sizes: Sizes, tokenizer: AlphaTokenizer, **settings: Any) -> PreTrainedModel:
     """A model of this package with random weights."""
-    config = AlphaConfig(
-        encoder_position="tree",
-        num_base_tokens=tokenizer.num_base_tokens,
-        symbol_classes=tokenizer.symbol_classes,
-        encoder_position="tree",
+    config = AlphaConfig.for_tokenizer(
+        tokenizer,
         d_model=sizes.d_model,
         **_both_sides(sizes),
         **settings,
