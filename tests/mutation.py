@@ -46,15 +46,17 @@ def mutants() -> list[Mutant]:
 
 SYMBOLS = "tests/modeling/test_symbols.py"
 POSITIONS = "tests/modeling/test_positions.py"
-DRAWS = "tests/modeling/test_draws.py"
-ADACOS = "tests/modeling/test_adacos.py"
-CACHES = "tests/modeling/test_caches.py"
+NUMBERS = "tests/modeling/test_random_numbers.py"
+SCALE = "tests/modeling/test_logit_scale.py"
+STEPS = "tests/modeling/test_steps.py"
+VOCABULARY = "tests/modeling/test_symbol_vocabulary.py"
+ENCODINGS = "tests/modeling/test_symbol_encodings.py"
 CHECKS = "tests/modeling/test_checks.py"
-EMBEDDINGS = "tests/modeling/test_embeddings.py"
+LAYER = "tests/modeling/test_symbol_layer.py"
 ATTENTION = "tests/modeling/test_attention.py"
 MODEL = "tests/modeling/test_modeling_alpha.py"
 STREAMS = "tests/families/test_alpha_streams.py"
-LINEAR = "tests/modeling/test_linear.py"
+CPU = "tests/modeling/test_cpu.py"
 GRAMMAR = "tests/modeling/test_grammar.py"
 TOKENIZATION = "tests/modeling/test_tokenization_alpha.py"
 COMMUTING = "tests/tasks/test_commuting.py"
@@ -89,16 +91,16 @@ TRAIN = "tests/test_train.py"
 
 BUGS: dict[str, list[tuple[str, str, str]]] = {
     "modeling/symbols.py": [
-        ("first = symbol & ~equal.tril(-1)", "first = symbol & ~equal.triu(1)", SYMBOLS),
+        ("first = symbol_BL & ~equal.tril(-1)", "first = symbol_BL & ~equal.triu(1)", SYMBOLS),
         ("match.any(1), match", "match.any(1) | True, match", SYMBOLS),
         ("active = active | (first &", "active = active & (first &", SYMBOLS),
-        ("torch.where((own_BL >= 0)[..., None], own,", "torch.where((own_BL > 0)[..., None], own,",
-         SYMBOLS),
+        ("torch.where((stream_BL >= 0)[..., None], own,",
+         "torch.where((stream_BL > 0)[..., None], own,", SYMBOLS),
         ("hidden_BSLD.transpose(1, 2).reshape(b, length, s * d)",
          "hidden_BSLD.reshape(b, length, s * d)", SYMBOLS),
         ("ranks = (ids + s).expand(b, -1)", "ranks = ids.expand(b, -1)", SYMBOLS),
         ("mix(mix(ids) ^ keys_B[:, None])", "mix(mix(ids) ^ keys_B[:1, None])",
-         f"{EMBEDDINGS} -k random_renaming"),
+         f"{LAYER} -k random_renaming"),
     ],
     "modeling/positions.py": [
         ("(mask_BL.long().cumsum(-1) - 1)", "mask_BL.long().cumsum(-1)", POSITIONS),
@@ -107,52 +109,59 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("(width + 1) // 2\n    exponent = torch.arange(half", "width // 2\n    exponent = "
          "torch.arange(half", POSITIONS),
     ],
-    "modeling/draws.py": [
-        ("numbers + (numbers >= last // 2)", "numbers + (numbers > last // 2)", DRAWS),
-        ("mix(key[..., None] + turns)", "mix(key[..., None] + 0 * turns)", DRAWS),
-        ("hashed = mix(mix(positions) + ids_BL)", "hashed = mix(ids_BL)", DRAWS),
-        ("(-2.0 * radius.log()).sqrt()", "(-1.0 * radius.log()).sqrt()", DRAWS),
+    "modeling/random_numbers.py": [
+        ("numbers + (numbers >= last // 2)", "numbers + (numbers > last // 2)", NUMBERS),
+        ("mix(key[..., None] + turns)", "mix(key[..., None] + 0 * turns)", NUMBERS),
+        ("hashed = mix(mix(positions) + ids_BL)", "hashed = mix(ids_BL)", NUMBERS),
+        ("(-2.0 * radius.log()).sqrt()", "(-1.0 * radius.log()).sqrt()", NUMBERS),
     ],
-    "modeling/adacos.py": [
-        ("usable = usable.scatter(1, labels[:, None], False)", "usable = usable", ADACOS),
-        ("MAX_ANGLE = math.pi / 4", "MAX_ANGLE = math.pi / 3", ADACOS),
-        ("self.statistics = self.statistics.to(new) + new", "self.statistics = new", ADACOS),
-        ("losses = (1.0 - smoothing) * losses - smoothing", "losses = losses - smoothing", ADACOS),
-    ],
-    "modeling/caches.py": [
-        ("else self._order[beam_idx]", "else beam_idx", CACHES),
-        ("both[:, :, past:] = new", "both[:, :, past:] = new[:1]", CACHES),
-        ("order, self._order = self._order, None\n        if order", "order = self._order\n"
-         "        if order", CACHES),
+    "modeling/logit_scale.py": [
+        ("usable = usable.scatter(1, labels[:, None], False)", "usable = usable", SCALE),
+        ("MAX_ANGLE = math.pi / 4", "MAX_ANGLE = math.pi / 3", SCALE),
+        ("self.statistics = self.statistics.to(new) + new", "self.statistics = new", SCALE),
+        ("losses = (1.0 - smoothing) * losses - smoothing", "losses = losses - smoothing", SCALE),
     ],
     "modeling/attention.py": [
-        ("mask = mask.repeat_interleave(r, dim=0)", "mask = mask.repeat(r, 1, 1, 1)",
-         f"{STREAMS} -k depend_on_its_batch"),
+        ("mask = mask[:, None].expand(-1, r, -1, -1, -1).flatten(0, 1)",
+         "mask = mask.repeat(r, 1, 1, 1)", f"{STREAMS} -k depend_on_its_batch"),
         ("self.head_dim**-0.5", "self.head_dim**-0.4", f"{MODEL} -k equals_reference"),
-        ("and value.is_contiguous()", "", ATTENTION),
+        ("mask = mask.repeat(1, 1, queries, 1)", "mask = mask.repeat_interleave(queries, 2)",
+         ATTENTION),
         ("key = rotate(self._heads(self.k_proj(source_NRLD)), key_rope)",
          "key = self._heads(self.k_proj(source_NRLD))", f"{MODEL} -k equals_reference"),
     ],
-    "modeling/embeddings.py": [
-        ("if self._watch.has_passed(version):", "if True:",
-         f"{EMBEDDINGS} -k 'once_per_optimiser_step or eight'"),
+    "modeling/steps.py": [
+        ("self._explicit, self._seen_by_hook = True, False", "self._seen_by_hook = False", STEPS),
+        ("if weight.requires_grad", "if True", STEPS),
+    ],
+    "modeling/symbol_vocabulary.py": [
+        ("(ids - start).clamp(0, stop - start)", "(ids - start).clamp(0, stop)", VOCABULARY),
+        ("taken[number > 0] += count", "taken[1] += count", VOCABULARY),
+    ],
+    "modeling/symbol_encodings.py": [
         ("placeholder - 1, placeholder)", "placeholder, placeholder - 1)",
          f"{MODEL} -k equals_reference"),
-        ("if self.config.normalize_parts:\n            parts =", "if True:\n            parts =",
-         f"{EMBEDDINGS} -k 'rows_are or norms'"),
-        ("mask = ids_BL != config.pad_token_id if mask_BL is None else mask_BL > 0",
-         "mask = ids_BL >= 0", f"{EMBEDDINGS} -k random_renaming_is_the_plain"),
-        ("self.random_parts = torch.cat((self.random_parts, new))",
-         "self.random_parts = self._draw(0, INFERENCE + 1)", f"{EMBEDDINGS} -k old_names"),
+        ("torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)",
+         "torch.where(ids_BS >= 0, ids_BS - vocabulary.num_base_tokens, count)", VOCABULARY),
+        ("if known is not encoding:", "if False:", ENCODINGS),
     ],
-    "modeling/linear.py": [
-        ("grad_ME.sum(0) if wants[2]", "grad_ME.mean(0) if wants[2]", LINEAR),
-        ("rest % STEP if rest >= SMALLEST else rest", "rest % STEP", LINEAR),
+    "modeling/symbol_layer.py": [
+        ("if self._seen is not None and self._seen != count:", "if True:",
+         f"{LAYER} -k 'once_per_optimiser_step or eight'"),
+        ("if self.config.normalize_parts:\n            parts =", "if True:\n            parts =",
+         f"{LAYER} -k 'rows_are or norms'"),
+        ("mask = ids_BL != config.pad_token_id if mask_BL is None else mask_BL > 0",
+         "mask = ids_BL >= 0", f"{LAYER} -k random_renaming"),
+        ("self.random_parts = torch.cat((self.random_parts, new))",
+         "self.random_parts = self._draw(0, INFERENCE + 1)", f"{LAYER} -k old_names"),
+        ("symbol if mask_BL is None else symbol & (mask_BL > 0)", "symbol", CHECKS),
+    ],
+    "modeling/cpu.py": [
+        ("grad_ME.sum(0) if wants[2]", "grad_ME.mean(0) if wants[2]", CPU),
+        ("rest % STEP if rest >= SMALLEST else rest", "rest % STEP", CPU),
     ],
     "modeling/modeling_alpha.py": [
         ("slot = 2 * index\n", "slot = index\n", f"{STREAMS} -k caches_change_nothing"),
-        ("ids = ids_BL if mask_BL is None else ids_BL.where(mask_BL > 0, "
-         "self.config.pad_token_id)", "ids = ids_BL", CHECKS),
     ],
     "tasks/ltl/grammar.py": [
         ('"G": "! U 1 ! $1"', '"G": "! U 1 $1"', f"{GRAMMAR} {LTL}"),

@@ -38,16 +38,19 @@ def check_ids(config: SymbolConfig, ids_BL: torch.Tensor) -> None:
 
 
 def check_symbols(
-    config: SymbolConfig, ids_BL: torch.Tensor, mask_BL: torch.Tensor | None, own_BL: torch.Tensor
+    config: SymbolConfig,
+    ids_BL: torch.Tensor,
+    mask_BL: torch.Tensor | None,
+    stream_BL: torch.Tensor,
 ) -> None:
     """Raise a ValueError if `stream_ids` lack a symbol of the input.
 
     Args:
-        own_BL: what `own_streams` found: -1 for tokens that are not listed.
+        stream_BL: what `own_streams` found: -1 for tokens that are not listed.
     """
     if not can_look(ids_BL):
         return
-    lost = config.vocabulary.is_symbol(ids_BL) & (own_BL < 0)
+    lost = config.vocabulary.is_symbol(ids_BL) & (stream_BL < 0)
     if mask_BL is not None:
         lost &= mask_BL > 0
     if lost.any():

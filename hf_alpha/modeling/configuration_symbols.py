@@ -181,8 +181,8 @@ class SymbolConfig(SavesCode, PreTrainedConfig):
         return self.encoding.random_parts or (self.renames and random)
 
     @property
-    def lists_symbols(self) -> bool:
-        """Whether the model needs the list of the input's symbols, and answers only with them."""
+    def needs_stream_ids(self) -> bool:
+        """Whether forward needs the input's symbols (`stream_ids`); answers then hold no others."""
         return self.encoding.opens_streams or self.symbol_renaming == "first_occurrence"
 
     @property

@@ -47,7 +47,7 @@ class StepCounter:
         return self.count
 
     def note(self, held: set[int]) -> None:
-        """Take in that an optimiser with these parameters, given by `id`, has done a step."""
+        """Record that an optimiser with these parameters, given by `id`, has done a step."""
         if not self._explicit:
             self._seen_by_hook |= any(
                 id(weight) in held for weight in self.model.parameters() if weight.requires_grad

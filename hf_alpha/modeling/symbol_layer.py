@@ -189,7 +189,7 @@ class SymbolLayer:
         check_ids(self.config, ids_BL)
         listed = self._list_symbols(ids_BL, mask_BL, stream_ids)
         own = own_streams(ids_BL, listed)
-        if self.config.lists_symbols:
+        if self.config.needs_stream_ids:
             check_symbols(self.config, ids_BL, mask_BL, own)
         renaming = self._renaming(ids_BL, mask_BL, listed, training)
         return Streams(listed, own, stream_weights(listed, self.owner.dtype), renaming)
@@ -209,7 +209,7 @@ class SymbolLayer:
                 `stream_ids` likewise.
             hidden_BLD: only its shape and device count.
         """
-        if not (self.config.lists_symbols or self.renames_now(training)):
+        if not (self.config.needs_stream_ids or self.renames_now(training)):
             none = torch.full(hidden_BLD.shape[:2], -1, device=hidden_BLD.device)
             listed = none[:, :1]
             return Streams(listed, none, stream_weights(listed, self.owner.dtype))
@@ -246,7 +246,7 @@ class SymbolLayer:
     def _list_symbols(
         self, ids_BL: torch.Tensor, mask_BL: torch.Tensor | None, stream_ids: torch.Tensor | None
     ) -> torch.Tensor:
-        if not self.config.lists_symbols:
+        if not self.config.needs_stream_ids:
             # One stream of no symbol in particular, whatever the tokenizer lists.
             return ids_BL.new_full((ids_BL.shape[0], 1), -1)
         if stream_ids is None:
@@ -306,7 +306,7 @@ class SymbolLayer:
         logits = self.encoding.logits(scores_BSTR, streams)
         if streams.renaming is not None:
             logits = logits.gather(-1, streams.renaming[:, None].expand_as(logits))
-        if self.config.lists_symbols and not self.encoding.opens_streams:
+        if self.config.needs_stream_ids and not self.encoding.opens_streams:
             logits = logits.masked_fill(~self.usable_columns(streams.ids)[:, None], UNUSABLE)
         return logits
 
@@ -318,10 +318,10 @@ class SymbolLayer:
         """
         config, device = self.config, stream_ids_BS.device
         usable = ~config.vocabulary.is_symbol(torch.arange(config.vocab_size + 1, device=device))
-        if not config.lists_symbols:
+        if not config.needs_stream_ids:
             usable = torch.ones_like(usable)
         usable_BV = usable.repeat(stream_ids_BS.shape[0], 1)
-        if config.lists_symbols:
+        if config.needs_stream_ids:
             column = torch.where(stream_ids_BS >= 0, stream_ids_BS, config.vocab_size)
             usable_BV = usable_BV.scatter(1, column, True)
         return usable_BV[:, :-1]

@@ -83,7 +83,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
         return [module for module in self.modules() if isinstance(module, SymbolDraws)]
 
     def settle_step(self) -> None:
-        """Let what changes once per optimiser step take in the steps so far."""
+        """Bring what changes once per optimiser step up to date with the steps so far."""
         self.symbol_layer.settle_step()
 
     def advance_step(self) -> None:
@@ -131,7 +131,7 @@ class SymbolHead(SymbolModel):
                 are unusable.
         """
         if labels_BT is None:
-            if num_items is not None and self.config.lists_symbols:
+            if num_items is not None and self.config.needs_stream_ids:
                 raise ValueError(OUTSIDE_LOSS)
             return self._logits(hidden_BSTD, streams), None
         adapting = torch.is_grad_enabled() and self._adapts_scale()

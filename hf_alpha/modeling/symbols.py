@@ -95,14 +95,20 @@ def mean_streams(x_BSLD: torch.Tensor, weights_BS: torch.Tensor) -> torch.Tensor
 
 
 def aggregate(
-    hidden_BSLD: torch.Tensor, own_BL: torch.Tensor, weights_BS: torch.Tensor
+    hidden_BSLD: torch.Tensor, stream_BL: torch.Tensor, weights_BS: torch.Tensor
 ) -> torch.Tensor:
-    """One view of all streams: their mean, at a symbol its own stream (Algorithm 2); (B, L, D)."""
+    """One view of all streams: their mean, at a symbol its own stream (Algorithm 2); (B, L, D).
+
+    Args:
+        hidden_BSLD: of each stream.
+        stream_BL: index of the stream of the symbol at each position, -1 for none.
+        weights_BS: of the mean.
+    """
     if hidden_BSLD.shape[1] == 1:
         return hidden_BSLD[:, 0]
-    index = own_BL.clamp(min=0)[:, None, :, None].expand(-1, -1, -1, hidden_BSLD.shape[-1])
+    index = stream_BL.clamp(min=0)[:, None, :, None].expand(-1, -1, -1, hidden_BSLD.shape[-1])
     own = hidden_BSLD.gather(1, index)[:, 0]
-    return torch.where((own_BL >= 0)[..., None], own, mean_streams(hidden_BSLD, weights_BS))
+    return torch.where((stream_BL >= 0)[..., None], own, mean_streams(hidden_BSLD, weights_BS))
 
 
 def pack_streams(hidden_BSLD: torch.Tensor) -> torch.Tensor:

@@ -54,7 +54,7 @@ class AlphaModelTester:
             "decoder_input_ids": answers,
             "decoder_attention_mask": torch.ones(shape, dtype=torch.long),
         }
-        if config.lists_symbols:
+        if config.needs_stream_ids:
             inputs["stream_ids"] = ids[:, 1 : 1 + SYMBOLS].clone()
         if config.encoder_position == "tree":
             inputs["tree_paths"] = torch.randint(1, 60, shape)

@@ -611,7 +611,7 @@ def test_encoder_outputs_in_every_form(encoding):
     for form in (encoded, as_tuple):
         assert torch.equal(logits(model, {**rest, "encoder_outputs": form}), expected)
     bare = (encoded.last_hidden_state,)
-    if model.config.lists_symbols:
+    if model.config.needs_stream_ids:
         with pytest.raises(ValueError, match="stream_ids"):
             model(**rest, encoder_outputs=bare)
         rest |= {"stream_ids": encoded.stream_ids, "input_ids": batch["input_ids"]}
