@@ -15,6 +15,7 @@ import typer
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 
 if TYPE_CHECKING:
+    from hf_alpha.evaluation.report import Report
     from hf_alpha.solve import Solution
 
 app = typer.Typer(
@@ -424,7 +425,6 @@ def evaluate(
     """Measure correctness, exactness, edit distance and alpha-covariance beside random answers."""
     from datasets import disable_progress_bars
 
-    from hf_alpha.card import write_card
     from hf_alpha.data.read import leave_out, load, training_problems
     from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
     from hf_alpha.loading import load_checkpoint
@@ -438,10 +438,12 @@ def evaluate(
     limit, where = renamings(max_renamings), choose_device(device)
     if quiet:
         disable_progress_bars()
-    loaded = []
-    for name, folder in zip(row_names(models), models, strict=True):
-        model, tokenizer = load_checkpoint(folder)
-        loaded.append(EvaluatedModel(name, model.to(where), tokenizer))
+    loaded = [
+        EvaluatedModel(name, *load_checkpoint(folder))
+        for name, folder in zip(row_names(models), models, strict=True)
+    ]
+    for each in loaded:
+        each.model.to(where)
     known = [problem for each in exclude or () for problem in training_problems(each)]
     if data is not None:
         dataset = load(data, split, task, preferred_split="test")
@@ -458,15 +460,12 @@ def evaluate(
             known,
             progress=not quiet,
         )
-    region = None
-    if trained_symbols is not None and trained_size is not None:
-        region = (_bounds(trained_symbols, 0), _bounds(trained_size, 1))
     table, reports = compare(
         loaded,
         get_task(task),
         rows,
         out,
-        region=region,
+        region=_region(trained_symbols, trained_size),
         num_beams=beams,
         top_n=top_n,
         covariance=covariance,
@@ -479,11 +478,26 @@ def evaluate(
         progress=not quiet,
     )
     if card:
-        command = shlex.join(["hf-alpha", *sys.argv[1:]])
-        for folder, report in zip(models, reports, strict=False):
-            write_card(Path(folder), report, reports[-1], command, f"{date.today()}")
+        _write_cards(models, reports)
     typer.echo(table)
     typer.echo(f"report and pictures are in {out}")
+
+
+def _region(
+    symbols: str | None, size: str | None
+) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Smallest and largest number of symbols, and size, seen in training; None if not given."""
+    if symbols is None or size is None:
+        return None
+    return _bounds(symbols, 0), _bounds(size, 1)
+
+
+def _write_cards(models: list[str], reports: "list[Report]") -> None:
+    from hf_alpha.card import write_card
+
+    command = shlex.join(["hf-alpha", *sys.argv[1:]])
+    for folder, report in zip(models, reports, strict=False):
+        write_card(Path(folder), report, reports[-1], command, f"{date.today()}")
 
 
 def _bounds(text: str, smallest: int) -> tuple[int, int]:

@@ -409,23 +409,17 @@ class AlphaDecoder(AlphaStack):
         check_rows(rows, samples)
         check_ids(config, input_ids)
         source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
-        encoder_view = encoder_NSLD[:, :1]
-        if "aggregated" in config.cross_attention:
-            encoder_view = source.aggregate(encoder_NSLD)
+        aggregated = "aggregated" in config.cross_attention
+        encoder_view = source.aggregate(encoder_NSLD) if aggregated else encoder_NSLD[:, :1]
         streams = source.expand(rows).over(input_ids)
-        hidden = self.symbols.embed(input_ids, streams)
         positions = self._positions(input_ids, attention_mask, past_key_values)
-        if config.decoder_position == "sinusoidal":
-            hidden = hidden + sinusoidal(positions, config.d_model, hidden.dtype)[:, None]
-        hidden = self.dropout(hidden)
+        hidden = self._embed(input_ids, streams, positions)
         encoder_attention_mask = match_rows(encoder_attention_mask, samples)
         rope, encoder_rope = self._rope(positions, encoder_NSLD, encoder_attention_mask)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
         # A cache that is gone on from may have been made for each beam, or for all of a sample.
-        kept = kept_sources(past_key_values)
-        encoder_mask = padding_mask(
-            match_rows(encoder_attention_mask, kept or samples), hidden.dtype
-        )
+        sources = kept_sources(past_key_values) or samples
+        encoder_mask = padding_mask(match_rows(encoder_attention_mask, sources), hidden.dtype)
         states = ReturnedStates(config.d_model, states_on)
         hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
@@ -453,6 +447,14 @@ class AlphaDecoder(AlphaStack):
             attentions=attentions or None,
             cross_attentions=cross or None,
         )
+
+    def _embed(
+        self, ids_BT: torch.Tensor, streams: Streams, positions: torch.Tensor
+    ) -> torch.Tensor:
+        hidden = self.symbols.embed(ids_BT, streams)
+        if self.config.decoder_position == "sinusoidal":
+            hidden = hidden + sinusoidal(positions, self.config.d_model, hidden.dtype)[:, None]
+        return self.dropout(hidden)
 
     def _recomputes(self) -> bool:
         """Whether layers compute their activations a second time for the gradients."""
@@ -491,6 +493,17 @@ class AlphaDecoder(AlphaStack):
             return rope, None
         encoder_positions = token_positions(encoder_mask, encoder_NSLD[:, 0, :, 0])
         return rope, rotary(encoder_positions, width, config.rope_theta)
+
+
+def _refuse_vectors(kwargs: dict[str, Any]) -> None:
+    """Raise a ValueError for inputs that are vectors."""
+    for name in ("inputs_embeds", "decoder_inputs_embeds"):
+        if kwargs.get(name) is not None:
+            raise ValueError(
+                f"{name} is not supported: give token ids. A symbol's vector depends on the "
+                "stream, so prompt tuning and other methods that put vectors before the input do "
+                "not work with this model; LoRA and its kin do"
+            )
 
 
 def check_rows(rows: int, samples: int) -> None:
@@ -716,13 +729,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
             `logits` (B, T, V); for `streams` and with `first_occurrence`, columns of symbols that
             are not in a sample's input hold -1e4.
         """
-        for name in ("inputs_embeds", "decoder_inputs_embeds"):
-            if kwargs.get(name) is not None:
-                raise ValueError(
-                    f"{name} is not supported: give token ids. A symbol's vector depends on the "
-                    "stream, so prompt tuning and other methods that put vectors before the input "
-                    "do not work with this model; LoRA and its kin do"
-                )
+        _refuse_vectors(kwargs)
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:
