@@ -87,28 +87,33 @@ def stream_weights(stream_ids_BS: torch.Tensor, dtype: torch.dtype) -> torch.Ten
     return active.to(dtype) / active.sum(1, keepdim=True).to(dtype)
 
 
-def mean_streams(x_BSLD: torch.Tensor, weights_BS: torch.Tensor) -> torch.Tensor:
+def mean_streams(x: torch.Tensor, weights_BS: torch.Tensor) -> torch.Tensor:
     """Weighted mean over streams of (B, S, ...): (B, ...)."""
-    if x_BSLD.shape[1] == 1:
-        return x_BSLD[:, 0]
-    return torch.einsum("bs,bs...->b...", weights_BS, x_BSLD)
+    if x.shape[1] == 1:
+        return x[:, 0]
+    return torch.einsum("bs,bs...->b...", weights_BS, x)
 
 
 def aggregate(
-    hidden_BSLD: torch.Tensor, stream_BL: torch.Tensor, weights_BS: torch.Tensor
+    hidden: torch.Tensor, stream_BL: torch.Tensor, weights_BS: torch.Tensor
 ) -> torch.Tensor:
-    """One view of all streams: their mean, at a symbol its own stream (Algorithm 2); (B, L, D).
+    """One view of all streams: their mean, at a symbol its own stream (Algorithm 2).
 
     Args:
-        hidden_BSLD: of each stream.
+        hidden: of each stream: (B, S, L, ...).
         stream_BL: index of the stream of the symbol at each position, -1 for none.
         weights_BS: of the mean.
+
+    Returns:
+        (B, L, ...).
     """
-    if hidden_BSLD.shape[1] == 1:
-        return hidden_BSLD[:, 0]
-    index = stream_BL.clamp(min=0)[:, None, :, None].expand(-1, -1, -1, hidden_BSLD.shape[-1])
-    own = hidden_BSLD.gather(1, index)[:, 0]
-    return torch.where((stream_BL >= 0)[..., None], own, mean_streams(hidden_BSLD, weights_BS))
+    if hidden.shape[1] == 1:
+        return hidden[:, 0]
+    features = (1,) * (hidden.dim() - 3)
+    index = stream_BL.clamp(min=0).reshape(len(hidden), 1, -1, *features)
+    own = hidden.gather(1, index.expand(-1, -1, -1, *hidden.shape[3:]))[:, 0]
+    symbol = (stream_BL >= 0).reshape(len(hidden), -1, *features)
+    return torch.where(symbol, own, mean_streams(hidden, weights_BS))
 
 
 def pack_streams(hidden_BSLD: torch.Tensor) -> torch.Tensor:

@@ -183,3 +183,19 @@ def test_wrong_width_is_pytorchs_own_error():
     for width in (32, 128):
         with torch.no_grad(), pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
             BlockLinear(64, 128)(torch.randn(256, width))
+
+
+def test_one_switch_turns_everything_off(monkeypatch):
+    calls = []
+
+    def function(rows: torch.Tensor) -> torch.Tensor:
+        calls.append(rows.shape)
+        return rows
+
+    x, query = torch.randn(3, 500, 8), torch.randn(2, 1, 4, 8)
+    in_blocks(function, x)
+    assert len(calls) > 1 and cpu.prefers_products(query, 9)
+    monkeypatch.setattr(cpu, "ENABLED", False)
+    calls.clear()
+    in_blocks(function, x)
+    assert calls == [x.shape] and not cpu.prefers_products(query, 9)

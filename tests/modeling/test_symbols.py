@@ -62,12 +62,12 @@ def test_stream_weights(rows, extra):
         assert row == expected
 
 
-@given(id_rows, st.integers(0, 2), seeds)
+@given(id_rows, st.integers(0, 2), seeds, st.sampled_from([(3,), (), (2, 3)]))
 @settings(deadline=None)
-def test_aggregate_and_mean(rows, extra, seed):
+def test_aggregate_and_mean(rows, extra, seed, features):
     ids, streams = torch.tensor(rows), torch.tensor(streams_of(rows, extra))
-    b, length, s, d = *ids.shape, streams.shape[1], 3
-    hidden = torch.randn(b, s, length, d, generator=torch.Generator().manual_seed(seed))
+    b, length, s = *ids.shape, streams.shape[1]
+    hidden = torch.randn(b, s, length, *features, generator=torch.Generator().manual_seed(seed))
     weights, own = stream_weights(streams, torch.float32), own_streams(ids, streams)
     mean, view = mean_streams(hidden, weights), aggregate(hidden, own, weights)
     for i in range(b):
