@@ -59,7 +59,7 @@ class Streams:
         return Streams(self.ids, own_streams(ids_BL, self.ids), self.weights, self.renaming)
 
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
-        """One view of all streams of a hidden state (B, S, L, ...): (B, 1, L, ...) (Algorithm 2)."""
+        """One view of all streams of a hidden state (B, S, L, ...): (B, 1, L, ...); Algorithm 2."""
         return aggregate(hidden, self.own, self.weights.to(hidden.dtype))[:, None]
 
 
