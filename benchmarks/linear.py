@@ -4,18 +4,21 @@
 
 For layers of the sizes that models with d 64 have: forward without gradients, forward and backward
 with a gradient as another layer gives it, and `layer(x).sum().backward()`, whose gradient is
-expanded. How the two compare depends on the processor: `BlockLinear` is oneDNN, `nn.Linear` is the
-library that PyTorch was built with, on x86 MKL.
+expanded. How the two compare depends on the processor: `BlockLinear` is oneDNN here, on Intel's
+processors too, where models do not use it; `nn.Linear` is the library that PyTorch was built with,
+on x86 MKL.
 """
 
 import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from measure import PRODUCTS, add_out, finish, in_turns, ratios, table, three
 from torch import nn
 
+from hf_alpha.modeling import cpu
 from hf_alpha.modeling.cpu import BlockLinear
 
 OURS, PEER = "BlockLinear", "nn.Linear"
@@ -69,10 +72,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.threads:
         torch.set_num_threads(args.threads)
-    data = {
-        f"{rows} x {width} x {new}": measure_layer(rows, width, new, args.rounds)
-        for rows, width, new in PRODUCTS
-    }
+    with patch.object(cpu, "prefers_onednn", cpu.has_onednn):
+        data = {
+            f"{rows} x {width} x {new}": measure_layer(rows, width, new, args.rounds)
+            for rows, width, new in PRODUCTS
+        }
     finish(show(data), data, args.out, argv)
 
 

@@ -131,11 +131,11 @@ def library_speeds(repeats: int = 10) -> dict[str, dict[str, float]]:
     import torch
     from torch.nn import functional as F
 
-    from hf_alpha.modeling import linear
+    from hf_alpha.modeling import cpu
 
     libraries: dict[str, Callable[..., object]] = {"F.linear": F.linear}
-    if linear._is_known():
-        libraries = {"oneDNN": linear._multiply, **libraries}
+    if cpu.has_onednn():
+        libraries = {"oneDNN": cpu.multiply, **libraries}
     speeds: dict[str, dict[str, float]] = {}
     for rows, width, new in PRODUCTS:
         factors = torch.randn(rows, width), torch.randn(new, width), torch.randn(new)

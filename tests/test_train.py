@@ -435,7 +435,7 @@ def test_accumulation_through_the_trainer_changes_nothing(data_dir, tmp_path, fr
             data_collator=AlphaCollator(tokenizer),
         )  # fmt: skip
         trainer.train()
-        model.advance_logit_scale()
+        model.settle_step()
         logged = [(e["loss"], e["grad_norm"]) for e in trainer.state.log_history if "loss" in e]
         return model.state_dict(), torch.tensor(logged)
 

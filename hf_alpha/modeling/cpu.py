@@ -63,7 +63,7 @@ class BlockLinear(nn.Linear):
     def _multiply_block(self, rows_MD: torch.Tensor) -> torch.Tensor:
         if len(rows_MD) < SMALLEST or len(rows_MD) % STEP:
             return super().forward(rows_MD)
-        multiply = _Product.apply if torch.is_grad_enabled() else _multiply
+        multiply = _Product.apply if torch.is_grad_enabled() else multiply
         return multiply(rows_MD, self.weight, self.bias)
 
 
@@ -102,14 +102,18 @@ _is_transformed: Callable[[], bool] = getattr(
 def prefers_onednn() -> bool:
     """Whether oneDNN's products are there, and likely to be faster than those of `F.linear`.
 
-    Its operator is not a public one. MKL, behind `F.linear`, is made for Intel's processors: there
-    oneDNN took 10 to 12 % longer for whole training steps and generations, elsewhere half the time.
+    MKL, behind `F.linear`, is made for Intel's processors: there oneDNN took 10 to 12 % longer for
+    whole training steps and generations, elsewhere half the time.
     """
-    if not ENABLED or _is_intel():
-        return False
+    return ENABLED and not _is_intel() and has_onednn()
+
+
+@cache
+def has_onednn() -> bool:
+    """Whether this PyTorch has oneDNN's operator, which is not a public one."""
     try:
         matrix = torch.zeros(2, 2, device="cpu", dtype=torch.float32)
-        _multiply(matrix, matrix, None)
+        multiply(matrix, matrix, None)
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
     return True
@@ -122,9 +126,10 @@ def _is_intel() -> bool:
         return False
 
 
-def _multiply(
+def multiply(
     x_MD: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None
 ) -> torch.Tensor:
+    """X W^T + b by oneDNN, without gradients: (M, E)."""
     return torch.ops.mkldnn._linear_pointwise(x_MD, weight_ED, bias_E, "none", [], "")
 
 
@@ -135,7 +140,7 @@ class _Product(torch.autograd.Function):
     def forward(
         x_MD: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None
     ) -> torch.Tensor:
-        return _multiply(x_MD, weight_ED, bias_E)
+        return multiply(x_MD, weight_ED, bias_E)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -153,4 +158,13 @@ class _Product(torch.autograd.Function):
         return grad_x, grad_w, grad_ME.sum(0) if wants[2] else None
 
 
-__all__ = ["BlockLinear", "block_sizes", "in_blocks", "is_plain", "prefers_products"]
+__all__ = [
+    "BlockLinear",
+    "block_sizes",
+    "has_onednn",
+    "in_blocks",
+    "is_plain",
+    "multiply",
+    "prefers_onednn",
+    "prefers_products",
+]

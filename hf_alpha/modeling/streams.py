@@ -42,7 +42,7 @@ class Streams:
             dtype: of the weights.
         """
         ids, renaming = outputs.stream_ids, getattr(outputs, "renaming", None)
-        own = getattr(outputs, "own_streams", ids.new_zeros(len(ids), 0))
+        own = getattr(outputs, "own_streams", ids.new_zeros(ids.shape[0], 0))
         return cls(ids, own, stream_weights(ids, dtype), renaming)
 
     def expand(self, rows: int) -> "Streams":

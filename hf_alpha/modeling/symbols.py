@@ -110,9 +110,9 @@ def aggregate(
     if hidden.shape[1] == 1:
         return hidden[:, 0]
     features = (1,) * (hidden.dim() - 3)
-    index = stream_BL.clamp(min=0).reshape(len(hidden), 1, -1, *features)
+    index = stream_BL.clamp(min=0).reshape(hidden.shape[0], 1, -1, *features)
     own = hidden.gather(1, index.expand(-1, -1, -1, *hidden.shape[3:]))[:, 0]
-    symbol = (stream_BL >= 0).reshape(len(hidden), -1, *features)
+    symbol = (stream_BL >= 0).reshape(hidden.shape[0], -1, *features)
     return torch.where(symbol, own, mean_streams(hidden, weights_BS))
 
 
