@@ -63,8 +63,8 @@ class BlockLinear(nn.Linear):
     def _multiply_block(self, rows_MD: torch.Tensor) -> torch.Tensor:
         if len(rows_MD) < SMALLEST or len(rows_MD) % STEP:
             return super().forward(rows_MD)
-        multiply = _Product.apply if torch.is_grad_enabled() else multiply
-        return multiply(rows_MD, self.weight, self.bias)
+        product = _Product.apply if torch.is_grad_enabled() else multiply
+        return product(rows_MD, self.weight, self.bias)
 
 
 def prefers_products(query: torch.Tensor, num_keys: int) -> bool:
