@@ -47,8 +47,8 @@ def solve(
 ) -> Iterator[Solution]:
     """Solve problems one after the other; one that cannot be read is a solution with an error.
 
-    A `streams` model whose vocabulary is too small for a problem is extended on the way: new
-    symbols need no training.
+    A vocabulary of one class that is too small for a problem is extended on the way, if the
+    encoding takes new symbols without training.
     """
     for problem in problems:
         try:
@@ -68,16 +68,20 @@ def solve(
             yield Solution(problem, [], str(error))
             continue
         if answers is None:
-            known = sum(tokenizer.symbol_classes.values())
-            yield Solution(
-                problem,
-                [],
-                f"more names than the {known} symbols that this model was trained on; convert it "
-                "to 'streams' (hf-alpha convert), which takes any number",
-            )
+            yield Solution(problem, [], _too_many_names(model, tokenizer))
             continue
         checked = [(answer, _verdict(task, prefix, answer, solver)) for answer in answers]
         yield Solution(problem, checked, read_as=_rewritten(task, problem, tokens, notation))
+
+
+def _too_many_names(model: PreTrainedModel, tokenizer: AlphaTokenizer) -> str:
+    known = sum(tokenizer.symbol_classes.values())
+    if model.config.encoding.no_extension:
+        return (
+            f"more names than the {known} symbols that this model was trained on; convert it to "
+            "'streams' (hf-alpha convert), which takes any number"
+        )
+    return f"more names than {known} symbols: call extend_symbols on the model and the tokenizer"
 
 
 def _prefix(task: Task, tokens: list[str]) -> str:

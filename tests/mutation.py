@@ -130,7 +130,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
          "key = self._heads(self.k_proj(source_NRLD))", f"{MODEL} -k equals_reference"),
     ],
     "modeling/steps.py": [
-        ("self._explicit, self._seen_by_hook = True, False", "self._seen_by_hook = False", STEPS),
+        ("self.count += 1\n        self._seen_by_hook = False", "self.count += 1", STEPS),
         ("if weight.requires_grad", "if True", STEPS),
     ],
     "modeling/symbol_vocabulary.py": [
@@ -149,7 +149,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
          f"{LAYER} -k 'once_per_optimiser_step or eight'"),
         ("if self.config.normalize_parts:\n            parts =", "if True:\n            parts =",
          f"{LAYER} -k 'rows_are or norms'"),
-        ("mask = ids_BL != config.pad_token_id if mask_BL is None else mask_BL > 0",
+        ("mask = ids_BL != padding if mask_BL is None else mask_BL > 0",
          "mask = ids_BL >= 0", f"{LAYER} -k random_renaming"),
         ("self.random_parts = torch.cat((self.random_parts, new))",
          "self.random_parts = self._draw(0, INFERENCE + 1)", f"{LAYER} -k old_names"),

@@ -58,3 +58,13 @@ def test_it_learns_and_generates(encoding):
     assert losses[-1] < 0.7 * losses[0]
     answers = model.eval().generate(**batch, num_beams=2, num_return_sequences=2, max_new_tokens=4)
     assert answers.shape[0] == 4
+
+
+def test_what_a_checkpoint_lacks_is_made_anew(tmp_path):
+    """As where a host's weights are loaded that know nothing of symbols."""
+    model = make_toy(symbol_encoding="dual_part", random_dim=8)
+    state = {name: x for name, x in model.state_dict().items() if "mix" in name or "shared" in name}
+    model.save_pretrained(tmp_path, state_dict=state)
+    loaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], tensor), name

@@ -122,7 +122,7 @@ def _converted_config(
         "normalize_parts": config.normalize_embeddings,
     }
     try:
-        return AlphaConfig(**settings)
+        return type(config)(**settings)
     except ValueError as error:
         raise ConversionError(str(error)) from error
 

@@ -92,6 +92,10 @@ class AlphaConfig(SymbolConfig):
     attention_dropout: float | int = 0.0
     layer_norm_eps: float = 1e-6
 
+    pad_token_id: int = 0
+    bos_token_id: int = 1
+    decoder_start_token_id: int = 1
+
     use_cache: bool = True
     is_encoder_decoder: bool = True
     tie_word_embeddings: bool = True

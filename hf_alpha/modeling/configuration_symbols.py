@@ -78,9 +78,9 @@ class SymbolConfig(SavesCode, PreTrainedConfig):
     logit_scale: float | int | None = None
     label_smoothing: float | int = 0.0
 
-    pad_token_id: int = 0
-    bos_token_id: int = 1
-    decoder_start_token_id: int = 1
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = 1
+    decoder_start_token_id: int | None = 1
     eos_token_id: int | list[int] | None = 2
 
     def __post_init__(self, **kwargs: Any) -> None:
@@ -183,7 +183,7 @@ class SymbolConfig(SavesCode, PreTrainedConfig):
     @property
     def needs_stream_ids(self) -> bool:
         """Whether forward needs the input's symbols (`stream_ids`); answers then hold no others."""
-        return self.encoding.opens_streams or self.symbol_renaming == "first_occurrence"
+        return self.encoding.lists_symbols or self.symbol_renaming == "first_occurrence"
 
     @property
     def num_symbols(self) -> int:

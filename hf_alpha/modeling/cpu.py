@@ -3,10 +3,10 @@
 It gives the same as PyTorch's own ways up to rounding, and is switched off by the environment
 variable `HF_ALPHA_CPU=0`.
 
-Between the two products of a feed-forward block lies a tensor many times as wide as the model. In
-blocks of rows it stays in a CPU's cache, and never is there as a whole. Blocks of few sizes also
-let oneDNN be used, which compiles a kernel for each shape: on CPUs other than Intel's it is up to
-twice as fast as the MKL behind `F.linear`.
+The tensor between the two products of a feed-forward block is several times as wide as the model.
+Processed in blocks of rows, it fits in the CPU's cache and is never stored whole. Blocks of few
+sizes also let oneDNN be used, which compiles a kernel for each shape: on CPUs other than Intel's it
+is up to twice as fast as the MKL behind `F.linear`.
 
 Shapes: M rows, D and E widths.
 """

@@ -42,7 +42,7 @@ def causal_mask(
 
 
 def _additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    # Finite, so that a row without any visible key is no row of numbers that are not.
+    # Finite: with -inf, a softmax over a row without any visible key would give NaN.
     lowest = torch.finfo(dtype).min
     return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
 

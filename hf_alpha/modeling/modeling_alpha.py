@@ -1,10 +1,9 @@
-"""Encoder-decoder with three ways to see symbols, in one set of modules.
+"""Encoder-decoder over hidden states with a stream axis (arXiv 2601.23169).
 
-Symbol-invariant streams (arXiv 2601.23169), dual-part embeddings (2410.17161), the vanilla model.
-
-Shapes: B batch, S streams (1 but for `streams`), L source length, T target length, D model width,
-V vocabulary, R rows of the embedding. Inside the model a hidden state is (B, S, L, D); outside it
-is (B, L, S * D), so that caches and generation see an ordinary encoder-decoder.
+Shapes: B batch, S streams (1 unless the encoding opens streams), L source length, T target length,
+D model width, V vocabulary, R rows of the embedding. Inside the model a hidden state is
+(B, S, L, D); outside it is (B, L, S * D), so that caches and generation see an ordinary
+encoder-decoder.
 """
 
 from collections.abc import Iterator
@@ -217,8 +216,8 @@ class AlphaPreTrainedModel(SymbolModel):
             init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             init.normal_(module.weight)
-        elif isinstance(module, (LogitScale, SymbolDraws)):
-            module.reset()
+        else:
+            super()._init_weights(module)
 
 
 class ReturnedStates:
@@ -238,7 +237,7 @@ class ReturnedStates:
         self.packed: tuple[torch.Tensor, ...] = ()
 
     def keep(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
-        """Keep a state; returns what to go on from, so that gradients pass through what is kept."""
+        """Store a state; returns it for the next layer, so that its gradient is available."""
         if not self.wanted:
             return hidden_BSLD
         self.packed += (pack_streams(hidden_BSLD),)
@@ -318,7 +317,7 @@ class AlphaEncoder(AlphaStack):
             attention_mask: 1 for tokens, 0 for padding on either side: (B, L).
             stream_ids: the samples' symbols by first occurrence, -1 padded: (B, S). Derived from
                 `input_ids` when absent, at the price of one synchronisation with the device, where
-                they are needed: for `streams` and for `first_occurrence`.
+                they are needed (`config.needs_stream_ids`).
             tree_paths: heap number of each token, for tree positions: (B, L).
         """
         output_attentions, output_hidden_states = self._outputs(
@@ -417,7 +416,7 @@ class AlphaDecoder(AlphaStack):
         encoder_attention_mask = match_rows(encoder_attention_mask, samples)
         rope, encoder_rope = self._rope(positions, encoder_NSLD, encoder_attention_mask)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
-        # A cache that is gone on from may have been made for each beam, or for all of a sample.
+        # An earlier call may have cached cross-attention once per beam, or once per sample.
         sources = kept_sources(past_key_values) or samples
         encoder_mask = padding_mask(match_rows(encoder_attention_mask, sources), hidden.dtype)
         states = ReturnedStates(config.d_model, states_on)
@@ -726,8 +725,8 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
                 divided by it.
 
         Returns:
-            `logits` (B, T, V); for `streams` and with `first_occurrence`, columns of symbols that
-            are not in a sample's input hold -1e4.
+            `logits` (B, T, V); where `config.needs_stream_ids`, columns of symbols that are not in
+            a sample's input hold -1e4.
         """
         _refuse_vectors(kwargs)
         if labels is not None:
@@ -788,7 +787,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
 
     @contextmanager
     def _without_limit(self) -> Iterator[None]:
-        """Meanwhile forget the model's own `max_length`, which beside another limit warns."""
+        """Meanwhile without the model's `max_length`, of which Transformers would warn."""
         config, limit = self.generation_config, self.generation_config.max_length
         config.max_length = None
         try:

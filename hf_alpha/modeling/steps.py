@@ -10,10 +10,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 class StepCounter:
     """Counts the optimiser steps on a model.
 
-    Whoever knows when a step is done says so: [`AlphaTrainer`]'s callback, or a training loop, by
-    `model.advance_step()`. From the first such call on, nothing else counts. A plain PyTorch loop
-    need not call it: a hook sees its optimisers, if they hold parameters of the model. Where an
-    optimiser holds other tensors (DeepSpeed, the first FSDP), only the call can tell.
+    The caller reports each step right after it: [`AlphaTrainer`]'s callback, or a training loop, by
+    `model.advance_step()`. A plain PyTorch loop need not: a hook sees its optimisers, if they hold
+    parameters of the model; what the hook has seen of a step that is reported does not count again.
+    Where an optimiser holds other tensors (DeepSpeed, the first FSDP), only the report can tell.
 
     Args:
         model: whose parameters tell which optimisers concern it.
@@ -25,22 +25,21 @@ class StepCounter:
     def __init__(self, model: torch.nn.Module):
         self.model = model
         self.count = 0
-        self._explicit = False
         self._seen_by_hook = False
 
     def advance(self) -> None:
         """Count a step that is done."""
         self.count += 1
-        self._explicit, self._seen_by_hook = True, False
+        self._seen_by_hook = False
+
+    def watch(self) -> None:
+        """Let the hook see steps from now on; for training forwards of models that need them."""
+        _watched.add(self)
+        _install_hook()
 
     @torch.compiler.disable
     def settle(self) -> int:
-        """Count the step that the hook has seen since the last call, if any; returns the count.
-
-        Called by training forwards and before saving. The first call starts the hook.
-        """
-        _watched.add(self)
-        _install_hook()
+        """Count the step that the hook has seen since the last call, if any; returns the count."""
         if self._seen_by_hook:
             self.count += 1
             self._seen_by_hook = False
@@ -48,10 +47,9 @@ class StepCounter:
 
     def note(self, held: set[int]) -> None:
         """Record that an optimiser with these parameters, given by `id`, has done a step."""
-        if not self._explicit:
-            self._seen_by_hook |= any(
-                id(weight) in held for weight in self.model.parameters() if weight.requires_grad
-            )
+        self._seen_by_hook |= any(
+            id(weight) in held for weight in self.model.parameters() if weight.requires_grad
+        )
 
 
 _watched: WeakSet[StepCounter] = WeakSet()

@@ -1,4 +1,4 @@
-"""The streams of a batch, as a backbone hands them on.
+"""The streams of a batch: one object that a backbone passes on, from encoder to decoder and head.
 
 Shapes: B batch, S streams, L length, D model width, V vocabulary; `...` is whatever follows the
 stream axis of a hidden state.
@@ -46,7 +46,7 @@ class Streams:
         return cls(ids, own, stream_weights(ids, dtype), renaming)
 
     def expand(self, rows: int) -> "Streams":
-        """One row for each beam of a sample, or one for all of them."""
+        """Repeat each row for the beams of its sample, or keep one row for each sample."""
         return Streams(
             match_rows(self.ids, rows),
             match_rows(self.own, rows),
@@ -59,12 +59,15 @@ class Streams:
         return Streams(self.ids, own_streams(ids_BL, self.ids), self.weights, self.renaming)
 
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
-        """One view of all streams of a hidden state (B, S, L, ...): (B, 1, L, ...); Algorithm 2."""
-        return aggregate(hidden, self.own, self.weights.to(hidden.dtype))[:, None]
+        """One view of all streams of a hidden state (B, S, L, ...): (B, 1, L, ...); Algorithm 2.
+
+        L is the axis of positions: at a symbol's position the view is its own stream's.
+        """
+        return aggregate(hidden, self.own.to(hidden.device), self.weights.to(hidden))[:, None]
 
 
 def match_rows(x: Rows, rows: int) -> Rows:
-    """One row for each beam of a sample, or one for all of them; None stays None."""
+    """Repeat each row for the beams of its sample, or keep one for each sample; None stays None."""
     if x is None or x.shape[0] == rows:
         return x
     if x.shape[0] > rows:

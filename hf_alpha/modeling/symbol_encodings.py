@@ -28,15 +28,16 @@ class SymbolEncoding:
     """One way to see symbols; [`register_encoding`] makes a subclass known by its name.
 
     Args:
-        config: of the model. What a subclass needs of it, it reads when it is asked: symbols may
-            be added to it.
+        config: of the model. Read settings from it at each use: symbols may be added later.
 
     Attributes:
         name: what `config.symbol_encoding` calls it.
         description: what a model card says.
         promises: what holds exactly, beside what holds for all models: `"renaming"` (a renamed
-            input gives the same logits, columns moved) and `"extension"` (a larger vocabulary
-            changes no logit of the old columns). docs/exactness.md states them.
+            input gives the same logits, columns moved, bit for bit) and `"extension"` (a larger
+            vocabulary changes no logit of the old columns). docs/exactness.md states them.
+        lists_symbols: whether `stream_ids`, the list of the input's symbols, is needed; answers
+            then hold no others.
         opens_streams: whether a hidden state has a stream for each symbol of the input.
         sees_names: whether results depend on what symbols are called, so that a renaming matters.
         random_parts: whether symbols have random vectors, drawn anew in each step of training.
@@ -46,6 +47,7 @@ class SymbolEncoding:
     name: ClassVar[str]
     description: ClassVar[str]
     promises: ClassVar[frozenset[str]] = frozenset()
+    lists_symbols: ClassVar[bool] = False
     opens_streams: ClassVar[bool] = False
     sees_names: ClassVar[bool] = True
     random_parts: ClassVar[bool] = False
@@ -113,9 +115,11 @@ def register_encoding(encoding: type[SymbolEncoding]) -> type[SymbolEncoding]:
     Raises:
         ValueError: the name is taken by another class.
     """
-    known = _ENCODINGS.setdefault(encoding.name, encoding)
-    if known is not encoding:
+    known = _ENCODINGS.get(encoding.name, encoding)
+    # The same one again is a module, or a cell of a notebook, that ran anew.
+    if (known.__module__, known.__qualname__) != (encoding.__module__, encoding.__qualname__):
         raise ValueError(f"there is a symbol encoding {encoding.name!r} already: {known}")
+    _ENCODINGS[encoding.name] = encoding
     return encoding
 
 
@@ -222,6 +226,7 @@ class StreamsEncoding(SymbolEncoding):
         "training with `extend_symbols`."
     )
     promises = frozenset({"renaming", "extension"})
+    lists_symbols = True
     opens_streams = True
     sees_names = False
 

@@ -82,7 +82,7 @@ class SymbolDraws(nn.Module):
         self._ahead = []
 
     def extend(self) -> None:
-        """Draw random parts for the symbols that the configuration has got; old ones stay."""
+        """Draw random parts for newly added symbols; the old ones stay."""
         self._ahead = []
         if self.has_parts:
             new = self._draw(len(self.random_parts), INFERENCE).to(self.random_parts)
@@ -157,10 +157,16 @@ class SymbolLayer:
         self.steps = StepCounter(owner)
         self.scale = math.sqrt(config.hidden_size) if config.scale_embedding else 1.0
 
+    @torch.compiler.disable
     def settle_step(self) -> None:
         """Draw anew if an optimiser step has been counted since the last call."""
         if self.draws is not None:
             self.draws.advance(self.steps.settle())
+
+    @torch.compiler.disable
+    def _start_step(self) -> None:
+        self.steps.watch()
+        self.settle_step()
 
     # -- on the way in ----------------------------------------------------------------------------
 
@@ -184,15 +190,14 @@ class SymbolLayer:
             ValueError: an id is outside the vocabulary, or `stream_ids` do not fit the ids. Read
                 back from the device where that costs nothing, see `checks`.
         """
-        if training:
-            self.settle_step()
+        if training and self.draws is not None:
+            self._start_step()
         check_ids(self.config, ids_BL)
         listed = self._list_symbols(ids_BL, mask_BL, stream_ids)
-        own = own_streams(ids_BL, listed)
+        streams = self._streams(ids_BL, mask_BL, listed, training)
         if self.config.needs_stream_ids:
-            check_symbols(self.config, ids_BL, mask_BL, own)
-        renaming = self._renaming(ids_BL, mask_BL, listed, training)
-        return Streams(listed, own, stream_weights(listed, self.owner.dtype), renaming)
+            check_symbols(self.config, ids_BL, mask_BL, streams.own)
+        return streams
 
     def resume(
         self,
@@ -211,13 +216,21 @@ class SymbolLayer:
         """
         if not (self.config.needs_stream_ids or self.renames_now(training)):
             none = torch.full(hidden_BLD.shape[:2], -1, device=hidden_BLD.device)
-            listed = none[:, :1]
-            return Streams(listed, none, stream_weights(listed, self.owner.dtype))
+            return self._streams(none, None, none[:, :1], training)
         if ids_BL is None or stream_ids is None:
             return None
-        renaming = self._renaming(ids_BL, mask_BL, stream_ids, training)
-        weights = stream_weights(stream_ids, self.owner.dtype)
-        return Streams(stream_ids, own_streams(ids_BL, stream_ids), weights, renaming)
+        return self._streams(ids_BL, mask_BL, stream_ids, training)
+
+    def _streams(
+        self,
+        ids_BL: torch.Tensor,
+        mask_BL: torch.Tensor | None,
+        listed_BS: torch.Tensor,
+        training: bool,
+    ) -> Streams:
+        renaming = self._renaming(ids_BL, mask_BL, listed_BS, training)
+        weights = stream_weights(listed_BS, self.owner.dtype)
+        return Streams(listed_BS, own_streams(ids_BL, listed_BS), weights, renaming)
 
     def embed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Embed tokens once per stream: (B, S, L, D).
@@ -239,7 +252,7 @@ class SymbolLayer:
         parts = None
         if self.encoding.random_parts:
             assert self.draws is not None
-            parts = self.draws(embedding.training).to(rows.dtype)
+            parts = self.draws(embedding.training).to(rows)
         table = self.encoding.table(rows, parts)
         return F.normalize(table, dim=-1) if self.config.normalize_embeddings else table
 
@@ -288,21 +301,21 @@ class SymbolLayer:
         key = self.draws.key()
         if config.symbol_renaming == "random_per_batch":
             return random_renaming(key.expand(ids_BL.shape[0]), classes)
-        mask = ids_BL != config.pad_token_id if mask_BL is None else mask_BL > 0
+        padding = -1 if config.pad_token_id is None else config.pad_token_id
+        mask = ids_BL != padding if mask_BL is None else mask_BL > 0
         return random_renaming(sample_keys(ids_BL, mask, key), classes)
 
     # -- on the way out ---------------------------------------------------------------------------
 
-    def logits(self, hidden_BSTD: torch.Tensor, streams: Streams, scale: nn.Module) -> torch.Tensor:
-        """Logits (B, T, V) of the hidden states of answers; columns out of reach hold `UNUSABLE`.
-
-        Args:
-            scale: of the scores, a [`LogitScale`].
-        """
+    def scores(self, hidden_BSTD: torch.Tensor) -> torch.Tensor:
+        """Scores of hidden states against each row of the table: (B, S, T, R)."""
         if self.config.normalize_features:
             hidden_BSTD = F.normalize(hidden_BSTD, dim=-1)
-        # All rows at once: one matrix shape, one order of summation for `learned` and `streams`.
-        scores_BSTR = scale(F.linear(hidden_BSTD, self.table(hidden_BSTD.device)))
+        # All rows at once: one matrix shape and one order of summation, whatever the encoding is.
+        return F.linear(hidden_BSTD, self.table(hidden_BSTD.device))
+
+    def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Logits (B, T, V) from scores; columns that a sample cannot use hold `UNUSABLE`."""
         logits = self.encoding.logits(scores_BSTR, streams)
         if streams.renaming is not None:
             logits = logits.gather(-1, streams.renaming[:, None].expand_as(logits))

@@ -6,6 +6,7 @@ Shapes: B batch, S streams, L or T length, D model width, V vocabulary.
 from typing import Any, NoReturn
 
 import torch
+from torch import nn
 from transformers.modeling_utils import PreTrainedModel
 
 from .checks import check_labels
@@ -38,6 +39,14 @@ class SymbolModel(SavesCode, PreTrainedModel):
     def symbol_layer(self) -> SymbolLayer:
         """What turns ids into vectors and hidden states into logits."""
         return self.base_model.symbols
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """What a checkpoint did not bring of the symbol layer; the rest as in the base class."""
+        if isinstance(module, (LogitScale, SymbolDraws)):
+            module.reset()
+        else:
+            super()._init_weights(module)
 
     def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not available: the vocabulary grows by symbols, which `extend_symbols` adds."""
@@ -72,8 +81,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
         """
         if not self.config.encoding.random_parts:
             raise ValueError(
-                f"symbol_encoding {self.config.symbol_encoding!r} has no random parts to draw; "
-                "only 'dual_part' has"
+                f"symbol_encoding {self.config.symbol_encoding!r} has no random parts to draw"
             )
         self.config.symbol_seed = seed
         for draws in self._draws():
@@ -91,7 +99,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
 
         The step is that of AdaCos, of random parts and of random renamings. [`AlphaTrainer`] calls
         it. A plain PyTorch loop may leave it out, unless its optimiser holds other tensors than the
-        model's parameters (DeepSpeed, the first FSDP).
+        model's parameters (DeepSpeed, the first FSDP). A step that is reported counts once.
         """
         self.symbol_layer.steps.advance()
         self.settle_step()
@@ -136,30 +144,47 @@ class SymbolHead(SymbolModel):
             return self._logits(hidden_BSTD, streams), None
         adapting = torch.is_grad_enabled() and self._adapts_scale()
         if adapting:
-            self.logit_scale.advance(self.symbol_layer.steps.settle())
+            self._start_step()
         logits = self._logits(hidden_BSTD, streams)
         labels = labels_BT.to(logits.device)
         usable = self.usable_columns(streams.ids)
         check_labels(labels, usable)
         loss = token_loss(logits, labels, usable, self.config.label_smoothing, num_items)
         if adapting:
-            count = self.symbol_layer.steps.count
-            self.logit_scale.observe(logits.detach(), labels, usable, count)
+            self._observe(logits, labels, usable)
         return logits, loss
 
+    def scores(self, hidden_BSTD: torch.Tensor) -> torch.Tensor:
+        """Scores of hidden states against each row of the table: (B, S, T, R).
+
+        A backbone with a projection of its own has them from there.
+        """
+        return self.logit_scale(self.symbol_layer.scores(hidden_BSTD))
+
     def _logits(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
-        return self.symbol_layer.logits(hidden_BSTD, streams, self.logit_scale)
+        return self.symbol_layer.logits(self.scores(hidden_BSTD), streams)
+
+    # Compilers would make a condition of the number of steps.
+    @torch.compiler.disable
+    def _start_step(self) -> None:
+        self.symbol_layer.steps.watch()
+        self.logit_scale.advance(self.symbol_layer.steps.settle())
+
+    @torch.compiler.disable
+    def _observe(self, logits: torch.Tensor, labels: torch.Tensor, usable: torch.Tensor) -> None:
+        count = self.symbol_layer.steps.count
+        self.logit_scale.observe(logits.detach(), labels, usable, count)
 
     def usable_columns(self, stream_ids: torch.Tensor) -> torch.Tensor:
         """Which logits a sample can use: (B, V), from its symbols (B, S).
 
-        All, or with `streams` and `first_occurrence` the base tokens and the symbols of its input.
+        All, or, where `config.needs_stream_ids`, the base tokens and the symbols of its input.
         """
         return self.symbol_layer.usable_columns(stream_ids)
 
     def _adapts_scale(self) -> bool:
         """Whether AdaCos is at work."""
-        return self.training and self.logit_scale.adaptive
+        return self.training and self.logit_scale.adaptive and not self.logit_scale.frozen
 
     def settle_step(self) -> None:
         self.logit_scale.advance(self.symbol_layer.steps.settle())

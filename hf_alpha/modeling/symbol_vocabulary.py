@@ -1,12 +1,12 @@
 """Which ids of a vocabulary are symbols, and of which class.
 
 Symbols may lie anywhere: behind the base tokens, or in the middle of another model's vocabulary.
-All that is asked of ids is computed from the ranges, without tables of the vocabulary's size.
+Everything is computed from the ranges; no table of the vocabulary's size is stored.
 """
 
 import torch
 
-# Each id has a logit: nothing holds a batch of longer rows, and a slip of the pen is found early.
+# A larger vocabulary is almost surely a typing error: its logits would fit in no memory.
 MAX_VOCABULARY = 2**24
 
 Ranges = dict[str, list[list[int]]]
@@ -88,7 +88,7 @@ class SymbolVocabulary:
         return before
 
     def join(self, base: torch.Tensor, symbols: torch.Tensor, dim: int) -> torch.Tensor:
-        """Put what belongs to base tokens and to symbols, each in the order of ids, in one order.
+        """Merge the entries of base tokens and of symbols into one tensor, ordered by id.
 
         Args:
             base: with one entry for each base token along `dim`; `symbols` likewise.
@@ -123,7 +123,7 @@ class SymbolVocabulary:
         check_size(self.size)
 
     def check_special(self, token: int | None) -> None:
-        """Raise a ValueError for a special token that is no base token; None is none."""
+        """Raise a ValueError for a special token that is no base token; None is accepted."""
         base = [(start, stop) for start, stop, number in self.pieces if not number]
         if token is not None and not any(start <= token < stop for start, stop in base):
             known = ", ".join(f"{start} to {stop - 1}" for start, stop in base)

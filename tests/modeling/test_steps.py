@@ -25,8 +25,8 @@ def one_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
 def test_a_plain_loop_is_counted_by_the_hook():
     model, other = nn.Linear(2, 2), nn.Linear(2, 2)
     counter = StepCounter(model)
+    counter.watch()
     ours, theirs = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, other))
-    one_step(model, ours)  # nobody has asked yet
     assert counter.settle() == 0
     for expected in (1, 2):
         one_step(model, ours)
@@ -39,24 +39,25 @@ def test_a_plain_loop_is_counted_by_the_hook():
     assert counter.settle() == 2
 
 
-def test_an_explicit_call_wins():
+def test_a_step_that_is_reported_counts_once():
+    """And a plain loop after a Trainer's, or of a copy of the model, is counted again."""
     model = nn.Linear(2, 2)
     counter, optimizer = StepCounter(model), torch.optim.SGD(model.parameters(), lr=0.1)
-    counter.settle()
+    counter.watch()
     for expected in (1, 2, 3):
         one_step(model, optimizer)
         counter.advance()
         assert counter.settle() == expected
     one_step(model, optimizer)
-    assert counter.settle() == 3
+    assert counter.settle() == 4
 
 
 def test_copies_count_for_themselves_and_nothing_is_kept_alive():
     model = nn.Linear(2, 2)
     model.counter = StepCounter(model)
-    model.counter.settle()
+    model.counter.watch()
     twin = copy.deepcopy(model)
-    twin.counter.settle()
+    twin.counter.watch()
     one_step(twin, torch.optim.SGD(twin.parameters(), lr=0.1))
     assert (model.counter.settle(), twin.counter.settle()) == (0, 1)
     alive = weakref.ref(twin.counter)
@@ -65,11 +66,38 @@ def test_copies_count_for_themselves_and_nothing_is_kept_alive():
     assert alive() is None and len(steps._hooks) == 1
 
 
-def test_models_that_need_no_steps_install_no_hook():
-    model = make_model(adacos=False, symbol_encoding="learned").train()
-    batch = random_batch(1, model.config, [(5, 2)])
-    model(**batch, labels=batch["decoder_input_ids"]).loss.backward()
-    assert model.symbol_layer.steps not in steps._watched
+def test_models_that_need_no_steps_install_no_hook(tmp_path):
+    frozen, plain = make_model().train(), make_model(adacos=False, symbol_encoding="learned")
+    frozen.logit_scale.frozen = True
+    for model in (frozen, plain.train()):
+        batch = random_batch(1, model.config, [(5, 2)])
+        model(**batch, labels=batch["decoder_input_ids"]).loss.backward()
+        model.save_pretrained(tmp_path)
+        assert model.symbol_layer.steps not in steps._watched
+
+
+def test_compiled_training_is_compiled_once(fresh_compiler):
+    """The number of steps is no condition in what is compiled."""
+    model, graphs = make_model(dropout=0.0).train(), []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    compiled, optimizer = (
+        torch.compile(model, backend=backend),
+        torch.optim.SGD(model.parameters(), lr=0.01),
+    )
+    batch = random_batch(1, model.config, [(5, 2), (5, 2)])
+    batch["stream_ids"] = torch.tensor([[10, 11], [10, 11]])
+    batch["input_ids"][:, :2] = torch.tensor([10, 11])
+    batch["input_ids"][:, 2:] = 4
+    counts, labels = [], batch.pop("decoder_input_ids").clamp(max=4)
+    for _ in range(5):
+        compiled(**batch, labels=labels).loss.backward()
+        optimizer.step()
+        counts.append(len(graphs))
+    assert counts[-1] == counts[1] and model.symbol_layer.steps.count == 4
 
 
 # Sharded training ------------------------------------------------------------------------------
