@@ -142,7 +142,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
          f"{MODEL} -k equals_reference"),
         ("torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)",
          "torch.where(ids_BS >= 0, ids_BS - vocabulary.num_base_tokens, count)", VOCABULARY),
-        ("if known is not encoding:", "if False:", ENCODINGS),
+        ("_ENCODINGS[encoding.name] = encoding\n    return", "return", ENCODINGS),
     ],
     "modeling/symbol_layer.py": [
         ("if self._seen is not None and self._seen != count:", "if True:",
