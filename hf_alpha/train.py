@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow.compute as pc
 import torch
+from accelerate import Accelerator  # type: ignore[import-untyped]
 from datasets import Dataset
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch.utils.data import Sampler
 from transformers import (
     CONFIG_MAPPING,
-    AutoModelForSeq2SeqLM,
     PreTrainedConfig,
     PreTrainedModel,
     Seq2SeqTrainer,
@@ -41,7 +41,7 @@ from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
 from hf_alpha.folders import read_json
-from hf_alpha.loading import load_checkpoint
+from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.recipe import (
     DEFAULT_MODEL_TYPE,
@@ -78,7 +78,7 @@ class AlphaTrainer(Seq2SeqTrainer):
         super().__init__(*args, **kwargs)
         if self.args.label_smoothing_factor:
             raise ValueError(LABEL_SMOOTHING)
-        self.add_callback(_KeepInStep())
+        self.add_callback(_KeepInStep(self.accelerator))
 
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         folder = Path(self.args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")
@@ -111,6 +111,9 @@ def _written(folder: Path) -> Iterator[None]:
 class _KeepInStep(TrainerCallback):
     """Tells the sampler which epoch it is, and the model that a step is done."""
 
+    def __init__(self, accelerator: Accelerator):
+        self.accelerator = accelerator
+
     def on_epoch_begin(
         self,
         args: TrainingArguments,
@@ -134,8 +137,10 @@ class _KeepInStep(TrainerCallback):
         model: Any = None,
         **kwargs: Any,
     ) -> None:
-        # What is evaluated now is what is saved now, in every process.
-        model.advance_step()
+        # In half precision, a step whose gradients overflowed is left out and is none.
+        if not self.accelerator.optimizer_step_was_skipped:
+            # What is evaluated now is what is saved now, in every process.
+            model.advance_step()
 
 
 def bucket_keys(dataset: TrainingData) -> np.ndarray:
@@ -197,7 +202,7 @@ def prepare_model(recipe: Recipe) -> tuple[PreTrainedModel, AlphaTokenizer]:
         config = config_for(
             tokenizer, {"symbol_seed": recipe.training.get("seed", 42), **recipe.model}
         )
-    return AutoModelForSeq2SeqLM.from_config(config), tokenizer
+    return auto_class(config).from_config(config), tokenizer
 
 
 def config_for(tokenizer: AlphaTokenizer, settings: Mapping[str, Any]) -> PreTrainedConfig:
