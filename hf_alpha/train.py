@@ -113,6 +113,7 @@ class _KeepInStep(TrainerCallback):
 
     def __init__(self, accelerator: Accelerator):
         self.accelerator = accelerator
+        self._scale_before = 0.0
 
     def on_epoch_begin(
         self,
@@ -137,10 +138,30 @@ class _KeepInStep(TrainerCallback):
         model: Any = None,
         **kwargs: Any,
     ) -> None:
-        # In half precision, a step whose gradients overflowed is left out and is none.
-        if not self.accelerator.optimizer_step_was_skipped:
-            # What is evaluated now is what is saved now, in every process.
+        # What is evaluated now is what is saved now, in every process.
+        if not self._step_was_skipped():
             model.advance_step()
+
+    def on_pre_optimizer_step(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        self._scale_before = self._loss_scale()
+
+    def _step_was_skipped(self) -> bool:
+        """Whether the gradients have overflowed, with fp16: the scale of the loss has then fallen.
+
+        accelerate knows of DeepSpeed's steps, and not of those that a fused optimiser leaves out.
+        """
+        fallen = self._loss_scale() < self._scale_before
+        return fallen or self.accelerator.optimizer_step_was_skipped
+
+    def _loss_scale(self) -> float:
+        scaler = self.accelerator.scaler
+        return 0.0 if scaler is None else scaler.get_scale()
 
 
 def bucket_keys(dataset: TrainingData) -> np.ndarray:

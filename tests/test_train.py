@@ -416,18 +416,23 @@ def prepare_model_of(trainer):
     return type(trainer.model)(trainer.model.config)
 
 
-def test_steps_that_overflow_are_not_counted(data_dir, tmp_path):
-    """As with fp16: the scaler leaves out a step whose gradients are not finite."""
-    recipe = debug(data_dir, tmp_path, "training.max_steps=5", "training.eval_strategy=no")
+@pytest.mark.parametrize(
+    ("optimizer", "overflows"),
+    [("adamw_torch", [True, False, True, True]), ("adamw_torch_fused", [False, True, True, True])],
+)
+def test_steps_that_overflow_are_not_counted(data_dir, tmp_path, optimizer, overflows):
+    """As with fp16: a step whose gradients are not finite is left out."""
+    changes = [f"training.optim={optimizer}", "training.max_steps=5", "training.eval_strategy=no"]
+    recipe = debug(data_dir, tmp_path, *changes)
     model, tokenizer = prepare_model(recipe)
     data, _ = prepare_data(recipe, tokenizer)
     trainer = AlphaTrainer(
         model, prepare_arguments(recipe), train_dataset=data, data_collator=AlphaCollator(tokenizer)
     )
     trainer.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
-    overflows = iter([True, False, True, True])
+    left = iter(overflows)
     weight = next(model.parameters())
-    weight.register_hook(lambda gradient: gradient * (torch.inf if next(overflows, 0) else 1.0))
+    weight.register_hook(lambda gradient: gradient * (torch.inf if next(left, False) else 1.0))
     trainer.train()
     assert trainer.state.global_step == 5
     assert model.symbol_layer.steps.count == 2
