@@ -1,26 +1,44 @@
 """hf_alpha: Transformers models for problems in which some tokens are only names.
 
-The public names are those of `__all__`; each is imported when it is first used. Importing the
-package alone is cheap: neither torch nor Transformers is loaded.
+The public names are those of `__all__`; each, like the modules, is imported when it is first used.
+Importing the package alone is cheap: neither torch nor Transformers is loaded.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hf_alpha.auto import register_when_imported
 
+# For type checkers; `X as X` says that it is public.
 if TYPE_CHECKING:
-    from hf_alpha.convert import to_dual_part, to_streams
-    from hf_alpha.data.collate import AlphaCollator
-    from hf_alpha.evaluation import alpha_covariance, evaluate
-    from hf_alpha.generation import generate_answers
-    from hf_alpha.loading import load_checkpoint
-    from hf_alpha.modeling.configuration_alpha import AlphaConfig
-    from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration, AlphaModel
-    from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
-    from hf_alpha.recipe import Recipe, read_recipe
-    from hf_alpha.tasks import Task, Verdict, get_task
-    from hf_alpha.train import AlphaTrainer
+    from hf_alpha.convert import to_dual_part as to_dual_part
+    from hf_alpha.convert import to_streams as to_streams
+    from hf_alpha.data.collate import AlphaCollator as AlphaCollator
+    from hf_alpha.evaluation import alpha_covariance as alpha_covariance
+    from hf_alpha.evaluation import evaluate as evaluate
+    from hf_alpha.generation import generate_answers as generate_answers
+    from hf_alpha.loading import load_checkpoint as load_checkpoint
+    from hf_alpha.modeling.configuration_alpha import AlphaConfig as AlphaConfig
+    from hf_alpha.modeling.configuration_symbols import SymbolConfig as SymbolConfig
+    from hf_alpha.modeling.modeling_alpha import (
+        AlphaForConditionalGeneration as AlphaForConditionalGeneration,
+    )
+    from hf_alpha.modeling.modeling_alpha import AlphaModel as AlphaModel
+    from hf_alpha.modeling.streams import Streams as Streams
+    from hf_alpha.modeling.symbol_encodings import SymbolEncoding as SymbolEncoding
+    from hf_alpha.modeling.symbol_encodings import register_encoding as register_encoding
+    from hf_alpha.modeling.symbol_layer import SymbolLayer as SymbolLayer
+    from hf_alpha.modeling.symbol_model import SymbolHead as SymbolHead
+    from hf_alpha.modeling.symbol_model import SymbolModel as SymbolModel
+    from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer as AlphaTokenizer
+    from hf_alpha.recipe import Recipe as Recipe
+    from hf_alpha.recipe import read_recipe as read_recipe
+    from hf_alpha.tasks import Task as Task
+    from hf_alpha.tasks import Verdict as Verdict
+    from hf_alpha.tasks import get_task as get_task
+    from hf_alpha.tasks import register_task as register_task
+    from hf_alpha.train import AlphaTrainer as AlphaTrainer
 
 __version__ = "0.2.0"
 
@@ -32,6 +50,12 @@ _MODULES = {
     "AlphaTokenizer": "hf_alpha.modeling.tokenization_alpha",
     "AlphaTrainer": "hf_alpha.train",
     "Recipe": "hf_alpha.recipe",
+    "Streams": "hf_alpha.modeling.streams",
+    "SymbolConfig": "hf_alpha.modeling.configuration_symbols",
+    "SymbolEncoding": "hf_alpha.modeling.symbol_encodings",
+    "SymbolHead": "hf_alpha.modeling.symbol_model",
+    "SymbolLayer": "hf_alpha.modeling.symbol_layer",
+    "SymbolModel": "hf_alpha.modeling.symbol_model",
     "Task": "hf_alpha.tasks",
     "Verdict": "hf_alpha.tasks",
     "alpha_covariance": "hf_alpha.evaluation",
@@ -40,16 +64,20 @@ _MODULES = {
     "get_task": "hf_alpha.tasks",
     "load_checkpoint": "hf_alpha.loading",
     "read_recipe": "hf_alpha.recipe",
+    "register_encoding": "hf_alpha.modeling.symbol_encodings",
+    "register_task": "hf_alpha.tasks",
     "to_dual_part": "hf_alpha.convert",
     "to_streams": "hf_alpha.convert",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
-    return value
+    if name in _MODULES:
+        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        return value
+    if find_spec(f"{__name__}.{name}") is not None:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
@@ -58,23 +86,4 @@ def __dir__() -> list[str]:
 
 register_when_imported()
 
-__all__ = [
-    "AlphaCollator",
-    "AlphaConfig",
-    "AlphaForConditionalGeneration",
-    "AlphaModel",
-    "AlphaTokenizer",
-    "AlphaTrainer",
-    "Recipe",
-    "Task",
-    "Verdict",
-    "__version__",
-    "alpha_covariance",
-    "evaluate",
-    "generate_answers",
-    "get_task",
-    "load_checkpoint",
-    "read_recipe",
-    "to_dual_part",
-    "to_streams",
-]
+__all__ = ["__version__", *_MODULES]

@@ -1,12 +1,14 @@
 """Registers the models with the Auto classes, without importing torch before that is needed.
 
 An Auto class has to know our classes when it is used, but importing them takes as long as importing
-torch. So they are registered as soon as the module of an Auto class has been imported, or one of
-ours; where neither is, nobody can ask for them.
+torch. So our classes are registered after the first import of an Auto class's module or of one of
+our own modules. Before that, no code can ask for them.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -16,6 +18,7 @@ from typing import Any
 
 AUTO = "transformers.models.auto"
 OURS = "hf_alpha.modeling"
+ROOTS = ("transformers", OURS)
 KINDS = ("configuration", "modeling", "tokenization")
 """What modules there and here are named after: `modeling_auto`, `modeling_alpha`."""
 
@@ -40,10 +43,17 @@ def register_when_imported() -> None:
     for kind in KINDS:
         ours = sorted(f"{OURS}.{module}" for module in modules if module.startswith(f"{kind}_"))
         actions[f"{AUTO}.{kind}_auto"] = partial(_import_missing, ours)
+    # When this package is imported again, the finder before is of another class of the same name.
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not _is_ours(finder)]
     sys.meta_path.insert(0, _AfterImport(actions))
     for name, action in actions.items():
         if name in sys.modules:
             action()
+
+
+def _is_ours(finder: object) -> bool:
+    kind = type(finder)
+    return (kind.__module__, kind.__qualname__) == (__name__, _AfterImport.__qualname__)
 
 
 def _import_missing(modules: Iterable[str]) -> None:
@@ -75,30 +85,73 @@ def _class(module: str, name: str) -> Any:
     return getattr(import_module(f"{OURS}.{module}"), name)
 
 
+class _Imports(threading.local):
+    """The imports of Transformers' and our modules that are under way in this thread.
+
+    Attributes:
+        resolving: names that are being looked for, so that two finders that ask each other end.
+        depth: modules that are half imported. Importing ours then could need one of them.
+        waiting: what is done when there is none any more.
+    """
+
+    def __init__(self) -> None:
+        self.resolving: set[str] = set()
+        self.depth = 0
+        self.waiting: list[Callable[[], None]] = []
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+            while not self.depth and self.waiting:
+                self.waiting.pop(0)()
+
+
 class _AfterImport(MetaPathFinder):
-    """Does something as soon as a module has been imported."""
+    """Does something once a module, and every other that needs it, has been imported."""
 
     def __init__(self, actions: Mapping[str, Callable[[], None]]):
         self.actions = actions
+        self.imports = _Imports()
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in self.actions:
+        watched = any(name == root or name.startswith(f"{root}.") for root in ROOTS)
+        if not watched or name in self.imports.resolving:
             return None
+        self.imports.resolving.add(name)
+        try:
+            spec = self._ask_others(name, path, target)
+        finally:
+            self.imports.resolving.remove(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _ActingLoader(spec.loader, self.imports, self.actions.get(name))
+        return spec
+
+    def _ask_others(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
         for finder in sys.meta_path:
             if finder is not self and (spec := finder.find_spec(name, path, target)) is not None:
-                if spec.loader is not None:
-                    spec.loader = _ActingLoader(spec.loader, self.actions[name])
                 return spec
         return None
 
 
 class _ActingLoader(Loader):
-    """Loads a module as its own loader does, gives that back to it, and acts."""
+    """Loads a module as its own loader does, gives that back to it, and notes what to do then.
 
-    def __init__(self, loader: Loader, action: Callable[[], None]):
-        self.loader, self.action = loader, action
+    Whatever else is asked of it, its source say, its own loader answers.
+    """
+
+    def __init__(self, loader: Loader, imports: _Imports, action: Callable[[], None] | None):
+        self.loader, self.imports, self.action = loader, imports, action
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self).get("loader"), name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self.loader.create_module(spec)
@@ -107,8 +160,10 @@ class _ActingLoader(Loader):
         module.__loader__ = self.loader
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader
-        self.loader.exec_module(module)
-        self.action()
+        with self.imports.one_more():
+            self.loader.exec_module(module)
+            if self.action is not None:
+                self.imports.waiting.append(self.action)
 
 
 __all__ = ["MODEL_TYPES", "register_when_imported"]

@@ -134,10 +134,28 @@ def generate_ids(
 
     Inputs that the model has no use for, such as tree paths, are left out.
     """
-    used = inspect.signature(model.forward).parameters
+    used = _used_inputs(model)
     with torch.inference_mode():
-        on_device = {name: x.to(model.device) for name, x in inputs.items() if name in used}
+        on_device = {
+            name: x.to(model.device) for name, x in inputs.items() if not used or name in used
+        }
         return model.generate(**on_device, **settings)
+
+
+def _used_inputs(model: Any) -> set[str]:
+    """The inputs that a model's `forward` names; none if it does not say what it takes.
+
+    The model may be compiled or have an adapter of PEFT: what they wrap around it takes anything.
+    """
+    while True:
+        if (inner := getattr(model, "_orig_mod", None)) is not None:
+            model = inner
+        elif hasattr(model, "get_base_model"):
+            model = model.get_base_model()
+        else:
+            break
+    parameters = inspect.signature(model.forward).parameters.values()
+    return {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 
 def extend_vocabulary(model: PreTrainedModel, tokenizer: AlphaTokenizer, num_symbols: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from transformers import (
     AutoConfig,
+    AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     PreTrainedConfig,
@@ -57,13 +58,18 @@ def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, AlphaTokenizer]:
     with _part(where, "tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(where)
     # Before the weights: for a wrong vocabulary there may be no room.
-    _check_vocabularies(config, tokenizer, where)
+    check_agreement(config, tokenizer, where)
     with _part(where, WEIGHTS):
-        model, report = AutoModelForSeq2SeqLM.from_pretrained(
+        model, report = auto_class(config).from_pretrained(
             where, config=config, output_loading_info=True, ignore_mismatched_sizes=True
         )
     _check_weights(model, report, f"{where}/{WEIGHTS}")
     return model, tokenizer
+
+
+def auto_class(config: PreTrainedConfig) -> Any:
+    """The Auto class of models that write answers: those of an encoder-decoder or of a decoder."""
+    return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
 
 
 @contextmanager
@@ -113,18 +119,17 @@ def _others(found: list) -> str:
     return f", and {len(found) - 1} more" if len(found) > 1 else ""
 
 
-def check_agreement(
-    model: PreTrainedModel, tokenizer: AlphaTokenizer, where: str = "checkpoint"
-) -> None:
+def check_agreement(config: PreTrainedConfig, tokenizer: Any, where: str = "checkpoint") -> None:
     """Check that a model and a tokenizer have the same base tokens, padding and symbols.
+
+    Args:
+        config: the model's.
+        tokenizer: to go with it.
+        where: named in an error.
 
     Raises:
         ValueError: naming the first setting in which they differ.
     """
-    _check_vocabularies(model.config, tokenizer, where)
-
-
-def _check_vocabularies(config: PreTrainedConfig, tokenizer: Any, where: str) -> None:
     if not hasattr(tokenizer, "symbol_ranges"):
         raise ValueError(f"{where}: the tokenizer, a {type(tokenizer).__name__}, has no symbols")
     for name in ("num_base_tokens", "pad_token_id", "symbol_classes", "symbol_ranges"):
@@ -154,4 +159,4 @@ def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
     return joined
 
 
-__all__ = ["CheckpointError", "check_agreement", "load_checkpoint"]
+__all__ = ["CheckpointError", "auto_class", "check_agreement", "load_checkpoint"]

@@ -342,7 +342,7 @@ def _parse_yaml(text: str, where: str) -> Any:
 def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
     """Settings that are not the same: key, as in an override -> both values, `null` if not set.
 
-    Where the run lies is none.
+    A different output folder is not reported.
     """
     before, after = (dict(_leaves(dataclasses.asdict(recipe))) for recipe in (old, new))
     return {

@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow.compute as pc
 import torch
+from accelerate import Accelerator  # type: ignore[import-untyped]
 from datasets import Dataset
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch.utils.data import Sampler
 from transformers import (
     CONFIG_MAPPING,
-    AutoModelForSeq2SeqLM,
     PreTrainedConfig,
     PreTrainedModel,
     Seq2SeqTrainer,
@@ -41,7 +41,7 @@ from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
 from hf_alpha.folders import read_json
-from hf_alpha.loading import load_checkpoint
+from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.recipe import (
     DEFAULT_MODEL_TYPE,
@@ -78,7 +78,7 @@ class AlphaTrainer(Seq2SeqTrainer):
         super().__init__(*args, **kwargs)
         if self.args.label_smoothing_factor:
             raise ValueError(LABEL_SMOOTHING)
-        self.add_callback(_KeepInStep())
+        self.add_callback(_KeepInStep(self.accelerator))
 
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         folder = Path(self.args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")
@@ -111,6 +111,10 @@ def _written(folder: Path) -> Iterator[None]:
 class _KeepInStep(TrainerCallback):
     """Tells the sampler which epoch it is, and the model that a step is done."""
 
+    def __init__(self, accelerator: Accelerator):
+        self.accelerator = accelerator
+        self._scale_before = 0.0
+
     def on_epoch_begin(
         self,
         args: TrainingArguments,
@@ -135,7 +139,29 @@ class _KeepInStep(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         # What is evaluated now is what is saved now, in every process.
-        model.advance_step()
+        if not self._step_was_skipped():
+            model.advance_step()
+
+    def on_pre_optimizer_step(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        self._scale_before = self._loss_scale()
+
+    def _step_was_skipped(self) -> bool:
+        """Whether the gradients have overflowed, with fp16: the scale of the loss has then fallen.
+
+        accelerate knows of DeepSpeed's steps, and not of those that a fused optimiser leaves out.
+        """
+        fallen = self._loss_scale() < self._scale_before
+        return fallen or self.accelerator.optimizer_step_was_skipped
+
+    def _loss_scale(self) -> float:
+        scaler = self.accelerator.scaler
+        return 0.0 if scaler is None else scaler.get_scale()
 
 
 def bucket_keys(dataset: TrainingData) -> np.ndarray:
@@ -197,7 +223,7 @@ def prepare_model(recipe: Recipe) -> tuple[PreTrainedModel, AlphaTokenizer]:
         config = config_for(
             tokenizer, {"symbol_seed": recipe.training.get("seed", 42), **recipe.model}
         )
-    return AutoModelForSeq2SeqLM.from_config(config), tokenizer
+    return auto_class(config).from_config(config), tokenizer
 
 
 def config_for(tokenizer: AlphaTokenizer, settings: Mapping[str, Any]) -> PreTrainedConfig:

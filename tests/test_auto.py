@@ -54,3 +54,88 @@ def test_auto_classes_know_the_models_whatever_is_imported_first(first, tmp_path
         f"{ours}.configuration_alpha.AlphaConfig",
         f"{ours}.modeling_alpha.AlphaModel",
     ]
+
+
+# A module of Transformers that needs an Auto class is half imported when that class is ready.
+HALF_IMPORTED = [
+    "import hf_alpha; from transformers import T5ForConditionalGeneration",
+    "import hf_alpha; from transformers import BartForConditionalGeneration",
+    "import hf_alpha; from transformers import BertModel",
+    "import hf_alpha; from transformers import LlamaForCausalLM",
+    "import hf_alpha; import transformers.modeling_layers",
+    "import transformers.modeling_layers; import hf_alpha",
+]
+KNOWN = """
+from transformers import AutoConfig, AutoModelForSeq2SeqLM
+import os, torch
+with torch.device("meta"):
+    model = AutoModelForSeq2SeqLM.from_config(
+        AutoConfig.for_model("alpha", num_base_tokens=4, symbol_classes={"name": 2})
+    )
+os.write(1, f"{type(model).__module__}\\n".encode())
+"""
+# Each order in a process of its own; importing what is large before them all saves time.
+FORKS = """
+import os, sys
+import torch._dynamo, torch.distributed.tensor, transformers.models
+for order in sys.argv[2:]:
+    if os.fork() == 0:
+        exec(f"{order}\\n{sys.argv[1]}")
+        os._exit(0)
+for order in sys.argv[2:]:
+    os.wait()
+"""
+
+
+def test_models_are_registered_once_nothing_is_half_imported():
+    run = subprocess.run(
+        [sys.executable, "-c", FORKS, KNOWN, *HALF_IMPORTED],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert not run.stderr
+    assert run.stdout.split() == ["hf_alpha.modeling.modeling_alpha"] * len(HALF_IMPORTED)
+
+
+IMPORTED_AGAIN = """
+import importlib, sys
+import hf_alpha
+importlib.reload(hf_alpha)
+for name in [name for name in sys.modules if name.partition(".")[0] == "hf_alpha"]:
+    del sys.modules[name]
+import hf_alpha
+assert [type(finder).__name__ for finder in sys.meta_path].count("_AfterImport") == 1
+
+
+class Asking:
+    # A finder of another package that, like ours, asks all others.
+    def find_spec(self, name, path, target=None):
+        for finder in sys.meta_path:
+            if finder is not self and (spec := finder.find_spec(name, path, target)):
+                return spec
+
+
+sys.meta_path.append(Asking())
+assert importlib.util.find_spec("hf_alpha.modeling.absent") is None
+"""
+
+
+def test_importing_the_package_again_leaves_one_finder():
+    script = IMPORTED_AGAIN + KNOWN
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.stdout.strip() == "hf_alpha.modeling.modeling_alpha", run.stderr
+
+
+def test_a_module_of_ours_can_be_read_and_run():
+    name = "hf_alpha.modeling.configuration_alpha"
+    script = f"""
+import hf_alpha, importlib.util, runpy, sys
+assert "torch" not in sys.modules
+loader = importlib.util.find_spec("{name}").loader
+assert "class AlphaConfig" in loader.get_source("{name}") and loader.get_code("{name}")
+assert hf_alpha.modeling.__name__ == "hf_alpha.modeling"
+print(runpy.run_module("{name}", run_name="__main__")["AlphaConfig"].model_type)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.stdout.strip() == "alpha", run.stderr

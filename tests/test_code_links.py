@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -66,8 +67,9 @@ def test_saving_never_writes_through_a_link(saved):
         (saved / name).unlink()
         (saved / name).symlink_to(target)
     build_tokenizer("propositional", 5).save_pretrained(saved)
-    # Code that belongs to the model is still there when the tokenizer is saved.
-    assert contents(saved).keys() == code_files(saved) - {"symbols.py"}
+    build_tokenizer("propositional", 5).save_pretrained(saved.parent / "tokenizer")
+    # Links to code of the model are still there when the tokenizer is saved.
+    assert links(saved).keys() == code_files(saved) - code_files(saved.parent / "tokenizer")
     make_model().save_pretrained(saved)
     make_model().config.save_pretrained(saved)
     assert not links(saved)
@@ -77,10 +79,35 @@ def test_saving_never_writes_through_a_link(saved):
     assert not (saved.parent / "absent.py").exists()
 
 
+def test_saving_leaves_other_files_alone(saved):
+    """The user's own links, whatever they lead to, and code that nothing writes."""
+    own = {"mine.py": CODE / "attention.py", "gone.py": saved.parent / "absent.py"}
+    for name, target in own.items():
+        (saved / name).symlink_to(target)
+    before = {path.name for path in saved.iterdir()}
+    make_model().save_pretrained(saved)
+    build_tokenizer("propositional", 5).save_pretrained(saved)
+    assert links(saved) == {name: str(target) for name, target in own.items()}
+    assert {path.name for path in saved.iterdir()} == before
+
+
+def test_several_processes_may_save_at_once(saved):
+    for path in saved.glob("*.py"):
+        path.unlink()
+        path.symlink_to(CODE / path.name)
+    before, config = contents(CODE), make_model().config
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(config.save_pretrained, [saved] * 8))
+    assert contents(CODE) == before
+    assert contents(saved) == {name: before[name] for name in code_files(saved)}
+    assert "configuration_alpha.py" not in links(saved)
+
+
 # Without the package: loads a released model by its own code, while somebody edits the code of the
 # checkout, and saves it in a copy of the folder, as fine-tuning does.
 FINE_TUNED = """
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 sys.modules["hf_alpha"] = None  # importing it is an error
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer

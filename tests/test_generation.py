@@ -1,5 +1,6 @@
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 from strategies import make_model
 from transformers import AutoTokenizer
 
@@ -40,6 +41,25 @@ def test_answers_come_in_the_order_of_the_problems(encoding, count):
             **batch, num_beams=3, num_return_sequences=count, max_new_tokens=6
         )
     assert tokenizer.batch_decode(out, names=batch.names) == together[1]
+
+
+@pytest.mark.parametrize("encoding", ["learned", "streams"])
+def test_what_is_compiled_or_has_an_adapter_gets_the_same_inputs(encoding):
+    model, tokenizer = make_model(symbol_encoding=encoding), make_tokenizer()
+    settings = {"num_beams": 1, "max_new_tokens": 4}
+
+    def answers(model):
+        covariance = alpha_covariance(
+            model, tokenizer, PROBLEMS[:2], generate_kwargs=settings, progress=False
+        )
+        return generate_answers(model, tokenizer, PROBLEMS, **settings, progress=False), covariance
+
+    expected = answers(model)
+    compiled = torch.compile(model, backend="eager")
+    assert answers(compiled) == expected
+    # An adapter that is new changes no answer.
+    adapter = LoraConfig(task_type="SEQ_2_SEQ_LM", target_modules=["q_proj", "v_proj"])
+    assert answers(get_peft_model(model, adapter)) == expected
 
 
 def test_dropout_is_off_while_a_model_in_training_answers():

@@ -5,13 +5,21 @@ import torch
 from commands import hf_alpha
 from safetensors.torch import load_file, save_file
 from strategies import make_model
-from transformers import BartConfig, BartForConditionalGeneration
+from toy_backbone import ToyConfig, ToyForConditionalGeneration
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BartConfig,
+    BartForConditionalGeneration,
+)
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import check_agreement, load_checkpoint
-from hf_alpha.recipe import RECIPE_FILE
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import resource_path
-from hf_alpha.train import TRAINER_STATE
+from hf_alpha.train import TRAINER_STATE, prepare_model
 
 
 def save(folder, model_symbols=5, tokenizer_symbols=5):
@@ -42,7 +50,7 @@ def test_extension_in_one_or_several_steps_is_the_same(tmp_path):
     model.extend_symbols({"proposition": 15})
     model.extend_symbols({"proposition": 5})
     assert model.config.symbol_ranges != tokenizer.symbol_ranges
-    check_agreement(model, tokenizer)
+    check_agreement(model.config, tokenizer)
     model.save_pretrained(tmp_path / "wide")
     loaded, _ = load_checkpoint(tmp_path / "wide")
     assert loaded.config.symbol_ranges == {"proposition": [[10, 20], [20, 35], [35, 40]]}
@@ -52,7 +60,7 @@ def test_disagreement_is_named(tmp_path):
     model, tokenizer = save(tmp_path)
     tokenizer.extend_symbols({"proposition": 1})
     with pytest.raises(ValueError, match=r"checkpoint: .*symbol_classes.*extend_symbols"):
-        check_agreement(model, tokenizer)
+        check_agreement(model.config, tokenizer)
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=f"{tmp_path}: model and tokenizer disagree"):
         load_checkpoint(tmp_path)
@@ -62,14 +70,40 @@ def test_disagreement_is_named(tmp_path):
         {"symbol_classes": {"variable": 5}},
     ):
         with pytest.raises(ValueError, match=next(iter(settings))):
-            check_agreement(make_model(**settings), build_tokenizer("propositional", 5))
+            check_agreement(make_model(**settings).config, tokenizer)
     two = make_model(symbol_classes={"x": 2, "y": 2})
     crossed = make_model(
         symbol_classes={"x": 2, "y": 2}, symbol_ranges={"x": [[12, 14]], "y": [[10, 12]]}
     )
     crossed.num_base_tokens = 10
     with pytest.raises(ValueError, match="symbol_ranges"):
-        check_agreement(two, crossed.config)
+        check_agreement(two.config, crossed.config)
+
+
+class ToyDecoderConfig(ToyConfig):
+    model_type = "toy_decoder"
+
+    is_encoder_decoder: bool = False
+
+
+class ToyDecoder(ToyForConditionalGeneration):
+    config: ToyDecoderConfig
+
+
+AutoConfig.register("toy_decoder", ToyDecoderConfig)
+AutoModelForCausalLM.register(ToyDecoderConfig, ToyDecoder)
+AutoTokenizer.register(ToyDecoderConfig, slow_tokenizer_class=AlphaTokenizer)
+
+
+def test_a_decoder_is_loaded_and_made_by_the_auto_class_of_decoders(tmp_path):
+    chosen = ["model={model_type: toy_decoder, hidden_size: 8}"]
+    model, tokenizer = prepare_model(read_recipe("propositional/debug", chosen))
+    assert type(model) is ToyDecoder
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    loaded, _ = load_checkpoint(tmp_path)
+    assert type(loaded) is ToyDecoder
+    assert all(map(torch.equal, loaded.state_dict().values(), model.state_dict().values()))
 
 
 def test_missing_and_incomplete_folders(tmp_path, monkeypatch, hub):

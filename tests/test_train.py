@@ -32,6 +32,7 @@ from hf_alpha.resources import resource_path
 from hf_alpha.solve import solve
 from hf_alpha.tasks import get_task
 from hf_alpha.train import (
+    AlphaTrainer,
     config_for,
     last_checkpoint,
     prepare_arguments,
@@ -413,6 +414,28 @@ def test_two_processes_are_one_with_twice_the_accumulation(tmp_path, encoding):
 def prepare_model_of(trainer):
     torch.manual_seed(trainer.args.seed)
     return type(trainer.model)(trainer.model.config)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "overflows"),
+    [("adamw_torch", [True, False, True, True]), ("adamw_torch_fused", [False, True, True, True])],
+)
+def test_steps_that_overflow_are_not_counted(data_dir, tmp_path, optimizer, overflows):
+    """As with fp16: a step whose gradients are not finite is left out."""
+    changes = [f"training.optim={optimizer}", "training.max_steps=5", "training.eval_strategy=no"]
+    recipe = debug(data_dir, tmp_path, *changes)
+    model, tokenizer = prepare_model(recipe)
+    data, _ = prepare_data(recipe, tokenizer)
+    trainer = AlphaTrainer(
+        model, prepare_arguments(recipe), train_dataset=data, data_collator=AlphaCollator(tokenizer)
+    )
+    trainer.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    left = iter(overflows)
+    weight = next(model.parameters())
+    weight.register_hook(lambda gradient: gradient * (torch.inf if next(left, False) else 1.0))
+    trainer.train()
+    assert trainer.state.global_step == 5
+    assert model.symbol_layer.steps.count == 2
 
 
 @pytest.mark.parametrize("frozen", [False, True])

@@ -38,8 +38,13 @@ class AlphaCollator:
         return dict(self.tokenizer.pad(features, return_tensors="pt"))
 
     def _check_labels(self, index: int, row: Mapping[str, Any]) -> None:
-        base = self.tokenizer.num_base_tokens
-        missing = {i for i in row.get("labels", ()) if i >= base}.difference(row["input_ids"])
+        missing = {
+            i
+            for ranges in self.tokenizer.symbol_ranges.values()
+            for start, stop in ranges
+            for i in row.get("labels", ())
+            if start <= i < stop
+        }.difference(row["input_ids"])
         if missing:
             names = self.tokenizer.convert_ids_to_tokens(sorted(missing))
             raise ValueError(

@@ -5,7 +5,6 @@ and U the set of predictions with the renamings undone; its alpha-covariance is
 `1 - (|U| - 1) / (|P| - 1)`. `names` says what a name is: any model that generates will do.
 """
 
-import inspect
 import math
 import random
 from collections import Counter
@@ -469,12 +468,7 @@ def _generate(
     model: Any, tokenizer: Any, rows: Sequence[Features], settings: dict[str, Any]
 ) -> list[list[int]]:
     """Return the predicted ids of rows of one shape, without what comes before and after them."""
-    accepted = inspect.signature(model.forward).parameters
-    batch = {
-        key: torch.tensor([row[key] for row in rows])
-        for key in rows[0]
-        if key in accepted or key in ("input_ids", "attention_mask")
-    }
+    batch = {key: torch.tensor([row[key] for row in rows]) for key in rows[0]}
     encoder_decoder = model.config.is_encoder_decoder
     width = 1 if encoder_decoder else len(rows[0]["input_ids"])
     end, pad = _end_and_pad(model, tokenizer, settings)

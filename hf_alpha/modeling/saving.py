@@ -2,36 +2,47 @@
 
 import os
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-SUFFIX = ".unlinked"
-
-
-def unlink_code(folder: str | os.PathLike) -> None:
-    """Replace links to Python files by files of the same contents; drop those that lead nowhere.
-
-    `save_pretrained` copies code over what is there: through a link it would change the file that
-    the link leads to, or stop because both are one file.
-    """
-    for link in Path(folder).glob("*.py"):
-        if not link.is_symlink():
-            continue
-        if link.exists():
-            copy = link.with_name(link.name + SUFFIX)
-            shutil.copyfile(link, copy)
-            os.replace(copy, link)
-        else:
-            link.unlink()
+from transformers.dynamic_module_utils import get_relative_import_files
 
 
 class SavesCode:
     """Mixin in front of a class with `save_pretrained`: it never writes through links to code."""
 
+    _auto_class: str | None
+
     def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> Any:
         """As in the base class; code files that are links become files of the folder's own."""
-        unlink_code(save_directory)
+        if self._auto_class is not None:
+            _replace_links(self, Path(save_directory))
         return super().save_pretrained(save_directory, *args, **kwargs)  # type: ignore[misc]
 
 
-__all__ = ["SavesCode", "unlink_code"]
+def _replace_links(saved: object, folder: Path) -> None:
+    """Put files in place of links where saving is about to write the code of an object's class.
+
+    `save_pretrained` copies code over what is there: through a link it would change the file that
+    the link leads to, or stop because both are one file. Several processes may do this at once:
+    each puts the same file there, in one step. Any other file in the folder is somebody else's.
+    """
+    for source in _code_files(saved):
+        place = folder / source.name
+        if place.is_symlink():
+            with TemporaryDirectory(dir=folder) as own:
+                os.replace(shutil.copyfile(source, Path(own) / place.name), place)
+
+
+def _code_files(saved: object) -> Iterator[Path]:
+    """The files that `save_pretrained` copies: the module of the class and what it imports."""
+    module = type(saved).__module__
+    if module != "__main__":  # which is not saved
+        file = str(sys.modules[module].__file__)
+        yield from map(Path, (file, *get_relative_import_files(file)))
+
+
+__all__ = ["SavesCode"]

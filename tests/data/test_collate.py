@@ -61,3 +61,14 @@ def test_a_symbol_that_the_input_lacks_is_an_error():
         AlphaCollator(TOKENIZER)(rows)
     taken = AlphaCollator(TOKENIZER, allow_absent_symbols=True)(rows)
     assert taken["labels"][1].tolist() == [12, 4, 14, 3, 2]
+
+
+def test_ids_behind_the_symbols_are_none():
+    tokenizer = build_tokenizer("propositional", 5)
+    tokenizer.symbol_ranges = {"proposition": [[10, 14]]}
+    rows = rows_of(PAIRS[:1])
+    rows[0]["labels"] = [14, 3, 2]
+    assert AlphaCollator(tokenizer)(rows)["labels"].tolist() == [[14, 3, 2]]
+    rows[0]["labels"] = [13, 3, 2]
+    with pytest.raises(ValueError, match=r"symbol\(s\) d, which"):
+        AlphaCollator(tokenizer)(rows)
