@@ -277,6 +277,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     "auto.py": [
         ("if module not in sys.modules:", "if module in sys.modules:", AUTO),
         ("ours.register_for_auto_class(auto_name)", "pass", AUTO),
+        ("while not self.depth and self.waiting:", "while self.waiting:", AUTO),
     ],
     "recipe.py": [
         ("merged.pop(key, None)", "merged[key] = None", RECIPE),
