@@ -416,11 +416,8 @@ def prepare_model_of(trainer):
     return type(trainer.model)(trainer.model.config)
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "overflows"),
-    [("adamw_torch", [True, False, True, True]), ("adamw_torch_fused", [False, True, True, True])],
-)
-def test_steps_that_overflow_are_not_counted(data_dir, tmp_path, optimizer, overflows):
+@pytest.mark.parametrize("optimizer", ["adamw_torch", "adamw_torch_fused"])
+def test_steps_that_overflow_are_not_counted(data_dir, tmp_path, optimizer):
     """As with fp16: a step whose gradients are not finite is left out."""
     changes = [f"training.optim={optimizer}", "training.max_steps=5", "training.eval_strategy=no"]
     recipe = debug(data_dir, tmp_path, *changes)
@@ -430,7 +427,7 @@ def test_steps_that_overflow_are_not_counted(data_dir, tmp_path, optimizer, over
         model, prepare_arguments(recipe), train_dataset=data, data_collator=AlphaCollator(tokenizer)
     )
     trainer.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
-    left = iter(overflows)
+    left = iter([True, True, False, True])
     weight = next(model.parameters())
     weight.register_hook(lambda gradient: gradient * (torch.inf if next(left, False) else 1.0))
     trainer.train()

@@ -62,6 +62,10 @@ def _install_hook() -> None:
 
 
 def _after_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    # Fused optimisers leave a step out by themselves where a gradient scaler found an overflow.
+    overflow = getattr(optimizer, "found_inf", None)
+    if overflow is not None and overflow.item():
+        return
     held = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
     for counter in list(_watched):
         counter.note(held)
