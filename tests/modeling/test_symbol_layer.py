@@ -363,7 +363,7 @@ def test_the_checkpoint_keeps_the_draw_itself(tmp_path):
 # Renaming --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     seed=seeds,
     sizes=batch_sizes,
@@ -583,7 +583,10 @@ def test_encoder_outputs_in_every_form(encoding):
     assert beams.shape[0] == 2
 
 
-@pytest.mark.parametrize("encoding", SETTINGS, ids=lambda s: "-".join(s.values()))
+COMPILED = [SETTINGS[0], *(pytest.param(entry, marks=pytest.mark.slow) for entry in SETTINGS[1:])]
+
+
+@pytest.mark.parametrize("encoding", COMPILED, ids=lambda s: "-".join(s.values()))
 def test_compiled_model_agrees(encoding, fresh_compiler):
     model = make_model(**encoding)
     batch = random_batch(2, model.config, [(6, 3), (4, 2)])
@@ -597,6 +600,7 @@ def test_compiled_model_agrees(encoding, fresh_compiler):
     torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_compiled_training_draws_once_per_step(fresh_compiler):
     eager = make_dual(dropout=0.0, symbol_renaming="random").train()
     model = copy.deepcopy(eager)
