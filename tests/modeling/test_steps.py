@@ -4,15 +4,13 @@ import copy
 import gc
 import json
 import weakref
-from pathlib import Path
 
 import pytest
+import sharded
 import torch
-import torch.distributed
 import torch.multiprocessing
 from strategies import make_model, random_batch
 from torch import nn
-from torch.distributed.fsdp import fully_shard
 
 from hf_alpha.modeling import steps
 from hf_alpha.modeling.steps import StepCounter
@@ -103,56 +101,12 @@ def test_compiled_training_is_compiled_once(fresh_compiler):
 
 # Sharded training ------------------------------------------------------------------------------
 
-SETTINGS = {"symbol_encoding": "dual_part", "symbol_renaming": "random", "dropout": 0.0}
-STEPS = 4
-
-
-def train(model, batch, explicit: bool) -> list[float]:
-    """Losses of some steps; random parts, renamings and the scale change in each."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    losses = []
-    for _ in range(STEPS):
-        loss = model(**batch).loss
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        if explicit:
-            model.advance_step()
-        losses.append(loss.item())
-    return [*losses, float(model.logit_scale.scale)]
-
-
-def make_batch():
-    model = make_model(**SETTINGS).train()
-    batch = random_batch(5, model.config, [(6, 3), (5, 2)])
-    return model, {**batch, "labels": batch.pop("decoder_input_ids")}
-
-
-def sharded(rank: int, folder: Path) -> None:
-    """A process of two; both see the same batch."""
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2
-    )
-    mesh = torch.distributed.init_device_mesh("cpu", (2,))
-    found = []
-    for explicit in (True, False):
-        model, batch = make_batch()
-        for layer in [*model.model.encoder.layers, *model.model.decoder.layers]:
-            fully_shard(layer, mesh=mesh)
-        fully_shard(model, mesh=mesh)
-        losses = train(model, batch, explicit)
-        found.append([explicit, losses, int(model.model.symbol_draws.step)])
-    (folder / f"{rank}.json").write_text(json.dumps(found))
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
-
 
 def test_fully_sharded_training_takes_the_steps_of_one_process(tmp_path):
     """FSDP2 over gloo on two CPU processes."""
-    torch.multiprocessing.spawn(sharded, (tmp_path,), nprocs=2)  # raises what a process raises
+    torch.multiprocessing.spawn(sharded.run, (tmp_path,), nprocs=2)  # raises what a process raises
     for rank in range(2):
         for explicit, losses, step in json.loads((tmp_path / f"{rank}.json").read_text()):
-            model, batch = make_batch()
-            assert losses == pytest.approx(train(model, batch, explicit), rel=1e-4)
-            assert step == STEPS - (not explicit)  # the hook's last step waits for a forward
+            model, batch = sharded.make_batch()
+            assert losses == pytest.approx(sharded.train(model, batch, explicit), rel=1e-4)
+            assert step == sharded.STEPS - (not explicit)  # the hook's last one comes later
