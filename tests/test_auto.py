@@ -139,3 +139,12 @@ print(runpy.run_module("{name}", run_name="__main__")["AlphaConfig"].model_type)
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.stdout.strip() == "alpha", run.stderr
+
+
+def test_checkpoints_name_the_classes_that_are_registered():
+    """The table here is read without torch, that of the configuration travels with checkpoints."""
+    from hf_alpha.auto import MODELS
+    from hf_alpha.modeling.configuration_alpha import AUTO_MAP
+
+    classes = {auto: ".".join(place) for auto, place in MODELS["alpha"].items()}
+    assert classes == {**AUTO_MAP, "AutoTokenizer": "tokenization_alpha.AlphaTokenizer"}

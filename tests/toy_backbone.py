@@ -52,10 +52,7 @@ class ToyModel(SymbolModel):
         hidden = self.symbols.embed(input_ids, streams)
         if attention_mask is not None:
             hidden = hidden * attention_mask[:, None, :, None]
-        return AlphaEncoderOutput(
-            pack_streams(hidden), stream_ids=streams.ids, own_streams=streams.own,
-            renaming=streams.renaming,
-        )  # fmt: skip
+        return AlphaEncoderOutput(pack_streams(hidden), **streams.fields())
 
     def decode(self, ids_BT: torch.Tensor, source: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Each token from itself, the mean of those before it and that of the source."""

@@ -343,9 +343,7 @@ class AlphaEncoder(AlphaStack):
             last_hidden_state=states.last(hidden),
             hidden_states=states.packed or None,
             attentions=attentions or None,
-            stream_ids=streams.ids,
-            own_streams=streams.own,
-            renaming=streams.renaming,
+            **streams.fields(),
         )
 
     def _add_positions(
@@ -645,9 +643,7 @@ class AlphaModel(AlphaPreTrainedModel):
             last_hidden_state=hidden,
             hidden_states=getattr(outputs, "hidden_states", None),
             attentions=getattr(outputs, "attentions", None),
-            stream_ids=streams.ids,
-            own_streams=streams.own,
-            renaming=streams.renaming,
+            **streams.fields(),
         )
 
 

@@ -45,6 +45,10 @@ class Streams:
         own = getattr(outputs, "own_streams", ids.new_zeros(ids.shape[0], 0))
         return cls(ids, own, stream_weights(ids, dtype), renaming)
 
+    def fields(self) -> dict[str, Any]:
+        """The fields that carry them in a model's output; `of` reads them there."""
+        return {"stream_ids": self.ids, "own_streams": self.own, "renaming": self.renaming}
+
     def expand(self, rows: int) -> "Streams":
         """Repeat each row for the beams of its sample, or keep one row for each sample."""
         return Streams(

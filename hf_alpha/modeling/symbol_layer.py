@@ -330,14 +330,13 @@ class SymbolLayer:
         tokens.
         """
         config, device = self.config, stream_ids_BS.device
-        usable = ~config.vocabulary.is_symbol(torch.arange(config.vocab_size + 1, device=device))
+        rows, columns = stream_ids_BS.shape[0], config.vocab_size
         if not config.needs_stream_ids:
-            usable = torch.ones_like(usable)
-        usable_BV = usable.repeat(stream_ids_BS.shape[0], 1)
-        if config.needs_stream_ids:
-            column = torch.where(stream_ids_BS >= 0, stream_ids_BS, config.vocab_size)
-            usable_BV = usable_BV.scatter(1, column, True)
-        return usable_BV[:, :-1]
+            return torch.ones(rows, columns, dtype=torch.bool, device=device)
+        # A column beyond the table takes what is padding, and is cut off.
+        base = ~config.vocabulary.is_symbol(torch.arange(columns + 1, device=device))
+        listed = torch.where(stream_ids_BS >= 0, stream_ids_BS, columns)
+        return base.repeat(rows, 1).scatter(1, listed, True)[:, :-1]
 
 
 __all__ = ["SymbolDraws", "SymbolLayer"]

@@ -67,7 +67,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
         if reason := self.config.encoding.no_extension:
             raise ValueError(reason)
         self.config.extend_symbols(counts)
-        for draws in self._draws():
+        if (draws := self.symbol_layer.draws) is not None:
             draws.extend()
 
     def redraw_symbols(self, seed: int) -> None:
@@ -79,16 +79,13 @@ class SymbolModel(SavesCode, PreTrainedModel):
         Raises:
             ValueError: this encoding has no random parts.
         """
-        if not self.config.encoding.random_parts:
+        draws = self.symbol_layer.draws
+        if draws is None or not draws.has_parts:
             raise ValueError(
                 f"symbol_encoding {self.config.symbol_encoding!r} has no random parts to draw"
             )
         self.config.symbol_seed = seed
-        for draws in self._draws():
-            draws.redraw()
-
-    def _draws(self) -> list[SymbolDraws]:
-        return [module for module in self.modules() if isinstance(module, SymbolDraws)]
+        draws.redraw()
 
     def settle_step(self) -> None:
         """Bring what changes once per optimiser step up to date with the steps so far."""

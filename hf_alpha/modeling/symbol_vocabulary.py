@@ -18,22 +18,20 @@ class SymbolVocabulary:
     Args:
         size: ids in all, V.
         ranges: symbol class -> half-open id ranges `[start, stop]`; no id is in two of them.
+
+    Attributes:
+        spans: (start, stop, number of the class) of each range, in the order of ids. Classes are
+            numbered from 1 on, in the order of `ranges`; 0 stands for base tokens.
     """
 
     def __init__(self, size: int, ranges: Ranges):
         self.size = size
         self.ranges = ranges
-
-    @property
-    def spans(self) -> list[tuple[int, int, int]]:
-        """(start, stop, number of the class) of each range, in the order of ids.
-
-        Classes are numbered from 1 on, in the order of `ranges`; 0 stands for base tokens.
-        """
-        return sorted(
-            (start, stop, number)
-            for number, pairs in enumerate(self.ranges.values(), start=1)
-            for start, stop in pairs
+        # Pairs are not taken apart here: whether they are pairs, `check` says.
+        self.spans = sorted(
+            (*pair, number)
+            for number, pairs in enumerate(ranges.values(), start=1)
+            for pair in pairs
         )
 
     @property

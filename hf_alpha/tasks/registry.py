@@ -1,8 +1,4 @@
-"""Find a task by its name: a built-in one, one of another package, or a class of the user's own.
-
-At its top this file needs the standard library only: the command line lists the tasks with it
-before it loads torch.
-"""
+"""Find a task by its name: a built-in one, one of another package, or a class of the user's own."""
 
 import os
 import sys
@@ -10,10 +6,9 @@ from importlib import import_module
 from inspect import isabstract
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from hf_alpha.tasks.base import Task
+from .base import Task
 
 DEFAULT_TASK = "propositional"
 """What the command line solves unless told otherwise."""
@@ -22,9 +17,9 @@ ENTRY_POINTS = "hf_alpha.tasks"
 OWN = "package.module:Class"
 
 _PACKAGE = "hf_alpha.tasks"
-_registered: dict[str, "type[Task]"] = {}
+_registered: dict[str, type[Task]] = {}
 
-TaskClass = TypeVar("TaskClass", bound="type[Task]")
+TaskClass = TypeVar("TaskClass", bound=type[Task])
 
 
 def register_task(task: TaskClass) -> TaskClass:
@@ -44,7 +39,7 @@ def register_task(task: TaskClass) -> TaskClass:
     return task
 
 
-def get_task(task: "str | Task") -> "Task":
+def get_task(task: str | Task) -> Task:
     """Return the task of this name; a task itself is returned as it is.
 
     Only the module of this task is imported.
@@ -74,7 +69,7 @@ def get_task(task: "str | Task") -> "Task":
     )
 
 
-def name_of(task: "Task") -> str:
+def name_of(task: Task) -> str:
     """Return what `get_task` finds a task by in any process: its name, or `package.module:Class`.
 
     An instance of a class that inherits the name of a built-in task counts as that task.
@@ -97,12 +92,12 @@ def built_in_tasks() -> list[str]:
 
 def _offered_tasks() -> dict[str, str]:
     """Name -> `package.module:Class` of the tasks of other installed packages."""
-    from importlib.metadata import entry_points  # here, since the command line reads this file
+    from importlib.metadata import entry_points  # here: most starts of the command need none
 
     return {entry.name: entry.value for entry in entry_points(group=ENTRY_POINTS)}
 
 
-def _own_task(path: str, called: str | None = None) -> "type[Task]":
+def _own_task(path: str, called: str | None = None) -> type[Task]:
     """Import a class.
 
     Its module is looked for in the current folder too, as by `python -m`; worker processes get
@@ -141,8 +136,6 @@ def _own_task(path: str, called: str | None = None) -> "type[Task]":
 
 def _check(task: Any) -> None:
     """Refuse what is no class of a task that can be made and used under its name."""
-    from hf_alpha.tasks.base import Task
-
     if not isinstance(task, type) or not issubclass(task, Task):
         raise ValueError(f"{_path(task)} is no subclass of hf_alpha.tasks.Task")
     if isabstract(task):

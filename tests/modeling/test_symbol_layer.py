@@ -270,6 +270,19 @@ def test_the_encoder_alone_draws_too():
     assert not torch.equal(*drawn)
 
 
+def test_a_part_of_a_model_extends_what_it_shares():
+    model = make_dual(random_dim=8)
+    model.get_encoder().extend_symbols({"proposition": 2})
+    assert len(model.model.symbol_draws.random_parts) == model.config.num_symbols == 7
+    model.get_decoder().redraw_symbols(3)
+    assert torch.equal(
+        model.model.symbol_draws.random_parts,
+        make_dual(
+            random_dim=8, symbol_seed=3, symbol_classes={"x": 7}
+        ).model.symbol_draws.random_parts,
+    )
+
+
 # The draw for inference ------------------------------------------------------------------------
 
 
