@@ -18,6 +18,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, prefers_products
 from .positions import rotate
+from .relations import RelationGates
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
@@ -88,6 +89,10 @@ class AlphaAttention(nn.Module):
     Args:
         slot: index in the cache; None where nothing is cached.
         cross: the source is the encoder's output.
+
+    Attributes:
+        gates: what relations between positions add to the scores, where the encoding has such:
+            that of the same symbol and, in cross-attention, that of a symbol already written.
     """
 
     def __init__(
@@ -105,6 +110,9 @@ class AlphaAttention(nn.Module):
         self.k_proj = BlockLinear(config.d_model, config.d_model)
         self.v_proj = BlockLinear(config.d_model, config.d_model)
         self.out_proj = BlockLinear(config.d_model, config.d_model)
+        parts = config.relational_parts if config.encoding.relates else ()
+        relations = ("gates" in parts) * (1 + (cross and "written" in parts))
+        self.gates = RelationGates(config.d_model, num_heads, relations) if relations else None
 
     def forward(
         self,
@@ -115,6 +123,7 @@ class AlphaAttention(nn.Module):
         key_rope: CosSin = None,
         cache: EncoderDecoderCache | None = None,
         output_weights: bool = False,
+        relations: tuple[torch.Tensor, ...] = (),
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Attend; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M).
 
@@ -122,6 +131,8 @@ class AlphaAttention(nn.Module):
             mask: additive, (N or 1, 1 or H, T or 1, M), or None; T is 1 where beams share a source.
                 It may hold scores of any kind, such as those of a relation between positions, one
                 for each head.
+            output_weights: attend by a way that knows the weights.
+            relations: between positions of queries and keys, each (B, 1, T, M), for the gates.
         """
         b, s, t, d = hidden_BSTD.shape
         r, heads = source_NRLD.shape[1], self.num_heads
@@ -132,12 +143,17 @@ class AlphaAttention(nn.Module):
         query = rotate(self._heads(self.q_proj(hidden_BSTD)), query_rope)
         query = query.view(n, beams, r, queries, t, heads, self.head_dim)
         query = query.permute(0, 2, 5, 1, 3, 4, 6).reshape(n * r, heads, -1, self.head_dim)
-        out, weights = self._interface(query, m)(
+        mask = self._fold_mask(mask, r, queries, t)
+        if self.gates is not None:
+            scores = self.gates.scores(hidden_BSTD[:, 0], relations)
+            scores = scores.unflatten(0, (n, beams)).transpose(1, 2).flatten(2, 3)
+            mask = scores if mask is None else mask + scores
+        out, weights = self._interface(query, m, output_weights)(
             self,
             query,
             key,
             value,
-            self._fold_mask(mask, r, queries, t),
+            mask,
             scaling=self.scaling,
             dropout=self.config.attention_dropout if self.training else 0.0,
             **({"fold": Fold(n, r, beams, queries, heads)} if output_weights else {}),
@@ -145,10 +161,12 @@ class AlphaAttention(nn.Module):
         out = out.reshape(n, r, beams, queries, t, d).transpose(1, 2).reshape(b, s, t, d)
         return self.out_proj(out), weights if output_weights else None
 
-    def _interface(self, query: torch.Tensor, num_keys: int) -> Callable[..., Any]:
+    def _interface(
+        self, query: torch.Tensor, num_keys: int, weights: bool
+    ) -> Callable[..., Any]:
         """How to attend; all ways give the same up to rounding."""
         chosen = self.config._attn_implementation
-        if chosen == "sdpa" and prefers_products(query, num_keys):
+        if weights or (chosen == "sdpa" and prefers_products(query, num_keys)):
             return eager_attention
         return ALL_ATTENTION_FUNCTIONS.get_interface(chosen, eager_attention)
 

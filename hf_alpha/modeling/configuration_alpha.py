@@ -66,6 +66,7 @@ class AlphaConfig(SymbolConfig):
     }
     shares: ClassVar[tuple[str, ...]] = (*SymbolConfig.shares, "dropout", "attention_dropout")
     positive: ClassVar[tuple[str, ...]] = (*SymbolConfig.positive, "rope_theta", "layer_norm_eps")
+    takes_relations: ClassVar[bool] = True
 
     d_model: int = 96
     encoder_layers: int = 6
@@ -154,19 +155,25 @@ class AlphaConfig(SymbolConfig):
             f"{self.encoder_attention_heads} heads, FFN {self.encoder_ffn_dim}"
         )
 
+    @property
+    def history_slot(self) -> int:
+        """The cache slot behind those of the layers."""
+        return 2 * self.decoder_layers
+
     def get_text_config(
         self, decoder: bool | None = None, encoder: bool | None = None
     ) -> "AlphaConfig":
         """The configuration as one side sees it.
 
-        A decoder layer owns two self-attention cache slots (per-stream and aggregated), so the
-        decoder's side reports twice its layers as `num_hidden_layers`; `decoder_layers` stays.
+        A decoder layer owns two self-attention cache slots (per-stream and aggregated), and
+        relations need one that tells which symbols were written, so the decoder's side reports
+        these slots as `num_hidden_layers`; `decoder_layers` stays.
         """
         if bool(decoder) == bool(encoder):
             return self
         side = copy.deepcopy(self)
         if decoder:
-            side.num_hidden_layers = 2 * self.decoder_layers
+            side.num_hidden_layers = self.history_slot + self.encoding.relates
             side.num_attention_heads = self.decoder_attention_heads
         return side
 

@@ -29,14 +29,15 @@ class SymbolConfig(SavesCode, PreTrainedConfig):
             vocabulary. Left out, the classes follow each other after the base tokens;
             `extend_symbols` appends ranges.
         vocab_size: always `num_base_tokens` plus the number of symbols; need not be given.
-        symbol_encoding: `"streams"` (one stream per symbol, 2601.23169), `"dual_part"` (a learned
-            part shared by a class and a random part of each symbol, 2410.17161), `"learned"` (one
+        symbol_encoding: `"streams"` (one stream per symbol, 2601.23169), `"relational"` (one
+            stream; attention is told where the same symbol stands), `"dual_part"` (a learned part
+            shared by a class and a random part of each symbol, 2410.17161), `"learned"` (one
             trained vector per symbol, the vanilla model), or one that `register_encoding` added.
         symbol_renaming: what happens to symbols inside the model; ids and logits keep the caller's
             names. `"none"`; `"random"`: in training, each sample is renamed at random over the
             whole vocabulary, anew in every optimiser step; `"random_per_batch"`: likewise, one
             renaming for all samples of a step; `"first_occurrence"`: always, by order of first
-            occurrence in the input. A `streams` model does not see names and skips it.
+            occurrence in the input. `streams` and `relational` models do not see names and skip it.
         random_method: how `dual_part` draws random parts (2410.17161, Section 4.2): `"normal"`,
             `"neighboring_points"` (-1, 0, 1, not all 0) or `"hypercube_vertices"` (-1, 1).
         random_dim: width of the random part; by default half of the model's width, at most 32.
@@ -59,6 +60,8 @@ class SymbolConfig(SavesCode, PreTrainedConfig):
     smallest: ClassVar[dict[str, int]] = {"num_base_tokens": 1, "random_dim": 0}
     shares: ClassVar[tuple[str, ...]] = ("label_smoothing",)
     positive: ClassVar[tuple[str, ...]] = ("logit_scale",)
+    # Whether the backbone's attention takes relations between positions; see `SymbolEncoding`.
+    takes_relations: ClassVar[bool] = False
 
     num_base_tokens: int = 10
     symbol_classes: dict[str, int] = field(default_factory=lambda: {"proposition": 5})
@@ -70,6 +73,9 @@ class SymbolConfig(SavesCode, PreTrainedConfig):
     random_dim: int = 0
     normalize_parts: bool = True
     symbol_seed: int = 0
+    relational_parts: list[str] = field(
+        default_factory=lambda: ["gates", "written", "means", "memory", "repeat", "mass"]
+    )
 
     scale_embedding: bool = False
     normalize_embeddings: bool = True

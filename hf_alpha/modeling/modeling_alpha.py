@@ -8,7 +8,7 @@ encoder-decoder.
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -32,10 +32,11 @@ from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, in_blocks
 from .logit_scale import LogitScale
 from .masks import causal_mask, padding_mask
+from .relations import SymbolPointer, first_positions, occurrences, same_symbol
 from .positions import rotary, sinusoidal, token_positions, tree
 from .streams import Streams, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
-from .symbol_model import SymbolHead, SymbolModel
+from .symbol_model import RESETTING, SymbolHead, SymbolModel
 from .symbols import pack_streams, unpack_streams
 
 # Switch -> name of the module.
@@ -52,12 +53,27 @@ class AlphaEncoderOutput(BaseModelOutput):
             the input's symbols where `first_occurrence` asks for them, else -1.
         own_streams: index of the stream of the symbol at each input position, or -1: (B, L).
         renaming: what each id is called inside the model, where symbols are renamed: (B, V).
+        symbol_memory: what the encoder found about each symbol, where the encoding asks for it:
+            (B, S, 2, D); see [`Streams`].
     """
 
     # Optional only because every field of a ModelOutput is.
     stream_ids: torch.Tensor = None  # type: ignore[assignment]
     own_streams: torch.Tensor = None  # type: ignore[assignment]
     renaming: torch.Tensor | None = None
+    symbol_memory: torch.Tensor | None = None
+
+
+@dataclass
+class AlphaDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
+    """Decoder output with what the head adds to the scores of symbols.
+
+    Attributes:
+        last_hidden_state: (B, T, S * D).
+        symbol_pointer: (B, T, S), where the encoding has such; see [`Streams`].
+    """
+
+    symbol_pointer: torch.Tensor | None = None
 
 
 class AlphaLayer(GradientCheckpointingLayer):
@@ -112,6 +128,8 @@ class AlphaEncoderLayer(AlphaLayer):
         self._add_attention("self_attn", config.encoder_per_stream_attention, None, cross=False)
         aggregated = config.encoder_aggregated_attention
         self._add_attention("aggregated_attn", aggregated, None, cross=False)
+        means = config.encoding.relates and "means" in config.relational_parts
+        self.symbol_means = nn.Linear(config.d_model, config.d_model, bias=False) if means else None
 
     def forward(
         self,
@@ -123,11 +141,18 @@ class AlphaEncoderLayer(AlphaLayer):
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Returns the new hidden state and per-stream attention weights on demand."""
         weights = None
-        shared = {"mask": mask, "query_rope": rope, "key_rope": rope}
+        shared = {
+            "mask": mask,
+            "query_rope": rope,
+            "key_rope": rope,
+            "relations": streams.within,
+        }
         if self.self_attn is not None:
             update, weights = self.self_attn(
                 hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **shared
             )
+            if self.symbol_means is not None:
+                update = update + self.symbol_means(streams.means(hidden_BSLD[:, 0]))[:, None]
             hidden_BSLD = self.self_attn_layer_norm(hidden_BSLD + self.dropout(update))
         if self.aggregated_attn is not None:
             hidden_BSLD = self._aggregated(hidden_BSLD, streams, **shared)
@@ -169,7 +194,13 @@ class AlphaDecoderLayer(AlphaLayer):
             encoder_view_N1LD: what aggregated cross-attention attends to.
         """
         weights = cross_weights = None
-        shared = {"mask": mask, "query_rope": rope, "key_rope": rope, "cache": past_key_values}
+        shared = {
+            "mask": mask,
+            "query_rope": rope,
+            "key_rope": rope,
+            "cache": past_key_values,
+            "relations": streams.within,
+        }
         if self.self_attn is not None:
             update, weights = self.self_attn(
                 hidden_BSTD, hidden_BSTD, output_weights=output_attentions, **shared
@@ -187,6 +218,7 @@ class AlphaDecoderLayer(AlphaLayer):
                 key_rope=encoder_rope,
                 cache=past_key_values,
                 output_weights=output_attentions,
+                relations=streams.across,
             )
             hidden_BSTD = norm(hidden_BSTD + self.dropout(update))
             cross_weights = found if cross_weights is None else cross_weights
@@ -207,10 +239,13 @@ class AlphaPreTrainedModel(SymbolModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """PyTorch's own initialisation for linear layers; embedding rows are N(0, 1)."""
-        if isinstance(module, nn.Linear):
+        if isinstance(module, RESETTING):
+            super()._init_weights(module)
+        elif isinstance(module, nn.Linear):
             bound = module.in_features**-0.5
             init.uniform_(module.weight, -bound, bound)
-            init.uniform_(module.bias, -bound, bound)
+            if module.bias is not None:
+                init.uniform_(module.bias, -bound, bound)
         elif isinstance(module, nn.LayerNorm):
             init.ones_(module.weight)
             init.zeros_(module.bias)
@@ -261,7 +296,8 @@ class AlphaStack(AlphaPreTrainedModel):
         if symbols is None:
             self.embed_tokens = token_embedding(config)
             self.symbol_draws = SymbolDraws.of(config)
-            symbols = SymbolLayer(config, self.symbol_draws, self)
+            self.symbol_memory = config.encoding.memory(config)
+            symbols = SymbolLayer(config, self.symbol_draws, self, self.symbol_memory)
         self.symbols = symbols
 
     def get_input_embeddings(self) -> nn.Module:
@@ -339,6 +375,7 @@ class AlphaEncoder(AlphaStack):
             hidden, weights = layer(hidden, streams, mask, rope, output_attentions)
             hidden = states.keep(hidden)
             attentions += (weights,) if output_attentions else ()
+        streams = self.symbols.remember(hidden[:, 0], streams)
         return AlphaEncoderOutput(
             last_hidden_state=states.last(hidden),
             hidden_states=states.packed or None,
@@ -372,6 +409,10 @@ class AlphaDecoder(AlphaStack):
             AlphaDecoderLayer(config, index) for index in range(config.decoder_layers)
         )
         self.gradient_checkpointing = False
+        parts = config.relational_parts if config.encoding.relates else ()
+        heads = config.decoder_attention_heads if "mass" in parts else 0
+        pointer = "mass" in parts or "repeat" in parts
+        self.symbol_pointer = SymbolPointer(heads) if pointer else None
         self.post_init()
 
     @can_return_tuple
@@ -386,7 +427,7 @@ class AlphaDecoder(AlphaStack):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         **kwargs: Any,
-    ) -> BaseModelOutputWithPastAndCrossAttentions:
+    ) -> AlphaDecoderOutput:
         """Decode.
 
         Args:
@@ -409,6 +450,9 @@ class AlphaDecoder(AlphaStack):
         aggregated = "aggregated" in config.cross_attention
         encoder_view = source.aggregate(encoder_NSLD) if aggregated else encoder_NSLD[:, :1]
         streams = source.expand(rows).over(input_ids)
+        written = None
+        if self.symbols.encoding.relates:
+            streams, written = self._relate(streams, match_rows(source.own, rows), past_key_values)
         positions = self._positions(input_ids, attention_mask, past_key_values)
         hidden = self._embed(input_ids, streams, positions)
         encoder_attention_mask = match_rows(encoder_attention_mask, samples)
@@ -422,6 +466,7 @@ class AlphaDecoder(AlphaStack):
         attentions: tuple[torch.Tensor, ...] = ()
         cross: tuple[torch.Tensor, ...] = ()
         for layer in self.layers:
+            points = layer is self.layers[-1] and self._points
             hidden, weights, cross_weights = layer(
                 hidden,
                 encoder_NSLD,
@@ -432,18 +477,65 @@ class AlphaDecoder(AlphaStack):
                 rope,
                 encoder_rope,
                 past_key_values=past_key_values,
-                output_attentions=attentions_on,
+                output_attentions=attentions_on or points,
             )
             hidden = states.keep(hidden)
             attentions += (weights,) if attentions_on else ()
             cross += (cross_weights,) if attentions_on else ()
-        return BaseModelOutputWithPastAndCrossAttentions(
+        pointer = None
+        if self.symbol_pointer is not None:
+            pointer = self._point(streams, written, cross_weights if self._points else None, match_rows(source.own, rows))
+        return AlphaDecoderOutput(
             last_hidden_state=states.last(hidden),
             past_key_values=past_key_values,
             hidden_states=states.packed or None,
             attentions=attentions or None,
             cross_attentions=cross or None,
+            symbol_pointer=pointer,
         )
+
+    @property
+    def _points(self) -> bool:
+        return self.symbol_pointer is not None and len(self.symbol_pointer.attention) > 0
+
+    def _relate(
+        self, streams: Streams, source_BL: torch.Tensor, cache: EncoderDecoderCache | None
+    ) -> tuple[Streams, torch.Tensor]:
+        """Relations of the decoder's positions, and which symbols were written up to each.
+
+        Args:
+            streams: over the decoder's tokens.
+            source_BL: index of the symbol at each position of the source, -1 for none.
+
+        Returns:
+            The streams with relations, and (B, T, S).
+        """
+        own_BT, dtype, past = streams.own, self.symbols.owner.dtype, 0
+        own_BM = own_BT
+        if cache is not None:
+            past = cache.get_seq_length()
+            # Kept with a distance of 1: what is not written yet holds 0 in static caches.
+            kept = (own_BT + 1)[:, None, :, None]
+            kept, _ = cache.self_attention_cache.update(kept, kept, self.config.history_slot)
+            own_BM = kept[:, 0, :, 0] - 1
+        position_T1 = torch.arange(own_BT.shape[1], device=own_BT.device)[:, None] + past
+        num_symbols = streams.ids.shape[1]
+        first_BS = first_positions(own_BM, num_symbols)
+        written_BTS = first_BS[:, None, :num_symbols] <= position_T1
+        column_BL = torch.where(source_BL >= 0, source_BL, num_symbols)
+        written_BTL = first_BS.gather(1, column_BL)[:, None] <= position_T1
+        within = (same_symbol(own_BT, own_BM, dtype),)
+        across = (same_symbol(own_BT, source_BL, dtype), written_BTL[:, None].to(dtype))
+        if "written" not in self.config.relational_parts:
+            across = across[:1]
+        return replace(streams, within=within, across=across), written_BTS
+
+    def _point(self, streams, written_BTS, weights_BHTL, source_BL):
+        num_symbols, dtype = streams.ids.shape[1], self.symbols.owner.dtype
+        last_BTS = occurrences(streams.own, num_symbols, dtype).transpose(1, 2)
+        if "repeat" not in self.config.relational_parts:
+            last_BTS, written_BTS = 0 * last_BTS, 0 * written_BTS
+        return self.symbol_pointer(written_BTS.to(dtype), last_BTS, weights_BHTL, occurrences(source_BL, num_symbols, dtype))
 
     def _embed(
         self, ids_BT: torch.Tensor, streams: Streams, positions: torch.Tensor
@@ -542,7 +634,8 @@ class AlphaModel(AlphaPreTrainedModel):
         super().__init__(config)
         self.shared: nn.Module = token_embedding(config)
         self.symbol_draws = SymbolDraws.of(config)
-        self.symbols = SymbolLayer(config, self.symbol_draws, self)
+        self.symbol_memory = config.encoding.memory(config)
+        self.symbols = SymbolLayer(config, self.symbol_draws, self, self.symbol_memory)
         self.encoder = AlphaEncoder(config, self.symbols)
         self.decoder = AlphaDecoder(config, self.symbols)
         self.post_init()
@@ -611,6 +704,8 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_attentions=encoder_outputs.attentions,
             stream_ids=match_rows(encoder_outputs.stream_ids, decoder_input_ids.shape[0]),
             renaming=match_rows(encoder_outputs.renaming, decoder_input_ids.shape[0]),
+            symbol_memory=match_rows(encoder_outputs.symbol_memory, decoder_input_ids.shape[0]),
+            symbol_pointer=decoded.symbol_pointer,
         )
 
     def _complete(
@@ -624,7 +719,8 @@ class AlphaModel(AlphaPreTrainedModel):
         if isinstance(outputs, (tuple, list)):
             # As the encoder returns it with `return_dict=False`: the streams and names come last.
             renames = self.symbols.renames_now(self.training)
-            names = ["stream_ids", "own_streams", "renaming"][: 3 if renames else 2]
+            names = ["stream_ids", "own_streams", *["renaming"] * renames]
+            names += ["symbol_memory"] * (self.symbol_memory is not None)
             tail = outputs[-len(names) :] if len(outputs) > len(names) else ()
             outputs = AlphaEncoderOutput(outputs[0], **dict(zip(names, tail, strict=False)))
         if getattr(outputs, "stream_ids", None) is not None:
@@ -658,6 +754,8 @@ class AlphaModelOutput(Seq2SeqModelOutput):
 
     stream_ids: torch.Tensor | None = None
     renaming: torch.Tensor | None = None
+    symbol_memory: torch.Tensor | None = None
+    symbol_pointer: torch.Tensor | None = None
 
 
 class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, GenerationMixin):

@@ -4,14 +4,18 @@ Shapes: B batch, S streams, L length, D model width, V vocabulary; `...` is what
 stream axis of a hidden state.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import torch
 
+from .relations import mean_by_symbol, occurrences
 from .symbols import aggregate, own_streams, stream_weights
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
+
+# Of streams -> of a model's output.
+_FIELDS = {"renaming": "renaming", "memory": "symbol_memory", "pointer": "symbol_pointer"}
 
 
 @dataclass(frozen=True)
@@ -26,28 +30,43 @@ class Streams:
         own: index of the stream of the symbol at each position, -1 for none: (B, L).
         weights: of the mean over a sample's streams: (B, S).
         renaming: what each id is called inside the model, where symbols are renamed: (B, V).
+        memory: what the encoder found about each symbol, where the encoding asks for it: vectors
+            that are added to its row in the decoder's input and in the head, (B, S, 2, D).
+        pointer: what the head adds to the score of each symbol at each position: (B, T, S).
+        within: relations between positions of this sequence, each (B, 1, T, M), where the encoding
+            has such; `across`: between its positions and those of the source.
     """
 
     ids: torch.Tensor
     own: torch.Tensor
     weights: torch.Tensor
     renaming: torch.Tensor | None = None
+    memory: torch.Tensor | None = None
+    pointer: torch.Tensor | None = None
+    within: tuple[torch.Tensor, ...] = ()
+    across: tuple[torch.Tensor, ...] = ()
 
     @classmethod
     def of(cls, outputs: Any, dtype: torch.dtype) -> "Streams":
         """The streams that a model's output carries in its fields.
 
         Args:
-            outputs: has `stream_ids`, and perhaps `own_streams` and `renaming`.
+            outputs: has `stream_ids`, and perhaps the other fields.
             dtype: of the weights.
         """
-        ids, renaming = outputs.stream_ids, getattr(outputs, "renaming", None)
+        ids = outputs.stream_ids
         own = getattr(outputs, "own_streams", ids.new_zeros(ids.shape[0], 0))
-        return cls(ids, own, stream_weights(ids, dtype), renaming)
+        others = {name: getattr(outputs, field, None) for name, field in _FIELDS.items()}
+        return cls(ids, own, stream_weights(ids, dtype), **others)
 
     def fields(self) -> dict[str, Any]:
         """The fields that carry them in a model's output; `of` reads them there."""
-        return {"stream_ids": self.ids, "own_streams": self.own, "renaming": self.renaming}
+        return {
+            "stream_ids": self.ids,
+            "own_streams": self.own,
+            "renaming": self.renaming,
+            "symbol_memory": self.memory,
+        }
 
     def expand(self, rows: int) -> "Streams":
         """Repeat each row for the beams of its sample, or keep one row for each sample."""
@@ -56,11 +75,17 @@ class Streams:
             match_rows(self.own, rows),
             match_rows(self.weights, rows),
             match_rows(self.renaming, rows),
+            match_rows(self.memory, rows),
         )
 
     def over(self, ids_BL: torch.Tensor) -> "Streams":
         """The same streams over another sequence of token ids."""
-        return Streams(self.ids, own_streams(ids_BL, self.ids), self.weights, self.renaming)
+        return replace(self, own=own_streams(ids_BL, self.ids), within=(), across=())
+
+    def means(self, hidden_BLD: torch.Tensor) -> torch.Tensor:
+        """At each symbol the mean over its positions, 0 elsewhere: (B, L, D)."""
+        where_BSL = occurrences(self.own, self.ids.shape[1], hidden_BLD.dtype)
+        return where_BSL.transpose(1, 2) @ mean_by_symbol(hidden_BLD, where_BSL)
 
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
         """One view of all streams of a hidden state (B, S, L, ...): (B, 1, L, ...); Algorithm 2.

@@ -10,9 +10,11 @@ R rows of the table, V vocabulary, K random dimensions.
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from .random_numbers import capacity
+from .relations import SymbolMemory
 from .streams import Streams
 from .symbol_vocabulary import SymbolVocabulary
 from .symbols import mean_streams
@@ -39,6 +41,9 @@ class SymbolEncoding:
         lists_symbols: whether `stream_ids`, the list of the input's symbols, is needed; answers
             then hold no others.
         opens_streams: whether a hidden state has a stream for each symbol of the input.
+        relates: whether attention is told where the same symbol stands, and the decoder what the
+            encoder found about each symbol. Backbones say by `config.takes_relations` whether they
+            do that.
         sees_names: whether results depend on what symbols are called, so that a renaming matters.
         random_parts: whether symbols have random vectors, drawn anew in each step of training.
         no_extension: why symbols cannot be added without training; empty where they can.
@@ -49,6 +54,7 @@ class SymbolEncoding:
     promises: ClassVar[frozenset[str]] = frozenset()
     lists_symbols: ClassVar[bool] = False
     opens_streams: ClassVar[bool] = False
+    relates: ClassVar[bool] = False
     sees_names: ClassVar[bool] = True
     random_parts: ClassVar[bool] = False
     no_extension: ClassVar[str] = ""
@@ -83,6 +89,14 @@ class SymbolEncoding:
         """Trained width of a row."""
         return self.config.hidden_size
 
+    @classmethod
+    def memory(cls, config: "SymbolConfig") -> nn.Module | None:
+        """The module, if any, that finds `Streams.memory` in means of the encoder's last states.
+
+        It maps (B, S, D) to (B, S, 2, D).
+        """
+        return None
+
     def table(self, trained_RD: torch.Tensor, parts_VK: torch.Tensor | None) -> torch.Tensor:
         """The table that `rows` points into, from the trained rows: (R, D).
 
@@ -101,8 +115,15 @@ class SymbolEncoding:
         """
         return ids_BL[:, None]
 
+    def scores(
+        self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
+    ) -> torch.Tensor:
+        """Scores of hidden states against each row of the table: (B, S, T, R)."""
+        # All rows at once: one matrix shape and one order of summation, whatever the encoding is.
+        return F.linear(hidden_BSTD, table_RD)
+
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Logits (B, T, V) from the scores of each stream against each row of the table."""
+        """Logits (B, T, V) from `scores`."""
         return scores_BSTR[:, 0]
 
 
@@ -251,19 +272,104 @@ class StreamsEncoding(SymbolEncoding):
 
         Symbols that a sample has no stream for hold `UNUSABLE`.
         """
-        vocabulary, ids_BS = self.vocabulary, streams.ids
-        b, s, t, _ = scores_BSTR.shape
-        base = scores_BSTR[..., : vocabulary.num_base_tokens]
+        ids_BS, length = streams.ids, scores_BSTR.shape[2]
+        base = scores_BSTR[..., : self.vocabulary.num_base_tokens]
         base_BTV = mean_streams(base, streams.weights.to(base.dtype))
         # Any row will do for a padded stream, whose column is cut off.
         actual_BS = (self.placeholder_rows(ids_BS.clamp(min=0)) - 1).clamp(min=0)
-        index = actual_BS[:, :, None, None].expand(-1, -1, t, 1)
+        index = actual_BS[:, :, None, None].expand(-1, -1, length, 1)
         own_BTS = scores_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
-        count = vocabulary.num_symbols
-        column_BS = torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)
-        symbols = own_BTS.new_full((b, t, count + 1), UNUSABLE)
-        symbols = symbols.scatter(-1, column_BS[:, None].expand(b, t, s), own_BTS)
-        return vocabulary.join(base_BTV, symbols[..., :-1], dim=-1)
+        return listed_logits(base_BTV, own_BTS, ids_BS, self.vocabulary)
+
+
+@register_encoding
+class RelationalEncoding(SymbolEncoding):
+    """One stream, in which "the same symbol as" is a relation between positions.
+
+    A class has one row, which all its symbols share; rows of base tokens come first. See
+    `relations` for the parts that tell symbols apart. The head compares with the row of the class
+    and what the encoder found about a symbol (`Streams.memory`), and adds `Streams.pointer`.
+    """
+
+    name = "relational"
+    description = (
+        "An encoder-decoder in which a name is only where it stands: attention is told which "
+        "positions hold the same name, so renaming a problem renames its answer and changes "
+        "nothing else, and symbols can be added after training with `extend_symbols`."
+    )
+    promises = frozenset({"renaming", "extension"})
+    lists_symbols = True
+    relates = True
+    sees_names = False
+
+    @classmethod
+    def validate(cls, config: "SymbolConfig", num_symbols: int) -> None:
+        if not config.takes_relations:
+            raise ValueError(
+                f"symbol_encoding 'relational' needs attention that takes relations between "
+                f"positions, and that of {config.model_type!r} models does not: choose another "
+                "encoding, or an 'alpha' model"
+            )
+
+    @property
+    def num_rows(self) -> int:
+        return self.vocabulary.num_base_tokens + len(self.config.symbol_classes)
+
+    @classmethod
+    def memory(cls, config: "SymbolConfig") -> nn.Module | None:
+        return SymbolMemory(config.hidden_size) if "memory" in config.relational_parts else None
+
+    def class_rows(self, ids: torch.Tensor) -> torch.Tensor:
+        """Row of each token; of the shape of `ids`."""
+        vocabulary = self.vocabulary
+        number = vocabulary.classes(ids)
+        symbol = vocabulary.num_base_tokens + number - 1
+        return torch.where(number > 0, symbol, ids - vocabulary.symbols_before(ids))
+
+    def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
+        return self.class_rows(ids_BL)[:, None]
+
+    def scores(
+        self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
+    ) -> torch.Tensor:
+        """Scores against the rows of base tokens, then against each symbol of the sample's own."""
+        base = F.linear(hidden_BSTD, table_RD[: self.vocabulary.num_base_tokens])
+        shared = F.embedding(self.class_rows(streams.ids.clamp(min=0)), table_RD)
+        if streams.memory is not None:
+            shared = shared + streams.memory[:, :, 1]
+        if self.config.normalize_embeddings:
+            shared = F.normalize(shared, dim=-1)
+        own = hidden_BSTD @ shared[:, None].transpose(-1, -2)
+        if streams.pointer is not None:
+            own = own + streams.pointer[:, None].to(own.dtype)
+        return torch.cat((base, own), dim=-1)
+
+    def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Symbols that a sample has not got hold `UNUSABLE`."""
+        count = self.vocabulary.num_base_tokens
+        base, own = scores_BSTR[:, 0, :, :count], scores_BSTR[:, 0, :, count:]
+        return listed_logits(base, own, streams.ids, self.vocabulary)
+
+
+def listed_logits(
+    base_BTV: torch.Tensor,
+    own_BTS: torch.Tensor,
+    ids_BS: torch.Tensor,
+    vocabulary: SymbolVocabulary,
+) -> torch.Tensor:
+    """Logits (B, T, V) of base tokens and of each sample's symbols; the others hold `UNUSABLE`.
+
+    Args:
+        base_BTV: in the order of the base tokens' ids.
+        own_BTS: of the symbols of the sample.
+        ids_BS: which those are, -1 padded.
+    """
+    b, t, s = own_BTS.shape
+    count = vocabulary.num_symbols
+    column_BS = torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)
+    symbols = own_BTS.new_full((b, t, count + 1), UNUSABLE)
+    symbols = symbols.scatter(-1, column_BS[:, None].expand(b, t, s), own_BTS)
+    return vocabulary.join(base_BTV, symbols[..., :-1], dim=-1)
 
 
 __all__ = [

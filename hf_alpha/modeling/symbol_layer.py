@@ -5,6 +5,7 @@ K random dimensions.
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from transformers.modeling_utils import PreTrainedModel
 from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolConfig
 from .random_numbers import draw_key, sample_keys, symbol_vectors
+from .relations import mean_by_symbol, occurrences, same_symbol
 from .steps import StepCounter
 from .streams import Streams
 from .symbol_encodings import UNUSABLE, SymbolEncoding
@@ -143,16 +145,24 @@ class SymbolLayer:
         config: of the model.
         draws: what is drawn for symbols, if anything.
         owner: has the embedding, and the parameters whose optimiser steps are counted.
+        memory: the module of that name that the encoding makes, if any.
 
     Attributes:
         encoding: the object that does the work.
         steps: counts optimiser steps, for draws and for the scale of the head.
     """
 
-    def __init__(self, config: SymbolConfig, draws: SymbolDraws | None, owner: PreTrainedModel):
+    def __init__(
+        self,
+        config: SymbolConfig,
+        draws: SymbolDraws | None,
+        owner: PreTrainedModel,
+        memory: nn.Module | None = None,
+    ):
         self.config = config
         self.draws = draws
         self.owner = owner
+        self.memory = memory
         self.encoding: SymbolEncoding = config.encoding(config)
         self.steps = StepCounter(owner)
         self.scale = math.sqrt(config.hidden_size) if config.scale_embedding else 1.0
@@ -212,14 +222,14 @@ class SymbolLayer:
         Args:
             ids_BL: the input of those states; needed where the model lists symbols or renames them,
                 `stream_ids` likewise.
-            hidden_BLD: only its shape and device count.
+            hidden_BLD: the encoder's last states.
         """
         if not (self.config.needs_stream_ids or self.renames_now(training)):
             none = torch.full(hidden_BLD.shape[:2], -1, device=hidden_BLD.device)
             return self._streams(none, None, none[:, :1], training)
         if ids_BL is None or stream_ids is None:
             return None
-        return self._streams(ids_BL, mask_BL, stream_ids, training)
+        return self.remember(hidden_BLD, self._streams(ids_BL, mask_BL, stream_ids, training))
 
     def _streams(
         self,
@@ -230,7 +240,24 @@ class SymbolLayer:
     ) -> Streams:
         renaming = self._renaming(ids_BL, mask_BL, listed_BS, training)
         weights = stream_weights(listed_BS, self.owner.dtype)
-        return Streams(listed_BS, own_streams(ids_BL, listed_BS), weights, renaming)
+        own_BL = own_streams(ids_BL, listed_BS)
+        if not self.encoding.relates:
+            return Streams(listed_BS, own_BL, weights, renaming)
+        if mask_BL is not None:
+            own_BL = torch.where(mask_BL > 0, own_BL, -1)  # padding may hold any id
+        within = (same_symbol(own_BL, own_BL, self.owner.dtype),)
+        return Streams(listed_BS, own_BL, weights, renaming, within=within)
+
+    def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
+        """The streams with what the encoder found about each symbol, where the encoding asks for it.
+
+        Args:
+            hidden_BLD: the encoder's last states.
+        """
+        if self.memory is None:
+            return streams
+        where_BSL = occurrences(streams.own, streams.ids.shape[1], hidden_BLD.dtype)
+        return replace(streams, memory=self.memory(mean_by_symbol(hidden_BLD, where_BSL)))
 
     def embed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Embed tokens once per stream: (B, S, L, D).
@@ -242,7 +269,12 @@ class SymbolLayer:
         if streams.renaming is not None:
             ids_BL = streams.renaming.gather(1, ids_BL)
         rows_BSL = self.encoding.rows(ids_BL, streams)
-        return F.embedding(rows_BSL, self.table(ids_BL.device)) * self.scale
+        vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
+        if streams.memory is not None:
+            where_BSL = occurrences(streams.own, streams.ids.shape[1], vectors_BSLD.dtype)
+            known_BLD = where_BSL.transpose(1, 2) @ streams.memory[:, :, 0].to(vectors_BSLD)
+            vectors_BSLD = vectors_BSLD + known_BLD[:, None]
+        return vectors_BSLD * self.scale
 
     def table(self, device: torch.device) -> torch.Tensor:
         """The table as it is used, of unit rows where `normalize_embeddings` is set: (R, D)."""
@@ -307,19 +339,18 @@ class SymbolLayer:
 
     # -- on the way out ---------------------------------------------------------------------------
 
-    def scores(self, hidden_BSTD: torch.Tensor) -> torch.Tensor:
-        """Scores of hidden states against each row of the table: (B, S, T, R)."""
+    def scores(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Scores of hidden states against the rows that the encoding compares with: (B, S, T, R)."""
         if self.config.normalize_features:
             hidden_BSTD = F.normalize(hidden_BSTD, dim=-1)
-        # All rows at once: one matrix shape and one order of summation, whatever the encoding is.
-        return F.linear(hidden_BSTD, self.table(hidden_BSTD.device))
+        return self.encoding.scores(hidden_BSTD, self.table(hidden_BSTD.device), streams)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Logits (B, T, V) from scores; columns that a sample cannot use hold `UNUSABLE`."""
         logits = self.encoding.logits(scores_BSTR, streams)
         if streams.renaming is not None:
             logits = logits.gather(-1, streams.renaming[:, None].expand_as(logits))
-        if self.config.needs_stream_ids and not self.encoding.opens_streams:
+        if self.config.needs_stream_ids and not self.encoding.lists_symbols:
             logits = logits.masked_fill(~self.usable_columns(streams.ids)[:, None], UNUSABLE)
         return logits
 

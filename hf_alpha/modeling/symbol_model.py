@@ -12,6 +12,7 @@ from transformers.modeling_utils import PreTrainedModel
 from .checks import check_labels
 from .configuration_symbols import SymbolConfig
 from .logit_scale import LogitScale, token_loss
+from .relations import RelationGates, SymbolMemory, SymbolPointer
 from .saving import SavesCode
 from .streams import Streams
 from .symbol_encodings import UNUSABLE
@@ -24,6 +25,10 @@ OUTSIDE_LOSS = (
     "loss of your own, leave out the columns that model.usable_columns(stream_ids) lacks and set "
     "model.accepts_loss_kwargs = False"
 )
+
+
+# Modules that initialise themselves.
+RESETTING = (LogitScale, SymbolDraws, RelationGates, SymbolMemory, SymbolPointer)
 
 
 class SymbolModel(SavesCode, PreTrainedModel):
@@ -43,7 +48,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """What a checkpoint did not bring of the symbol layer; the rest as in the base class."""
-        if isinstance(module, (LogitScale, SymbolDraws)):
+        if isinstance(module, RESETTING):
             module.reset()
         else:
             super()._init_weights(module)
@@ -151,15 +156,15 @@ class SymbolHead(SymbolModel):
             self._observe(logits, labels, usable)
         return logits, loss
 
-    def scores(self, hidden_BSTD: torch.Tensor) -> torch.Tensor:
-        """Scores of hidden states against each row of the table: (B, S, T, R).
+    def scores(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Scores of hidden states against the rows that the encoding compares with: (B, S, T, R).
 
         A backbone with a projection of its own has them from there.
         """
-        return self.logit_scale(self.symbol_layer.scores(hidden_BSTD))
+        return self.logit_scale(self.symbol_layer.scores(hidden_BSTD, streams))
 
     def _logits(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
-        return self.symbol_layer.logits(self.scores(hidden_BSTD), streams)
+        return self.symbol_layer.logits(self.scores(hidden_BSTD, streams), streams)
 
     # Compilers would make a condition of the number of steps.
     @torch.compiler.disable
@@ -188,4 +193,4 @@ class SymbolHead(SymbolModel):
         super().settle_step()
 
 
-__all__ = ["SymbolHead", "SymbolModel"]
+__all__ = ["RESETTING", "SymbolHead", "SymbolModel"]

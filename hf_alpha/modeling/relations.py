@@ -1,0 +1,182 @@
+"""Identity of symbols as a relation between positions: what `relational` encoding is made of.
+
+A symbol's vector does not tell which symbol it is. What tells it is where the same symbol stands:
+heads of attention get scores for that ([`RelationGates`]), the decoder sees a symbol as what the
+encoder found about it ([`SymbolMemory`]), and the head points at it ([`SymbolPointer`]). Its kin
+are Renamer (Ankner, Renda and Carbin 2023), relation-aware attention (Shaw et al. 2018) and pointer
+networks (Vinyals et al. 2015).
+
+Shapes: B batch, S symbols of a sample's input, L source length, T target length, M keys (cached
+ones included), D model width, H heads.
+"""
+
+import torch
+from torch import nn
+from transformers import initialization as init
+
+START = 2.0  # score of the same symbol, in the half of the heads that begin with one
+
+
+class RelationGates(nn.Linear):
+    """How much each head of an attention block adds to its scores where a relation holds.
+
+    A position decides that by its hidden state, one number for each head and relation.
+
+    Args:
+        width: D.
+        num_heads: H.
+        num_relations: of the block.
+    """
+
+    def __init__(self, width: int, num_heads: int, num_relations: int):
+        super().__init__(width, num_heads * num_relations)
+        self.num_heads = num_heads
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Begin with the first relation, in half of the heads."""
+        init.zeros_(self.weight)
+        start = torch.zeros_like(self.bias).view(-1, self.num_heads)
+        start[0, : self.num_heads // 2] = START
+        init.copy_(self.bias, start.flatten())
+
+    def scores(
+        self, hidden_BTD: torch.Tensor, relations: tuple[torch.Tensor, ...]
+    ) -> torch.Tensor:
+        """Scores that attention adds: (B, H, T, M).
+
+        Args:
+            hidden_BTD: input of the block.
+            relations: each (B, 1, T, M), 1 where it holds and 0 elsewhere.
+        """
+        gates = self(hidden_BTD).unflatten(-1, (-1, self.num_heads)).permute(2, 0, 3, 1)
+        first, *others = (
+            gate[..., None] * relation for gate, relation in zip(gates, relations, strict=True)
+        )
+        for scores in others:
+            first = first + scores
+        return first
+
+
+class SymbolMemory(nn.Module):
+    """What the encoder found about each symbol of the input.
+
+    Two vectors are read off the mean of the encoder's last states over the positions of a symbol:
+    what the decoder adds to the symbol's row where it stands in its input, and what the head adds
+    to the row that it compares with.
+
+    Args:
+        width: D.
+    """
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.input_proj = nn.Linear(width, width, bias=False)
+        self.output_proj = nn.Linear(width, width, bias=False)
+        self.input_norm = nn.RMSNorm(width)
+        self.output_norm = nn.RMSNorm(width)
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Begin with vectors of length 1, like the rows that they are added to."""
+        for norm in (self.input_norm, self.output_norm):
+            init.constant_(norm.weight, norm.weight.shape[0] ** -0.5)
+
+    def forward(self, mean_BSD: torch.Tensor) -> torch.Tensor:
+        """For the decoder's input, and for the head: (B, S, 2, D)."""
+        entered = self.input_norm(self.input_proj(mean_BSD))
+        returned = self.output_norm(self.output_proj(mean_BSD))
+        return torch.stack((entered, returned), dim=2)
+
+
+class SymbolPointer(nn.Module):
+    """What the head adds to the score of a symbol: whether it was written, and attention to it.
+
+    Args:
+        num_heads: H, of the attention block that points.
+    """
+
+    def __init__(self, num_heads: int):
+        super().__init__()
+        self.repeat = nn.Parameter(torch.empty(2))
+        self.attention = nn.Parameter(torch.empty(num_heads))
+        self.reset()
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Begin with nothing."""
+        init.zeros_(self.repeat)
+        init.zeros_(self.attention)
+
+    def forward(
+        self,
+        written_BTS: torch.Tensor,
+        last_BTS: torch.Tensor,
+        weights_BHTL: torch.Tensor,
+        occurrences_BSL: torch.Tensor,
+    ) -> torch.Tensor:
+        """Scores of a sample's symbols at each position: (B, T, S).
+
+        Args:
+            written_BTS: whether a symbol stands in the decoder's input up to a position.
+            last_BTS: whether it stands at that position.
+            weights_BHTL: of attention to the source.
+            occurrences_BSL: 1 where a symbol stands in the source.
+        """
+        written, last = self.repeat
+        bias_BTS = written * written_BTS + last * last_BTS
+        if weights_BHTL is None:
+            return bias_BTS
+        attended_BTL = torch.einsum("h,bhtl->btl", self.attention.to(weights_BHTL), weights_BHTL)
+        return bias_BTS + attended_BTL @ occurrences_BSL.transpose(1, 2).to(weights_BHTL)
+
+
+def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:
+    """1 where a symbol stands, else 0: (B, S, L).
+
+    Args:
+        own_BL: index of the symbol at each position, -1 for none.
+        num_symbols: S.
+    """
+    symbols = torch.arange(num_symbols, device=own_BL.device)
+    return (own_BL[:, None] == symbols[:, None]).to(dtype)
+
+
+def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> torch.Tensor:
+    """Mean of hidden states over the positions of each symbol, 0 where there is none: (B, S, D)."""
+    count_BS1 = occurrences_BSL.sum(-1, keepdim=True).clamp(min=1)
+    return occurrences_BSL @ hidden_BLD / count_BS1
+
+
+def same_symbol(own_BT: torch.Tensor, own_BM: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """1 where query and key hold the same symbol, else 0: (B, 1, T, M).
+
+    Args:
+        own_BT: index of the symbol at each position of the queries, -1 for none; keys likewise.
+    """
+    same = (own_BT[..., None] == own_BM[:, None]) & (own_BT >= 0)[..., None]
+    return same[:, None].to(dtype)
+
+
+def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
+    """Where each symbol stands first, M for those that do not, and M in a last column: (B, S + 1).
+
+    The last column is for what is no symbol.
+    """
+    count = own_BM.shape[1]
+    column = torch.where(own_BM >= 0, own_BM, num_symbols)
+    positions = torch.arange(count, device=own_BM.device).expand_as(column)
+    first = column.new_full((len(column), num_symbols + 1), count)
+    first = first.scatter_reduce(1, column, positions, "amin")
+    return torch.nn.functional.pad(first[:, :num_symbols], (0, 1), value=count)
+
+
+__all__ = [
+    "RelationGates",
+    "SymbolMemory",
+    "SymbolPointer",
+    "first_positions",
+    "mean_by_symbol",
+    "occurrences",
+    "same_symbol",
+]
