@@ -110,9 +110,9 @@ class AlphaAttention(nn.Module):
         self.k_proj = BlockLinear(config.d_model, config.d_model)
         self.v_proj = BlockLinear(config.d_model, config.d_model)
         self.out_proj = BlockLinear(config.d_model, config.d_model)
-        parts = config.relational_parts if config.encoding.relates else ()
-        relations = ("gates" in parts) * (1 + (cross and "written" in parts))
-        self.gates = RelationGates(config.d_model, num_heads, relations) if relations else None
+        self.gates: RelationGates | None = None
+        if config.encoding.relates:
+            self.gates = RelationGates(config.d_model, num_heads, 2 if cross else 1)
 
     def forward(
         self,
@@ -161,9 +161,7 @@ class AlphaAttention(nn.Module):
         out = out.reshape(n, r, beams, queries, t, d).transpose(1, 2).reshape(b, s, t, d)
         return self.out_proj(out), weights if output_weights else None
 
-    def _interface(
-        self, query: torch.Tensor, num_keys: int, weights: bool
-    ) -> Callable[..., Any]:
+    def _interface(self, query: torch.Tensor, num_keys: int, weights: bool) -> Callable[..., Any]:
         """How to attend; all ways give the same up to rounding."""
         chosen = self.config._attn_implementation
         if weights or (chosen == "sdpa" and prefers_products(query, num_keys)):

@@ -73,9 +73,6 @@ class SymbolConfig(SavesCode, PreTrainedConfig):
     random_dim: int = 0
     normalize_parts: bool = True
     symbol_seed: int = 0
-    relational_parts: list[str] = field(
-        default_factory=lambda: ["gates", "written", "means", "memory", "repeat", "mass"]
-    )
 
     scale_embedding: bool = False
     normalize_embeddings: bool = True

@@ -8,7 +8,7 @@ encoder-decoder.
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,7 +32,6 @@ from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, in_blocks
 from .logit_scale import LogitScale
 from .masks import causal_mask, padding_mask
-from .relations import SymbolPointer, first_positions, occurrences, same_symbol
 from .positions import rotary, sinusoidal, token_positions, tree
 from .streams import Streams, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
@@ -128,8 +127,9 @@ class AlphaEncoderLayer(AlphaLayer):
         self._add_attention("self_attn", config.encoder_per_stream_attention, None, cross=False)
         aggregated = config.encoder_aggregated_attention
         self._add_attention("aggregated_attn", aggregated, None, cross=False)
-        means = config.encoding.relates and "means" in config.relational_parts
-        self.symbol_means = nn.Linear(config.d_model, config.d_model, bias=False) if means else None
+        self.symbol_means = None
+        if config.encoding.relates:
+            self.symbol_means = nn.Linear(config.d_model, config.d_model, bias=False)
 
     def forward(
         self,
@@ -296,7 +296,7 @@ class AlphaStack(AlphaPreTrainedModel):
         if symbols is None:
             self.embed_tokens = token_embedding(config)
             self.symbol_draws = SymbolDraws.of(config)
-            self.symbol_memory = config.encoding.memory(config)
+            self.symbol_memory = config.encoding.memory(config, config.decoder_attention_heads)
             symbols = SymbolLayer(config, self.symbol_draws, self, self.symbol_memory)
         self.symbols = symbols
 
@@ -409,10 +409,6 @@ class AlphaDecoder(AlphaStack):
             AlphaDecoderLayer(config, index) for index in range(config.decoder_layers)
         )
         self.gradient_checkpointing = False
-        parts = config.relational_parts if config.encoding.relates else ()
-        heads = config.decoder_attention_heads if "mass" in parts else 0
-        pointer = "mass" in parts or "repeat" in parts
-        self.symbol_pointer = SymbolPointer(heads) if pointer else None
         self.post_init()
 
     @can_return_tuple
@@ -449,10 +445,10 @@ class AlphaDecoder(AlphaStack):
         source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
         aggregated = "aggregated" in config.cross_attention
         encoder_view = source.aggregate(encoder_NSLD) if aggregated else encoder_NSLD[:, :1]
-        streams = source.expand(rows).over(input_ids)
-        written = None
-        if self.symbols.encoding.relates:
-            streams, written = self._relate(streams, match_rows(source.own, rows), past_key_values)
+        history = past_key_values and past_key_values.self_attention_cache
+        streams = self.symbols.follow(
+            source.expand(rows), input_ids, history, self.config.history_slot
+        )
         positions = self._positions(input_ids, attention_mask, past_key_values)
         hidden = self._embed(input_ids, streams, positions)
         encoder_attention_mask = match_rows(encoder_attention_mask, samples)
@@ -466,7 +462,7 @@ class AlphaDecoder(AlphaStack):
         attentions: tuple[torch.Tensor, ...] = ()
         cross: tuple[torch.Tensor, ...] = ()
         for layer in self.layers:
-            points = layer is self.layers[-1] and self._points
+            points = layer is self.layers[-1] and self.symbols.points
             hidden, weights, cross_weights = layer(
                 hidden,
                 encoder_NSLD,
@@ -482,60 +478,15 @@ class AlphaDecoder(AlphaStack):
             hidden = states.keep(hidden)
             attentions += (weights,) if attentions_on else ()
             cross += (cross_weights,) if attentions_on else ()
-        pointer = None
-        if self.symbol_pointer is not None:
-            pointer = self._point(streams, written, cross_weights if self._points else None, match_rows(source.own, rows))
+        streams = self.symbols.point(streams, cross_weights)
         return AlphaDecoderOutput(
             last_hidden_state=states.last(hidden),
             past_key_values=past_key_values,
             hidden_states=states.packed or None,
             attentions=attentions or None,
             cross_attentions=cross or None,
-            symbol_pointer=pointer,
+            symbol_pointer=streams.pointer,
         )
-
-    @property
-    def _points(self) -> bool:
-        return self.symbol_pointer is not None and len(self.symbol_pointer.attention) > 0
-
-    def _relate(
-        self, streams: Streams, source_BL: torch.Tensor, cache: EncoderDecoderCache | None
-    ) -> tuple[Streams, torch.Tensor]:
-        """Relations of the decoder's positions, and which symbols were written up to each.
-
-        Args:
-            streams: over the decoder's tokens.
-            source_BL: index of the symbol at each position of the source, -1 for none.
-
-        Returns:
-            The streams with relations, and (B, T, S).
-        """
-        own_BT, dtype, past = streams.own, self.symbols.owner.dtype, 0
-        own_BM = own_BT
-        if cache is not None:
-            past = cache.get_seq_length()
-            # Kept with a distance of 1: what is not written yet holds 0 in static caches.
-            kept = (own_BT + 1)[:, None, :, None]
-            kept, _ = cache.self_attention_cache.update(kept, kept, self.config.history_slot)
-            own_BM = kept[:, 0, :, 0] - 1
-        position_T1 = torch.arange(own_BT.shape[1], device=own_BT.device)[:, None] + past
-        num_symbols = streams.ids.shape[1]
-        first_BS = first_positions(own_BM, num_symbols)
-        written_BTS = first_BS[:, None, :num_symbols] <= position_T1
-        column_BL = torch.where(source_BL >= 0, source_BL, num_symbols)
-        written_BTL = first_BS.gather(1, column_BL)[:, None] <= position_T1
-        within = (same_symbol(own_BT, own_BM, dtype),)
-        across = (same_symbol(own_BT, source_BL, dtype), written_BTL[:, None].to(dtype))
-        if "written" not in self.config.relational_parts:
-            across = across[:1]
-        return replace(streams, within=within, across=across), written_BTS
-
-    def _point(self, streams, written_BTS, weights_BHTL, source_BL):
-        num_symbols, dtype = streams.ids.shape[1], self.symbols.owner.dtype
-        last_BTS = occurrences(streams.own, num_symbols, dtype).transpose(1, 2)
-        if "repeat" not in self.config.relational_parts:
-            last_BTS, written_BTS = 0 * last_BTS, 0 * written_BTS
-        return self.symbol_pointer(written_BTS.to(dtype), last_BTS, weights_BHTL, occurrences(source_BL, num_symbols, dtype))
 
     def _embed(
         self, ids_BT: torch.Tensor, streams: Streams, positions: torch.Tensor
@@ -634,7 +585,7 @@ class AlphaModel(AlphaPreTrainedModel):
         super().__init__(config)
         self.shared: nn.Module = token_embedding(config)
         self.symbol_draws = SymbolDraws.of(config)
-        self.symbol_memory = config.encoding.memory(config)
+        self.symbol_memory = config.encoding.memory(config, config.decoder_attention_heads)
         self.symbols = SymbolLayer(config, self.symbol_draws, self, self.symbol_memory)
         self.encoder = AlphaEncoder(config, self.symbols)
         self.decoder = AlphaDecoder(config, self.symbols)

@@ -40,9 +40,7 @@ class RelationGates(nn.Linear):
         start[0, : self.num_heads // 2] = START
         init.copy_(self.bias, start.flatten())
 
-    def scores(
-        self, hidden_BTD: torch.Tensor, relations: tuple[torch.Tensor, ...]
-    ) -> torch.Tensor:
+    def scores(self, hidden_BTD: torch.Tensor, relations: tuple[torch.Tensor, ...]) -> torch.Tensor:
         """Scores that attention adds: (B, H, T, M).
 
         Args:
@@ -58,49 +56,17 @@ class RelationGates(nn.Linear):
         return first
 
 
-class SymbolMemory(nn.Module):
-    """What the encoder found about each symbol of the input.
-
-    Two vectors are read off the mean of the encoder's last states over the positions of a symbol:
-    what the decoder adds to the symbol's row where it stands in its input, and what the head adds
-    to the row that it compares with.
-
-    Args:
-        width: D.
-    """
-
-    def __init__(self, width: int):
-        super().__init__()
-        self.input_proj = nn.Linear(width, width, bias=False)
-        self.output_proj = nn.Linear(width, width, bias=False)
-        self.input_norm = nn.RMSNorm(width)
-        self.output_norm = nn.RMSNorm(width)
-
-    @torch.no_grad()
-    def reset(self) -> None:
-        """Begin with vectors of length 1, like the rows that they are added to."""
-        for norm in (self.input_norm, self.output_norm):
-            init.constant_(norm.weight, norm.weight.shape[0] ** -0.5)
-
-    def forward(self, mean_BSD: torch.Tensor) -> torch.Tensor:
-        """For the decoder's input, and for the head: (B, S, 2, D)."""
-        entered = self.input_norm(self.input_proj(mean_BSD))
-        returned = self.output_norm(self.output_proj(mean_BSD))
-        return torch.stack((entered, returned), dim=2)
-
-
 class SymbolPointer(nn.Module):
     """What the head adds to the score of a symbol: whether it was written, and attention to it.
 
     Args:
-        num_heads: H, of the attention block that points.
+        num_heads: H, of the decoder's attention to the source.
     """
 
     def __init__(self, num_heads: int):
         super().__init__()
-        self.repeat = nn.Parameter(torch.empty(2))
-        self.attention = nn.Parameter(torch.empty(num_heads))
-        self.reset()
+        self.repeat = nn.Parameter(torch.zeros(2))
+        self.attention = nn.Parameter(torch.zeros(num_heads))
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -124,11 +90,42 @@ class SymbolPointer(nn.Module):
             occurrences_BSL: 1 where a symbol stands in the source.
         """
         written, last = self.repeat
-        bias_BTS = written * written_BTS + last * last_BTS
-        if weights_BHTL is None:
-            return bias_BTS
         attended_BTL = torch.einsum("h,bhtl->btl", self.attention.to(weights_BHTL), weights_BHTL)
-        return bias_BTS + attended_BTL @ occurrences_BSL.transpose(1, 2).to(weights_BHTL)
+        mass_BTS = attended_BTL @ occurrences_BSL.transpose(1, 2)
+        return mass_BTS + written * written_BTS + last * last_BTS
+
+
+class SymbolMemory(nn.Module):
+    """What the encoder found about each symbol of the input, and the pointer to them.
+
+    Two vectors are read off the mean of the encoder's last states over the positions of a symbol:
+    what the decoder adds to the symbol's row where it stands in its input, and what the head adds
+    to the row that it compares with.
+
+    Args:
+        width: D.
+        num_heads: H, of the decoder's attention to the source.
+    """
+
+    def __init__(self, width: int, num_heads: int):
+        super().__init__()
+        self.input_proj = nn.Linear(width, width, bias=False)
+        self.output_proj = nn.Linear(width, width, bias=False)
+        self.input_norm = nn.RMSNorm(width)
+        self.output_norm = nn.RMSNorm(width)
+        self.pointer = SymbolPointer(num_heads)
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Begin with vectors of length 1, like the rows that they are added to."""
+        for norm in (self.input_norm, self.output_norm):
+            init.constant_(norm.weight, norm.weight.shape[0] ** -0.5)
+
+    def forward(self, mean_BSD: torch.Tensor) -> torch.Tensor:
+        """For the decoder's input, and for the head: (B, S, 2, D)."""
+        entered = self.input_norm(self.input_proj(mean_BSD))
+        returned = self.output_norm(self.output_proj(mean_BSD))
+        return torch.stack((entered, returned), dim=2)
 
 
 def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:

@@ -14,9 +14,6 @@ from .symbols import aggregate, own_streams, stream_weights
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
-# Of streams -> of a model's output.
-_FIELDS = {"renaming": "renaming", "memory": "symbol_memory", "pointer": "symbol_pointer"}
-
 
 @dataclass(frozen=True)
 class Streams:
@@ -32,6 +29,8 @@ class Streams:
         renaming: what each id is called inside the model, where symbols are renamed: (B, V).
         memory: what the encoder found about each symbol, where the encoding asks for it: vectors
             that are added to its row in the decoder's input and in the head, (B, S, 2, D).
+        source: in a decoder with relations, `own` of the source: (B, L).
+        written: likewise, whether each symbol was written up to a position: (B, T, S).
         pointer: what the head adds to the score of each symbol at each position: (B, T, S).
         within: relations between positions of this sequence, each (B, 1, T, M), where the encoding
             has such; `across`: between its positions and those of the source.
@@ -42,6 +41,8 @@ class Streams:
     weights: torch.Tensor
     renaming: torch.Tensor | None = None
     memory: torch.Tensor | None = None
+    source: torch.Tensor | None = None
+    written: torch.Tensor | None = None
     pointer: torch.Tensor | None = None
     within: tuple[torch.Tensor, ...] = ()
     across: tuple[torch.Tensor, ...] = ()
@@ -56,8 +57,14 @@ class Streams:
         """
         ids = outputs.stream_ids
         own = getattr(outputs, "own_streams", ids.new_zeros(ids.shape[0], 0))
-        others = {name: getattr(outputs, field, None) for name, field in _FIELDS.items()}
-        return cls(ids, own, stream_weights(ids, dtype), **others)
+        return cls(
+            ids,
+            own,
+            stream_weights(ids, dtype),
+            getattr(outputs, "renaming", None),
+            getattr(outputs, "symbol_memory", None),
+            pointer=getattr(outputs, "symbol_pointer", None),
+        )
 
     def fields(self) -> dict[str, Any]:
         """The fields that carry them in a model's output; `of` reads them there."""

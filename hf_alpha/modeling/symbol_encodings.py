@@ -10,7 +10,6 @@ R rows of the table, V vocabulary, K random dimensions.
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
-from torch import nn
 from torch.nn import functional as F
 
 from .random_numbers import capacity
@@ -90,10 +89,11 @@ class SymbolEncoding:
         return self.config.hidden_size
 
     @classmethod
-    def memory(cls, config: "SymbolConfig") -> nn.Module | None:
-        """The module, if any, that finds `Streams.memory` in means of the encoder's last states.
+    def memory(cls, config: "SymbolConfig", num_heads: int) -> SymbolMemory | None:
+        """The module, if any, that keeps what the encoder found about symbols.
 
-        It maps (B, S, D) to (B, S, 2, D).
+        Args:
+            num_heads: of the decoder's attention to the source.
         """
         return None
 
@@ -316,8 +316,8 @@ class RelationalEncoding(SymbolEncoding):
         return self.vocabulary.num_base_tokens + len(self.config.symbol_classes)
 
     @classmethod
-    def memory(cls, config: "SymbolConfig") -> nn.Module | None:
-        return SymbolMemory(config.hidden_size) if "memory" in config.relational_parts else None
+    def memory(cls, config: "SymbolConfig", num_heads: int) -> SymbolMemory | None:
+        return SymbolMemory(config.hidden_size, num_heads)
 
     def class_rows(self, ids: torch.Tensor) -> torch.Tensor:
         """Row of each token; of the shape of `ids`."""

@@ -12,12 +12,19 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from transformers import initialization as init
+from transformers.cache_utils import Cache
 from transformers.modeling_utils import PreTrainedModel
 
 from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolConfig
 from .random_numbers import draw_key, sample_keys, symbol_vectors
-from .relations import mean_by_symbol, occurrences, same_symbol
+from .relations import (
+    SymbolMemory,
+    first_positions,
+    mean_by_symbol,
+    occurrences,
+    same_symbol,
+)
 from .steps import StepCounter
 from .streams import Streams
 from .symbol_encodings import UNUSABLE, SymbolEncoding
@@ -157,7 +164,7 @@ class SymbolLayer:
         config: SymbolConfig,
         draws: SymbolDraws | None,
         owner: PreTrainedModel,
-        memory: nn.Module | None = None,
+        memory: SymbolMemory | None = None,
     ):
         self.config = config
         self.draws = draws
@@ -249,7 +256,7 @@ class SymbolLayer:
         return Streams(listed_BS, own_BL, weights, renaming, within=within)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
-        """The streams with what the encoder found about each symbol, where the encoding asks for it.
+        """The streams with what the encoder found about each symbol, where that is asked for.
 
         Args:
             hidden_BLD: the encoder's last states.
@@ -258,6 +265,64 @@ class SymbolLayer:
             return streams
         where_BSL = occurrences(streams.own, streams.ids.shape[1], hidden_BLD.dtype)
         return replace(streams, memory=self.memory(mean_by_symbol(hidden_BLD, where_BSL)))
+
+    def follow(
+        self, source: Streams, ids_BT: torch.Tensor, cache: Cache | None = None, slot: int = 0
+    ) -> Streams:
+        """The streams over the decoder's tokens, with their relations where the encoding has such.
+
+        Args:
+            source: over the source, one row for each of `ids_BT`.
+            ids_BT: token ids, without those that the cache holds already.
+            cache: of the decoder's self-attention.
+            slot: where the cache keeps which symbols were written.
+        """
+        streams = source.over(ids_BT)
+        if not self.encoding.relates:
+            return streams
+        own_BT, past = streams.own, 0
+        own_BM = own_BT
+        if cache is not None:
+            past = cache.get_seq_length()
+            # With a distance of 1: in static caches, what is not written yet holds 0.
+            kept = (own_BT + 1)[:, None, :, None]
+            own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0] - 1
+        number = source.ids.shape[1]
+        first_BS = first_positions(own_BM, number)
+        now_T1 = torch.arange(own_BT.shape[1], device=own_BT.device)[:, None] + past
+        seen_BL = first_BS.gather(1, torch.where(source.own >= 0, source.own, number))
+        dtype = self.owner.dtype
+        return replace(
+            streams,
+            source=source.own,
+            written=(first_BS[:, None, :number] <= now_T1).to(dtype),
+            within=(same_symbol(own_BT, own_BM, dtype),),
+            across=(
+                same_symbol(own_BT, source.own, dtype),
+                (seen_BL[:, None] <= now_T1)[:, None].to(dtype),
+            ),
+        )
+
+    @property
+    def points(self) -> bool:
+        """Whether `point` needs the weights of attention to the source."""
+        return self.memory is not None
+
+    def point(self, streams: Streams, weights_BHTL: torch.Tensor | None) -> Streams:
+        """The streams with what the head adds to the scores of symbols, where the encoding does so.
+
+        Args:
+            streams: that `follow` returned.
+            weights_BHTL: of the decoder's last attention to the source.
+        """
+        if self.memory is None or streams.source is None:
+            return streams
+        number, dtype = streams.ids.shape[1], self.owner.dtype
+        last_BTS = occurrences(streams.own, number, dtype).transpose(1, 2)
+        where_BSL = occurrences(streams.source, number, dtype)
+        return replace(
+            streams, pointer=self.memory.pointer(streams.written, last_BTS, weights_BHTL, where_BSL)
+        )
 
     def embed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Embed tokens once per stream: (B, S, L, D).
@@ -340,7 +405,7 @@ class SymbolLayer:
     # -- on the way out ---------------------------------------------------------------------------
 
     def scores(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Scores of hidden states against the rows that the encoding compares with: (B, S, T, R)."""
+        """Scores of hidden states against what the encoding compares with: (B, S, T, R)."""
         if self.config.normalize_features:
             hidden_BSTD = F.normalize(hidden_BSTD, dim=-1)
         return self.encoding.scores(hidden_BSTD, self.table(hidden_BSTD.device), streams)
