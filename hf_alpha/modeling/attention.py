@@ -145,9 +145,8 @@ class AlphaAttention(nn.Module):
         query = query.permute(0, 2, 5, 1, 3, 4, 6).reshape(n * r, heads, -1, self.head_dim)
         mask = self._fold_mask(mask, r, queries, t)
         if self.gates is not None:
-            scores = self.gates.scores(hidden_BSTD[:, 0], relations)
-            scores = scores.unflatten(0, (n, beams)).transpose(1, 2).flatten(2, 3)
-            mask = scores if mask is None else mask + scores
+            relations = tuple(relation.view(n, 1, -1, m) for relation in relations)
+            mask = self.gates.add(mask, hidden_BSTD[:, 0], relations)
         out, weights = self._interface(query, m, output_weights)(
             self,
             query,

@@ -446,9 +446,7 @@ class AlphaDecoder(AlphaStack):
         aggregated = "aggregated" in config.cross_attention
         encoder_view = source.aggregate(encoder_NSLD) if aggregated else encoder_NSLD[:, :1]
         history = past_key_values and past_key_values.self_attention_cache
-        streams = self.symbols.follow(
-            source.expand(rows), input_ids, history, self.config.history_slot
-        )
+        streams = self.symbols.follow(source, input_ids, history, self.config.history_slot)
         positions = self._positions(input_ids, attention_mask, past_key_values)
         hidden = self._embed(input_ids, streams, positions)
         encoder_attention_mask = match_rows(encoder_attention_mask, samples)
@@ -655,7 +653,7 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_attentions=encoder_outputs.attentions,
             stream_ids=match_rows(encoder_outputs.stream_ids, decoder_input_ids.shape[0]),
             renaming=match_rows(encoder_outputs.renaming, decoder_input_ids.shape[0]),
-            symbol_memory=match_rows(encoder_outputs.symbol_memory, decoder_input_ids.shape[0]),
+            symbol_memory=encoder_outputs.symbol_memory,
             symbol_pointer=decoded.symbol_pointer,
         )
 

@@ -6,8 +6,8 @@ encoder found about it ([`SymbolMemory`]), and the head points at it ([`SymbolPo
 are Renamer (Ankner, Renda and Carbin 2023), relation-aware attention (Shaw et al. 2018) and pointer
 networks (Vinyals et al. 2015).
 
-Shapes: B batch, S symbols of a sample's input, L source length, T target length, M keys (cached
-ones included), D model width, H heads.
+Shapes: B batch, N sources (B, or one for all beams of a sample), S symbols of a sample's input,
+L source length, T target length, M keys (cached ones included), D model width, H heads.
 """
 
 import torch
@@ -40,20 +40,27 @@ class RelationGates(nn.Linear):
         start[0, : self.num_heads // 2] = START
         init.copy_(self.bias, start.flatten())
 
-    def scores(self, hidden_BTD: torch.Tensor, relations: tuple[torch.Tensor, ...]) -> torch.Tensor:
-        """Scores that attention adds: (B, H, T, M).
+    def add(
+        self,
+        mask: torch.Tensor | None,
+        hidden_BTD: torch.Tensor,
+        relations: tuple[torch.Tensor, ...],
+    ) -> torch.Tensor:
+        """A mask with what is added to the scores: (N, H, beams * T, M).
 
         Args:
+            mask: additive, one that (N, H, beams * T, M) broadcasts with.
             hidden_BTD: input of the block.
-            relations: each (B, 1, T, M), 1 where it holds and 0 elsewhere.
+            relations: each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere. N is B, or less
+                where the beams of a sample, B / N, share its keys.
         """
-        gates = self(hidden_BTD).unflatten(-1, (-1, self.num_heads)).permute(2, 0, 3, 1)
-        first, *others = (
-            gate[..., None] * relation for gate, relation in zip(gates, relations, strict=True)
-        )
-        for scores in others:
-            first = first + scores
-        return first
+        sources = len(relations[0])
+        gates = self(hidden_BTD).unflatten(0, (sources, -1)).flatten(1, 2)
+        gates = gates.unflatten(-1, (-1, self.num_heads, 1)).permute(2, 0, 3, 1, 4)
+        for gate, relation in zip(gates, relations, strict=True):
+            mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
+        assert mask is not None
+        return mask
 
 
 class SymbolPointer(nn.Module):
@@ -79,7 +86,7 @@ class SymbolPointer(nn.Module):
         written_BTS: torch.Tensor,
         last_BTS: torch.Tensor,
         weights_BHTL: torch.Tensor,
-        occurrences_BSL: torch.Tensor,
+        occurrences_NSL: torch.Tensor,
     ) -> torch.Tensor:
         """Scores of a sample's symbols at each position: (B, T, S).
 
@@ -87,11 +94,11 @@ class SymbolPointer(nn.Module):
             written_BTS: whether a symbol stands in the decoder's input up to a position.
             last_BTS: whether it stands at that position.
             weights_BHTL: of attention to the source.
-            occurrences_BSL: 1 where a symbol stands in the source.
+            occurrences_NSL: 1 where a symbol stands in the source.
         """
         written, last = self.repeat
         attended_BTL = torch.einsum("h,bhtl->btl", self.attention.to(weights_BHTL), weights_BHTL)
-        mass_BTS = attended_BTL @ occurrences_BSL.transpose(1, 2)
+        mass_BTS = by_source(attended_BTL, occurrences_NSL.transpose(1, 2))
         return mass_BTS + written * written_BTS + last * last_BTS
 
 
@@ -139,6 +146,12 @@ def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> t
     return (own_BL[:, None] == symbols[:, None]).to(dtype)
 
 
+def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
+    """Products of the rows of each sample's beams and what its beams share: (B, T, F)."""
+    b, t, _ = x_BTE.shape
+    return (x_BTE.reshape(len(y_NEF), -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
+
+
 def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> torch.Tensor:
     """Mean of hidden states over the positions of each symbol, 0 where there is none: (B, S, D)."""
     count_BS1 = occurrences_BSL.sum(-1, keepdim=True).clamp(min=1)
@@ -172,6 +185,7 @@ __all__ = [
     "RelationGates",
     "SymbolMemory",
     "SymbolPointer",
+    "by_source",
     "first_positions",
     "mean_by_symbol",
     "occurrences",

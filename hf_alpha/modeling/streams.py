@@ -1,7 +1,7 @@
 """The streams of a batch: one object that a backbone passes on, from encoder to decoder and head.
 
-Shapes: B batch, S streams, L length, D model width, V vocabulary; `...` is whatever follows the
-stream axis of a hidden state.
+Shapes: B batch, N sources (B, or one for all beams of a sample), S streams, L length, D model
+width, V vocabulary; `...` is whatever follows the stream axis of a hidden state.
 """
 
 from dataclasses import dataclass, replace
@@ -27,9 +27,10 @@ class Streams:
         own: index of the stream of the symbol at each position, -1 for none: (B, L).
         weights: of the mean over a sample's streams: (B, S).
         renaming: what each id is called inside the model, where symbols are renamed: (B, V).
-        memory: what the encoder found about each symbol, where the encoding asks for it: vectors
-            that are added to its row in the decoder's input and in the head, (B, S, 2, D).
-        source: in a decoder with relations, `own` of the source: (B, L).
+        memory: what the encoder found about each symbol, where the encoding asks for it: what is
+            added to its row in the decoder's input, and the row that the head compares with. One
+            for each source, which all beams of a sample share: (N, S, 2, D).
+        source: in a decoder with relations, `own` of the sources: (N, L).
         written: likewise, whether each symbol was written up to a position: (B, T, S).
         pointer: what the head adds to the score of each symbol at each position: (B, T, S).
         within: relations between positions of this sequence, each (B, 1, T, M), where the encoding
@@ -82,7 +83,7 @@ class Streams:
             match_rows(self.own, rows),
             match_rows(self.weights, rows),
             match_rows(self.renaming, rows),
-            match_rows(self.memory, rows),
+            self.memory,
         )
 
     def over(self, ids_BL: torch.Tensor) -> "Streams":

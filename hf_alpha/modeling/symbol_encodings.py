@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional as F
 
 from .random_numbers import capacity
-from .relations import SymbolMemory
+from .relations import SymbolMemory, by_source
 from .streams import Streams
 from .symbol_vocabulary import SymbolVocabulary
 from .symbols import mean_streams
@@ -319,29 +319,27 @@ class RelationalEncoding(SymbolEncoding):
     def memory(cls, config: "SymbolConfig", num_heads: int) -> SymbolMemory | None:
         return SymbolMemory(config.hidden_size, num_heads)
 
-    def class_rows(self, ids: torch.Tensor) -> torch.Tensor:
-        """Row of each token; of the shape of `ids`."""
-        vocabulary = self.vocabulary
-        number = vocabulary.classes(ids)
-        symbol = vocabulary.num_base_tokens + number - 1
-        return torch.where(number > 0, symbol, ids - vocabulary.symbols_before(ids))
-
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
-        return self.class_rows(ids_BL)[:, None]
+        vocabulary = self.vocabulary
+        number_BL = vocabulary.classes(ids_BL)
+        symbol_BL = vocabulary.num_base_tokens + number_BL - 1
+        base_BL = ids_BL - vocabulary.symbols_before(ids_BL)
+        return torch.where(number_BL > 0, symbol_BL, base_BL)[:, None]
 
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
         """Scores against the rows of base tokens, then against each symbol of the sample's own."""
         base = F.linear(hidden_BSTD, table_RD[: self.vocabulary.num_base_tokens])
-        shared = F.embedding(self.class_rows(streams.ids.clamp(min=0)), table_RD)
-        if streams.memory is not None:
-            shared = shared + streams.memory[:, :, 1]
-        if self.config.normalize_embeddings:
-            shared = F.normalize(shared, dim=-1)
-        own = hidden_BSTD @ shared[:, None].transpose(-1, -2)
+        if streams.memory is None:
+            raise ValueError(
+                "symbol_encoding 'relational' compares with what the encoder found about symbols, "
+                "and the streams have no memory: call SymbolLayer.remember after the encoder"
+            )
+        own = by_source(hidden_BSTD[:, 0], streams.memory[:, :, 1].transpose(1, 2))
         if streams.pointer is not None:
-            own = own + streams.pointer[:, None].to(own.dtype)
+            own = own + streams.pointer.to(own.dtype)
+        own = own[:, None]
         return torch.cat((base, own), dim=-1)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:

@@ -20,13 +20,14 @@ from .configuration_symbols import SymbolConfig
 from .random_numbers import draw_key, sample_keys, symbol_vectors
 from .relations import (
     SymbolMemory,
+    by_source,
     first_positions,
     mean_by_symbol,
     occurrences,
     same_symbol,
 )
 from .steps import StepCounter
-from .streams import Streams
+from .streams import Streams, match_rows
 from .symbol_encodings import UNUSABLE, SymbolEncoding
 from .symbols import (
     canonical_renaming,
@@ -264,7 +265,13 @@ class SymbolLayer:
         if self.memory is None:
             return streams
         where_BSL = occurrences(streams.own, streams.ids.shape[1], hidden_BLD.dtype)
-        return replace(streams, memory=self.memory(mean_by_symbol(hidden_BLD, where_BSL)))
+        entered, returned = self.memory(mean_by_symbol(hidden_BLD, where_BSL)).unbind(2)
+        # Any row will do where a sample has fewer symbols than others.
+        rows_BS = self.encoding.rows(streams.ids.clamp(min=0), streams)[:, 0]
+        rows_BSD = F.embedding(rows_BS, self.table(hidden_BLD.device)) + returned
+        if self.config.normalize_embeddings:
+            rows_BSD = F.normalize(rows_BSD, dim=-1)
+        return replace(streams, memory=torch.stack((entered, rows_BSD), dim=2))
 
     def follow(
         self, source: Streams, ids_BT: torch.Tensor, cache: Cache | None = None, slot: int = 0
@@ -272,12 +279,12 @@ class SymbolLayer:
         """The streams over the decoder's tokens, with their relations where the encoding has such.
 
         Args:
-            source: over the source, one row for each of `ids_BT`.
+            source: over the sources, one for each row of `ids_BT` or for all beams of a sample.
             ids_BT: token ids, without those that the cache holds already.
             cache: of the decoder's self-attention.
             slot: where the cache keeps which symbols were written.
         """
-        streams = source.over(ids_BT)
+        streams = source.expand(len(ids_BT)).over(ids_BT)
         if not self.encoding.relates:
             return streams
         own_BT, past = streams.own, 0
@@ -290,7 +297,8 @@ class SymbolLayer:
         number = source.ids.shape[1]
         first_BS = first_positions(own_BM, number)
         now_T1 = torch.arange(own_BT.shape[1], device=own_BT.device)[:, None] + past
-        seen_BL = first_BS.gather(1, torch.where(source.own >= 0, source.own, number))
+        source_BL = match_rows(source.own, len(ids_BT))
+        seen_BL = first_BS.gather(1, torch.where(source_BL >= 0, source_BL, number))
         dtype = self.owner.dtype
         return replace(
             streams,
@@ -298,7 +306,7 @@ class SymbolLayer:
             written=(first_BS[:, None, :number] <= now_T1).to(dtype),
             within=(same_symbol(own_BT, own_BM, dtype),),
             across=(
-                same_symbol(own_BT, source.own, dtype),
+                same_symbol(own_BT, source_BL, dtype),
                 (seen_BL[:, None] <= now_T1)[:, None].to(dtype),
             ),
         )
@@ -319,10 +327,9 @@ class SymbolLayer:
             return streams
         number, dtype = streams.ids.shape[1], self.owner.dtype
         last_BTS = occurrences(streams.own, number, dtype).transpose(1, 2)
-        where_BSL = occurrences(streams.source, number, dtype)
-        return replace(
-            streams, pointer=self.memory.pointer(streams.written, last_BTS, weights_BHTL, where_BSL)
-        )
+        where_NSL = occurrences(streams.source, number, dtype)
+        pointer = self.memory.pointer(streams.written, last_BTS, weights_BHTL, where_NSL)
+        return replace(streams, pointer=pointer)
 
     def embed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Embed tokens once per stream: (B, S, L, D).
@@ -337,8 +344,8 @@ class SymbolLayer:
         vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
         if streams.memory is not None:
             where_BSL = occurrences(streams.own, streams.ids.shape[1], vectors_BSLD.dtype)
-            known_BLD = where_BSL.transpose(1, 2) @ streams.memory[:, :, 0].to(vectors_BSLD)
-            vectors_BSLD = vectors_BSLD + known_BLD[:, None]
+            found_BLD = by_source(where_BSL.transpose(1, 2), streams.memory[:, :, 0])
+            vectors_BSLD = vectors_BSLD + found_BLD[:, None]
         return vectors_BSLD * self.scale
 
     def table(self, device: torch.device) -> torch.Tensor:
