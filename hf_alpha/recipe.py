@@ -62,6 +62,14 @@ class DataSettings:
             "from other seeds"
         ),
     )
+    validation: dict[str, Any] = field(
+        default_factory=dict,
+        metadata=meaning(
+            "`path`, and `generate` or not, of another dataset whose validation problems give the "
+            "loss during training: with more names than training has, say, to choose a checkpoint "
+            "by (`training.load_best_model_at_end`)"
+        ),
+    )
     max_train_samples: int | None = field(
         default=None,
         metadata=meaning("use only the first so many (the papers' `reduced`: 80,000)", least=1),
@@ -215,11 +223,21 @@ def _check_source(data: dict[str, Any], where: str) -> None:
         raise RecipeError(f"{where}: the key 'path' is missing, or 'draw' in its place")
     if data.get("draw") and (data.get("path") is not None or data.get("generate")):
         raise RecipeError(f"{where}: give either 'draw' or 'path' with 'generate', not both")
-    check_settings(data.get("generate", {}), _generation_settings(), f"{where}: generate")
+    _check_generation(data.get("generate", {}), f"{where}: generate")
     check_keys(data.get("draw", {}), _drawing_settings(), f"{where}: draw")
-    sizes = data.get("generate", {}).get("sizes", [1, 1])
+    if validation := data.get("validation"):
+        place = f"{where}: validation"
+        check_settings(validation, _validation_settings(), place)
+        if validation.get("path") is None:
+            raise RecipeError(f"{place}: the key 'path' is missing")
+        _check_generation(validation.get("generate", {}), f"{place}: generate")
+
+
+def _check_generation(generate: dict[str, Any], where: str) -> None:
+    check_settings(generate, _generation_settings(), where)
+    sizes = generate.get("sizes", [1, 1])
     if not isinstance(sizes, list) or [type(size) for size in sizes] != [int, int]:
-        raise RecipeError(f"{where}: generate: 'sizes' must be [smallest, largest], not {sizes!r}")
+        raise RecipeError(f"{where}: 'sizes' must be [smallest, largest], not {sizes!r}")
 
 
 def _check_model(content: dict[str, Any], where: str) -> None:
@@ -238,6 +256,10 @@ def _check_model(content: dict[str, Any], where: str) -> None:
 
 def _generation_settings() -> dict[str, Setting]:
     return settings_of(generate, without=FROM_RECIPE)
+
+
+def _validation_settings() -> dict[str, Setting]:
+    return {name: settings_of(DataSettings)[name] for name in ("path", "generate")}
 
 
 def _drawing_settings() -> dict[str, Setting]:
@@ -290,6 +312,7 @@ def recipe_schema() -> dict[str, Any]:
         (sections["training"], settings_of(Seq2SeqTrainingArguments)),
         (data["generate"], _generation_settings()),
         (data["draw"], _drawing_settings()),
+        (data["validation"], _validation_settings()),
     ):
         keys = object_schema(settings.values())
         section |= {name: keys[name] for name in ("properties", "additionalProperties")}

@@ -180,24 +180,43 @@ def prepare_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[TrainingDat
         RecipeError: the data cannot be made or read as the recipe says.
     """
     settings = recipe.data
+    train, valid = _own_data(recipe, tokenizer)
+    if other := settings.validation:
+        with _named("data: validation"):
+            rows = _generated(recipe, other["path"], other.get("generate", {}), "validation")
+            valid = _tokenized(rows, settings.max_eval_samples, tokenizer, recipe)
+    return train, valid
+
+
+def _own_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[TrainingData, TrainingData]:
+    settings = recipe.data
     if settings.draw:
         return _draw_data(recipe, tokenizer)
     assert settings.path is not None
     with _named("data"):
-        if settings.generate:
-            # Returns at once where the same data has been made, refuses where other data has.
-            generate(
-                get_task(recipe.task), settings.path, num_workers=settings.num_workers,
-                **settings.generate,
-            )  # fmt: skip
-        train, valid = load(settings.path, "train"), load(settings.path, "validation")
-    if settings.max_train_samples is not None:
-        train = train.select(range(min(settings.max_train_samples, len(train))))
-    valid = valid.select(range(min(settings.max_eval_samples, len(valid))))
-    return (
-        tokenize(train, tokenizer, settings.num_workers),
-        tokenize(valid, tokenizer, settings.num_workers),
-    )
+        train = _generated(recipe, settings.path, settings.generate, "train")
+        valid = load(settings.path, "validation")
+        return (
+            _tokenized(train, settings.max_train_samples, tokenizer, recipe),
+            _tokenized(valid, settings.max_eval_samples, tokenizer, recipe),
+        )
+
+
+def _generated(recipe: Recipe, path: str, generation: dict[str, Any], split: str) -> Dataset:
+    """A split of a dataset, which is generated first if the recipe says how.
+
+    That returns at once where the same data has been made, and refuses where other data has.
+    """
+    if generation:
+        generate(get_task(recipe.task), path, num_workers=recipe.data.num_workers, **generation)
+    return load(path, split)
+
+
+def _tokenized(
+    rows: Dataset, most: int | None, tokenizer: AlphaTokenizer, recipe: Recipe
+) -> Dataset:
+    few = rows if most is None else rows.select(range(min(most, len(rows))))
+    return tokenize(few, tokenizer, recipe.data.num_workers)
 
 
 def _draw_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[DrawnProblems, DrawnProblems]:

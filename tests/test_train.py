@@ -287,6 +287,25 @@ def test_drawn_data_follows_the_recipe(tmp_path):
             prepare_data(copying(tmp_path, change), tokenizer)
 
 
+def test_another_dataset_chooses_the_checkpoint(data_dir, tmp_path):
+    """One with more symbols than training has; the best checkpoint is what the run ends with."""
+    wider = {"num_samples": 300, "sizes": [11, 13], "num_symbols": 7, "seed": 1}
+    changes = [
+        "num_symbols=7", f"data.validation={{path: {tmp_path / 'wider'}, generate: {wider}}}",
+        "training.save_steps=4", "training.eval_steps=4", "training.save_total_limit=null",
+        "training.load_best_model_at_end=true", "training.metric_for_best_model=loss",
+        "training.learning_rate=0.5", "training.max_steps=12",
+    ]  # fmt: skip
+    recipe = debug(data_dir, tmp_path / "out", *changes)
+    train_data, valid_data = prepare_data(recipe, build_tokenizer("propositional", 7))
+    assert max(map(len, train_data["stream_ids"])) <= 5 < max(map(len, valid_data["stream_ids"]))
+    trainer = train(recipe)
+    losses = {e["step"]: e["eval_loss"] for e in trainer.state.log_history if "eval_loss" in e}
+    best = min(losses, key=lambda step: losses[step])
+    assert sorted(losses) == [4, 8, 12] and trainer.state.best_global_step == best
+    assert_same(weights(tmp_path / "out"), weights(tmp_path / "out" / f"checkpoint-{best}"))
+
+
 def test_checkpoints_cut_off_are_passed_over(tmp_path):
     assert last_checkpoint(tmp_path / "absent") is None
     for step, state in [(5, "{}"), (10, "{}"), (20, '{"epoch": 1.'), (100, None)]:
