@@ -91,6 +91,7 @@ def train(name: str, seed: int, args: argparse.Namespace) -> None:
         changes += [f"checkpoint={start}", f"training.max_steps={args.tuning_steps}"]
     else:
         changes.append(f"training.max_steps={args.steps}")
+    changes += [f"data.generate.equivalence={args.equivalence}"]
     recipe = read_recipe(f"{args.task}/{entry.recipe}-small", changes)
     done = (out / TRAINER_STATE).is_file()  # written last
     if not done or read_recipe(out / RECIPE_FILE) != recipe:
@@ -136,6 +137,7 @@ def problems(args: argparse.Namespace, seed: int = 0) -> list[dict[str, Any]]:
         integers(args.sizes),
         args.samples,
         seed,
+        equivalence=args.equivalence,
     )
 
 
@@ -291,6 +293,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--steps", type=int, default=6000, help="training steps (6000)")
     add("--tuning-steps", type=int, default=2000, help="of converted models, beside (2000)")
     add("--change", action="append", default=[], metavar="KEY=VALUE", help="of every recipe")
+    add("--equivalence", default="renaming", help="what splits count as one (renaming)")
     add("--symbols", default="1-8", help="in the test (1-8)")
     add("--sizes", default="1-15", help="in the test (1-15)")
     add("--samples", type=int, default=200, help="formulas for each number of symbols (200)")

@@ -21,6 +21,7 @@ from hf_alpha.folders import write_text
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task
+from hf_alpha.tasks.base import EQUIVALENCES
 
 Region = tuple[tuple[int, int], tuple[int, int]]
 TABLE_FILE, HEATMAP_FILE = "table.txt", "heatmap.png"
@@ -44,18 +45,20 @@ def draw_problems(
     seed: int = 0,
     hard: float = 0.0,
     exclude: Iterable[str] = (),
+    equivalence: str = EQUIVALENCES[0],
     progress: bool = True,
 ) -> list[dict[str, Any]]:
     """Draw `samples` problems for each number of symbols, spread evenly over the sizes.
 
-    They come from the test split: none is equivalent to one of a training set made by this version,
-    nor to one of `exclude` (see `generate_grid`). `out` keeps the data they are taken from. With
-    `hard` this share of them is hard, for each number of symbols of which there are so many, and
-    those too are spread evenly over the sizes that have any.
+    They come from the test split: none is equivalent to one of a training set made by this version
+    with the same `equivalence`, nor to one of `exclude` (see `generate_grid`). `out` keeps the data
+    they are taken from. With `hard` this share of them is hard, for each number of symbols of which
+    there are so many, and those too are spread evenly over the sizes that have any.
     """
     generate_grid(
-        task, out, symbols, sizes, samples, seed, hard=hard, exclude=exclude, progress=progress
-    )
+        task, out, symbols, sizes, samples, seed, hard=hard, exclude=exclude,
+        equivalence=equivalence, progress=progress,
+    )  # fmt: skip
     cells: dict[int, dict[int, list[dict[str, Any]]]] = {}
     for row in load(out, "test"):
         cells.setdefault(row["num_symbols"], {}).setdefault(row["size"], []).append(row)
