@@ -127,9 +127,6 @@ class AlphaEncoderLayer(AlphaLayer):
         self._add_attention("self_attn", config.encoder_per_stream_attention, None, cross=False)
         aggregated = config.encoder_aggregated_attention
         self._add_attention("aggregated_attn", aggregated, None, cross=False)
-        self.symbol_means = None
-        if config.encoding.relates:
-            self.symbol_means = nn.Linear(config.d_model, config.d_model, bias=False)
 
     def forward(
         self,
@@ -151,8 +148,6 @@ class AlphaEncoderLayer(AlphaLayer):
             update, weights = self.self_attn(
                 hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **shared
             )
-            if self.symbol_means is not None:
-                update = update + self.symbol_means(streams.means(hidden_BSLD[:, 0]))[:, None]
             hidden_BSLD = self.self_attn_layer_norm(hidden_BSLD + self.dropout(update))
         if self.aggregated_attn is not None:
             hidden_BSLD = self._aggregated(hidden_BSLD, streams, **shared)

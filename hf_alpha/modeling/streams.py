@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import torch
 
-from .relations import mean_by_symbol, occurrences
 from .symbols import aggregate, own_streams, stream_weights
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
@@ -89,11 +88,6 @@ class Streams:
     def over(self, ids_BL: torch.Tensor) -> "Streams":
         """The same streams over another sequence of token ids."""
         return replace(self, own=own_streams(ids_BL, self.ids), within=(), across=())
-
-    def means(self, hidden_BLD: torch.Tensor) -> torch.Tensor:
-        """At each symbol the mean over its positions, 0 elsewhere: (B, L, D)."""
-        where_BSL = occurrences(self.own, self.ids.shape[1], hidden_BLD.dtype)
-        return where_BSL.transpose(1, 2) @ mean_by_symbol(hidden_BLD, where_BSL)
 
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
         """One view of all streams of a hidden state (B, S, L, ...): (B, 1, L, ...); Algorithm 2.
