@@ -73,7 +73,6 @@ ENTRIES |= {
     for part in PARTS
 }
 CONVERTED = ("converted", "dual_part-converted")
-RANDOM = "random assignment"
 NONE = "-"  # outside the vocabulary
 
 
@@ -177,7 +176,7 @@ def by_symbols(report: Report) -> list[float]:
 def summarise(seeds: Mapping[int, Mapping[str, Report]], labels: Sequence[str]) -> dict[str, Any]:
     """Rates of all seeds, as numbers."""
     found = {label: [r[label] for r in seeds.values() if label in r] for label in labels}
-    found[RANDOM] = found[RANDOM][:1]  # all seeds have the same formulas
+    found[labels[-1]] = found[labels[-1]][:1]  # random answers: all seeds have the same formulas
     return {
         label: {
             "correct": [[*by_symbols(report), report.overall.correct] for report in reports],
@@ -270,7 +269,7 @@ def _line(
     ]
     x = [k for k, _ in shown]
     style: dict[str, Any] = {"color": f"C{number}", "marker": "osD^v<PX*"[number % 9]}
-    if label == RANDOM:
+    if label.startswith("random "):
         style = {"color": "black", "linestyle": ":"}
     axes.plot(x, [statistics.fmean(v) for _, v in shown], label=label, markersize=5, **style)
     low, high = [min(v) for _, v in shown], [max(v) for _, v in shown]
@@ -319,7 +318,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in chosen:
             train(name, seed, args)
     reports = {seed: test(chosen, seed, args) for seed, chosen in plan.items()}
-    summary = summarise(reports, [*(ENTRIES[name].label for name in names), RANDOM])
+    summary = summarise(
+        reports, [*(ENTRIES[name].label for name in names), get_task(args.task).random_name]
+    )
     data: dict[str, Any] = {"models": summary}
     text = accuracy_table(summary, symbols)
     if args.draws and "dual_part" in names:

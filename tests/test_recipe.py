@@ -199,7 +199,9 @@ PINNED = json.loads(Path(__file__).with_name("snapshots").joinpath("recipes.json
 
 @pytest.mark.parametrize("name", PINNED)
 def test_shipped_recipes_say_in_full_what_they_always_said(name):
-    assert asdict(read_recipe(name)) == PINNED[name]
+    said = asdict(read_recipe(name))
+    assert said["data"].pop("validation") == {}  # a later key, which none of them uses
+    assert said == PINNED[name]
 
 
 # The schema and the texts that the settings declare
