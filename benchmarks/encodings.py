@@ -62,16 +62,6 @@ ENTRIES = {
     "converted": Entry("vanilla to streams", "converted"),
     "dual_part-converted": Entry("vanilla to dual_part", "dual_part-converted"),
 }
-# The relational encoding without one of its parts.
-PARTS = ("gates", "written", "means", "memory", "repeat", "mass")
-ENTRIES |= {
-    f"relational-{part}": Entry(
-        f"without {part}",
-        "relational",
-        (f"model.relational_parts=[{', '.join(kept for kept in PARTS if kept != part)}]",),
-    )
-    for part in PARTS
-}
 CONVERTED = ("converted", "dual_part-converted")
 NONE = "-"  # outside the vocabulary
 
