@@ -14,8 +14,9 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from growth import draw_sample
@@ -39,16 +40,25 @@ def work(args: argparse.Namespace, kind: str, symbols: int) -> dict[str, float]:
     model.generation_config.max_length = None
     sample = draw_sample(config, symbols, args.length)
     batch = {name: x.repeat(args.batch, 1).to(args.device) for name, x in sample.items()}
-    before = held()
-    if kind == "training":
-        labels = torch.full((args.batch, args.new_tokens), 5, device=args.device)
-        model.train()(**batch, labels=labels).loss.backward()
-    else:
+
+    def run() -> None:
+        if kind == "training":
+            labels = torch.full((args.batch, args.new_tokens), 5, device=args.device)
+            model.train()(**batch, labels=labels).loss.backward()
+            return
         tokens = {"min_new_tokens": args.new_tokens, "max_new_tokens": args.new_tokens}
         with torch.inference_mode():
             model.eval().generate(**batch, **tokens, num_beams=args.beams, do_sample=False)
-    if args.device.startswith("cuda"):
-        peak = torch.cuda.max_memory_allocated(args.device) / 1e6
+
+    return most_held(run, args.device)
+
+
+def most_held(run: Callable[[], object], device: str) -> dict[str, float]:
+    """Megabytes of what is run, and of the whole process; on a GPU all that is allocated there."""
+    before = held()
+    run()
+    if device.startswith("cuda"):
+        peak = torch.cuda.max_memory_allocated(device) / 1e6
         return {"work": peak, "process": peak}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     return {"work": peak - before, "process": peak}
@@ -60,12 +70,12 @@ def held() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
-def measure(argv: Sequence[str], kind: str, symbols: int) -> dict[str, float]:
-    """Do the work in a fresh process."""
-    command = [sys.executable, __file__, *argv, "--child", kind, str(symbols)]
+def in_own_process(script: str, argv: Sequence[str]) -> Any:
+    """What a script prints last, as JSON, in a fresh process."""
+    command = [sys.executable, script, *argv]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{kind} with {symbols} symbols failed:\n{done.stderr[-2000:]}")
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -100,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for kind in args.work:
         one = None
         for symbols in args.symbols:
-            found = measure(given, kind, symbols)
+            found = in_own_process(__file__, [*given, "--child", kind, str(symbols)])
             one = found["work"] / symbols if one is None else one
             ratio = found["work"] / (symbols * one)
             lines.append([kind, str(symbols), f"{found['work']:,.0f}", f"{ratio:.2f}",

@@ -333,6 +333,79 @@ def test_all_streams_compares_like_with_like(work, capsys, tmp_path):
     assert len(data["keys"]) == 4
 
 
+RELATIONAL = [
+    *("--names=1,5", "--d-model=16", "--encoder-layers=2", "--decoder-layers=1", "--heads=2"),
+    *("--ffn=16", "--batch=2", "--length=6", "--target=2", "--rounds=2"),
+]
+
+
+def test_relational_has_a_table_for_each_work_and_leaves_out_slow_streams(capsys, tmp_path):
+    relational = load("relational")
+    tiny = [*RELATIONAL, "--no-memory", "--streams-limit=4"]
+    relational.main([*tiny, f"--out={tmp_path}/out"])
+    cells = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line[:2] == "| "]
+    assert [line[0] for line in cells[:12]] == ["| names", "| ---", "| 1", "| 5"] * 3
+    assert len(cells) == 12 + 2 + 3 * 2 and {len(line) for line in cells[:12]} == {2 + 4 + 4}
+    for start in (0, 4, 8):
+        one, five = cells[start + 2 : start + 4]
+        assert [cell.count("/") for cell in one] == [0, 0, *[2] * 8]
+        assert [cell == "-" for cell in five] == [name.startswith("streams") for name in cells[0]]
+    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
+    for row in rows:
+        sides = {"learned", "relational", "BART"} | ({"streams"} if row["names"] < 5 else set())
+        assert row["seconds"].keys() == sides and row["tokens"] == row["names"] + 10
+        assert all(len(found) == 2 and min(found) > 0 for found in row["seconds"].values())
+
+
+def test_relational_measures_memory_in_processes_of_their_own(capsys):
+    relational = load("relational")
+    tiny = [*RELATIONAL[1:], "--names=2", "--works=greedy", "--sides=learned", "--rounds=1"]
+    relational.main([*tiny, "--batch=64", "--length=64"])
+    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]
+    (cells,) = (line for line in lines if line[0] == "| Generation, greedy" and len(line) == 3)
+    megabytes, ratio = cells[2].split(" ")[:2]
+    assert float(megabytes) > 0 and ratio == "(1.00)"
+
+
+def test_relational_draws_all_names_into_every_sample():
+    relational = load("relational")
+    size = relational.PRESETS["small"].size
+    assert [size.tokens(names) for names in (1, 10, 50)] == [20, 20, 60]
+    batch = relational.draw_batch(size, 50)
+    base = relational.alpha_config(size, "relational", 50).num_base_tokens
+    names = set(range(base, base + 50))
+    assert all(set(row) & names == names for row in batch["input_ids"].tolist())
+    assert all(set(row) == names for row in batch["stream_ids"].tolist())
+    large = relational.parse(["--size=large"])
+    assert (large.sizes.tokens(200), large.numbers[-1], large.sizes.batch) == (400, 200, 1)
+    assert large.sides == ["learned", "relational"]
+
+
+@pytest.mark.parametrize("encoding", ["learned", "relational"])
+def test_multiply_adds_are_those_of_the_model(encoding):
+    """Against PyTorch's own counter, which sees products of matrices (so few rows that all are)."""
+    import multiply_adds
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    relational = load("relational")
+    size = relational.parse([*RELATIONAL, "--batch=1"]).sizes
+    batch = relational.draw_batch(size, 5)
+    model = relational.make_model(size, encoding, 5).eval()
+    search = relational.generation(model, batch, beams=3, new_tokens=4)
+    length = size.tokens(5)
+    added = multiply_adds.ADDED if encoding == "relational" else ()
+    for run, counts in (
+        (lambda: model(**batch), multiply_adds.forward(model.config, 5, length, size.target)),
+        (search, multiply_adds.generation(model.config, 5, length, 4, beams=3)),
+    ):
+        assert counts.keys() == {multiply_adds.LEARNED, *multiply_adds.ADDED}
+        products = {multiply_adds.LEARNED, *added} - set(multiply_adds.ELEMENTWISE)
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            run()
+        assert counter.get_total_flops() == 2 * sum(counts[part] for part in products)
+
+
 def test_results_say_where_they_were_measured(capsys, tmp_path):
     linear = load("linear")
     linear.main(["--rounds=1", f"--out={tmp_path}/linear"])
