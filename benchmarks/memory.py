@@ -11,7 +11,7 @@ ratio is to k times the figure of one stream.
 
 import argparse
 import json
-import resource
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -60,14 +60,15 @@ def most_held(run: Callable[[], object], device: str) -> dict[str, float]:
     if device.startswith("cuda"):
         peak = torch.cuda.max_memory_allocated(device) / 1e6
         return {"work": peak, "process": peak}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    peak = held("VmHWM")
     return {"work": peak - before, "process": peak}
 
 
-def held() -> float:
-    """Megabytes that this process holds now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 1e6
+def held(what: str = "VmRSS") -> float:
+    """Megabytes that this process holds now, or with `VmHWM` the most that it ever held."""
+    # Not getrusage: its maximum begins with what the process held that started this one.
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(re.findall(rf"^{what}:\s*(\d+) kB$", status, re.MULTILINE)[0]) * 1024 / 1e6
 
 
 def in_own_process(script: str, argv: Sequence[str]) -> Any:
