@@ -54,6 +54,7 @@ WORKS = {
 }
 ROOM = 10  # tokens of a source that are not needed for one of each name, at least
 NO_VALUE = "-"
+ON_PAPER = f"{RELATIONAL} / {LEARNED} on paper"
 Times = dict[str, list[float]]  # side -> seconds of each round
 
 
@@ -147,7 +148,10 @@ def make_model(size: Size, side: str, names: int) -> PreTrainedModel:
 
 
 def draw_batch(size: Size, names: int, seed: int = 0) -> Batch:
-    """Sources in which every name stands at least once, and answers; both half names."""
+    """Sources in which every name stands at least once, and answers.
+
+    Of what is drawn beyond that, half is names.
+    """
     config = alpha_config(size, LEARNED, names)
     generator = torch.Generator().manual_seed(seed)
     first, count = config.num_base_tokens, size.batch
@@ -258,7 +262,7 @@ def on_paper(args: argparse.Namespace, work: str, names: int) -> Counter[str]:
 
 
 def time_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
-    """Milliseconds of each side, and ratios to `learned` and to BART."""
+    """Milliseconds of each side, and ratios to `learned` and to BART; beside them that on paper."""
     pairs = [(side, LEARNED) for side in sides if side != LEARNED]
     pairs += [(RELATIONAL, BART)] * ({RELATIONAL, BART} <= set(sides))
     lines = []
@@ -266,11 +270,12 @@ def time_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
         seconds = row["seconds"]
         times = [[1e3 * second for second in seconds.get(side, ())] for side in sides]
         found = [ratios(seconds[one], seconds[two]) if one in seconds else () for one, two in pairs]
-        cells = [three(values) if values else NO_VALUE for values in found]
+        cells = [f"{paper_ratio(row):.2f}"]
+        cells += [three(values) if values else NO_VALUE for values in found]
         cells += [three(values, 1) if values else NO_VALUE for values in times]
         lines.append([str(row["names"]), str(row["tokens"]), *cells])
     columns = [f"{one} / {two}" for one, two in pairs] + [f"{side}: ms" for side in sides]
-    return table(("names", "tokens", *columns), lines)
+    return table(("names", "tokens", ON_PAPER, *columns), lines)
 
 
 def memory_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
@@ -285,6 +290,11 @@ def memory_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
     return table(("work", "names", *(f"{side}: MB" for side in sides)), lines)
 
 
+def paper_ratio(row: dict[str, Any]) -> float:
+    """Multiply-adds of `relational` by those of `learned`."""
+    return row["multiply_adds"].total() / row["multiply_adds"][multiply_adds.LEARNED]
+
+
 def paper_table(rows: Sequence[dict[str, Any]]) -> str:
     """Millions of multiply-adds that `learned` takes, what each part adds in %, and the ratio."""
     lines = []
@@ -294,10 +304,10 @@ def paper_table(rows: Sequence[dict[str, Any]]) -> str:
         added = [f"{counts[part] / learned:.1%}" for part in multiply_adds.ADDED]
         lines.append([
             WORKS[row["work"]], str(row["names"]), str(row["tokens"]), f"{learned / 1e6:,.1f}",
-            *added, f"{sum(counts.values()) / learned:.2f}",
+            *added, f"{paper_ratio(row):.2f}",
         ])  # fmt: skip
     columns = ("work", "names", "tokens", "learned: million", *multiply_adds.ADDED)
-    return table((*columns, "relational / learned"), lines)
+    return table((*columns, ON_PAPER), lines)
 
 
 def write(args: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> str:
