@@ -12,7 +12,7 @@ from collections import Counter
 from hf_alpha import AlphaConfig
 
 LEARNED = "learned"
-ADDED = ("gates", "scores", "means", "memory", "rows", "pointer")
+ADDED = ("gates", "scores", "memory", "rows", "pointer")
 """What `relational` adds to `learned`: see `encoder` and `decoder`."""
 ELEMENTWISE = ("scores",)
 """Those that are no products of matrices."""
@@ -21,11 +21,9 @@ ELEMENTWISE = ("scores",)
 def encoder(config: AlphaConfig, names: int, length: int) -> Counter[str]:
     """Encode one input.
 
-    `relational` adds in each layer the gates of one relation, D H a token (`RelationGates`), their
-    products with it, H for each query and key; the means over the positions of each name and their
-    way back to those positions, S L D each (`Streams.means`), and their projection, L D D
-    (`symbol_means`). After the last layer come the means again and two projections of each name
-    (`SymbolMemory`).
+    `relational` adds in each layer the gates of one relation, D H a token (`RelationGates`), and
+    their products with it, H for each query and key. After the last layer come the means over the
+    positions of each name, S L D, and two projections of each, 2 S D D (`SymbolMemory`).
     """
     d, f, heads = config.d_model, config.encoder_ffn_dim, config.encoder_attention_heads
     layers = config.encoder_layers
@@ -33,7 +31,6 @@ def encoder(config: AlphaConfig, names: int, length: int) -> Counter[str]:
         LEARNED: layers * (4 * length * d * d + 2 * length**2 * d + 2 * length * d * f),
         "gates": layers * length * d * heads,
         "scores": layers * length**2 * heads,
-        "means": layers * (2 * names * length * d + length * d * d),
         "memory": names * length * d + 2 * names * d * d,
     })  # fmt: skip
 
