@@ -18,7 +18,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, prefers_products
 from .positions import rotate
-from .relations import RelationGates
+from .relations import RelationGates, add_relations
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 

@@ -40,27 +40,24 @@ class RelationGates(nn.Linear):
         start[0, : self.num_heads // 2] = START
         init.copy_(self.bias, start.flatten())
 
-    def add(
-        self,
-        mask: torch.Tensor | None,
-        hidden_BTD: torch.Tensor,
-        relations: tuple[torch.Tensor, ...],
-    ) -> torch.Tensor:
-        """A mask with what is added to the scores: (N, H, beams * T, M).
 
-        Args:
-            mask: additive, one that (N, H, beams * T, M) broadcasts with.
-            hidden_BTD: input of the block.
-            relations: each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere. N is B, or less
-                where the beams of a sample, B / N, share its keys.
-        """
-        sources = len(relations[0])
-        gates = self(hidden_BTD).unflatten(0, (sources, -1)).flatten(1, 2)
-        gates = gates.unflatten(-1, (-1, self.num_heads, 1)).permute(2, 0, 3, 1, 4)
-        for gate, relation in zip(gates, relations, strict=True):
-            mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
-        assert mask is not None
-        return mask
+def add_relations(
+    mask: torch.Tensor | None, gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
+) -> torch.Tensor:
+    """A mask with what is added to the scores: (N, H, beams * T, M).
+
+    Args:
+        mask: additive, one that (N, H, beams * T, M) broadcasts with.
+        gates_BTG: from [`RelationGates`], G = relations * H.
+        relations: each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere. N is B, or less
+            where the beams of a sample, B / N, share its keys.
+    """
+    gates = gates_BTG.unflatten(0, (relations[0].shape[0], -1)).flatten(1, 2)
+    gates = gates.unflatten(-1, (len(relations), -1, 1)).permute(2, 0, 3, 1, 4)
+    for gate, relation in zip(gates, relations, strict=True):
+        mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
+    assert mask is not None
+    return mask
 
 
 class SymbolPointer(nn.Module):
