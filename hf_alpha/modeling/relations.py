@@ -146,7 +146,7 @@ def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> t
 def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
     """Products of the rows of each sample's beams and what its beams share: (B, T, F)."""
     b, t, _ = x_BTE.shape
-    return (x_BTE.reshape(len(y_NEF), -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
+    return (x_BTE.reshape(y_NEF.shape[0], -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
 
 
 def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> torch.Tensor:
@@ -171,17 +171,18 @@ def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
     The last column is for what is no symbol.
     """
     count = own_BM.shape[1]
-    column = torch.where(own_BM >= 0, own_BM, num_symbols)
+    # A column beyond the table takes what is no symbol, and is cut off.
+    column = torch.where(own_BM >= 0, own_BM, num_symbols + 1)
     positions = torch.arange(count, device=own_BM.device).expand_as(column)
-    first = column.new_full((len(column), num_symbols + 1), count)
-    first = first.scatter_reduce(1, column, positions, "amin")
-    return torch.nn.functional.pad(first[:, :num_symbols], (0, 1), value=count)
+    first = column.new_full((column.shape[0], num_symbols + 2), count)
+    return first.scatter_reduce(1, column, positions, "amin")[:, :-1]
 
 
 __all__ = [
     "RelationGates",
     "SymbolMemory",
     "SymbolPointer",
+    "add_relations",
     "by_source",
     "first_positions",
     "mean_by_symbol",
