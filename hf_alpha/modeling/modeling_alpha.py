@@ -128,7 +128,7 @@ class AlphaEncoderLayer(AlphaLayer):
         aggregated = config.encoder_aggregated_attention
         self._add_attention("aggregated_attn", aggregated, None, cross=False)
         self.symbol_means = None
-        if config.encoding.relates:
+        if config.encoding.relates and self.self_attn is not None:
             self.symbol_means = nn.Linear(config.d_model, config.d_model, bias=False)
 
     def forward(
@@ -459,6 +459,7 @@ class AlphaDecoder(AlphaStack):
         hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
         cross: tuple[torch.Tensor, ...] = ()
+        cross_weights = None
         for layer in self.layers:
             points = layer is self.layers[-1] and self.symbols.points
             hidden, weights, cross_weights = layer(

@@ -321,9 +321,9 @@ class SymbolLayer:
 
         Args:
             streams: that `follow` returned.
-            weights_BHTL: of the decoder's last attention to the source.
+            weights_BHTL: of the decoder's last attention to the source; None without layers.
         """
-        if self.memory is None or streams.source is None:
+        if self.memory is None or streams.source is None or weights_BHTL is None:
             return streams
         number, dtype = streams.ids.shape[1], self.owner.dtype
         last_BTS = occurrences(streams.own, number, dtype).transpose(1, 2)
