@@ -45,7 +45,8 @@ def make_model(seed: int = 0, **settings) -> AlphaForConditionalGeneration:
     model = AlphaForConditionalGeneration(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if "norm" in name or name.endswith("bias"):
+            # Among these are all that begin with zeros.
+            if "norm" in name or name.endswith("bias") or "gates" in name or "pointer" in name:
                 parameter.add_(0.3 * torch.randn_like(parameter))
     return model.eval()
 

@@ -60,6 +60,12 @@ def test_it_learns_and_generates(encoding):
     assert answers.shape[0] == 4
 
 
+def test_an_encoding_that_it_cannot_take_is_refused():
+    """It has no attention that could be told where the same symbol stands."""
+    with pytest.raises(ValueError, match="that of 'toy' models does not: choose another encoding"):
+        make_toy(symbol_encoding="relational")
+
+
 def test_what_a_checkpoint_lacks_is_made_anew(tmp_path):
     """As where a host's weights are loaded that know nothing of symbols."""
     model = make_toy(symbol_encoding="dual_part", random_dim=8)

@@ -9,6 +9,7 @@ from strategies import make_model, random_batch
 ENCODINGS = {
     "streams, rope": {"encoder_position": "rope"},
     "streams, tree": {"encoder_position": "tree"},
+    "relational": {"symbol_encoding": "relational", "encoder_position": "tree"},
     "learned": {"symbol_encoding": "learned", "encoder_position": "sinusoidal"},
     "dual_part": {"symbol_encoding": "dual_part", "encoder_position": "rope"},
 }

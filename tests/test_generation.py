@@ -24,7 +24,7 @@ def make_tokenizer(num_symbols: int = 5) -> AlphaTokenizer:
     )
 
 
-@pytest.mark.parametrize("encoding", ["learned", "streams"])
+@pytest.mark.parametrize("encoding", ["learned", "streams", "relational"])
 @pytest.mark.parametrize("count", [1, 3])
 def test_answers_come_in_the_order_of_the_problems(encoding, count):
     model, tokenizer = make_model(symbol_encoding=encoding), make_tokenizer()

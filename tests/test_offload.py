@@ -6,7 +6,7 @@ from accelerate import cpu_offload, disk_offload
 from strategies import make_model, random_batch
 
 
-@pytest.mark.parametrize("encoding", ["streams", "learned", "dual_part"])
+@pytest.mark.parametrize("encoding", ["streams", "learned", "dual_part", "relational"])
 @pytest.mark.parametrize("where", ["cpu", "disk"])
 def test_offloaded_models_give_the_same(where, encoding, tmp_path):
     model = make_model(symbol_encoding=encoding)

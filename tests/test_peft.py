@@ -31,7 +31,7 @@ ADAPTERS = {
         task_type="SEQ_2_SEQ_LM", target_modules=["k_proj", "v_proj"], feedforward_modules=[]
     ),
 }
-ENCODINGS = ["streams", "learned", "dual_part"]
+ENCODINGS = ["streams", "learned", "dual_part", "relational"]
 
 
 def samples(config, count=8):

@@ -6,8 +6,7 @@ ones included), D model width, H heads, K head width.
 """
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -18,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, prefers_products
 from .positions import rotate
-from .relations import RelationGates
+from .relations import RelationGates, add_relations
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
@@ -51,8 +50,7 @@ def eager_attention(
     return (weights @ value).transpose(1, 2), returned
 
 
-@dataclass(frozen=True)
-class Fold:
+class Fold(NamedTuple):
     """Where the rows of a folded attention come from.
 
     Each of `sources * source_streams` sequences of keys has `beams * query_streams * T` queries.
@@ -66,14 +64,14 @@ class Fold:
 
     def unfold_weights(self, weights: torch.Tensor) -> torch.Tensor:
         """(N * R, H, beams * queries * T, M) -> (B, S * H, T, M)."""
-        n, r, b, q, h = astuple(self)
+        n, r, b, q, h = self
         unfolded = weights.view(n, r, h, b, q, -1, weights.shape[-1])
         unfolded = unfolded.permute(0, 3, 1, 4, 2, 5, 6)
         return unfolded.reshape(n * b, r * q * h, -1, weights.shape[-1])
 
     def fold_weights(self, weights: torch.Tensor) -> torch.Tensor:
         """The inverse of `unfold_weights`."""
-        n, r, b, q, h = astuple(self)
+        n, r, b, q, h = self
         folded = weights.view(n, b, r, q, h, -1, weights.shape[-1]).permute(0, 2, 4, 1, 3, 5, 6)
         return folded.reshape(n * r, h, -1, weights.shape[-1])
 
@@ -146,7 +144,7 @@ class AlphaAttention(nn.Module):
         mask = self._fold_mask(mask, r, queries, t)
         if self.gates is not None:
             relations = tuple(relation.view(n, 1, -1, m) for relation in relations)
-            mask = self.gates.add(mask, hidden_BSTD[:, 0], relations)
+            mask = add_relations(mask, self.gates(hidden_BSTD[:, 0]), relations)
         out, weights = self._interface(query, m, output_weights)(
             self,
             query,

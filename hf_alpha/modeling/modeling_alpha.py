@@ -454,6 +454,7 @@ class AlphaDecoder(AlphaStack):
         hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
         cross: tuple[torch.Tensor, ...] = ()
+        cross_weights = None
         for layer in self.layers:
             points = layer is self.layers[-1] and self.symbols.points
             hidden, weights, cross_weights = layer(

@@ -40,27 +40,24 @@ class RelationGates(nn.Linear):
         start[0, : self.num_heads // 2] = START
         init.copy_(self.bias, start.flatten())
 
-    def add(
-        self,
-        mask: torch.Tensor | None,
-        hidden_BTD: torch.Tensor,
-        relations: tuple[torch.Tensor, ...],
-    ) -> torch.Tensor:
-        """A mask with what is added to the scores: (N, H, beams * T, M).
 
-        Args:
-            mask: additive, one that (N, H, beams * T, M) broadcasts with.
-            hidden_BTD: input of the block.
-            relations: each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere. N is B, or less
-                where the beams of a sample, B / N, share its keys.
-        """
-        sources = len(relations[0])
-        gates = self(hidden_BTD).unflatten(0, (sources, -1)).flatten(1, 2)
-        gates = gates.unflatten(-1, (-1, self.num_heads, 1)).permute(2, 0, 3, 1, 4)
-        for gate, relation in zip(gates, relations, strict=True):
-            mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
-        assert mask is not None
-        return mask
+def add_relations(
+    mask: torch.Tensor | None, gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
+) -> torch.Tensor:
+    """A mask with what is added to the scores: (N, H, beams * T, M).
+
+    Args:
+        mask: additive, one that (N, H, beams * T, M) broadcasts with.
+        gates_BTG: from [`RelationGates`], G = relations * H.
+        relations: each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere. N is B, or less
+            where the beams of a sample, B / N, share its keys.
+    """
+    gates = gates_BTG.unflatten(0, (relations[0].shape[0], -1)).flatten(1, 2)
+    gates = gates.unflatten(-1, (len(relations), -1, 1)).permute(2, 0, 3, 1, 4)
+    for gate, relation in zip(gates, relations, strict=True):
+        mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
+    assert mask is not None
+    return mask
 
 
 class SymbolPointer(nn.Module):
@@ -149,7 +146,7 @@ def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> t
 def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
     """Products of the rows of each sample's beams and what its beams share: (B, T, F)."""
     b, t, _ = x_BTE.shape
-    return (x_BTE.reshape(len(y_NEF), -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
+    return (x_BTE.reshape(y_NEF.shape[0], -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
 
 
 def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> torch.Tensor:
@@ -174,17 +171,18 @@ def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
     The last column is for what is no symbol.
     """
     count = own_BM.shape[1]
-    column = torch.where(own_BM >= 0, own_BM, num_symbols)
+    # A column beyond the table takes what is no symbol, and is cut off.
+    column = torch.where(own_BM >= 0, own_BM, num_symbols + 1)
     positions = torch.arange(count, device=own_BM.device).expand_as(column)
-    first = column.new_full((len(column), num_symbols + 1), count)
-    first = first.scatter_reduce(1, column, positions, "amin")
-    return torch.nn.functional.pad(first[:, :num_symbols], (0, 1), value=count)
+    first = column.new_full((column.shape[0], num_symbols + 2), count)
+    return first.scatter_reduce(1, column, positions, "amin")[:, :-1]
 
 
 __all__ = [
     "RelationGates",
     "SymbolMemory",
     "SymbolPointer",
+    "add_relations",
     "by_source",
     "first_positions",
     "mean_by_symbol",

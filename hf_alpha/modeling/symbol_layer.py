@@ -284,7 +284,7 @@ class SymbolLayer:
             cache: of the decoder's self-attention.
             slot: where the cache keeps which symbols were written.
         """
-        streams = source.expand(len(ids_BT)).over(ids_BT)
+        streams = source.expand(ids_BT.shape[0]).over(ids_BT)
         if not self.encoding.relates:
             return streams
         own_BT, past = streams.own, 0
@@ -297,7 +297,7 @@ class SymbolLayer:
         number = source.ids.shape[1]
         first_BS = first_positions(own_BM, number)
         now_T1 = torch.arange(own_BT.shape[1], device=own_BT.device)[:, None] + past
-        source_BL = match_rows(source.own, len(ids_BT))
+        source_BL = match_rows(source.own, ids_BT.shape[0])
         seen_BL = first_BS.gather(1, torch.where(source_BL >= 0, source_BL, number))
         dtype = self.owner.dtype
         return replace(
@@ -321,9 +321,9 @@ class SymbolLayer:
 
         Args:
             streams: that `follow` returned.
-            weights_BHTL: of the decoder's last attention to the source.
+            weights_BHTL: of the decoder's last attention to the source; None without layers.
         """
-        if self.memory is None or streams.source is None:
+        if self.memory is None or streams.source is None or weights_BHTL is None:
             return streams
         number, dtype = streams.ids.shape[1], self.owner.dtype
         last_BTS = occurrences(streams.own, number, dtype).transpose(1, 2)

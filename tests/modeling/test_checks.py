@@ -11,6 +11,7 @@ from hf_alpha.modeling.checks import DEBUG, can_look
 
 LISTING = {
     "streams": {"symbol_encoding": "streams"},
+    "relational": {"symbol_encoding": "relational"},
     "first_occurrence": {"symbol_encoding": "learned", "symbol_renaming": "first_occurrence"},
 }
 

@@ -131,7 +131,7 @@ def test_hopeless_statistics_keep_the_scale():
 @pytest.mark.parametrize("classes", [{"proposition": 5}, {"proposition": 20}, {"x": 3, "y": 4}])
 def test_initial_scale(classes):
     vocabulary = 10 + sum(classes.values())
-    for encoding in ("streams", "learned"):
+    for encoding in ("streams", "learned", "relational"):
         model = make_model(symbol_classes=classes, symbol_encoding=encoding)
         assert scale_of(model) == pytest.approx(math.sqrt(2) * math.log(vocabulary - 1))
     assert scale_of(make_model(adacos=False, logit_scale=10)) == 10

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from reference.check import check_reference
 from reference.streams import ReferenceModel
 from safetensors.torch import load_file, save_file
 from strategies import (
@@ -26,6 +27,7 @@ from hf_alpha.modeling import cpu
 from hf_alpha.modeling.symbols import first_occurrence
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
+listing = pytest.mark.parametrize("encoding", ["streams", "relational"])
 
 
 def logits(model, batch):
@@ -110,14 +112,14 @@ def test_parameter_names_follow_bart():
 @pytest.mark.parametrize("switches", SWITCHES, ids=lambda s: "-".join(s) or "default")
 @pytest.mark.parametrize("classes", [{}, TWO_CLASSES], ids=["one class", "two classes"])
 def test_equals_reference(switches, classes):
-    check_reference(make_model(**switches, **classes))
+    check_reference(make_model(**switches, **classes), ReferenceModel)
 
 
 @pytest.mark.parametrize(
     "positions", POSITIONS, ids=lambda p: "-".join(map(str, p.values())) or "tree, rope"
 )
 def test_equals_reference_for_all_positions(positions):
-    check_reference(make_model(**positions))
+    check_reference(make_model(**positions), ReferenceModel)
 
 
 @pytest.mark.parametrize(
@@ -130,45 +132,7 @@ def test_equals_reference_for_all_positions(positions):
     ids=str,
 )
 def test_equals_reference_for_other_settings(other):
-    check_reference(make_model(**other))
-
-
-def check_reference(model):
-    """Forward and gradients of a padded batch against the loops of the paper, in float64."""
-    model = model.double()
-    batch = random_batch(1, model.config, [(6, 3), (4, 1), (3, 0), (5, 2)])
-    out = model(**batch).logits
-    weights = torch.randn(
-        out.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
-    )
-    usable = out > -1e3
-    (out * weights)[usable].sum().backward()
-    reference_state = {
-        name: value.detach().clone().requires_grad_(value.is_floating_point())
-        for name, value in model.state_dict().items()
-    }
-    reference = ReferenceModel(reference_state, model.config)
-    default = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        total = 0
-        for row in range(len(out)):
-            real = batch["attention_mask"][row].bool()
-            expected = reference(
-                batch["input_ids"][row][real].tolist(),
-                batch["tree_paths"][row][real].tolist(),
-                batch["decoder_input_ids"][row].tolist(),
-            )
-            seen = ~expected.isnan()
-            assert torch.equal(seen, usable[row])
-            torch.testing.assert_close(out[row][seen], expected[seen], rtol=1e-6, atol=1e-7)
-            total = total + (expected[seen] * weights[row][seen]).sum()
-        total.backward()
-    finally:
-        torch.set_default_dtype(default)
-    for name, parameter in model.named_parameters():
-        grad = reference_state[name].grad
-        torch.testing.assert_close(parameter.grad, grad, rtol=1e-5, atol=1e-6, msg=name)
+    check_reference(make_model(**other), ReferenceModel)
 
 
 def test_the_scale_is_saved_and_its_statistics_are_not(tmp_path):
@@ -183,8 +147,9 @@ def test_the_scale_is_saved_and_its_statistics_are_not(tmp_path):
 # What a Transformers user does -----------------------------------------------------------------
 
 
-def test_encoder_outputs_can_be_used_twice():
-    model = make_model()
+@listing
+def test_encoder_outputs_can_be_used_twice(encoding):
+    model = make_model(symbol_encoding=encoding)
     batch = random_batch(2, model.config, [(6, 3), (4, 2)])
     del batch["decoder_input_ids"]
     expected = model.generate(**batch, num_beams=3, max_new_tokens=5)
@@ -201,8 +166,9 @@ def test_encoder_outputs_can_be_used_twice():
         model(encoder_outputs=(encoded[0],), decoder_input_ids=torch.ones(2, 1, dtype=torch.long))
 
 
-def test_sampling_scores_and_returned_states():
-    model = make_model()
+@listing
+def test_sampling_scores_and_returned_states(encoding):
+    model = make_model(symbol_encoding=encoding)
     model.set_attn_implementation("eager")
     batch = random_batch(2, model.config, [(6, 3), (4, 2)])
     del batch["decoder_input_ids"]
@@ -217,9 +183,10 @@ def test_sampling_scores_and_returned_states():
         return_dict_in_generate=True,
     )
     assert len(out.sequences) == 4
-    s = first_occurrence(batch["input_ids"], batch["input_ids"] >= BASE).shape[1]
+    symbols = first_occurrence(batch["input_ids"], batch["input_ids"] >= BASE).shape[1]
     heads = model.config.encoder_attention_heads
-    assert s > 1
+    assert symbols > 1
+    s = symbols if encoding == "streams" else 1
     assert out.encoder_attentions[0].shape == (2, s * heads, 6, 6)
     assert out.encoder_hidden_states[0].shape == (2, 6, s * model.config.d_model)
     assert out.cross_attentions[0][0].shape == (4, s * heads, 1, 6)
@@ -230,9 +197,10 @@ def test_sampling_scores_and_returned_states():
     assert not torch.isin(first, torch.tensor([0, 1])).any()
 
 
-def test_beams_share_what_the_encoder_found():
+@listing
+def test_beams_share_what_the_encoder_found(encoding):
     """Rows of a batch may be beams of fewer inputs; they get what copies of the inputs give."""
-    model = make_model(cross_attention=["per_stream", "aggregated"])
+    model = make_model(symbol_encoding=encoding, cross_attention=["per_stream", "aggregated"])
     batch = random_batch(2, model.config, [(6, 3), (4, 0)])
     ids = torch.tensor([[1, 4, 5], [1, 6, 4], [1, 3, 3], [1, 7, 7]])
     encoded = model.get_encoder()(**batch)
@@ -243,9 +211,10 @@ def test_beams_share_what_the_encoder_found():
     torch.testing.assert_close(found, logits(model, copies), atol=1e-5, rtol=1e-5)
 
 
-def test_eager_and_sdpa_agree(monkeypatch):
+@listing
+def test_eager_and_sdpa_agree(encoding, monkeypatch):
     """SDPA by itself, too: on a CPU it is used for many scores only."""
-    model = make_model(cross_attention=["per_stream", "aggregated"])
+    model = make_model(symbol_encoding=encoding, cross_attention=["per_stream", "aggregated"])
     batch = random_batch(2, model.config, [(6, 3), (4, 0)])
     one = logits(model, batch)
     monkeypatch.setattr(cpu, "FEW_SCORES", 0)
@@ -254,14 +223,31 @@ def test_eager_and_sdpa_agree(monkeypatch):
     torch.testing.assert_close(logits(model, batch), one, atol=1e-5, rtol=1e-5)
 
 
-def test_half_precision_runs_and_is_close():
-    model = make_model()
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@listing
+def test_half_precision_runs_and_is_close(encoding, dtype):
+    model = make_model(symbol_encoding=encoding)
     batch = random_batch(2, model.config, [(6, 3), (4, 0)])
     full = logits(model, batch)
-    half = logits(model.to(torch.bfloat16), batch)
-    assert half.dtype == torch.bfloat16 and half.isfinite().all()
+    half = logits(model.to(dtype), batch)
+    assert half.dtype == dtype and half.isfinite().all()
     usable = full > -1e3
     assert (half.float() - full)[usable].abs().mean() < 0.1
+    model.train()(**labelled_batch(model, [(6, 3), (4, 0)])).loss.backward()
+    assert all(weight.grad.isfinite().all() for weight in model.parameters())
+
+
+@listing
+def test_training_with_autocast(encoding):
+    """In bfloat16 as Trainer's `bf16`; the weights stay as they are."""
+    model = make_model(symbol_encoding=encoding, dropout=0.0).train()
+    batch = labelled_batch(model, [(6, 3), (4, 0)])
+    expected = model(**batch).loss
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model(**batch).loss
+    torch.testing.assert_close(loss, expected, atol=0.05, rtol=0.05)
+    loss.backward()
+    assert all(weight.grad.isfinite().all() for weight in model.parameters())
 
 
 def labelled_batch(model, sizes, seed=2):
@@ -271,8 +257,9 @@ def labelled_batch(model, sizes, seed=2):
     return {**batch, "labels": labels}
 
 
-def test_smoothing_spreads_over_usable_columns_only():
-    model = make_model(label_smoothing=0.3)
+@listing
+def test_smoothing_spreads_over_usable_columns_only(encoding):
+    model = make_model(symbol_encoding=encoding, label_smoothing=0.3)
     batch = labelled_batch(model, [(6, 2)])
     loss = model(**batch).loss
     out = model(**batch).logits[0].double()
@@ -289,8 +276,11 @@ def test_smoothing_spreads_over_usable_columns_only():
     assert float(loss.detach()) == pytest.approx(float((expected / count).detach()), rel=1e-5)
 
 
-def test_compiled_model_agrees(fresh_compiler):
-    model = make_model()
+@pytest.mark.parametrize(
+    "encoding", ["streams", pytest.param("relational", marks=pytest.mark.slow)]
+)
+def test_compiled_model_agrees(encoding, fresh_compiler):
+    model = make_model(symbol_encoding=encoding)
     batch = random_batch(2, model.config, [(6, 3), (4, 2)])
     ids = batch["input_ids"]
     batch["stream_ids"] = first_occurrence(ids, ids >= BASE)
@@ -299,10 +289,34 @@ def test_compiled_model_agrees(fresh_compiler):
     with torch.no_grad():
         out = compiled(**batch, use_cache=False).logits
     torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
-    train = torch.compile(make_model(dropout=0.0).train(), backend="aot_eager")
+    train = torch.compile(
+        make_model(symbol_encoding=encoding, dropout=0.0).train(), backend="aot_eager"
+    )
     loss = train(**labelled_batch(model, [(6, 3), (4, 2)])).loss
     loss.backward()
     assert loss.isfinite()
+
+
+@pytest.mark.slow
+@listing
+def test_compiled_generation_agrees(encoding, fresh_compiler):
+    """With a static cache, as `generate` compiles on an accelerator."""
+    model = make_model(symbol_encoding=encoding)
+    batch = random_batch(2, model.config, [(6, 3), (4, 0), (5, 2)])
+    del batch["decoder_input_ids"]
+    ids, settings = batch["input_ids"], {"num_beams": 3, "max_new_tokens": 6}
+    expected = model.generate(**batch, **settings)
+    model.forward = torch.compile(model.forward, backend="aot_eager")
+    stream_ids = first_occurrence(ids, ids >= BASE)
+    settings |= {"cache_implementation": "static", "disable_compile": True}
+    assert model.generate(**batch, stream_ids=stream_ids, **settings).equal(expected)
+
+
+@pytest.mark.parametrize("encoding", ["streams", "learned", "relational"])
+@pytest.mark.parametrize("side", ["encoder_layers", "decoder_layers"])
+def test_stacks_without_layers(side, encoding):
+    model = make_model(symbol_encoding=encoding, **{side: 0})
+    assert logits(model, random_batch(2, model.config, [(6, 3), (4, 2)])).isfinite().all()
 
 
 def test_missing_tree_paths_are_named():
@@ -365,8 +379,9 @@ def test_wrong_inputs_are_named():
         model(**batch)
 
 
-def test_encoder_outputs_as_a_tuple():
-    model = make_model()
+@listing
+def test_encoder_outputs_as_a_tuple(encoding):
+    model = make_model(symbol_encoding=encoding)
     batch = random_batch(2, model.config, [(6, 3), (4, 0)])
     encoded = model.get_encoder()(
         batch["input_ids"],
@@ -394,9 +409,10 @@ def test_inference_tensors_can_be_saved(tmp_path):
 
 
 @pytest.mark.parametrize("search", [{"do_sample": True}, {"num_beams": 2}])
-def test_a_returned_cache_can_be_gone_on_from(search):
+@listing
+def test_a_returned_cache_can_be_gone_on_from(encoding, search):
     """It keeps the source once per input; the inputs may be given once for each answer."""
-    model = make_model(adacos=False)
+    model = make_model(symbol_encoding=encoding, adacos=False)
     batch = random_batch(2, model.config, [(6, 3), (4, 2), (5, 0)])
     del batch["decoder_input_ids"]
     fixed = {"min_new_tokens": 4, "max_new_tokens": 4, "num_return_sequences": 2}
@@ -437,8 +453,9 @@ def test_rows_that_do_not_belong_together_are_refused():
         model.generate(**batch, decoder_input_ids=torch.tensor([[1, 4]]), num_beams=3)
 
 
-def test_generation_while_training_with_checkpointing():
-    model = make_model(dropout=0.0)
+@listing
+def test_generation_while_training_with_checkpointing(encoding):
+    model = make_model(symbol_encoding=encoding, dropout=0.0)
     batch = random_batch(2, model.config, [(6, 3), (4, 0)])
     del batch["decoder_input_ids"]
     settings = {"max_new_tokens": 5, "output_scores": True, "return_dict_in_generate": True}
@@ -455,7 +472,7 @@ def test_generation_while_training_with_checkpointing():
 # What is returned, loaded and said ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoding", ["streams", "learned"])
+@pytest.mark.parametrize("encoding", ["streams", "learned", "relational"])
 def test_gradients_pass_through_what_is_returned(encoding):
     model = make_model(symbol_encoding=encoding)
     model.set_attn_implementation("eager")

@@ -72,12 +72,13 @@ def test_names_are_unique_and_known():
 
     with pytest.raises(ValueError, match="there is a symbol encoding 'learned' already"):
         register_encoding(Other)
-    assert encoding_names()[:3] == ("learned", "dual_part", "streams")
-    with pytest.raises(ValueError, match="must be one of learned, dual_part, streams, nameless"):
+    assert encoding_names()[:4] == ("learned", "dual_part", "streams", "relational")
+    known = "learned, dual_part, streams, relational, nameless"
+    with pytest.raises(ValueError, match=f"must be one of {known}"):
         AlphaConfig(symbol_encoding="vectors")
 
 
-@pytest.mark.parametrize("name", ["learned", "dual_part", "streams"])
+@pytest.mark.parametrize("name", ["learned", "dual_part", "streams", "relational"])
 def test_promises(name):
     """What an encoding says that it promises holds, and what it does not promise fails."""
     promises = encoding_class(name).promises

@@ -335,7 +335,7 @@ def test_redrawing():
     longer = make_dual(random_dim=8, symbol_seed=1, symbol_classes={"proposition": 7})
     theirs = longer.model.symbol_draws.random_parts
     assert torch.equal(model.model.symbol_draws.random_parts, theirs)
-    for encoding in ("learned", "streams"):
+    for encoding in ("learned", "streams", "relational"):
         with pytest.raises(ValueError, match="has no random parts"):
             make_model(symbol_encoding=encoding).redraw_symbols(1)
 
@@ -517,11 +517,12 @@ def test_random_renamings_are_spread_evenly():
     assert (draw() != names).any(1).float().mean() > 0.9
 
 
-def test_streams_skip_renaming():
-    plain = make_model()
+@pytest.mark.parametrize("encoding", ["streams", "relational"])
+def test_streams_and_relations_skip_renaming(encoding):
+    plain = make_model(symbol_encoding=encoding)
     batch = random_batch(3, plain.config, [(6, 3), (5, 2)])
     for renaming in RENAMINGS:
-        model = make_model(symbol_renaming=renaming)
+        model = make_model(symbol_encoding=encoding, symbol_renaming=renaming)
         assert not any("symbol_draws" in name for name in model.state_dict())
         assert torch.equal(logits(model, batch), logits(plain, batch))
         assert int(model.num_parameters()) == plain.num_parameters()

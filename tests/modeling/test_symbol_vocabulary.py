@@ -40,6 +40,7 @@ def test_against_a_list_of_ids(layout):
 
 ENCODINGS = [
     {"symbol_encoding": "streams"},
+    {"symbol_encoding": "relational"},
     {"symbol_encoding": "dual_part", "random_dim": 8},
     {"symbol_encoding": "learned"},
     {"symbol_encoding": "learned", "symbol_renaming": "first_occurrence"},

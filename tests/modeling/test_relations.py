@@ -1,0 +1,255 @@
+"""Relations, memory and pointer: against the model in loops, and part by part.
+
+What `relational` promises as every encoding does is in tests/families.
+"""
+
+import re
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.check import check_reference
+from reference.relational import RelationalReferenceModel
+from strategies import BASE, POSITIONS, SWITCHES, TWO_CLASSES, make_model, random_batch, seeds
+
+from hf_alpha.modeling.relations import (
+    START,
+    RelationGates,
+    add_relations,
+    by_source,
+    first_positions,
+    mean_by_symbol,
+    occurrences,
+    same_symbol,
+)
+
+
+def make_relational(seed=0, **settings):
+    return make_model(seed, **{"symbol_encoding": "relational", **settings})
+
+
+def logits(model, batch):
+    with torch.no_grad():
+        return model(**batch).logits
+
+
+# Reference -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("classes", [{}, TWO_CLASSES], ids=["one class", "two classes"])
+def test_equals_reference(seed, classes):
+    check_reference(make_relational(seed, **classes), RelationalReferenceModel, seed)
+
+
+@pytest.mark.parametrize("switches", SWITCHES[1:], ids="-".join)
+def test_equals_reference_for_all_switches(switches):
+    check_reference(make_relational(**switches), RelationalReferenceModel)
+
+
+@pytest.mark.parametrize("positions", POSITIONS[1:], ids=lambda p: "-".join(map(str, p.values())))
+def test_equals_reference_for_all_positions(positions):
+    check_reference(make_relational(**positions), RelationalReferenceModel)
+
+
+def test_equals_reference_for_other_settings():
+    plain = {"normalize_embeddings": False, "normalize_features": False, "adacos": False}
+    check_reference(make_relational(scale_embedding=True, **plain), RelationalReferenceModel)
+
+
+# Parts -----------------------------------------------------------------------------------------
+
+# Beams of a sample, then of each the symbols (-1 for none) at its positions.
+owns = st.integers(1, 3).flatmap(
+    lambda length: st.lists(
+        st.lists(st.integers(-1, 3), min_size=length, max_size=length), min_size=1, max_size=3
+    )
+)
+
+
+@given(owns, owns)
+def test_where_symbols_stand(rows, others):
+    """Relations and tables of positions, one by one."""
+    count = min(len(rows), len(others))
+    own, other = torch.tensor(rows[:count]), torch.tensor(others[:count])
+    same = same_symbol(own, other, torch.float32)
+    assert same.tolist() == [
+        [[[float(x == y >= 0) for y in theirs] for x in ours]]
+        for ours, theirs in zip(own.tolist(), other.tolist(), strict=True)
+    ]
+    assert occurrences(own, 5, torch.float32).tolist() == [
+        [[float(x == symbol) for x in row] for symbol in range(5)] for row in own.tolist()
+    ]
+    length = own.shape[1]
+    assert first_positions(own, 5).tolist() == [
+        [row.index(symbol) if symbol in row else length for symbol in range(5)] + [length]
+        for row in own.tolist()
+    ]
+
+
+@given(owns)
+def test_means(rows):
+    own = torch.tensor(rows)
+    hidden = torch.randn(*own.shape, 3, generator=torch.Generator().manual_seed(0))
+    found = mean_by_symbol(hidden, occurrences(own, 5, torch.float32))
+    for row, means, states in zip(rows, found, hidden, strict=True):
+        for symbol in range(5):
+            there = [x for x, number in zip(states, row, strict=True) if number == symbol]
+            expected = torch.stack(there).mean(0) if there else torch.zeros(3)
+            torch.testing.assert_close(means[symbol], expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=seeds,
+    sources=st.integers(1, 3),
+    beams=st.integers(1, 3),
+    count=st.integers(1, 2),
+    masked=st.sampled_from([None, "all queries", "each query"]),
+)
+def test_beams_have_gates_of_their_own(seed, sources, beams, count, masked):
+    """Scores of each beam, query, head and key; beams share a source and lie side by side."""
+    generator = torch.Generator().manual_seed(seed)
+    heads, length, keys = 2, 3, 4
+    relations = [
+        torch.randint(2, (sources, 1, beams * length, keys), generator=generator).float()
+        for _ in range(count)
+    ]
+    gates = torch.randn(sources * beams, length, count * heads, generator=generator)
+    queries = 1 if masked == "all queries" else beams * length
+    mask = torch.randn(sources, 1, queries, keys, generator=generator) if masked else None
+    found = add_relations(mask, gates, tuple(relations))
+    assert found.shape == (sources, heads, beams * length, keys)
+    for n in range(sources):
+        for beam in range(beams):
+            for t in range(length):
+                query = beam * length + t
+                row = gates[n * beams + beam, t]
+                for h in range(heads):
+                    expected = torch.zeros(keys)
+                    if mask is not None:
+                        expected = mask[n, 0, 0 if masked == "all queries" else query].clone()
+                    for r, relation in enumerate(relations):
+                        expected += row[r * heads + h] * relation[n, 0, query]
+                    torch.testing.assert_close(found[n, h, query], expected)
+    x = torch.randn(sources * beams, length, 5, generator=generator)
+    y = torch.randn(sources, 5, 6, generator=generator)
+    torch.testing.assert_close(by_source(x, y), x @ y.repeat_interleave(beams, 0))
+
+
+def test_a_new_model_begins_with_the_same_symbol_and_no_pointer():
+    gates = RelationGates(16, 4, 2)
+    gates.reset()
+    start = [START, START, 0, 0, 0, 0, 0, 0]  # the first relation in half of the heads
+    assert gates(torch.randn(3, 16)).tolist() == [start] * 3
+    torch.manual_seed(0)
+    config = make_relational().config
+    memory = config.encoding.memory(config, 2)
+    for weight in memory.parameters():
+        torch.nn.init.normal_(weight)
+    memory.reset()
+    memory.pointer.reset()
+    assert not any(weight.any() for weight in memory.pointer.parameters())
+    found = memory(torch.randn(2, 3, 16))
+    torch.testing.assert_close(found.norm(dim=-1), torch.ones(2, 3, 2))
+
+
+def test_parameters():
+    """Those of a vanilla model without the rows of its symbols, and the parts of relations."""
+    settings = {"cross_attention": ["per_stream", "aggregated"], **TWO_CLASSES}
+    found = dict(make_relational(**settings).named_parameters())
+    vanilla = dict(make_model(symbol_encoding="learned", **settings).named_parameters())
+    d, heads, classes, symbols, layers = 16, 2, 2, 5, 2
+    blocks = [(side, block, 1) for side in ("encoder", "decoder")
+              for block in ("self_attn", "aggregated_attn")]  # fmt: skip
+    blocks += [("decoder", block, 2) for block in ("encoder_attn", "encoder_aggregated_attn")]
+    expected = {name: list(weight.shape) for name, weight in vanilla.items()}
+    expected["model.shared.weight"] = [BASE + classes, d]
+    for i in range(layers):
+        for side, block, relations in blocks:
+            name = f"model.{side}.layers.{i}.{block}.gates"
+            expected |= {
+                f"{name}.weight": [relations * heads, d],
+                f"{name}.bias": [relations * heads],
+            }
+        expected[f"model.encoder.layers.{i}.symbol_means.weight"] = [d, d]
+    for side in ("input", "output"):
+        expected[f"model.symbol_memory.{side}_proj.weight"] = [d, d]
+        expected[f"model.symbol_memory.{side}_norm.weight"] = [d]
+    expected["model.symbol_memory.pointer.repeat"] = [2]
+    expected["model.symbol_memory.pointer.attention"] = [heads]
+    assert {name: list(weight.shape) for name, weight in found.items()} == expected
+    more = sum(weight.numel() for weight in found.values())
+    more -= sum(weight.numel() for weight in vanilla.values())
+    gates = layers * (4 + 2 * 2) * heads * (d + 1)
+    assert more == gates + (layers + 2) * d * d + 2 * d + 2 + heads - (symbols - classes) * d
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=lambda s: "-".join(s) or "default")
+def test_all_weights_are_trained(switches):
+    """A weight without a gradient stops training in several processes."""
+    model = make_relational(**switches).train()
+    batch = random_batch(1, model.config, [(7, 3), (5, 2)])
+    model(**batch, labels=batch["decoder_input_ids"]).loss.backward()
+    assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
+
+
+# Symbols of a sample ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_what_padding_holds_does_not_matter(side):
+    model = make_relational()
+    batch = random_batch(2, model.config, [(6, 3), (4, 2), (3, 0)], side=side)
+    hidden = batch["attention_mask"] == 0
+    for token in (BASE, int(batch["input_ids"][1].max())):
+        filled = batch["input_ids"].masked_fill(hidden, token)
+        assert (filled >= BASE)[1:].any(1).all()
+        assert torch.equal(logits(model, {**batch, "input_ids": filled}), logits(model, batch))
+
+
+def test_samples_without_symbols():
+    model = make_relational().train()
+    batch = random_batch(2, model.config, [(6, 0), (4, 0)])
+    with torch.no_grad():
+        out = model.eval()(**batch).logits
+    assert out.isfinite().all() and (out[..., BASE:] < -1e3).all()
+    answers = {name: batch[name] for name in ("input_ids", "attention_mask", "tree_paths")}
+    assert (model.generate(**answers, num_beams=2, max_new_tokens=5) < BASE).all()
+    model.train()(**batch, labels=batch["decoder_input_ids"]).loss.backward()
+    assert all(weight.grad.isfinite().all() for weight in model.parameters())
+
+
+def test_a_symbol_that_only_the_list_has_is_known_by_its_class():
+    """The collator may list more symbols than stand in an input; they change no other."""
+    model = make_relational()
+    batch = random_batch(2, model.config, [(6, 2)])
+    ids = batch["input_ids"]
+    listed = ids[ids >= BASE].unique()[None]
+    other = next(i for i in range(BASE, BASE + 5) if i not in listed)
+    before = logits(model, {**batch, "stream_ids": listed})
+    more = torch.cat((listed, torch.tensor([[other]])), 1)
+    after = logits(model, {**batch, "stream_ids": more})
+    assert (after[..., other] > -1e3).all()
+    kept = [i for i in range(BASE + 5) if i != other]
+    torch.testing.assert_close(after[..., kept], before[..., kept], atol=1e-5, rtol=1e-5)
+
+
+def test_symmetric_symbols_tie_without_positions():
+    """A limit that docs/exactness.md names: nothing but rounding tells them apart."""
+    ids = torch.tensor([[3, BASE, 4, BASE + 1, 2]])
+    answer = torch.tensor([[1, 5, 6]])
+    tied = make_relational(encoder_position="none", cross_attention_rope=False)
+    out = logits(tied, {"input_ids": ids, "decoder_input_ids": answer})
+    torch.testing.assert_close(out[..., BASE], out[..., BASE + 1], atol=1e-5, rtol=1e-5)
+    apart = make_relational(encoder_position="rope")
+    out = logits(apart, {"input_ids": ids, "decoder_input_ids": answer})
+    assert ((out[..., BASE] - out[..., BASE + 1]).abs() > 1e-4).all()
+
+
+def test_the_code_travels_with_a_model(tmp_path):
+    make_relational().save_pretrained(tmp_path)
+    files = {path.name for path in tmp_path.iterdir()}
+    assert "relations.py" in files
+    assert [name for name in files if re.search(r"\.(bin|pt|pth|pkl)$", name)] == []
