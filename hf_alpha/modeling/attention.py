@@ -145,7 +145,7 @@ class AlphaAttention(nn.Module):
         if self.gates is not None:
             relations = tuple(relation.view(n, 1, -1, m) for relation in relations)
             mask = add_relations(mask, self.gates(hidden_BSTD[:, 0]), relations)
-        out, weights = self._interface(query, m, output_weights)(
+        out, weights = self._interface(query, m, mask, output_weights)(
             self,
             query,
             key,
@@ -158,10 +158,12 @@ class AlphaAttention(nn.Module):
         out = out.reshape(n, r, beams, queries, t, d).transpose(1, 2).reshape(b, s, t, d)
         return self.out_proj(out), weights if output_weights else None
 
-    def _interface(self, query: torch.Tensor, num_keys: int, weights: bool) -> Callable[..., Any]:
+    def _interface(
+        self, query: torch.Tensor, num_keys: int, mask: torch.Tensor | None, weights: bool
+    ) -> Callable[..., Any]:
         """How to attend; all ways give the same up to rounding."""
         chosen = self.config._attn_implementation
-        if weights or (chosen == "sdpa" and prefers_products(query, num_keys)):
+        if weights or (chosen == "sdpa" and prefers_products(query, num_keys, mask)):
             return eager_attention
         return ALL_ATTENTION_FUNCTIONS.get_interface(chosen, eager_attention)
 

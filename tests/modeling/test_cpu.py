@@ -194,8 +194,11 @@ def test_one_switch_turns_everything_off(monkeypatch):
 
     x, query = torch.randn(3, 500, 8), torch.randn(2, 1, 4, 8)
     in_blocks(function, x)
-    assert len(calls) > 1 and cpu.prefers_products(query, 9)
+    assert len(calls) > 1 and cpu.prefers_products(query, 9, None)
+    learned_mask = torch.zeros(2, 1, 1, 9000, requires_grad=True)
+    assert not cpu.prefers_products(query, 9000, None)
+    assert cpu.prefers_products(query, 9000, learned_mask)
     monkeypatch.setattr(cpu, "ENABLED", False)
     calls.clear()
     in_blocks(function, x)
-    assert calls == [x.shape] and not cpu.prefers_products(query, 9)
+    assert calls == [x.shape] and not cpu.prefers_products(query, 9, learned_mask)

@@ -88,15 +88,6 @@ class RelationalReferenceModel(ReferenceModel):
         update, _ = self.related(name, hidden, hidden, relations, causal, rope, heads)
         return self.add_norm(norm, hidden, update)
 
-    def symbol_means(self, name, hidden, own):
-        """At each symbol a projection of the mean over its positions, 0 at base tokens."""
-        out = []
-        for number in own:
-            states = [x for x, other in zip(hidden, own, strict=True) if same(number, other)]
-            mean = sum(states) / len(states) if states else torch.zeros_like(hidden[0])
-            out.append(self.w(name + ".weight") @ mean)
-        return out
-
     # -- encoder, decoder, projection ------------------------------------------------------------
     def encode_one(self, ids: list[int], paths: list[int], own: list[int | None]):
         config, heads = self.config, self.config.encoder_attention_heads
@@ -116,8 +107,6 @@ class RelationalReferenceModel(ReferenceModel):
             if config.encoder_per_stream_attention:
                 block = name + ".self_attn"
                 update, _ = self.related(block, hidden, hidden, relations, False, rope, heads)
-                means = self.symbol_means(name + ".symbol_means", hidden, own)
-                update = [x + y for x, y in zip(update, means, strict=True)]
                 hidden = self.add_norm(block + "_layer_norm", hidden, update)
             if config.encoder_aggregated_attention:
                 block = name + ".aggregated_attn"
