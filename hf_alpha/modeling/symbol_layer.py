@@ -27,7 +27,7 @@ from .relations import (
     same_symbol,
 )
 from .steps import StepCounter
-from .streams import Streams, match_rows
+from .streams import Streams
 from .symbol_encodings import UNUSABLE, SymbolEncoding
 from .symbols import (
     canonical_renaming,
@@ -284,7 +284,8 @@ class SymbolLayer:
             cache: of the decoder's self-attention.
             slot: where the cache keeps which symbols were written.
         """
-        streams = source.expand(ids_BT.shape[0]).over(ids_BT)
+        expanded = source.expand(ids_BT.shape[0])
+        streams = expanded.over(ids_BT)
         if not self.encoding.relates:
             return streams
         own_BT, past = streams.own, 0
@@ -297,7 +298,7 @@ class SymbolLayer:
         number = source.ids.shape[1]
         first_BS = first_positions(own_BM, number)
         now_T1 = torch.arange(own_BT.shape[1], device=own_BT.device)[:, None] + past
-        source_BL = match_rows(source.own, ids_BT.shape[0])
+        source_BL = expanded.own
         seen_BL = first_BS.gather(1, torch.where(source_BL >= 0, source_BL, number))
         dtype = self.owner.dtype
         return replace(
