@@ -28,7 +28,7 @@ from hf_alpha.convert.shared import (
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
-NEW_PARTS = (".gates.", ".symbol_means.", "symbol_memory.")
+NEW_PARTS = (".gates.", "symbol_memory.")
 ROUNDING = 1e-4  # of logits, whose products have other shapes in the two models
 
 
@@ -65,8 +65,8 @@ def convert_weights(
     | `model.shared.weight`, first rows | the base tokens' rows, in the order of their ids |
     | one row for each class | from the rows of its `sources`, see `class_row` |
     | every other name | the same name |
-    | `*.gates.*`, `*.symbol_means.*`, `*symbol_memory.*` | new; 0 but for projections before norms of 0 |
-    """  # noqa: E501
+    | `*.gates.*`, `model.symbol_memory.*` | new; 0 but for projections before norms of 0 |
+    """
     table = state[EMBEDDING]
     shared = [class_row(table[ids], config.normalize_embeddings) for ids in sources]
     rows = torch.cat((table[config.vocabulary.base_ids], torch.stack(shared)))
