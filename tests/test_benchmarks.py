@@ -151,7 +151,7 @@ def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
     assert all(len(line) == 9 for line in lines[:7])
     assert lines[2][4] == "-" != lines[3][4]  # only the vanilla model ends at 3 symbols
     assert lines[4][-2:] == ["100.0 ± 0.0", "2 |"]
-    assert len(lines[6:]) == 2 + 2 * 5  # of each seed: min, mean, max, deviation, median rule
+    assert len(lines[7:]) == 2 + 2 * 5  # of each seed: min, mean, max, deviation, median rule
     stored = json.loads((tmp_path / "result.json").read_text())["data"]
     assert len(stored["models"]["dual_part"]["correct"]) == 2
     encodings.make_figure(stored["models"], [1, 2, 3, 4]).savefig(tmp_path / "again.png")
