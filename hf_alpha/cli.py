@@ -367,19 +367,24 @@ def convert(
         sides = [side.strip() for side in add_aggregated_attention.split(",") if side.strip()]
         chosen = actual or "a"
         model = conversions.convert_checkpoint(vanilla, out, chosen, placeholder, sides)
-        alone = f"and with {chosen} only,"
-        proved = f"without symbols, {alone} the logits are identical to the vanilla model's."
+        proved = (
+            f"without symbols, and with {chosen} only, the logits are identical to the vanilla "
+            "model's."
+        )
     elif to == "relational":
         model = conversions.convert_checkpoint_to_relational(vanilla, out, actual)
         alone = f", and with {actual} only," if actual else ""
-        proved = f"without symbols{alone} all states are identical to the vanilla model's. "
-        proved += TRAIN_ON
+        proved = (
+            f"without symbols{alone} all states are identical to the vanilla model's. {TRAIN_ON}"
+        )
     elif to == "dual_part":
         model = conversions.convert_checkpoint_to_dual_part(
             vanilla, out, random_dim, random_method, seed
         )
-        proved = "with the vanilla model's embeddings in place of its own, the logits are "
-        proved += f"identical. {TRAIN_ON}"
+        proved = (
+            "with the vanilla model's embeddings in place of its own, the logits are identical. "
+            f"{TRAIN_ON}"
+        )
     else:
         raise ValueError(f"--to {to}: choose {TARGETS}")
     typer.echo(f"{out}: {model.num_parameters():,} parameters. Proved on random inputs: {proved}")
