@@ -6,7 +6,7 @@
 Models see at most 3 symbols and 15 tokens in training (`full_vocabulary` 8 symbols) and are tested
 on formulas with 1 to 8 symbols, the same ones for all, every answer checked. Each starts from the
 recipe propositional/NAME-small, with `--steps` steps and the learning rate schedule cut to them.
-The two converted models start from `learned` of the same seed and are trained for
+Converted models start from `learned` of the same seed and are trained for
 `--tuning-steps` more. A run that was killed goes on where it stopped.
 
 Cells are means over the seeds; +- is half the distance between the largest and the smallest. With
@@ -23,7 +23,11 @@ from typing import TYPE_CHECKING, Any
 import measure
 
 from hf_alpha.cli import integers
-from hf_alpha.convert import convert_checkpoint, convert_checkpoint_to_dual_part
+from hf_alpha.convert import (
+    convert_checkpoint,
+    convert_checkpoint_to_dual_part,
+    convert_checkpoint_to_relational,
+)
 from hf_alpha.evaluation import sensitivity
 from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
 from hf_alpha.evaluation.report import Report
@@ -60,9 +64,10 @@ ENTRIES = {
     "streams": Entry("streams", "streams"),
     "relational": Entry("relational", "relational"),
     "converted": Entry("vanilla to streams", "converted"),
+    "relational-converted": Entry("vanilla to relational", "relational-converted"),
     "dual_part-converted": Entry("vanilla to dual_part", "dual_part-converted"),
 }
-CONVERTED = ("converted", "dual_part-converted")
+CONVERTED = ("converted", "relational-converted", "dual_part-converted")
 NONE = "-"  # outside the vocabulary
 
 
@@ -92,6 +97,8 @@ def convert(name: str, vanilla: Path, out: Path) -> Path:
     if not (out / "config.json").is_file():
         if name == "converted":
             convert_checkpoint(vanilla, out, "a", "b", ("encoder", "decoder"))
+        elif name == "relational-converted":
+            convert_checkpoint_to_relational(vanilla, out)
         else:
             convert_checkpoint_to_dual_part(vanilla, out)
     return out

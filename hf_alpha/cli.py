@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from hf_alpha.evaluation.report import Report
     from hf_alpha.solve import Solution
 
+TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
+TRAIN_ON = "It has to be trained before it is of use: `checkpoint:` in a recipe."
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -329,15 +332,19 @@ def convert(
     vanilla: Annotated[str, typer.Argument(help="Folder or Hub name of a 'learned' model.")],
     out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
     actual: Annotated[
-        str, typer.Option(help="Symbol whose vector becomes the actual one; commas for classes.")
-    ] = "a",
+        str | None,
+        typer.Option(
+            help="Symbol whose vector becomes the actual one (a), or, with --to relational, that "
+            "of its class (the mean); commas for classes."
+        ),
+    ] = None,
     placeholder: Annotated[
-        str, typer.Option(help="Symbol whose vector becomes the placeholder.")
+        str, typer.Option(help="streams: symbol whose vector becomes the placeholder.")
     ] = "b",
     add_aggregated_attention: Annotated[
-        str, typer.Option(help="Sides that get silent new blocks: encoder,decoder")
+        str, typer.Option(help="streams: sides that get silent new blocks: encoder,decoder")
     ] = "",
-    to: Annotated[str, typer.Option(help="What it becomes: streams or dual_part.")] = "streams",
+    to: Annotated[str, typer.Option(help=f"What it becomes: {TARGETS}.")] = "streams",
     random_dim: Annotated[
         int, typer.Option(help="dual_part: width of the random part; 0 for the default.")
     ] = 0,
@@ -349,28 +356,38 @@ def convert(
 ) -> None:
     """Convert a vanilla model into a symbol-invariant one, and prove it by logits.
 
-    With --to dual_part: into one with dual-part embeddings, which has to be trained on.
+    With --to relational: into an invariant one that has to be trained on where several symbols
+    meet. With --to dual_part: into one with dual-part embeddings, which has to be trained on.
     """
-    from hf_alpha.convert import convert_checkpoint, convert_checkpoint_to_dual_part
+    from hf_alpha import convert as conversions
 
-    if to not in ("streams", "dual_part"):
-        raise ValueError(f"--to {to}: choose streams or dual_part")
     if out.resolve() == Path(vanilla).expanduser().resolve():
         raise ValueError(f"{out} holds the vanilla model: choose another folder for the new one")
-    if to == "dual_part":
-        model = convert_checkpoint_to_dual_part(vanilla, out, random_dim, random_method, seed)
-        typer.echo(
-            f"{out}: {model.num_parameters():,} parameters. Proved on random inputs: with the "
-            "vanilla model's embeddings in place of its own, the logits are identical. It has to "
-            "be trained before it is of use: `checkpoint:` in a recipe."
+    if to == "streams":
+        sides = [side.strip() for side in add_aggregated_attention.split(",") if side.strip()]
+        chosen = actual or "a"
+        model = conversions.convert_checkpoint(vanilla, out, chosen, placeholder, sides)
+        proved = (
+            f"without symbols, and with {chosen} only, the logits are identical to the vanilla "
+            "model's."
         )
-        return
-    sides = [side.strip() for side in add_aggregated_attention.split(",") if side.strip()]
-    model = convert_checkpoint(vanilla, out, actual, placeholder, sides)
-    typer.echo(
-        f"{out}: {model.num_parameters():,} parameters. Proved on random inputs: without symbols, "
-        f"and with {actual} only, the logits are identical to the vanilla model's."
-    )
+    elif to == "relational":
+        model = conversions.convert_checkpoint_to_relational(vanilla, out, actual)
+        alone = f", and with {actual} only," if actual else ""
+        proved = (
+            f"without symbols{alone} all states are identical to the vanilla model's. {TRAIN_ON}"
+        )
+    elif to == "dual_part":
+        model = conversions.convert_checkpoint_to_dual_part(
+            vanilla, out, random_dim, random_method, seed
+        )
+        proved = (
+            "with the vanilla model's embeddings in place of its own, the logits are identical. "
+            f"{TRAIN_ON}"
+        )
+    else:
+        raise ValueError(f"--to {to}: choose {TARGETS}")
+    typer.echo(f"{out}: {model.num_parameters():,} parameters. Proved on random inputs: {proved}")
 
 
 @app.command()

@@ -79,7 +79,7 @@ def _too_many_names(model: PreTrainedModel, tokenizer: AlphaTokenizer) -> str:
     if model.config.encoding.no_extension:
         return (
             f"more names than the {known} symbols that this model was trained on; convert it to "
-            "'streams' (hf-alpha convert), which takes any number"
+            "'streams' or 'relational' (hf-alpha convert), which take any number"
         )
     return f"more names than {known} symbols: call extend_symbols on the model and the tokenizer"
 

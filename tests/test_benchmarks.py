@@ -134,7 +134,8 @@ def test_the_guide_shows_the_results_of_encodings():
 def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
     encodings = load("encodings")
     monkeypatch.chdir(tmp_path)
-    tiny = ["--only=learned,dual_part,converted", "--seeds=0,1", "--steps=2", "--tuning-steps=1"]
+    models = "learned,dual_part,converted,relational-converted"
+    tiny = [f"--only={models}", "--seeds=0,1", "--steps=2", "--tuning-steps=1"]
     tiny += ["--symbols=1-4", "--sizes=1-7", "--samples=3", "--covariance=1", "--draws=2"]
     for change in (
         *("data.generate.num_samples=300", "data.path=data", "training.eval_strategy=no"),
@@ -144,12 +145,13 @@ def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
         tiny += ["--change", change]
     encodings.main([*tiny, f"--out={tmp_path}/result"])
     lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " | " in line]
-    labels = ["vanilla", "dual_part", "vanilla to streams", "random assignment"]
-    assert [line[0].removeprefix("| ") for line in lines[2:6]] == labels
-    assert all(len(line) == 9 for line in lines[:6])
+    labels = ["vanilla", "dual_part", "vanilla to streams", "vanilla to relational"]
+    labels += ["random assignment"]
+    assert [line[0].removeprefix("| ") for line in lines[2:7]] == labels
+    assert all(len(line) == 9 for line in lines[:7])
     assert lines[2][4] == "-" != lines[3][4]  # only the vanilla model ends at 3 symbols
     assert lines[4][-2:] == ["100.0 ± 0.0", "2 |"]
-    assert len(lines[6:]) == 2 + 2 * 5  # of each seed: min, mean, max, deviation, median rule
+    assert len(lines[7:]) == 2 + 2 * 5  # of each seed: min, mean, max, deviation, median rule
     stored = json.loads((tmp_path / "result.json").read_text())["data"]
     assert len(stored["models"]["dual_part"]["correct"]) == 2
     encodings.make_figure(stored["models"], [1, 2, 3, 4]).savefig(tmp_path / "again.png")

@@ -298,7 +298,20 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
     assert config["symbol_seed"] == 3 and (dual / "random_numbers.py").is_file()
     again = ["evaluate", dual, "--out", tmp_path / "dual report", *arguments[5:]]
     assert hf_alpha(*again).code == 0
-    assert "choose streams or dual_part" in hf_alpha("convert", vanilla, dual, "--to", "x").error
+    error = hf_alpha("convert", vanilla, dual, "--to", "x").error
+    assert "choose streams, relational or dual_part" in error
+
+    relational = tmp_path / "relational"
+    done = hf_alpha("convert", vanilla, relational, "--to", "relational", "--actual", "b")
+    assert done.code == 0, done.err
+    assert "without symbols, and with b only, all states are identical" in done.out
+    assert "It has to be trained" in done.out and (relational / "relations.py").is_file()
+    done = hf_alpha("convert", vanilla, tmp_path / "mean", "--to", "relational")
+    assert done.code == 0 and "without symbols all states are identical" in done.out
+    again = ["evaluate", relational, "--out", tmp_path / "relational report", *arguments[5:]]
+    assert hf_alpha(*again).code == 0
+    again = hf_alpha("convert", relational, tmp_path / "again", "--to", "relational")
+    assert "'relational' already" in again.error and not (tmp_path / "again").exists()
 
     done = hf_alpha("solve", "--model", converted, "--top", 2, "p & q & r & s & t")
     assert done.code in (0, 1) and len(done.out.splitlines()) == 3
@@ -385,6 +398,7 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
 
     out = tmp_path / "out"
     assert "'q' is no symbol; this model has a b c" in error(vanilla, out, "--actual", "q")
+    assert "'q' is no symbol" in error(vanilla, out, "--to", "relational", "--actual", "q")
     assert "the same symbol" in error(vanilla, out, "--actual", "b")
     assert "not 'middle'" in error(vanilla, out, "--add-aggregated-attention", "middle")
     assert "holds the vanilla model" in error(vanilla, vanilla / ".." / vanilla.name)
@@ -393,7 +407,7 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     assert f"file {tmp_path / 'file'} exists: remove it" in error(vanilla, tmp_path / "file")
     shutil.copytree(vanilla, tmp_path / "trained")
     trained = weights_of(tmp_path / "trained")
-    for kind in ("streams", "dual_part"):
+    for kind in ("streams", "relational", "dual_part"):
         assert "exists: remove it" in error(vanilla, tmp_path / "trained", "--to", kind)
     assert weights_of(tmp_path / "trained") == trained
     assert not out.exists()

@@ -172,7 +172,7 @@ def test_more_names_than_the_vocabulary(streams, learned):
     assert done.out == f"{many}\n&ab\n  correct    a1b1\n"
     assert done.err == (
         "  error: more names than the 3 symbols that this model was trained on; convert it to "
-        "'streams' (hf-alpha convert), which takes any number\n"
+        "'streams' or 'relational' (hf-alpha convert), which take any number\n"
     )
 
 

@@ -1,12 +1,16 @@
 """Conversion of trained models into others, each with a proof by logits."""
 
 from hf_alpha.convert.dual_part import convert_checkpoint_to_dual_part, to_dual_part
-from hf_alpha.convert.symbol_invariant import ConversionError, convert_checkpoint, to_streams
+from hf_alpha.convert.relational import convert_checkpoint_to_relational, to_relational
+from hf_alpha.convert.shared import ConversionError
+from hf_alpha.convert.symbol_invariant import convert_checkpoint, to_streams
 
 __all__ = [
     "ConversionError",
     "convert_checkpoint",
     "convert_checkpoint_to_dual_part",
+    "convert_checkpoint_to_relational",
     "to_dual_part",
+    "to_relational",
     "to_streams",
 ]

@@ -5,7 +5,6 @@ dimensions of every row make room for the random parts. That changes what the mo
 has to be trained on; what has to be right before is checked on every conversion.
 """
 
-import copy
 from pathlib import Path
 
 import torch
@@ -13,10 +12,18 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
-from hf_alpha.convert.symbol_invariant import EMBEDDING, ConversionError, probe
-from hf_alpha.folders import new_folder
-from hf_alpha.loading import load_checkpoint
+from hf_alpha.convert.shared import (
+    EMBEDDING,
+    ConversionError,
+    class_members,
+    convert_folder,
+    converted_config,
+    converted_model,
+    for_proof,
+    probe,
+)
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
 
 def to_dual_part(
@@ -35,14 +42,17 @@ def to_dual_part(
     Raises:
         ConversionError: the model is not `learned`, a setting does not fit, or the proof failed.
     """
-    config = _converted_config(vanilla.config, random_dim, random_method, seed)
-    converted = type(vanilla)(config)
+    config = converted_config(
+        vanilla.config,
+        symbol_encoding="dual_part",
+        random_dim=random_dim,
+        random_method=random_method,
+        symbol_seed=seed,
+        # Without f_fn lengths mean something, and f_bn would lose them.
+        normalize_parts=vanilla.config.normalize_embeddings,
+    )
     weights = convert_weights(vanilla.state_dict(), config)
-    missing, left = converted.load_state_dict(weights, strict=False)
-    new = [name for name in missing if "symbol_draws" not in name]
-    if new or left:
-        raise ConversionError(f"weights do not fit: missing {new}, left over {left}")
-    converted.train(vanilla.training)
+    converted, _ = converted_model(vanilla, config, weights, [])
     prove_start(vanilla, converted)
     return converted
 
@@ -60,17 +70,10 @@ def convert_weights(state: dict[str, Tensor], config: AlphaConfig) -> dict[str, 
     table = state[EMBEDDING]
     if config.normalize_embeddings:
         table = F.normalize(table, dim=-1)
-    shared = [
-        torch.cat([table[start:stop] for start, stop in ranges]).mean(0, keepdim=True)
-        for ranges in config.symbol_ranges.values()
-    ]
+    shared = [table[ids].mean(0, keepdim=True) for ids in class_members(config)]
     width = config.encoding(config).row_dim
     rows = torch.cat((table[config.vocabulary.base_ids], *shared))[:, :width]
-    return {
-        name: rows.clone() if name == EMBEDDING else value
-        for name, value in state.items()
-        if "symbol_draws" not in name
-    }
+    return state | {EMBEDDING: rows.clone()}
 
 
 @torch.no_grad()
@@ -85,7 +88,7 @@ def prove_start(vanilla: PreTrainedModel, converted: PreTrainedModel) -> None:
     Raises:
         ConversionError: with the check that failed and the largest difference.
     """
-    one, two = (copy.deepcopy(model).eval().float().cpu() for model in (vanilla, converted))
+    one, two = (for_proof(model) for model in (vanilla, converted))
     config = two.config
     old, new = one.model.embedding_table(), two.model.embedding_table()
     base, width = config.vocabulary.base_ids, config.encoding(config).row_dim
@@ -106,27 +109,6 @@ def _directions(rows: Tensor) -> Tensor:
     return F.normalize(rows, dim=-1)
 
 
-def _converted_config(
-    config: AlphaConfig, random_dim: int, random_method: str, seed: int
-) -> AlphaConfig:
-    if config.symbol_encoding != "learned":
-        raise ConversionError(
-            f"only 'learned' models are converted; this one is {config.symbol_encoding!r} already"
-        )
-    settings = config.to_dict() | {
-        "symbol_encoding": "dual_part",
-        "random_dim": random_dim,
-        "random_method": random_method,
-        "symbol_seed": seed,
-        # Without f_fn lengths mean something, and f_bn would lose them.
-        "normalize_parts": config.normalize_embeddings,
-    }
-    try:
-        return type(config)(**settings)
-    except ValueError as error:
-        raise ConversionError(str(error)) from error
-
-
 def convert_checkpoint_to_dual_part(
     source: str | Path,
     out: str | Path,
@@ -140,12 +122,11 @@ def convert_checkpoint_to_dual_part(
         ConversionError: as `to_dual_part`; nothing is written.
         FileExistsError: `out` exists; it stays as it is.
     """
-    with new_folder(Path(out)) as unfinished:
-        vanilla, tokenizer = load_checkpoint(source)
-        converted = to_dual_part(vanilla, random_dim, random_method, seed)
-        converted.save_pretrained(unfinished)
-        tokenizer.save_pretrained(unfinished)
-    return converted
+
+    def convert(vanilla: PreTrainedModel, _: AlphaTokenizer) -> PreTrainedModel:
+        return to_dual_part(vanilla, random_dim, random_method, seed)
+
+    return convert_folder(source, out, convert)
 
 
 __all__ = ["convert_checkpoint_to_dual_part", "convert_weights", "prove_start", "to_dual_part"]

@@ -6,24 +6,29 @@ vectors are dropped. What the two then have in common is checked on every conver
 docs/exactness.md). Aggregated attention can be added as blocks that do nothing at first.
 """
 
-import copy
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from hf_alpha.folders import new_folder
-from hf_alpha.loading import load_checkpoint
+from hf_alpha.convert.shared import (
+    EMBEDDING,
+    ConversionError,
+    convert_folder,
+    converted_config,
+    converted_model,
+    for_proof,
+    ids_of_tokens,
+    one_per_class,
+    probe,
+)
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
-EMBEDDING = "model.shared.weight"
 NEW_BLOCK = ".aggregated_attn"  # also matches its LayerNorm
-
-
-class ConversionError(ValueError):
-    """A model that cannot be converted as asked, or a conversion that failed its proof."""
 
 
 def to_streams(
@@ -44,20 +49,16 @@ def to_streams(
     Raises:
         ConversionError: the model is not `learned`, a token does not fit, or the proof failed.
     """
-    config = _converted_config(vanilla.config, add_aggregated_attention)
-    actual = _one_per_class(vanilla.config, actual, "actual")
-    placeholder = _one_per_class(vanilla.config, placeholder, "placeholder")
+    added = _added_blocks(vanilla.config, add_aggregated_attention)
+    config = converted_config(vanilla.config, symbol_encoding="streams", **added)
+    actual = one_per_class(vanilla.config, actual, "actual")
+    placeholder = one_per_class(vanilla.config, placeholder, "placeholder")
     for first, second in zip(actual, placeholder, strict=True):
         if first == second:
             raise ConversionError(f"actual and placeholder are the same symbol, id {first}")
-    converted = type(vanilla)(config)
     weights = convert_weights(vanilla.state_dict(), config, actual, placeholder)
-    missing, unexpected = converted.load_state_dict(weights, strict=False)
-    new = [name for name in missing if NEW_BLOCK not in name]
-    if new or unexpected:
-        raise ConversionError(f"weights do not fit: missing {new}, left over {unexpected}")
-    _silence_new_blocks(converted, set(missing))
-    converted.train(vanilla.training)
+    converted, new = converted_model(vanilla, config, weights, [NEW_BLOCK])
+    _silence_new_blocks(converted, new)
     prove(vanilla, converted, actual, placeholder)
     return converted
 
@@ -96,7 +97,7 @@ def prove(
     Raises:
         ConversionError: with the check that failed and the largest difference.
     """
-    models = [copy.deepcopy(model).eval().float().cpu() for model in (vanilla, converted)]
+    models = [for_proof(model) for model in (vanilla, converted)]
     base = vanilla.config.vocabulary.base_ids
     _compare("no symbol", models, probe(vanilla.config, []), base)
     for first, second in zip(actual, placeholder, strict=True):
@@ -125,33 +126,8 @@ def _compare_encoders(models: list, batch: dict[str, Tensor]) -> None:
         )
 
 
-def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 12) -> dict:
-    """Random inputs that hold exactly these symbols, in this order of first occurrence."""
-    generator = torch.Generator().manual_seed(0)
-
-    def draw(choices: list[int], *shape: int) -> Tensor:
-        return torch.tensor(choices)[torch.randint(len(choices), shape, generator=generator)]
-
-    special = (config.pad_token_id, config.decoder_start_token_id)
-    tokens = [*(i for i in config.vocabulary.base_ids if i not in special), *symbols]
-    ids, decoder_ids = draw(tokens, rows, length), draw(tokens, rows, 6)
-    ids[:, : len(symbols)] = torch.tensor(symbols, dtype=torch.long)
-    decoder_ids[:, 0] = config.decoder_start_token_id
-    return {
-        "input_ids": ids,
-        "attention_mask": torch.ones_like(ids),
-        "tree_paths": torch.randint(0, 1 << 20, ids.shape, generator=generator),
-        "decoder_input_ids": decoder_ids,
-    }
-
-
-def _converted_config(config: AlphaConfig, add: Sequence[str]) -> AlphaConfig:
-    if config.symbol_encoding != "learned":
-        raise ConversionError(
-            f"only 'learned' models are converted; this one is {config.symbol_encoding!r} already"
-        )
-    converted = copy.deepcopy(config)
-    converted.symbol_encoding = "streams"
+def _added_blocks(config: AlphaConfig, add: Sequence[str]) -> dict[str, Any]:
+    """The settings of aggregated attention that is added on these sides."""
     for side in add:
         if side not in ("encoder", "decoder"):
             raise ConversionError(
@@ -159,38 +135,22 @@ def _converted_config(config: AlphaConfig, add: Sequence[str]) -> AlphaConfig:
             )
         if getattr(config, f"{side}_aggregated_attention"):
             raise ConversionError(f"the {side} has aggregated attention already")
-        setattr(converted, f"{side}_aggregated_attention", True)
-    if add:
-        if config.encoder_aggregated_attention or config.decoder_aggregated_attention:
-            raise ConversionError(
-                "this model has aggregated attention in the form of Algorithm 3 on one side; the "
-                "other side cannot get silent blocks, which have their norm elsewhere"
-            )
-        converted.aggregated_attention_norm = "pre"
-    return converted
-
-
-def _one_per_class(config: AlphaConfig, ids: int | Sequence[int], role: str) -> list[int]:
-    """Sort the ids by class and check that every class has one."""
-    given = [ids] if isinstance(ids, int) else list(ids)
-    found: dict[str, int] = {}
-    for token in given:
-        name = config.vocabulary.class_of(token)
-        if name is None:
-            raise ConversionError(f"{role}: id {token} is no symbol of this model")
-        if name in found:
-            raise ConversionError(f"{role}: two symbols for class {name!r}")
-        found[name] = token
-    if lacking := [name for name in config.symbol_classes if name not in found]:
-        raise ConversionError(f"{role}: no symbol given for class {lacking[0]!r}")
-    return [found[name] for name in config.symbol_ranges]
+    if not add:
+        return {}
+    if config.encoder_aggregated_attention or config.decoder_aggregated_attention:
+        raise ConversionError(
+            "this model has aggregated attention in the form of Algorithm 3 on one side; the "
+            "other side cannot get silent blocks, which have their norm elsewhere"
+        )
+    sides = {f"{side}_aggregated_attention": True for side in add}
+    return {"aggregated_attention_norm": "pre", **sides}
 
 
 @torch.no_grad()
-def _silence_new_blocks(model: PreTrainedModel, new: set[str]) -> None:
-    for name, parameter in model.named_parameters():
-        if name in new and ".out_proj." in name:
-            parameter.zero_()
+def _silence_new_blocks(model: PreTrainedModel, new: Sequence[str]) -> None:
+    for name in new:
+        if ".out_proj." in name:
+            model.get_parameter(name).zero_()
 
 
 def convert_checkpoint(
@@ -210,33 +170,13 @@ def convert_checkpoint(
         ConversionError: as `to_streams`, or a token is not in the vocabulary; nothing is written.
         FileExistsError: `out` exists; it stays as it is.
     """
-    with new_folder(Path(out)) as unfinished:
-        return _convert(source, unfinished, actual, placeholder, add_aggregated_attention)
+
+    def convert(vanilla: PreTrainedModel, tokenizer: AlphaTokenizer) -> PreTrainedModel:
+        first = ids_of_tokens(tokenizer, actual, "actual")
+        second = ids_of_tokens(tokenizer, placeholder, "placeholder")
+        return to_streams(vanilla, first, second, add_aggregated_attention)
+
+    return convert_folder(source, out, convert)
 
 
-def _convert(
-    source: str | Path, out: Path, actual: str, placeholder: str, added: Sequence[str]
-) -> PreTrainedModel:
-    vanilla, tokenizer = load_checkpoint(source)
-
-    def ids(tokens: str, role: str) -> list[int]:
-        for token in tokens.split(","):
-            if token not in tokenizer.symbol_tokens:
-                known = " ".join(tokenizer.symbol_tokens)
-                raise ConversionError(f"{role}: {token!r} is no symbol; this model has {known}")
-        return [tokenizer.convert_tokens_to_ids(token) for token in tokens.split(",")]
-
-    converted = to_streams(vanilla, ids(actual, "actual"), ids(placeholder, "placeholder"), added)
-    converted.save_pretrained(out)
-    tokenizer.save_pretrained(out)
-    return converted
-
-
-__all__ = [
-    "ConversionError",
-    "convert_checkpoint",
-    "convert_weights",
-    "probe",
-    "prove",
-    "to_streams",
-]
+__all__ = ["convert_checkpoint", "convert_weights", "prove", "to_streams"]

@@ -171,7 +171,7 @@ class LearnedEncoding(SymbolEncoding):
     )
     no_extension = (
         "symbol_encoding 'learned' has one trained vector per symbol, and none for new ones; "
-        "convert the model to 'streams' first (hf-alpha convert)"
+        "convert the model to 'streams' or 'relational' first (hf-alpha convert)"
     )
 
 

@@ -79,6 +79,15 @@ def test_several_classes():
     assert torch.equal(rows[BASE:], old[[BASE, BASE + 1, BASE + 4, BASE + 2]])
 
 
+def test_models_that_renamed_at_random_in_training():
+    assert not to_streams(make_vanilla(symbol_renaming="random"), A, B).config.draws_symbols
+
+
+def test_new_blocks_are_the_same_each_time():
+    one, two = (to_streams(make_vanilla(), A, B, ("encoder",)) for _ in range(2))
+    assert all(map(torch.equal, one.parameters(), two.parameters()))
+
+
 def test_proof_notices_a_wrong_weight():
     vanilla = make_vanilla()
     converted = to_streams(vanilla, A, B)

@@ -1,0 +1,166 @@
+"""What all conversions of a `learned` model share: settings, weights, inputs of proofs, folders."""
+
+import copy
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from hf_alpha.folders import new_folder
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.modeling.configuration_alpha import AlphaConfig
+from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+
+EMBEDDING = "model.shared.weight"
+DRAWS = "symbol_draws"  # buffers, not weights: never taken over
+
+
+class ConversionError(ValueError):
+    """A model that cannot be converted as asked, or a conversion that failed its proof."""
+
+
+# -- settings and weights -------------------------------------------------------------------------
+
+
+def converted_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
+    """The vanilla model's configuration with changes.
+
+    Raises:
+        ConversionError: the model is not `learned`, or a setting does not fit.
+    """
+    if config.symbol_encoding != "learned":
+        raise ConversionError(
+            f"only 'learned' models are converted; this one is {config.symbol_encoding!r} already"
+        )
+    settings = config.to_dict() | {"attn_implementation": config._attn_implementation} | changes
+    try:
+        return type(config)(**settings)
+    except ValueError as error:
+        raise ConversionError(str(error)) from error
+
+
+def converted_model(
+    vanilla: PreTrainedModel, config: AlphaConfig, weights: dict[str, Tensor], new: Sequence[str]
+) -> tuple[PreTrainedModel, list[str]]:
+    """A model with these weights, and the names of the tensors that they lack.
+
+    Those keep their initialisation, by a fixed seed: the same conversion gives the same model.
+
+    Args:
+        new: parts of the names of which every lacking tensor has one.
+
+    Raises:
+        ConversionError: weights are left over, or others than the new ones are missing.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        converted = type(vanilla)(config)
+    weights = {name: value for name, value in weights.items() if DRAWS not in name}
+    missing, left = converted.load_state_dict(weights, strict=False)
+    lacking = [name for name in missing if not any(part in name for part in (DRAWS, *new))]
+    if lacking or left:
+        raise ConversionError(f"weights do not fit: missing {lacking}, left over {left}")
+    return converted.train(vanilla.training), missing
+
+
+# -- symbols --------------------------------------------------------------------------------------
+
+
+def class_members(config: AlphaConfig) -> list[list[int]]:
+    """The ids of each class's symbols, classes in the order of their rows."""
+    return [
+        [token for start, stop in ranges for token in range(start, stop)]
+        for ranges in config.symbol_ranges.values()
+    ]
+
+
+def one_per_class(config: AlphaConfig, ids: int | Sequence[int], role: str) -> list[int]:
+    """Sort the ids by class and check that every class has one."""
+    given = [ids] if isinstance(ids, int) else list(ids)
+    found: dict[str, int] = {}
+    for token in given:
+        name = config.vocabulary.class_of(token)
+        if name is None:
+            raise ConversionError(f"{role}: id {token} is no symbol of this model")
+        if name in found:
+            raise ConversionError(f"{role}: two symbols for class {name!r}")
+        found[name] = token
+    if lacking := [name for name in config.symbol_classes if name not in found]:
+        raise ConversionError(f"{role}: no symbol given for class {lacking[0]!r}")
+    return [found[name] for name in config.symbol_ranges]
+
+
+def ids_of_tokens(tokenizer: AlphaTokenizer, tokens: str, role: str) -> list[int]:
+    """The ids of symbols that are given as tokens, separated by commas."""
+    for token in tokens.split(","):
+        if token not in tokenizer.symbol_tokens:
+            known = " ".join(tokenizer.symbol_tokens)
+            raise ConversionError(f"{role}: {token!r} is no symbol; this model has {known}")
+    return [tokenizer.convert_tokens_to_ids(token) for token in tokens.split(",")]
+
+
+# -- proofs ---------------------------------------------------------------------------------------
+
+
+def for_proof(model: PreTrainedModel) -> PreTrainedModel:
+    """A copy in evaluation mode, in float32 on the CPU."""
+    return copy.deepcopy(model).eval().float().cpu()
+
+
+def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 12) -> dict:
+    """Random inputs that hold exactly these symbols, in this order of first occurrence."""
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(choices: list[int], *shape: int) -> Tensor:
+        return torch.tensor(choices)[torch.randint(len(choices), shape, generator=generator)]
+
+    special = (config.pad_token_id, config.decoder_start_token_id)
+    tokens = [*(i for i in config.vocabulary.base_ids if i not in special), *symbols]
+    ids, decoder_ids = draw(tokens, rows, length), draw(tokens, rows, 6)
+    ids[:, : len(symbols)] = torch.tensor(symbols, dtype=torch.long)
+    decoder_ids[:, 0] = config.decoder_start_token_id
+    return {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "tree_paths": torch.randint(0, 1 << 20, ids.shape, generator=generator),
+        "decoder_input_ids": decoder_ids,
+    }
+
+
+# -- folders --------------------------------------------------------------------------------------
+
+
+def convert_folder(
+    source: str | Path,
+    out: str | Path,
+    convert: Callable[[PreTrainedModel, AlphaTokenizer], PreTrainedModel],
+) -> PreTrainedModel:
+    """Convert a checkpoint folder; model, tokenizer and code are written to `out`.
+
+    Raises:
+        ConversionError: as `convert`; nothing is written.
+        FileExistsError: `out` exists; it stays as it is.
+    """
+    with new_folder(Path(out)) as unfinished:
+        vanilla, tokenizer = load_checkpoint(source)
+        converted = convert(vanilla, tokenizer)
+        converted.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
+    return converted
+
+
+__all__ = [
+    "EMBEDDING",
+    "ConversionError",
+    "class_members",
+    "convert_folder",
+    "converted_config",
+    "converted_model",
+    "for_proof",
+    "ids_of_tokens",
+    "one_per_class",
+    "probe",
+]
