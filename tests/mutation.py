@@ -140,8 +140,6 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "modeling/streams.py": [
         ('pointer=getattr(outputs, "symbol_pointer", None)', "pointer=None", REFERENCE),
-        ("where_BSL.transpose(1, 2) @ mean_by_symbol(hidden_BLD, where_BSL)", "hidden_BLD",
-         REFERENCE),
     ],
     "modeling/configuration_alpha.py": [
         ("self.history_slot + self.encoding.relates", "self.history_slot", RELATIONAL),
