@@ -56,6 +56,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "encoder_position": "rope",
         "decoder_position": "sinusoidal",
     },
+    "relational": {"symbol_encoding": "relational"},
+    "relational-all-attention": {
+        "symbol_encoding": "relational",
+        "cross_attention": ["per_stream", "aggregated"],
+        "encoder_position": "rope",
+    },
 }
 
 

@@ -56,6 +56,9 @@ LAYER = "tests/modeling/test_symbol_layer.py"
 ATTENTION = "tests/modeling/test_attention.py"
 MODEL = "tests/modeling/test_modeling_alpha.py"
 STREAMS = "tests/families/test_alpha_streams.py"
+RELATIONS = "tests/modeling/test_relations.py"
+REFERENCE = f"{RELATIONS} -k 'equals_reference and two'"
+RELATIONAL = "tests/families/test_alpha_relational.py -k caches_change_nothing"
 CPU = "tests/modeling/test_cpu.py"
 GRAMMAR = "tests/modeling/test_grammar.py"
 TOKENIZATION = "tests/modeling/test_tokenization_alpha.py"
@@ -120,6 +123,28 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("self.statistics = self.statistics.to(new) + new", "self.statistics = new", SCALE),
         ("losses = (1.0 - smoothing) * losses - smoothing", "losses = losses - smoothing", SCALE),
     ],
+    "modeling/relations.py": [
+        ("start[0, : self.num_heads // 2]", "start[0]", f"{RELATIONS} -k begins"),
+        ("norm.weight.shape[0] ** -0.5", "norm.weight.shape[0] ** -1.0",
+         f"{RELATIONS} -k begins"),
+        ("unflatten(0, (relations[0].shape[0], -1)).flatten(1, 2)",
+         "unflatten(0, (-1, relations[0].shape[0])).transpose(0, 1).flatten(1, 2)",
+         f"{RELATIONS} -k beams"),
+        ("(len(relations), -1, 1)).permute(2, 0, 3, 1, 4)",
+         "(-1, len(relations), 1)).permute(3, 0, 2, 1, 4)", f"{RELATIONS} -k beams"),
+        ("written, last = self.repeat", "last, written = self.repeat", REFERENCE),
+        ("self.output_norm(self.output_proj(", "self.output_norm(self.input_proj(", REFERENCE),
+        ("clamp(min=1)", "clamp(min=2)", f"{RELATIONS} -k means"),
+        (" & (own_BT >= 0)[..., None]", "", f"{RELATIONS} -k where_symbols"),
+        ("own_BM, num_symbols + 1)\n", "own_BM, num_symbols)\n", f"{RELATIONS} -k where_symbols"),
+    ],
+    "modeling/streams.py": [
+        ('pointer=getattr(outputs, "symbol_pointer", None)', "pointer=None", REFERENCE),
+    ],
+    "modeling/configuration_alpha.py": [
+        ("self.history_slot + self.encoding.relates", "self.history_slot", RELATIONAL),
+        ('{"encoder_position": "tree"} if', "{} if", f"{TRAIN} -k tree"),
+    ],
     "modeling/attention.py": [
         ("mask = mask[:, None].expand(-1, r, -1, -1, -1).flatten(0, 1)",
          "mask = mask.repeat(r, 1, 1, 1)", f"{STREAMS} -k depend_on_its_batch"),
@@ -143,6 +168,8 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)",
          "torch.where(ids_BS >= 0, ids_BS - vocabulary.num_base_tokens, count)", VOCABULARY),
         ("_ENCODINGS[encoding.name] = encoding\n    return", "return", ENCODINGS),
+        ("symbol_BL = vocabulary.num_base_tokens + number_BL - 1",
+         "symbol_BL = vocabulary.num_base_tokens + 0 * number_BL", REFERENCE),
     ],
     "modeling/symbol_layer.py": [
         ("if self._seen is not None and self._seen != count:", "if True:",
@@ -154,6 +181,17 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("self.random_parts = torch.cat((self.random_parts, new))",
          "self.random_parts = self._draw(0, INFERENCE + 1)", f"{LAYER} -k old_names"),
         ("symbol if mask_BL is None else symbol & (mask_BL > 0)", "symbol", CHECKS),
+        ("torch.where(mask_BL > 0, own_BL, -1)", "own_BL", f"{RELATIONS} -k padding"),
+        ("kept = (own_BT + 1)[:, None, :, None]\n"
+         "            own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0] - 1",
+         "kept = own_BT[:, None, :, None]\n"
+         "            own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0]", RELATIONAL),
+        ("device=own_BT.device)[:, None] + past", "device=own_BT.device)[:, None]", RELATIONAL),
+        ("(seen_BL[:, None] <= now_T1)", "(seen_BL[:, None] < now_T1)", REFERENCE),
+        ("torch.where(source_BL >= 0, source_BL, number)", "source_BL.clamp(min=0)", REFERENCE),
+        ("if self.config.normalize_embeddings:\n            rows_BSD", "if True:\n            "
+         "rows_BSD", f"{RELATIONS} -k other_settings"),
+        ("streams.memory[:, :, 0])", "streams.memory[:, :, 1])", REFERENCE),
     ],
     "modeling/cpu.py": [
         ("grad_ME.sum(0) if wants[2]", "grad_ME.mean(0) if wants[2]", CPU),
@@ -161,6 +199,9 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "modeling/modeling_alpha.py": [
         ("slot = 2 * index\n", "slot = index\n", f"{STREAMS} -k caches_change_nothing"),
+        ("cross_weights = found if cross_weights is None else cross_weights",
+         "cross_weights = found", f"{RELATIONS} -k all_switches"),
+        ("layer is self.layers[-1] and", "layer is self.layers[0] and", REFERENCE),
     ],
     "tasks/ltl/grammar.py": [
         ('"G": "! U 1 ! $1"', '"G": "! U 1 $1"', f"{GRAMMAR} {LTL}"),
@@ -287,9 +328,6 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "settings.py": [
         ("accepted = (*kinds, int) if float in kinds else kinds", "accepted = kinds", RECIPE),
-    ],
-    "train.py": [
-        ('{"encoder_position": "tree"} if', "{} if", f"{TRAIN} -k tree"),
     ],
     "evaluation/random_parts.py": [
         ("[len(losses) // 2]", "[0]", RANDOM_PARTS),

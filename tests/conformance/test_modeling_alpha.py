@@ -116,6 +116,14 @@ class TestStreamsWithoutAggregation(AlphaConformance, unittest.TestCase):
     }
 
 
+class TestRelational(AlphaConformance, unittest.TestCase):
+    settings: ClassVar = {"symbol_encoding": "relational", "encoder_position": "rope"}
+
+
+class TestRelationalTree(TreePositions, unittest.TestCase):
+    settings: ClassVar = {"symbol_encoding": "relational", "encoder_position": "tree"}
+
+
 class TestLearned(AlphaConformance, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "learned", "encoder_position": "rope"}
 
