@@ -441,7 +441,8 @@ class AlphaDecoder(AlphaStack):
         aggregated = "aggregated" in config.cross_attention
         encoder_view = source.aggregate(encoder_NSLD) if aggregated else encoder_NSLD[:, :1]
         history = past_key_values and past_key_values.self_attention_cache
-        streams = self.symbols.follow(source, input_ids, history, self.config.history_slot)
+        slot = config.history_slot
+        streams = self.symbols.follow(source, input_ids, attention_mask, history, slot)
         positions = self._positions(input_ids, attention_mask, past_key_values)
         hidden = self._embed(input_ids, streams, positions)
         encoder_attention_mask = match_rows(encoder_attention_mask, samples)

@@ -274,13 +274,20 @@ class SymbolLayer:
         return replace(streams, memory=torch.stack((entered, rows_BSD), dim=2))
 
     def follow(
-        self, source: Streams, ids_BT: torch.Tensor, cache: Cache | None = None, slot: int = 0
+        self,
+        source: Streams,
+        ids_BT: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        cache: Cache | None = None,
+        slot: int = 0,
     ) -> Streams:
         """The streams over the decoder's tokens, with their relations where the encoding has such.
 
         Args:
             source: over the sources, one for each row of `ids_BT` or for all beams of a sample.
             ids_BT: token ids, without those that the cache holds already.
+            mask: 1 for tokens, 0 for padding, its last T columns those of the ids: (B, M). One that
+                is prepared for attention, (B, 1, T, M), is not looked at.
             cache: of the decoder's self-attention.
             slot: where the cache keeps which symbols were written.
         """
@@ -289,6 +296,8 @@ class SymbolLayer:
         if not self.encoding.relates:
             return streams
         own_BT, past = streams.own, 0
+        if mask is not None and mask.dim() == 2:
+            own_BT = torch.where(mask[:, -own_BT.shape[1] :] > 0, own_BT, -1)
         own_BM = own_BT
         if cache is not None:
             past = cache.get_seq_length()
@@ -303,6 +312,7 @@ class SymbolLayer:
         dtype = self.owner.dtype
         return replace(
             streams,
+            own=own_BT,
             source=source.own,
             written=(first_BS[:, None, :number] <= now_T1).to(dtype),
             within=(same_symbol(own_BT, own_BM, dtype),),

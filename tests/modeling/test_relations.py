@@ -208,6 +208,21 @@ def test_what_padding_holds_does_not_matter(side):
         assert torch.equal(logits(model, {**batch, "input_ids": filled}), logits(model, batch))
 
 
+def test_what_padding_of_a_prompt_holds_does_not_matter():
+    """Nor does a symbol there count as written."""
+    model = make_relational()
+    batch = random_batch(2, model.config, [(6, 3), (5, 2)])
+    ids, symbol = batch["decoder_input_ids"].clone(), batch["input_ids"].amax(1)
+    ids[:, 0] = model.config.pad_token_id
+    mask = torch.ones_like(ids)
+    mask[:, 0] = 0
+    plain = logits(model, {**batch, "decoder_input_ids": ids, "decoder_attention_mask": mask})
+    ids[:, 0] = symbol
+    assert (symbol >= BASE).all()
+    filled = logits(model, {**batch, "decoder_input_ids": ids, "decoder_attention_mask": mask})
+    assert torch.equal(filled[:, 1:], plain[:, 1:])
+
+
 def test_samples_without_symbols():
     model = make_relational().train()
     batch = random_batch(2, model.config, [(6, 0), (4, 0)])
