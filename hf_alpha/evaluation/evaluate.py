@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 
 from hf_alpha.evaluation.report import (
     OUTSIDE,
+    RECORDS_FILE,
     REPORT_FILE,
     Record,
     Report,
@@ -335,7 +336,8 @@ class _RunFiles:
             self._open(self._folder, settings)
 
     def _open(self, folder: Path, settings: dict[str, Any]) -> None:
-        if (folder / REPORT_FILE).is_file():
+        # A report that came without its records, from a repository say, is made again.
+        if (folder / REPORT_FILE).is_file() and (folder / RECORDS_FILE).is_file():
             self.finished = Report.load(folder)
             _check_settings(folder, self.finished.settings, settings)
             return

@@ -120,6 +120,11 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     with pytest.raises(ValueError, match="holds an evaluation with data"):
         evaluate(model, tokenizer, TASK, rows[1:], folder=tmp_path, **settings)
 
+    (tmp_path / "records.jsonl").unlink()  # as where only reports are kept in a repository
+    again = CountingTask()
+    assert evaluate(model, tokenizer, again, rows, folder=tmp_path, **settings) == whole
+    assert again.checks == 20 and Report.load(tmp_path) == whole
+
 
 def test_a_crash_in_a_worker_costs_one_verdict():
     model, tokenizer = make_model(), build_tokenizer("propositional", 5)
