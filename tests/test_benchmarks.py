@@ -122,11 +122,12 @@ def test_encodings_prints_means_and_spreads():
     ]  # fmt: skip
 
 
-def test_the_guide_shows_the_results_of_encodings():
-    results = (FOLDER / "results" / "encodings.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["encodings", "encodings-relational", "encodings-ltl"])
+def test_the_guide_shows_the_results_of_encodings(name):
+    results = (FOLDER / "results" / f"{name}.md").read_text(encoding="utf-8")
     guide = (FOLDER.parent / "docs" / "encodings.md").read_text(encoding="utf-8")
     lines = [line for line in results.splitlines() if line.startswith(("|", "`"))]
-    assert len(lines) > 20
+    assert len(lines) >= 5
     assert not [line for line in lines if line not in guide]
 
 
