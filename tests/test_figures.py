@@ -17,6 +17,7 @@ CARDS = sorted((ROOT / "model_cards").glob("*/README.md"))
 FENCE = re.compile(r"^```\n(%.*?)^```$", re.DOTALL | re.MULTILINE)
 FOLDER = re.compile(r"`docs/results/([\w-]+)/")
 OUT = re.compile(r"`((?:hf-alpha|python benchmarks/)[^`]*--out [^`]*)`")
+SIDE_BY_SIDE = {"streams": "encodings.json", "relational": "encodings-relational.json"}
 CONSTANT = "same answer to all renamings"
 Rows = dict[tuple[str, str, str], list[str]]
 
@@ -126,9 +127,16 @@ def evaluated() -> Iterator[tuple[str, str]]:
             f"a random step {chance[0]}, {chance[1]} and {chance[2]} %"
         ),
     )
-    verdicts = re.findall(r"^  (correct|wrong) ", read(RESULTS / "dwyer.txt"), re.MULTILINE)
-    right = verdicts.count("correct")
-    yield "README.md", f"answers {right} of the {len(verdicts)} specification patterns"
+    one, two, more, _ = witness_rates("ltl-hard", "ltl-relational-small")
+    yield "README.md", f"`ltl-relational-small` answers {one}, {two} and {more} %"
+    right, of = patterns("dwyer")
+    yield "README.md", f"answers {right} of the {of} specification patterns"
+    yield "README.md", f"`ltl-relational-small` answers {patterns('dwyer-relational')[0]} ("
+    for encoding in ("streams", "relational"):
+        models = json.loads(read(ROOT / "benchmarks" / "results" / SIDE_BY_SIDE[encoding]))["data"]
+        overall = [rates[-1] for rates in models["models"][encoding]["correct"]]
+        mean = f"{100 * sum(overall) / len(overall):.1f}"
+        yield "README.md", {"streams": f"({mean} %, at", "relational": f"({mean} % over"}[encoding]
     copying = rows_of(read(RESULTS / "copying" / "table.txt"))
     streams, learned = (
         copying["symbols:", "edit_distance", f"copying-{name}-small"][-1]
@@ -151,6 +159,12 @@ def evaluated() -> Iterator[tuple[str, str]]:
             "formulas with 4 symbols"
         ),
     )
+
+
+def patterns(name: str) -> tuple[int, int]:
+    """How many of the specification patterns were answered right, and how many there are."""
+    verdicts = re.findall(r"^  (correct|wrong) ", read(RESULTS / f"{name}.txt"), re.MULTILINE)
+    return verdicts.count("correct"), len(verdicts)
 
 
 def witness_rates(result: str, name: str) -> list[str]:
