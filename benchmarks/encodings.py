@@ -62,7 +62,12 @@ ENTRIES = {
     "dual_part": Entry("dual_part", "dual_part"),
     "dual_part_adacos": Entry("dual_part, AdaCos", "dual_part", ("model.adacos=true",)),
     "streams": Entry("streams", "streams"),
-    "relational": Entry("relational", "relational"),
+    # As for the others, the last step counts.
+    "relational": Entry(
+        "relational",
+        "relational",
+        ("data.validation={}", "training.load_best_model_at_end=false"),
+    ),
     "converted": Entry("vanilla to streams", "converted"),
     "relational-converted": Entry("vanilla to relational", "relational-converted"),
     "dual_part-converted": Entry("vanilla to dual_part", "dual_part-converted"),
@@ -85,8 +90,9 @@ def train(name: str, seed: int, args: argparse.Namespace) -> None:
         changes += [f"checkpoint={start}", f"training.max_steps={args.tuning_steps}"]
     else:
         changes.append(f"training.max_steps={args.steps}")
-    changes += [f"data.generate.equivalence={args.equivalence}"]
     recipe = read_recipe(f"{args.task}/{entry.recipe}-small", changes)
+    if recipe.data.generate:  # and not drawn
+        recipe.data.generate["equivalence"] = args.equivalence
     done = (out / TRAINER_STATE).is_file()  # written last
     if not done or read_recipe(out / RECIPE_FILE) != recipe:
         run_recipe(recipe)

@@ -179,27 +179,37 @@ def prepare_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[TrainingDat
     Raises:
         RecipeError: the data cannot be made or read as the recipe says.
     """
+    train = _training_data(recipe, tokenizer)  # generates both splits
+    return train, _validation_data(recipe, tokenizer)
+
+
+def _training_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> TrainingData:
     settings = recipe.data
-    train, valid = _own_data(recipe, tokenizer)
+    if settings.draw:
+        with _named("data: draw"):
+            drawn = DrawnProblems(recipe.task, tokenizer, **settings.draw)
+        drawn.keys = drawn.keys[: settings.max_train_samples]
+        return drawn
+    assert settings.path is not None
+    with _named("data"):
+        rows = _generated(recipe, settings.path, settings.generate, "train")
+        return _tokenized(rows, settings.max_train_samples, tokenizer, recipe)
+
+
+def _validation_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> TrainingData:
+    settings = recipe.data
+    most = settings.max_eval_samples
     if other := settings.validation:
         with _named("data: validation"):
             rows = _generated(recipe, other["path"], other.get("generate", {}), "validation")
-            valid = _tokenized(rows, settings.max_eval_samples, tokenizer, recipe)
-    return train, valid
-
-
-def _own_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[TrainingData, TrainingData]:
-    settings = recipe.data
+            return _tokenized(rows, most, tokenizer, recipe)
     if settings.draw:
-        return _draw_data(recipe, tokenizer)
+        few = {**settings.draw, "num_samples": most}
+        with _named("data: draw"):
+            return DrawnProblems(recipe.task, tokenizer, split="validation", **few)
     assert settings.path is not None
     with _named("data"):
-        train = _generated(recipe, settings.path, settings.generate, "train")
-        valid = load(settings.path, "validation")
-        return (
-            _tokenized(train, settings.max_train_samples, tokenizer, recipe),
-            _tokenized(valid, settings.max_eval_samples, tokenizer, recipe),
-        )
+        return _tokenized(load(settings.path, "validation"), most, tokenizer, recipe)
 
 
 def _generated(recipe: Recipe, path: str, generation: dict[str, Any], split: str) -> Dataset:
@@ -217,16 +227,6 @@ def _tokenized(
 ) -> Dataset:
     few = rows if most is None else rows.select(range(min(most, len(rows))))
     return tokenize(few, tokenizer, recipe.data.num_workers)
-
-
-def _draw_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[DrawnProblems, DrawnProblems]:
-    settings = recipe.data
-    few = {**settings.draw, "num_samples": settings.max_eval_samples}
-    with _named("data: draw"):
-        train = DrawnProblems(recipe.task, tokenizer, **settings.draw)
-        valid = DrawnProblems(recipe.task, tokenizer, split="validation", **few)
-    train.keys = train.keys[: settings.max_train_samples]
-    return train, valid
 
 
 def prepare_model(recipe: Recipe) -> tuple[PreTrainedModel, AlphaTokenizer]:

@@ -110,3 +110,12 @@ def test_prefix_tuning_is_refused(encoding):
     batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
     with pytest.raises(ValueError, match="prefix tuning"):
         get_peft_model(base, prefix)(**batch)
+
+
+def test_the_memory_of_symbols_can_be_trained_beside_an_adapter():
+    config = LoraConfig(**LORA, target_modules=PROJECTIONS, modules_to_save=["symbol_memory"])
+    model = get_peft_model(make_model(symbol_encoding="relational"), config).train()
+    batch = random_batch(1, model.config, [(6, 3), (5, 2)])
+    model(**batch, labels=batch["decoder_input_ids"]).loss.backward()
+    memory = model.base_model.model.model.symbol_memory.modules_to_save["default"]
+    assert all(weight.grad is not None for weight in memory.parameters())

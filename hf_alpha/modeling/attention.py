@@ -142,7 +142,7 @@ class AlphaAttention(nn.Module):
         query = query.view(n, beams, r, queries, t, heads, self.head_dim)
         query = query.permute(0, 2, 5, 1, 3, 4, 6).reshape(n * r, heads, -1, self.head_dim)
         mask = self._fold_mask(mask, r, queries, t)
-        if self.gates is not None:
+        if self.gates is not None and relations:
             relations = tuple(relation.view(n, 1, -1, m) for relation in relations)
             mask = add_relations(mask, self.gates(hidden_BSTD[:, 0]), relations)
         out, weights = self._interface(query, m, mask, output_weights)(

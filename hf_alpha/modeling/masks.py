@@ -41,10 +41,25 @@ def causal_mask(
     return _additive(visible, dtype)
 
 
+def shown_tokens(mask: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
+    """Which of a decoder's tokens are no padding: (B or 1, T).
+
+    Args:
+        mask: 1 for tokens, 0 for padding: (B, M), its last columns those of the tokens; or as it is
+            prepared for attention, (B or 1, 1, T, M), where padding does not see itself either.
+        position_T: places of the tokens among the keys.
+    """
+    if mask.dim() == 2:
+        return mask[:, -position_T.shape[0] :] > 0
+    visible_BTM = mask[:, 0] if mask.dtype == torch.bool else mask[:, 0] == 0
+    column = position_T[None, :, None].expand(visible_BTM.shape[0], -1, -1)
+    return visible_BTM.gather(2, column)[..., 0]
+
+
 def _additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     # Finite: with -inf, a softmax over a row without any visible key would give NaN.
     lowest = torch.finfo(dtype).min
     return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
 
 
-__all__ = ["causal_mask", "padding_mask"]
+__all__ = ["causal_mask", "padding_mask", "shown_tokens"]

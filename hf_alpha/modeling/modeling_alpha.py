@@ -182,11 +182,13 @@ class AlphaDecoderLayer(AlphaLayer):
         encoder_rope: CosSin,
         past_key_values: EncoderDecoderCache | None = None,
         output_attentions: bool = False,
+        points: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         """Returns the new hidden state and, on demand, self- and cross-attention weights.
 
         Args:
             encoder_view_N1LD: what aggregated cross-attention attends to.
+            points: return the weights of the first cross-attention, whatever else is returned.
         """
         weights = cross_weights = None
         shared = {
@@ -212,7 +214,7 @@ class AlphaDecoderLayer(AlphaLayer):
                 query_rope=rope if encoder_rope is not None else None,
                 key_rope=encoder_rope,
                 cache=past_key_values,
-                output_weights=output_attentions,
+                output_weights=output_attentions or (points and cross_weights is None),
                 relations=streams.across,
             )
             hidden_BSTD = norm(hidden_BSTD + self.dropout(update))
@@ -292,7 +294,7 @@ class AlphaStack(AlphaPreTrainedModel):
             self.embed_tokens = token_embedding(config)
             self.symbol_draws = SymbolDraws.of(config)
             self.symbol_memory = config.encoding.memory(config, config.decoder_attention_heads)
-            symbols = SymbolLayer(config, self.symbol_draws, self, self.symbol_memory)
+            symbols = SymbolLayer(config, self.symbol_draws, self)
         self.symbols = symbols
 
     def get_input_embeddings(self) -> nn.Module:
@@ -440,7 +442,9 @@ class AlphaDecoder(AlphaStack):
         source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
         aggregated = "aggregated" in config.cross_attention
         encoder_view = source.aggregate(encoder_NSLD) if aggregated else encoder_NSLD[:, :1]
-        history = past_key_values and past_key_values.self_attention_cache
+        history = None
+        if past_key_values is not None and len(self.layers):
+            history = past_key_values.self_attention_cache
         slot = config.history_slot
         streams = self.symbols.follow(source, input_ids, attention_mask, history, slot)
         positions = self._positions(input_ids, attention_mask, past_key_values)
@@ -468,7 +472,8 @@ class AlphaDecoder(AlphaStack):
                 rope,
                 encoder_rope,
                 past_key_values=past_key_values,
-                output_attentions=attentions_on or points,
+                output_attentions=attentions_on,
+                points=points,
             )
             hidden = states.keep(hidden)
             attentions += (weights,) if attentions_on else ()
@@ -581,7 +586,7 @@ class AlphaModel(AlphaPreTrainedModel):
         self.shared: nn.Module = token_embedding(config)
         self.symbol_draws = SymbolDraws.of(config)
         self.symbol_memory = config.encoding.memory(config, config.decoder_attention_heads)
-        self.symbols = SymbolLayer(config, self.symbol_draws, self, self.symbol_memory)
+        self.symbols = SymbolLayer(config, self.symbol_draws, self)
         self.encoder = AlphaEncoder(config, self.symbols)
         self.decoder = AlphaDecoder(config, self.symbols)
         self.post_init()
@@ -696,6 +701,8 @@ class AlphaModelOutput(Seq2SeqModelOutput):
     Attributes:
         last_hidden_state: (B, T, S * D).
         stream_ids: (B, S), as in [`AlphaEncoderOutput`]; `renaming` (B, V) likewise.
+        symbol_memory: as in [`AlphaEncoderOutput`], one for each source: (N, S, 2, D).
+        symbol_pointer: as in [`AlphaDecoderOutput`]: (B, T, S).
     """
 
     stream_ids: torch.Tensor | None = None
@@ -817,8 +824,13 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """As in Transformers; layers that recompute their activations in training keep no cache."""
-        if self.training and self.model.decoder.gradient_checkpointing:
+        """As in Transformers.
+
+        Layers that recompute their activations in training keep no cache, nor does a decoder
+        without layers.
+        """
+        decoder = self.model.decoder
+        if not len(decoder.layers) or (self.training and decoder.gradient_checkpointing):
             kwargs["use_cache"] = False
         given = kwargs.get("generation_config", args[1] if len(args) > 1 else None)
         new_tokens = kwargs.get("max_new_tokens") or getattr(given, "max_new_tokens", None)

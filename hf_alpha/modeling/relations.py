@@ -25,7 +25,8 @@ class RelationGates(nn.Linear):
     Args:
         width: D.
         num_heads: H.
-        num_relations: of the block.
+        num_relations: of the block. (..., D) becomes (..., relations * H), the first relation's
+            heads first.
     """
 
     def __init__(self, width: int, num_heads: int, num_relations: int):
@@ -52,6 +53,8 @@ def add_relations(
         relations: each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere. N is B, or less
             where the beams of a sample, B / N, share its keys.
     """
+    # Layers may lie on several devices.
+    relations = tuple(relation.to(gates_BTG.device) for relation in relations)
     gates = gates_BTG.unflatten(0, (relations[0].shape[0], -1)).flatten(1, 2)
     gates = gates.unflatten(-1, (len(relations), -1, 1)).permute(2, 0, 3, 1, 4)
     for gate, relation in zip(gates, relations, strict=True):
@@ -104,7 +107,8 @@ class SymbolMemory(nn.Module):
 
     Two vectors are read off the mean of the encoder's last states over the positions of a symbol:
     what the decoder adds to the symbol's row where it stands in its input, and what the head adds
-    to the row that it compares with.
+    to the row that it compares with. Their length is sqrt(D) at first, that of rows before they
+    are normalised.
 
     Args:
         width: D.
@@ -118,12 +122,6 @@ class SymbolMemory(nn.Module):
         self.input_norm = nn.RMSNorm(width)
         self.output_norm = nn.RMSNorm(width)
         self.pointer = SymbolPointer(num_heads)
-
-    @torch.no_grad()
-    def reset(self) -> None:
-        """Begin with vectors of length 1, like the rows that they are added to."""
-        for norm in (self.input_norm, self.output_norm):
-            init.constant_(norm.weight, norm.weight.shape[0] ** -0.5)
 
     def forward(self, mean_BSD: torch.Tensor) -> torch.Tensor:
         """For the decoder's input, and for the head: (B, S, 2, D)."""
@@ -178,6 +176,29 @@ def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
     return first.scatter_reduce(1, column, positions, "amin")[:, :-1]
 
 
+def written_symbols(first_BS: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
+    """Whether each symbol was written up to each position: (B, T, S).
+
+    Args:
+        first_BS: from `first_positions`.
+        position_T: places of the queries among the keys.
+    """
+    return first_BS[:, None] <= position_T[:, None]
+
+
+def written_in_source(
+    first_BS: torch.Tensor, position_T: torch.Tensor, source_BL: torch.Tensor
+) -> torch.Tensor:
+    """Whether the symbol at each position of the source was written, likewise: (B, T, L).
+
+    Args:
+        source_BL: index of the symbol at each position of the source, -1 for none.
+    """
+    none = first_BS.shape[1] - 1
+    first_BL = first_BS.gather(1, torch.where(source_BL >= 0, source_BL, none))
+    return written_symbols(first_BL, position_T)
+
+
 __all__ = [
     "RelationGates",
     "SymbolMemory",
@@ -188,4 +209,6 @@ __all__ = [
     "mean_by_symbol",
     "occurrences",
     "same_symbol",
+    "written_in_source",
+    "written_symbols",
 ]

@@ -90,7 +90,7 @@ class SymbolEncoding:
 
     @classmethod
     def memory(cls, config: "SymbolConfig", num_heads: int) -> SymbolMemory | None:
-        """The module, if any, that keeps what the encoder found about symbols.
+        """The module that keeps what the encoder found about symbols, if the encoding `relates`.
 
         Args:
             num_heads: of the decoder's attention to the source.
@@ -336,9 +336,11 @@ class RelationalEncoding(SymbolEncoding):
                 "symbol_encoding 'relational' compares with what the encoder found about symbols, "
                 "and the streams have no memory: call SymbolLayer.remember after the encoder"
             )
-        own = by_source(hidden_BSTD[:, 0], streams.memory[:, :, 1].transpose(1, 2))
+        # Layers may lie on several devices.
+        known_NSD = streams.memory[:, :, 1].to(hidden_BSTD.device)
+        own = by_source(hidden_BSTD[:, 0], known_NSD.transpose(1, 2))
         if streams.pointer is not None:
-            own = own + streams.pointer.to(own.dtype)
+            own = own + streams.pointer.to(own)
         own = own[:, None]
         return torch.cat((base, own), dim=-1)
 

@@ -17,6 +17,7 @@ from transformers.modeling_utils import PreTrainedModel
 
 from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolConfig
+from .masks import shown_tokens
 from .random_numbers import draw_key, sample_keys, symbol_vectors
 from .relations import (
     SymbolMemory,
@@ -25,6 +26,8 @@ from .relations import (
     mean_by_symbol,
     occurrences,
     same_symbol,
+    written_in_source,
+    written_symbols,
 )
 from .steps import StepCounter
 from .streams import Streams
@@ -153,7 +156,6 @@ class SymbolLayer:
         config: of the model.
         draws: what is drawn for symbols, if anything.
         owner: has the embedding, and the parameters whose optimiser steps are counted.
-        memory: the module of that name that the encoding makes, if any.
 
     Attributes:
         encoding: the object that does the work.
@@ -165,12 +167,10 @@ class SymbolLayer:
         config: SymbolConfig,
         draws: SymbolDraws | None,
         owner: PreTrainedModel,
-        memory: SymbolMemory | None = None,
     ):
         self.config = config
         self.draws = draws
         self.owner = owner
-        self.memory = memory
         self.encoding: SymbolEncoding = config.encoding(config)
         self.steps = StepCounter(owner)
         self.scale = math.sqrt(config.hidden_size) if config.scale_embedding else 1.0
@@ -262,13 +262,15 @@ class SymbolLayer:
         Args:
             hidden_BLD: the encoder's last states.
         """
-        if self.memory is None:
+        if not self.encoding.relates:
             return streams
-        where_BSL = occurrences(streams.own, streams.ids.shape[1], hidden_BLD.dtype)
-        entered, returned = self.memory(mean_by_symbol(hidden_BLD, where_BSL)).unbind(2)
+        device = hidden_BLD.device
+        number = streams.ids.shape[1]
+        where_BSL = occurrences(streams.own.to(device), number, hidden_BLD.dtype)
+        entered, returned = self._memory(mean_by_symbol(hidden_BLD, where_BSL)).unbind(2)
         # Any row will do where a sample has fewer symbols than others.
         rows_BS = self.encoding.rows(streams.ids.clamp(min=0), streams)[:, 0]
-        rows_BSD = F.embedding(rows_BS, self.table(hidden_BLD.device)) + returned
+        rows_BSD = F.embedding(rows_BS.to(device), self.table(device)) + returned
         if self.config.normalize_embeddings:
             rows_BSD = F.normalize(rows_BSD, dim=-1)
         return replace(streams, memory=torch.stack((entered, rows_BSD), dim=2))
@@ -286,8 +288,8 @@ class SymbolLayer:
         Args:
             source: over the sources, one for each row of `ids_BT` or for all beams of a sample.
             ids_BT: token ids, without those that the cache holds already.
-            mask: 1 for tokens, 0 for padding, its last T columns those of the ids: (B, M). One that
-                is prepared for attention, (B, 1, T, M), is not looked at.
+            mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention,
+                (B, 1, T, M).
             cache: of the decoder's self-attention.
             slot: where the cache keeps which symbols were written.
         """
@@ -295,37 +297,39 @@ class SymbolLayer:
         streams = expanded.over(ids_BT)
         if not self.encoding.relates:
             return streams
-        own_BT, past = streams.own, 0
-        if mask is not None and mask.dim() == 2:
-            own_BT = torch.where(mask[:, -own_BT.shape[1] :] > 0, own_BT, -1)
+        past = 0 if cache is None else cache.get_seq_length()
+        position_T = torch.arange(ids_BT.shape[1], device=ids_BT.device) + past
+        own_BT = streams.own
+        if mask is not None:
+            own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
         own_BM = own_BT
         if cache is not None:
-            past = cache.get_seq_length()
             # With a distance of 1: in static caches, what is not written yet holds 0.
             kept = (own_BT + 1)[:, None, :, None]
             own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0] - 1
-        number = source.ids.shape[1]
+        dtype, number = self.owner.dtype, source.ids.shape[1]
         first_BS = first_positions(own_BM, number)
-        now_T1 = torch.arange(own_BT.shape[1], device=own_BT.device)[:, None] + past
-        source_BL = expanded.own
-        seen_BL = first_BS.gather(1, torch.where(source_BL >= 0, source_BL, number))
-        dtype = self.owner.dtype
         return replace(
             streams,
             own=own_BT,
             source=source.own,
-            written=(first_BS[:, None, :number] <= now_T1).to(dtype),
+            written=written_symbols(first_BS, position_T)[..., :number].to(dtype),
             within=(same_symbol(own_BT, own_BM, dtype),),
             across=(
-                same_symbol(own_BT, source_BL, dtype),
-                (seen_BL[:, None] <= now_T1)[:, None].to(dtype),
+                same_symbol(own_BT, expanded.own, dtype),
+                written_in_source(first_BS, position_T, expanded.own)[:, None].to(dtype),
             ),
         )
 
     @property
     def points(self) -> bool:
         """Whether `point` needs the weights of attention to the source."""
-        return self.memory is not None
+        return self.encoding.relates
+
+    @property
+    def _memory(self) -> SymbolMemory:
+        # Looked up at each use, as the embedding is: adapters may take its place.
+        return self.owner.symbol_memory
 
     def point(self, streams: Streams, weights_BHTL: torch.Tensor | None) -> Streams:
         """The streams with what the head adds to the scores of symbols, where the encoding does so.
@@ -334,12 +338,14 @@ class SymbolLayer:
             streams: that `follow` returned.
             weights_BHTL: of the decoder's last attention to the source; None without layers.
         """
-        if self.memory is None or streams.source is None or weights_BHTL is None:
+        if not self.encoding.relates or streams.source is None or weights_BHTL is None:
             return streams
-        number, dtype = streams.ids.shape[1], self.owner.dtype
-        last_BTS = occurrences(streams.own, number, dtype).transpose(1, 2)
-        where_NSL = occurrences(streams.source, number, dtype)
-        pointer = self.memory.pointer(streams.written, last_BTS, weights_BHTL, where_NSL)
+        assert streams.written is not None  # as `follow` found it
+        number, dtype, device = streams.ids.shape[1], self.owner.dtype, weights_BHTL.device
+        last_BTS = occurrences(streams.own.to(device), number, dtype).transpose(1, 2)
+        where_NSL = occurrences(streams.source.to(device), number, dtype)
+        written_BTS = streams.written.to(device)
+        pointer = self._memory.pointer(written_BTS, last_BTS, weights_BHTL, where_NSL)
         return replace(streams, pointer=pointer)
 
     def embed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
@@ -355,7 +361,9 @@ class SymbolLayer:
         vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
         if streams.memory is not None:
             where_BSL = occurrences(streams.own, streams.ids.shape[1], vectors_BSLD.dtype)
-            found_BLD = by_source(where_BSL.transpose(1, 2), streams.memory[:, :, 0])
+            found_BLD = by_source(
+                where_BSL.transpose(1, 2), streams.memory[:, :, 0].to(vectors_BSLD.device)
+            )
             vectors_BSLD = vectors_BSLD + found_BLD[:, None]
         return vectors_BSLD * self.scale
 

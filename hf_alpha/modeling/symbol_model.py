@@ -12,7 +12,7 @@ from transformers.modeling_utils import PreTrainedModel
 from .checks import check_labels
 from .configuration_symbols import SymbolConfig
 from .logit_scale import LogitScale, token_loss
-from .relations import RelationGates, SymbolMemory, SymbolPointer
+from .relations import RelationGates, SymbolPointer
 from .saving import SavesCode
 from .streams import Streams
 from .symbol_encodings import UNUSABLE
@@ -28,14 +28,15 @@ OUTSIDE_LOSS = (
 
 
 # Modules that initialise themselves.
-RESETTING = (LogitScale, SymbolDraws, RelationGates, SymbolMemory, SymbolPointer)
+RESETTING = (LogitScale, SymbolDraws, RelationGates, SymbolPointer)
 
 
 class SymbolModel(SavesCode, PreTrainedModel):
     """A model with a symbol layer.
 
     Its base model has the attribute `symbols`, a [`SymbolLayer`], and the module `symbol_draws`, a
-    [`SymbolDraws`] or None.
+    [`SymbolDraws`] or None; where relations are taken, also `symbol_memory`, a [`SymbolMemory`] or
+    None.
     """
 
     config: SymbolConfig

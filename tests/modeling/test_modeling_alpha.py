@@ -316,7 +316,12 @@ def test_compiled_generation_agrees(encoding, fresh_compiler):
 @pytest.mark.parametrize("side", ["encoder_layers", "decoder_layers"])
 def test_stacks_without_layers(side, encoding):
     model = make_model(symbol_encoding=encoding, **{side: 0})
-    assert logits(model, random_batch(2, model.config, [(6, 3), (4, 2)])).isfinite().all()
+    batch = random_batch(2, model.config, [(6, 3), (4, 2)])
+    assert logits(model, batch).isfinite().all()
+    prompt = {name: value for name, value in batch.items() if not name.startswith("decoder")}
+    search = {"num_beams": 2, "max_new_tokens": 4}
+    plain = model.generate(**prompt, **search, use_cache=False)
+    assert torch.equal(model.generate(**prompt, **search), plain)
 
 
 def test_missing_tree_paths_are_named():

@@ -7,15 +7,18 @@ import re
 
 import pytest
 import torch
+from accelerate.hooks import AlignDevicesHook, add_hook_to_module
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.check import check_reference
 from reference.relational import RelationalReferenceModel
 from strategies import BASE, POSITIONS, SWITCHES, TWO_CLASSES, make_model, random_batch, seeds
+from transformers import DynamicCache, EncoderDecoderCache
 
+from hf_alpha import AlphaForConditionalGeneration
+from hf_alpha.modeling import attention
 from hf_alpha.modeling.relations import (
     START,
-    RelationGates,
     add_relations,
     by_source,
     first_positions,
@@ -139,20 +142,28 @@ def test_beams_have_gates_of_their_own(seed, sources, beams, count, masked):
 
 
 def test_a_new_model_begins_with_the_same_symbol_and_no_pointer():
-    gates = RelationGates(16, 4, 2)
-    gates.reset()
-    start = [START, START, 0, 0, 0, 0, 0, 0]  # the first relation in half of the heads
-    assert gates(torch.randn(3, 16)).tolist() == [start] * 3
-    torch.manual_seed(0)
-    config = make_relational().config
-    memory = config.encoding.memory(config, 2)
-    for weight in memory.parameters():
-        torch.nn.init.normal_(weight)
-    memory.reset()
-    memory.pointer.reset()
+    model = AlphaForConditionalGeneration(make_relational().config).model
+    start = [START, 0]  # the first relation in half of the two heads
+    for layer in model.encoder.layers:
+        assert layer.self_attn.gates(torch.randn(3, 16)).tolist() == [start] * 3
+    for layer in model.decoder.layers:
+        assert layer.encoder_attn.gates(torch.randn(3, 16)).tolist() == [[*start, 0, 0]] * 3
+    memory = model.symbol_memory
     assert not any(weight.any() for weight in memory.pointer.parameters())
     found = memory(torch.randn(2, 3, 16))
-    torch.testing.assert_close(found.norm(dim=-1), torch.ones(2, 3, 2))
+    torch.testing.assert_close(found.norm(dim=-1), torch.full((2, 3, 2), 4.0))
+
+
+def test_what_a_checkpoint_lacks_begins_as_in_a_new_model(tmp_path):
+    """As in one that was saved before its model had relations."""
+    model = make_relational()
+    state = {name: w for name, w in model.state_dict().items()
+             if ".gates." not in name and "symbol_memory" not in name}  # fmt: skip
+    model.save_pretrained(tmp_path, state_dict=state)
+    loaded = AlphaForConditionalGeneration.from_pretrained(tmp_path)
+    assert loaded.model.encoder.layers[0].self_attn.gates.bias.tolist() == [START, 0]
+    assert loaded.model.symbol_memory.input_norm.weight.tolist() == [1.0] * 16
+    assert loaded.model.symbol_memory.pointer.repeat.tolist() == [0.0, 0.0]
 
 
 def test_parameters():
@@ -221,13 +232,65 @@ def test_what_padding_of_a_prompt_holds_does_not_matter():
     assert (symbol >= BASE).all()
     filled = logits(model, {**batch, "decoder_input_ids": ids, "decoder_attention_mask": mask})
     assert torch.equal(filled[:, 1:], plain[:, 1:])
+    visible = (mask[:, None] * torch.ones(1, 4, 1)).tril().bool()[:, None]
+    for prepared in (visible, torch.zeros(2, 1, 4, 4).masked_fill(~visible, -1e30)):
+        again = logits(
+            model, {**batch, "decoder_input_ids": ids, "decoder_attention_mask": prepared}
+        )
+        torch.testing.assert_close(again[:, 1:], plain[:, 1:], atol=1e-5, rtol=1e-5)
+    prompt = {**batch, "decoder_input_ids": ids[:, :3], "decoder_attention_mask": mask[:, :3]}
+    kept = {"max_new_tokens": 4, "output_logits": True, "return_dict_in_generate": True}
+    kept["disable_compile"] = True
+    plain = model.generate(**prompt, **kept, use_cache=False)
+    for cache in ("dynamic", "static"):
+        found = model.generate(**prompt, **kept, cache_implementation=cache)
+        for one, other in zip(found.logits, plain.logits, strict=True):
+            torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def test_caches_without_layers_are_filled():
+    """As the error for other caches tells to make them."""
+    model = make_relational()
+    batch = random_batch(2, model.config, [(6, 3), (5, 2)])
+    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    first = {**batch, "decoder_input_ids": batch["decoder_input_ids"][:, :2]}
+    rest = {**batch, "decoder_input_ids": batch["decoder_input_ids"][:, 2:]}
+    with torch.no_grad():
+        model(**first, past_key_values=cache, use_cache=True)
+        found = model(**rest, past_key_values=cache, use_cache=True).logits
+    torch.testing.assert_close(found, logits(model, batch)[:, 2:], atol=1e-5, rtol=1e-5)
+
+
+def test_only_the_weights_that_point_are_written_out(monkeypatch):
+    model = make_relational()
+    calls = []
+    written_out = attention.eager_attention
+
+    def watched(module, *args, fold=None, **kwargs):
+        calls.append(fold)
+        return written_out(module, *args, fold=fold, **kwargs)
+
+    monkeypatch.setattr(attention, "eager_attention", watched)
+    logits(model, random_batch(2, model.config, [(6, 3), (5, 2)]))
+    assert [fold is not None for fold in calls].count(True) == 1
+
+
+def test_layers_may_lie_on_several_devices():
+    """The device without data stands for another one."""
+    model = make_relational()
+    batch = random_batch(2, model.config, [(6, 3), (5, 2)])
+    last = model.model.decoder.layers[-1].to("meta")
+    add_hook_to_module(last, AlignDevicesHook(execution_device="meta"))
+    memory = model.model.symbol_memory.pointer.to("meta")
+    add_hook_to_module(memory, AlignDevicesHook(execution_device="meta"))
+    found = logits(model, batch)
+    assert found.is_meta and found.shape == (2, 4, model.config.vocab_size)
 
 
 def test_samples_without_symbols():
-    model = make_relational().train()
+    model = make_relational()
     batch = random_batch(2, model.config, [(6, 0), (4, 0)])
-    with torch.no_grad():
-        out = model.eval()(**batch).logits
+    out = logits(model, batch)
     assert out.isfinite().all() and (out[..., BASE:] < -1e3).all()
     answers = {name: batch[name] for name in ("input_ids", "attention_mask", "tree_paths")}
     assert (model.generate(**answers, num_beams=2, max_new_tokens=5) < BASE).all()
