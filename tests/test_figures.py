@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import statistics
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,6 +130,8 @@ def evaluated() -> Iterator[tuple[str, str]]:
     )
     one, two, more, _ = witness_rates("ltl-hard", "ltl-relational-small")
     yield "README.md", f"`ltl-relational-small` answers {one}, {two} and {more} %"
+    for line in costs_by_names():
+        yield "docs/encodings.md", line
     right, of = patterns("dwyer")
     yield "README.md", f"answers {right} of the {of} specification patterns"
     yield "README.md", f"`ltl-relational-small` answers {patterns('dwyer-relational')[0]} ("
@@ -159,6 +162,24 @@ def evaluated() -> Iterator[tuple[str, str]]:
             "formulas with 4 symbols"
         ),
     )
+
+
+def costs_by_names() -> Iterator[str]:
+    """Lines of the table of costs: medians of the rounds' ratios to `learned`."""
+    path = ROOT / "benchmarks" / "results" / "relational.json"
+    rows = json.loads(read(path))["data"]["rows"]
+    works = {"training": "training step", "greedy": "greedy search", "beams": "3 beams"}
+    for side in ("relational", "streams"):
+        for work, label in works.items():
+            seconds = [row["seconds"] for row in rows if row["work"] == work]
+            ratios = [
+                [x / y for x, y in zip(each[side], each["learned"], strict=True)]
+                for each in seconds
+                if each.get(side)
+            ]
+            cells = [f"{statistics.median(each):.2f}" for each in ratios]
+            cells += ["-"] * (len(seconds) - len(cells))  # what is left out comes last
+            yield f"| `{side}`, {label} | {' | '.join(cells)} |"
 
 
 def patterns(name: str) -> tuple[int, int]:
