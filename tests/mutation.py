@@ -125,8 +125,6 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "modeling/relations.py": [
         ("start[0, : self.num_heads // 2]", "start[0]", f"{RELATIONS} -k begins"),
-        ("norm.weight.shape[0] ** -0.5", "norm.weight.shape[0] ** -1.0",
-         f"{RELATIONS} -k begins"),
         ("unflatten(0, (relations[0].shape[0], -1)).flatten(1, 2)",
          "unflatten(0, (-1, relations[0].shape[0])).transpose(0, 1).flatten(1, 2)",
          f"{RELATIONS} -k beams"),
@@ -135,6 +133,8 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("written, last = self.repeat", "last, written = self.repeat", REFERENCE),
         ("self.output_norm(self.output_proj(", "self.output_norm(self.input_proj(", REFERENCE),
         ("clamp(min=1)", "clamp(min=2)", f"{RELATIONS} -k means"),
+        ("first_BS[:, None] <= position_T", "first_BS[:, None] < position_T", REFERENCE),
+        ("torch.where(source_BL >= 0, source_BL, none)", "source_BL.clamp(min=0)", REFERENCE),
         (" & (own_BT >= 0)[..., None]", "", f"{RELATIONS} -k where_symbols"),
         ("own_BM, num_symbols + 1)\n", "own_BM, num_symbols)\n", f"{RELATIONS} -k where_symbols"),
     ],
@@ -186,12 +186,12 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
          "            own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0] - 1",
          "kept = own_BT[:, None, :, None]\n"
          "            own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0]", RELATIONAL),
-        ("device=own_BT.device)[:, None] + past", "device=own_BT.device)[:, None]", RELATIONAL),
-        ("(seen_BL[:, None] <= now_T1)", "(seen_BL[:, None] < now_T1)", REFERENCE),
-        ("torch.where(source_BL >= 0, source_BL, number)", "source_BL.clamp(min=0)", REFERENCE),
+        ("device=ids_BT.device) + past", "device=ids_BT.device)", RELATIONAL),
+        ("torch.where(shown_tokens(mask, position_T), own_BT, -1)", "own_BT",
+         f"{RELATIONS} -k padding"),
         ("if self.config.normalize_embeddings:\n            rows_BSD", "if True:\n            "
          "rows_BSD", f"{RELATIONS} -k other_settings"),
-        ("streams.memory[:, :, 0])", "streams.memory[:, :, 1])", REFERENCE),
+        ("streams.memory[:, :, 0]", "streams.memory[:, :, 1]", REFERENCE),
     ],
     "modeling/cpu.py": [
         ("grad_ME.sum(0) if wants[2]", "grad_ME.mean(0) if wants[2]", CPU),
