@@ -182,10 +182,6 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
          "self.random_parts = self._draw(0, INFERENCE + 1)", f"{LAYER} -k old_names"),
         ("symbol if mask_BL is None else symbol & (mask_BL > 0)", "symbol", CHECKS),
         ("torch.where(mask_BL > 0, own_BL, -1)", "own_BL", f"{RELATIONS} -k padding"),
-        ("kept = (own_BT + 1)[:, None, :, None]\n"
-         "            own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0] - 1",
-         "kept = own_BT[:, None, :, None]\n"
-         "            own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0]", RELATIONAL),
         ("device=ids_BT.device) + past", "device=ids_BT.device)", RELATIONAL),
         ("torch.where(shown_tokens(mask, position_T), own_BT, -1)", "own_BT",
          f"{RELATIONS} -k padding"),

@@ -304,9 +304,9 @@ class SymbolLayer:
             own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
         own_BM = own_BT
         if cache is not None:
-            # With a distance of 1: in static caches, what is not written yet holds 0.
-            kept = (own_BT + 1)[:, None, :, None]
-            own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0] - 1
+            kept = own_BT[:, None, :, None]
+            # What static caches hold behind the last token comes too late to count, and is masked.
+            own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0]
         dtype, number = self.owner.dtype, source.ids.shape[1]
         first_BS = first_positions(own_BM, number)
         return replace(
