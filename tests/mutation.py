@@ -161,6 +161,8 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     "modeling/symbol_vocabulary.py": [
         ("(ids - start).clamp(0, stop - start)", "(ids - start).clamp(0, stop)", VOCABULARY),
         ("taken[number > 0] += count", "taken[1] += count", VOCABULARY),
+        ("self.num_base_tokens + per_class * number - 1", "self.num_base_tokens + 0 * number",
+         REFERENCE),
     ],
     "modeling/symbol_encodings.py": [
         ("placeholder - 1, placeholder)", "placeholder, placeholder - 1)",
@@ -168,8 +170,6 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)",
          "torch.where(ids_BS >= 0, ids_BS - vocabulary.num_base_tokens, count)", VOCABULARY),
         ("_ENCODINGS[encoding.name] = encoding\n    return", "return", ENCODINGS),
-        ("symbol_BL = vocabulary.num_base_tokens + number_BL - 1",
-         "symbol_BL = vocabulary.num_base_tokens + 0 * number_BL", REFERENCE),
     ],
     "modeling/symbol_layer.py": [
         ("if self._seen is not None and self._seen != count:", "if True:",

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
+from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.propositional import PropositionalTask
 from hf_alpha.tasks.propositional.assignment import write_assignment
+from hf_alpha.train import train
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.append(str(FOLDER))  # as for a script that is started there
@@ -162,6 +164,16 @@ def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
     before = weights.stat().st_mtime_ns
     encodings.main([*tiny, "--draws=0"])
     assert weights.stat().st_mtime_ns == before
+
+
+def test_checkpoints_has_a_line_for_each_and_what_rules_choose(capsys, tmp_path):
+    run, places = tmp_path / "run", [f"data.path={tmp_path}/data", "training.disable_tqdm=true"]
+    train(read_recipe("propositional/debug", [*places, f"training.output_dir={tmp_path}/run"]))
+    tiny = ["--symbols=1-2", "--sizes=1-5", "--samples=4", "--others=3", f"--work={tmp_path}/work"]
+    load("checkpoints").main([str(run), *tiny, f"--exclude={tmp_path}/data"])
+    printed = capsys.readouterr().out
+    assert printed.count("| step 5 |") == printed.count("| step 10 |") == 1
+    assert "| the last | 10 |" in printed and "smallest validation loss" in printed
 
 
 def test_evaluation_is_compared_with_generation_alone(capsys, tmp_path):

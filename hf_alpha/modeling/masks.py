@@ -41,6 +41,11 @@ def causal_mask(
     return _additive(visible, dtype)
 
 
+def visible_keys(mask: torch.Tensor) -> torch.Tensor:
+    """What a mask that is prepared for attention, (B or 1, 1, T, M), shows: (B or 1, T, M)."""
+    return mask[:, 0] if mask.dtype == torch.bool else mask[:, 0] == 0
+
+
 def shown_tokens(mask: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
     """Which of a decoder's tokens are no padding: (B or 1, T).
 
@@ -51,7 +56,7 @@ def shown_tokens(mask: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
     """
     if mask.dim() == 2:
         return mask[:, -position_T.shape[0] :] > 0
-    visible_BTM = mask[:, 0] if mask.dtype == torch.bool else mask[:, 0] == 0
+    visible_BTM = visible_keys(mask)
     column = position_T[None, :, None].expand(visible_BTM.shape[0], -1, -1)
     return visible_BTM.gather(2, column)[..., 0]
 
@@ -62,4 +67,4 @@ def _additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
 
 
-__all__ = ["causal_mask", "padding_mask", "shown_tokens"]
+__all__ = ["causal_mask", "padding_mask", "shown_tokens", "visible_keys"]

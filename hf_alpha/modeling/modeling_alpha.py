@@ -31,7 +31,7 @@ from .checks import check_ids
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, in_blocks
 from .logit_scale import LogitScale
-from .masks import causal_mask, padding_mask
+from .masks import causal_mask, padding_mask, visible_keys
 from .positions import rotary, sinusoidal, token_positions, tree
 from .streams import Streams, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
@@ -513,8 +513,7 @@ class AlphaDecoder(AlphaStack):
             return token_positions(attention_mask, ids_BT)[:, -length:]
         if attention_mask is not None:
             # A prepared mask (B, 1, T, M): a token's position is the number of keys before it.
-            visible = attention_mask if attention_mask.dtype == torch.bool else attention_mask == 0
-            return (visible[:, 0].sum(-1) - 1).clamp(min=0)
+            return (visible_keys(attention_mask).sum(-1) - 1).clamp(min=0)
         past = past_key_values.get_seq_length() if past_key_values is not None else 0
         return token_positions(None, ids_BT) + past
 

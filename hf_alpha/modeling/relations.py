@@ -123,11 +123,10 @@ class SymbolMemory(nn.Module):
         self.output_norm = nn.RMSNorm(width)
         self.pointer = SymbolPointer(num_heads)
 
-    def forward(self, mean_BSD: torch.Tensor) -> torch.Tensor:
-        """For the decoder's input, and for the head: (B, S, 2, D)."""
+    def forward(self, mean_BSD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """For the decoder's input, and for the head: each (B, S, D)."""
         entered = self.input_norm(self.input_proj(mean_BSD))
-        returned = self.output_norm(self.output_proj(mean_BSD))
-        return torch.stack((entered, returned), dim=2)
+        return entered, self.output_norm(self.output_proj(mean_BSD))
 
 
 def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:

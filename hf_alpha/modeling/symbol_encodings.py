@@ -257,10 +257,7 @@ class StreamsEncoding(SymbolEncoding):
 
     def placeholder_rows(self, ids: torch.Tensor) -> torch.Tensor:
         """Row of each token in a stream of another symbol; base tokens have but one."""
-        vocabulary = self.vocabulary
-        number = vocabulary.classes(ids)
-        symbol = vocabulary.num_base_tokens + 2 * number - 1
-        return torch.where(number > 0, symbol, ids - vocabulary.symbols_before(ids))
+        return self.vocabulary.rows(ids, per_class=2)
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         placeholder = self.placeholder_rows(ids_BL)[:, None]
@@ -320,29 +317,24 @@ class RelationalEncoding(SymbolEncoding):
         return SymbolMemory(config.hidden_size, num_heads)
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
-        vocabulary = self.vocabulary
-        number_BL = vocabulary.classes(ids_BL)
-        symbol_BL = vocabulary.num_base_tokens + number_BL - 1
-        base_BL = ids_BL - vocabulary.symbols_before(ids_BL)
-        return torch.where(number_BL > 0, symbol_BL, base_BL)[:, None]
+        return self.vocabulary.rows(ids_BL, per_class=1)[:, None]
 
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
         """Scores against the rows of base tokens, then against each symbol of the sample's own."""
-        base = F.linear(hidden_BSTD, table_RD[: self.vocabulary.num_base_tokens])
         if streams.memory is None:
             raise ValueError(
                 "symbol_encoding 'relational' compares with what the encoder found about symbols, "
                 "and the streams have no memory: call SymbolLayer.remember after the encoder"
             )
+        base = F.linear(hidden_BSTD, table_RD[: self.vocabulary.num_base_tokens])
         # Layers may lie on several devices.
         known_NSD = streams.memory[:, :, 1].to(hidden_BSTD.device)
         own = by_source(hidden_BSTD[:, 0], known_NSD.transpose(1, 2))
         if streams.pointer is not None:
             own = own + streams.pointer.to(own)
-        own = own[:, None]
-        return torch.cat((base, own), dim=-1)
+        return torch.cat((base, own[:, None]), dim=-1)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Symbols that a sample has not got hold `UNUSABLE`."""

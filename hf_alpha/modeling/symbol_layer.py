@@ -162,12 +162,7 @@ class SymbolLayer:
         steps: counts optimiser steps, for draws and for the scale of the head.
     """
 
-    def __init__(
-        self,
-        config: SymbolConfig,
-        draws: SymbolDraws | None,
-        owner: PreTrainedModel,
-    ):
+    def __init__(self, config: SymbolConfig, draws: SymbolDraws | None, owner: PreTrainedModel):
         self.config = config
         self.draws = draws
         self.owner = owner
@@ -267,7 +262,7 @@ class SymbolLayer:
         device = hidden_BLD.device
         number = streams.ids.shape[1]
         where_BSL = occurrences(streams.own.to(device), number, hidden_BLD.dtype)
-        entered, returned = self._memory(mean_by_symbol(hidden_BLD, where_BSL)).unbind(2)
+        entered, returned = self._memory(mean_by_symbol(hidden_BLD, where_BSL))
         # Any row will do where a sample has fewer symbols than others.
         rows_BS = self.encoding.rows(streams.ids.clamp(min=0), streams)[:, 0]
         rows_BSD = F.embedding(rows_BS.to(device), self.table(device)) + returned
@@ -361,9 +356,8 @@ class SymbolLayer:
         vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
         if streams.memory is not None:
             where_BSL = occurrences(streams.own, streams.ids.shape[1], vectors_BSLD.dtype)
-            found_BLD = by_source(
-                where_BSL.transpose(1, 2), streams.memory[:, :, 0].to(vectors_BSLD.device)
-            )
+            known_NSD = streams.memory[:, :, 0].to(vectors_BSLD.device)
+            found_BLD = by_source(where_BSL.transpose(1, 2), known_NSD)
             vectors_BSLD = vectors_BSLD + found_BLD[:, None]
         return vectors_BSLD * self.scale
 

@@ -85,6 +85,17 @@ class SymbolVocabulary:
             before = before + (ids - start).clamp(0, stop - start)
         return before
 
+    def rows(self, ids: torch.Tensor, per_class: int) -> torch.Tensor:
+        """Row of each token where base tokens have a row each, and behind them classes a few.
+
+        Args:
+            ids: of any shape; the rows are of the same.
+            per_class: how many; a symbol gets the last one of its class.
+        """
+        number = self.classes(ids)
+        symbol = self.num_base_tokens + per_class * number - 1
+        return torch.where(number > 0, symbol, ids - self.symbols_before(ids))
+
     def join(self, base: torch.Tensor, symbols: torch.Tensor, dim: int) -> torch.Tensor:
         """Merge the entries of base tokens and of symbols into one tensor, ordered by id.
 

@@ -150,7 +150,7 @@ def test_a_new_model_begins_with_the_same_symbol_and_no_pointer():
         assert layer.encoder_attn.gates(torch.randn(3, 16)).tolist() == [[*start, 0, 0]] * 3
     memory = model.symbol_memory
     assert not any(weight.any() for weight in memory.pointer.parameters())
-    found = memory(torch.randn(2, 3, 16))
+    found = torch.stack(memory(torch.randn(2, 3, 16)), dim=2)
     torch.testing.assert_close(found.norm(dim=-1), torch.full((2, 3, 2), 4.0))
 
 
