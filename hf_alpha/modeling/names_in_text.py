@@ -1,0 +1,278 @@
+"""Names in plain text: where they stand, by a rule for each class of symbols.
+
+A rule finds names by a regular expression, by a list, by a column of the data that lists them, or
+by a function of the user's. What a rule finds are whole words: `x` is no part of `max`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import regex  # type: ignore[import-untyped]
+
+CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
+WAYS = ("pattern", "tokens", "column", "function")
+
+Names = Mapping[str, Sequence[str]]  # class -> names
+
+
+class Span(NamedTuple):
+    """A name in a text: characters `start` to `stop`, and its class."""
+
+    start: int
+    stop: int
+    symbol_class: str
+
+
+class MarkedText(str):
+    """A text that says itself where its names stand; elsewhere it is a string like any other.
+
+    Args:
+        text: the text.
+        spans: its names, as (start, stop, class).
+
+    Raises:
+        ValueError: a span is empty, lies outside the text or overlaps another one.
+    """
+
+    spans: tuple[Span, ...]
+
+    def __new__(cls, text: str, spans: Iterable[Sequence[Any]]) -> "MarkedText":
+        self = super().__new__(cls, text)
+        self.spans = tuple(sorted(Span(*span) for span in spans))
+        end = 0
+        for span in self.spans:
+            if not end <= span.start < span.stop <= len(text):
+                raise ValueError(
+                    f"the name at {tuple(span)} is empty, overlaps another one or lies outside "
+                    f"the text of {len(text)} characters"
+                )
+            end = span.stop
+        return self
+
+    def __getnewargs__(self) -> tuple[str, tuple[Span, ...]]:  # type: ignore[override]
+        return str(self), self.spans
+
+
+@dataclass(frozen=True)
+class NameRule:
+    """How the names of one class are found: in one of four ways.
+
+    Attributes:
+        pattern: a regular expression of the `regex` package.
+        tokens: the names themselves.
+        column: of the data, with the names of each row, or their [start, stop] in its source.
+        function: `package.module:function`, from a text to the [start, stop] of its names.
+        reserved: words that are no names, whatever the pattern says.
+        count: symbols that the vocabulary has for the class; None for as many as a row needs.
+    """
+
+    pattern: str | None = None
+    tokens: tuple[str, ...] = ()
+    column: str | None = None
+    function: str | None = None
+    reserved: frozenset[str] = frozenset()
+    count: int | None = None
+
+    @classmethod
+    def of(cls, name: str, rule: Any) -> "NameRule":
+        """Read a rule: a mapping with the attributes' names, or an integer, list or pattern alone.
+
+        Raises:
+            ValueError: naming the class and what is wrong.
+        """
+        if isinstance(rule, cls):
+            return rule
+        where = f"symbols: {name!r}"
+        if isinstance(rule, str):
+            rule = {"pattern": rule}
+        elif isinstance(rule, list | tuple):
+            rule = {"tokens": rule}
+        if not regex.fullmatch(CLASS_NAME, name):
+            raise ValueError(f"{where}: a class is named by letters, digits, '_' and '-'")
+        if not isinstance(rule, Mapping) or sum(way in rule for way in WAYS) != 1:
+            raise ValueError(
+                f"{where} is {rule!r}: give one of {', '.join(WAYS)}, such as "
+                f"{name}: {{pattern: '[a-z][0-9]*', count: 10}}"
+            )
+        if unknown := rule.keys() - cls.__dataclass_fields__.keys():
+            known = ", ".join(cls.__dataclass_fields__)
+            raise ValueError(f"{where}: unknown key {sorted(unknown)[0]!r}; known: {known}")
+        made = cls(**{
+            **rule,
+            "tokens": _words(where, "tokens", rule.get("tokens", ())),
+            "reserved": frozenset(_words(where, "reserved", rule.get("reserved", ()))),
+        })  # fmt: skip
+        made._check(where)
+        return made
+
+    def _check(self, where: str) -> None:
+        for key in ("pattern", "column", "function"):
+            if not isinstance(value := getattr(self, key), str | None) or value == "":
+                raise ValueError(f"{where}: {key!r} is {value!r}: give a string")
+        if self.count is not None and (type(self.count) is not int or self.count < 1):
+            raise ValueError(f"{where}: 'count' is {self.count!r}: give a whole number from 1 on")
+        if self.pattern is not None:
+            try:
+                matches_empty = regex.compile(self.pattern).match("")
+            except regex.error as error:
+                raise ValueError(f"{where}: the pattern {self.pattern!r}: {error}") from None
+            if matches_empty:
+                raise ValueError(
+                    f"{where}: the pattern {self.pattern!r} matches the empty text: let it match "
+                    "at least one character"
+                )
+        if self.count is not None and len(self.tokens) > self.count:
+            raise ValueError(
+                f"{where}: {len(self.tokens)} tokens, but count = {self.count}: raise it, or leave "
+                "it out"
+            )
+
+    @property
+    def by_row(self) -> bool:
+        """Whether the names are known row by row only, and not from a text alone."""
+        return self.column is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `of` reads, as JSON has it."""
+        data = {key: value for key, value in asdict(self).items() if value}
+        return {k: sorted(v) if isinstance(v, frozenset) else v for k, v in data.items()} | (
+            {"tokens": list(self.tokens)} if self.tokens else {}
+        )
+
+
+@dataclass
+class NameFinder:
+    """Finds the names of texts, by the rules of all classes.
+
+    Where names overlap, the one that begins first counts, then the longer one, then that of the
+    class given first.
+
+    Attributes:
+        rules: class -> rule, in the order of the classes.
+        functions: class -> the function of its rule; imported by whoever may import it.
+
+    Raises:
+        ValueError: a rule cannot be used, or two classes have a name in common.
+    """
+
+    rules: Mapping[str, NameRule]
+    functions: dict[str, Callable[[str], Iterable[Sequence[int]]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rules, Mapping) or not self.rules:
+            raise ValueError(
+                f"symbols are {self.rules!r}: give class -> rule, such as "
+                "{variable: {pattern: '[a-z][0-9]*', count: 10}}"
+            )
+        self.rules = {name: NameRule.of(name, rule) for name, rule in self.rules.items()}
+        owner: dict[str, str] = {}
+        for name, rule in self.rules.items():
+            for token in rule.tokens:
+                if token in owner:
+                    raise ValueError(
+                        f"symbols: the name {token!r} is in the classes {owner[token]!r} and "
+                        f"{name!r}: a name belongs to one class"
+                    )
+                owner[token] = name
+        self._patterns = {
+            name: _pattern_of(rule) for name, rule in self.rules.items() if not rule.by_row
+        }
+
+    def find(self, text: str, known: Mapping[str, str] | None = None) -> tuple[Span, ...]:
+        """Return the names of a text, in order.
+
+        Args:
+            text: the text; a `MarkedText` has its own.
+            known: name -> class, of names that are known to be some beside those of the rules:
+                in an answer the names of its problem.
+
+        Raises:
+            ValueError: a class finds its names by a function that is not there.
+        """
+        if isinstance(text, MarkedText):
+            return text.spans
+        found = []
+        for name, rule in self.rules.items():
+            if rule.function is not None and known is None:
+                found += [Span(*span, name) for span in self._function(name, rule)(text)]
+            elif (pattern := self._patterns.get(name)) is not None:
+                reserved = rule.reserved
+                for match in pattern.finditer(text):
+                    if match.group() not in reserved:
+                        found.append(Span(*match.span(), name))
+        if known:
+            pattern = name_pattern(tuple(sorted(known)))
+            found += [Span(*m.span(), known[m.group()]) for m in pattern.finditer(text)]
+        if len(self.rules) == 1 and not known:
+            return tuple(found)  # of one pattern they are in order, and apart
+        return _apart(found, list(self.rules))
+
+    def mark(self, text: str, names: Names) -> MarkedText:
+        """Return a text with its names marked, those of classes with a column listed for it.
+
+        Args:
+            text: the text.
+            names: class -> names, of the classes whose rule is a column.
+        """
+        known = {name: kind for kind, listed in names.items() for name in listed}
+        return MarkedText(text, self.find(text, known))
+
+    def _function(self, name: str, rule: NameRule) -> Callable[[str], Iterable[Sequence[int]]]:
+        if name not in self.functions:
+            raise ValueError(
+                f"the names of class {name!r} are found by {rule.function}, which is not imported: "
+                f"set tokenizer.finder.functions[{name!r}], or give texts as MarkedText"
+            )
+        return self.functions[name]
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Return the rules as JSON has them."""
+        return {name: rule.to_dict() for name, rule in self.rules.items()}
+
+
+@lru_cache(maxsize=4096)
+def name_pattern(names: tuple[str, ...]) -> Any:
+    """Compile a pattern of names as whole words, the longest first."""
+    ordered = sorted(names, key=len, reverse=True)
+    return whole_words("|".join(regex.escape(name, special_only=True) for name in ordered))
+
+
+def whole_words(pattern: str) -> Any:
+    """Compile a pattern whose matches neither begin nor end inside a word.
+
+    Letters, digits, marks and the underscore make words, of all scripts. (Not `re`: its \\w leaves
+    out combining marks, and with them half of the world's words.)
+    """
+    return regex.compile(rf"(?:(?<!\w)|(?!\w))(?:{pattern})(?:(?!\w)|(?<!\w))")
+
+
+def _pattern_of(rule: NameRule) -> Any:
+    if rule.pattern is not None:
+        return whole_words(rule.pattern)
+    return name_pattern(rule.tokens) if rule.tokens else None
+
+
+def _apart(found: list[Span], classes: list[str]) -> tuple[Span, ...]:
+    """Leave out what overlaps a name that goes before it."""
+    kept: list[Span] = []
+    end = 0
+    for span in sorted(found, key=lambda s: (s.start, -s.stop, classes.index(s.symbol_class))):
+        if span.start >= end:
+            kept.append(span)
+            end = span.stop
+    return tuple(kept)
+
+
+def _words(where: str, key: str, value: Any) -> tuple[str, ...]:
+    words = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (None,)
+    if not all(isinstance(word, str) and word and word == word.strip() for word in words):
+        raise ValueError(f"{where}: {key!r} is {value!r}: give a list of names")
+    if len(set(words)) < len(words):
+        twice = next(word for word in words if words.count(word) > 1)
+        raise ValueError(f"{where}: {twice!r} is given twice in {key!r}")
+    return words  # type: ignore[return-value]
+
+
+__all__ = ["MarkedText", "NameFinder", "NameRule", "Span", "name_pattern", "whole_words"]
