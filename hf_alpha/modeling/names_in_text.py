@@ -205,7 +205,7 @@ class NameFinder:
         if known:
             pattern = name_pattern(tuple(sorted(known)))
             found += [Span(*m.span(), known[m.group()]) for m in pattern.finditer(text)]
-        if len(self.rules) == 1 and not known:
+        if len(self._patterns) == len(self.rules) == 1 and not (known or self.functions):
             return tuple(found)  # of one pattern they are in order, and apart
         return _apart(found, list(self.rules))
 
