@@ -28,7 +28,13 @@ LAYERS = [
     {"card", "push", "quickstart", "release", "solve"},
     {"cli"},
 ]
-HUB_MAY_IMPORT = {"torch", "transformers", "tokenizers", "huggingface_hub"}
+HUB_MAY_IMPORT = {
+    "torch",
+    "transformers",
+    "tokenizers",
+    "huggingface_hub",
+    "regex",
+}  # Transformers needs it
 HEAVY = ["datasets", "pandas", "pyarrow", "matplotlib", "aiger", "pysat", "spot", "typer"]
 
 ROOT_MODULE = PACKAGE / "__init__.py"

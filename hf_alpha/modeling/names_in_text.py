@@ -196,15 +196,15 @@ class NameFinder:
         found = []
         for name, rule in self.rules.items():
             if rule.function is not None and known is None:
-                found += [Span(*span, name) for span in self._function(name, rule)(text)]
+                found += [Span(i, j, name) for i, j in self._function(name, rule)(text)]
             elif (pattern := self._patterns.get(name)) is not None:
                 reserved = rule.reserved
                 for match in pattern.finditer(text):
                     if match.group() not in reserved:
-                        found.append(Span(*match.span(), name))
+                        found.append(Span(match.start(), match.end(), name))
         if known:
             pattern = name_pattern(tuple(sorted(known)))
-            found += [Span(*m.span(), known[m.group()]) for m in pattern.finditer(text)]
+            found += [Span(m.start(), m.end(), known[m.group()]) for m in pattern.finditer(text)]
         if len(self._patterns) == len(self.rules) == 1 and not (known or self.functions):
             return tuple(found)  # of one pattern they are in order, and apart
         return _apart(found, list(self.rules))
@@ -240,9 +240,9 @@ def name_pattern(names: tuple[str, ...]) -> Any:
 
 
 def whole_words(pattern: str) -> Any:
-    """Compile a pattern whose matches neither begin nor end inside a word.
+    r"""Compile a pattern whose matches neither begin nor end inside a word.
 
-    Letters, digits, marks and the underscore make words, of all scripts. (Not `re`: its \\w leaves
+    Letters, digits, marks and the underscore make words, of all scripts. (Not `re`: its \w leaves
     out combining marks, and with them half of the world's words.)
     """
     return regex.compile(rf"(?:(?<!\w)|(?!\w))(?:{pattern})(?:(?!\w)|(?<!\w))")
@@ -272,7 +272,7 @@ def _words(where: str, key: str, value: Any) -> tuple[str, ...]:
     if len(set(words)) < len(words):
         twice = next(word for word in words if words.count(word) > 1)
         raise ValueError(f"{where}: {twice!r} is given twice in {key!r}")
-    return words  # type: ignore[return-value]
+    return words
 
 
 __all__ = ["MarkedText", "NameFinder", "NameRule", "Span", "name_pattern", "whole_words"]

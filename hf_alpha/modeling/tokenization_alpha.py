@@ -10,7 +10,6 @@ side (`&a!b`, `a1b0`), and there are spaces as soon as one is longer (`request 1
 base tokens but no grammar there are always spaces (`x + y`).
 """
 
-import contextlib
 import json
 import os
 import re
@@ -18,15 +17,20 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from transformers import BatchEncoding, PreTrainedTokenizer
-from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
+from transformers import PreTrainedTokenizer
+from transformers.utils import PaddingStrategy, TensorType
 
 from .grammar import FormulaError, Grammar, is_plain_name, unquoted, words
-from .saving import SavesCode
+from .tokenization_symbols import (
+    AlphaEncoding,
+    Names,
+    SymbolTokenizer,
+    as_ranges,
+    check_counts,
+    name_rows,
+    text_rows,
+)
 
-IGNORED_LABEL = -100
-ABSENT_STREAM = -1
-MAX_SYMBOLS = 1_000_000
 _END = 2
 _FIXED = (
     "a model knows padding, start and end by the ids 0, 1 and 2, so that special tokens cannot be "
@@ -34,38 +38,12 @@ _FIXED = (
 )
 _AGAIN = "save the tokenizer there again, or take the file from where it came"
 
-Names = dict[str, str]  # symbol token -> the user's name, one per row
 Features = dict[str, list[int]]
 
 _HARMLESS = {"verbose", "split_special_tokens", "stride", "return_token_type_ids"}
 
 
-class AlphaEncoding(BatchEncoding):
-    """A `BatchEncoding` with `names`: per row, symbol token -> the user's name, as it is written.
-
-    `names` is an attribute and no key, so that `model(**batch)` does not see it; it is one mapping
-    instead of a list if a single string was encoded.
-    """
-
-    def __init__(
-        self,
-        data: dict[str, Any] | None = None,
-        *args: Any,
-        names: list[Names] | Names | None = None,
-        **kwargs: Any,
-    ):
-        self.names = names
-        super().__init__(data, *args, **kwargs)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "names": self.names}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self.names = state.get("names")
-
-
-class AlphaTokenizer(SavesCode, PreTrainedTokenizer):
+class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
     """Tokenizer for sequences in which some tokens are interchangeable names.
 
     Args:
@@ -108,14 +86,14 @@ class AlphaTokenizer(SavesCode, PreTrainedTokenizer):
         self.grammar = _as_grammar(grammar)
         self.base_tokens = _token_list("base_tokens", base_tokens)
         self.symbol_tokens = _token_list("symbol_tokens", symbol_tokens)
-        self.symbol_ranges = _as_ranges(symbol_ranges or {})
+        self.symbol_ranges = as_ranges(symbol_ranges or {})
         # from a file they come as objects, whose text is the token
         special = (getattr(token, "content", token) for token in (pad_token, bos_token, eos_token))
         self._special_tokens = _token_list("pad_token, bos_token, eos_token", special)
         self._rebuild_tables()
         name_patterns = _as_patterns(name_patterns or {})
         if symbol_classes:
-            _check_counts(symbol_classes)
+            check_counts(symbol_classes)
             self._grow(symbol_classes)
         # JSON files sort their keys: the order of the classes is that of their first symbols
         self.symbol_ranges = dict(sorted(self.symbol_ranges.items(), key=lambda item: item[1]))
@@ -153,14 +131,6 @@ class AlphaTokenizer(SavesCode, PreTrainedTokenizer):
         return len(self._special_tokens) + len(self.base_tokens)
 
     @property
-    def symbol_classes(self) -> dict[str, int]:
-        """Class -> number of its symbols."""
-        return {
-            name: sum(stop - start for start, stop in pairs)
-            for name, pairs in self.symbol_ranges.items()
-        }
-
-    @property
     def symbol_ids(self) -> list[int]:
         """The ids of all symbols, in vocabulary order."""
         return list(range(self.num_base_tokens, len(self._tokens)))
@@ -186,7 +156,7 @@ class AlphaTokenizer(SavesCode, PreTrainedTokenizer):
         Raises:
             ValueError: a class is unknown, or a count is negative or beyond a million.
         """
-        _check_counts(counts)
+        check_counts(counts)
         for name in counts:
             if name not in self.symbol_ranges:
                 known = ", ".join(map(repr, self.symbol_ranges)) or "none"
@@ -397,7 +367,7 @@ class AlphaTokenizer(SavesCode, PreTrainedTokenizer):
         ):
             raise ValueError(f"AlphaTokenizer does not support {', '.join(refused)}")
         single = isinstance(text if text is not None else text_target, str)
-        texts, targets = _rows(text, "text"), _rows(text_target, "text_target")
+        texts, targets = text_rows(text, "text"), text_rows(text_target, "text_target")
         limit = max_length
         if limit is None and (truncation or padding == PaddingStrategy.MAX_LENGTH):
             limit = self.model_max_length
@@ -410,7 +380,7 @@ class AlphaTokenizer(SavesCode, PreTrainedTokenizer):
             )
             _check_lengths(rows, "input_ids", limit)
         elif targets is not None:
-            row_names = _name_rows(names, len(targets))
+            row_names = name_rows(names, len(targets))
             checked = names is not None and not allow_absent_symbols
             rows = self._encode_targets(targets, row_names, add_special_tokens, checked)
             _check_lengths(rows, "input_ids", target_limit)
@@ -644,57 +614,6 @@ class AlphaTokenizer(SavesCode, PreTrainedTokenizer):
 
     # Batches
 
-    def pad(
-        self,
-        encoded_inputs: Any,
-        padding: bool | str | PaddingStrategy = True,
-        max_length: int | None = None,
-        pad_to_multiple_of: int | None = None,
-        padding_side: str | None = None,
-        return_attention_mask: bool | None = None,
-        return_tensors: str | TensorType | None = None,
-        verbose: bool = True,
-    ) -> AlphaEncoding:
-        """Pad rows to one batch.
-
-        On top of what every tokenizer does: `tree_paths` get 0 on the padding side; `stream_ids`
-        get -1 and `labels` -100 on the right, each to its own longest row (`stream_ids` to at
-        least 1).
-        """
-        names = None
-        if isinstance(encoded_inputs, AlphaEncoding):
-            names = encoded_inputs.names
-        elif isinstance(encoded_inputs, Sequence):
-            if all(isinstance(row, AlphaEncoding) for row in encoded_inputs):
-                names = [row.names for row in encoded_inputs]
-            keys = encoded_inputs[0].keys() if encoded_inputs else []
-            encoded_inputs = {key: [row[key] for row in encoded_inputs] for key in keys}
-        columns = dict(encoded_inputs)
-        ragged = {key: columns.pop(key) for key in ("stream_ids", "labels") if key in columns}
-        first = next(iter(columns.get("input_ids", ())), None)
-        if return_tensors is None and is_torch_tensor(first):
-            return_tensors = "pt"
-        encoded = super().pad(
-            columns,
-            padding=padding,
-            max_length=max_length,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            return_attention_mask=return_attention_mask,
-            return_tensors=return_tensors,
-            verbose=verbose,
-        )
-        padded = padding not in (False, PaddingStrategy.DO_NOT_PAD) or return_tensors is not None
-        for key, rows in ragged.items():
-            column = to_py_obj(rows)
-            if padded and first is not None and not isinstance(first, int):
-                multiple = pad_to_multiple_of if key == "labels" else None
-                filler = IGNORED_LABEL if key == "labels" else ABSENT_STREAM
-                column = _rectangle(column, filler, multiple or 1)
-            ragged[key] = column
-        ragged = dict(BatchEncoding(ragged, tensor_type=return_tensors))
-        return AlphaEncoding({**encoded, **ragged}, names=names)
-
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
         outputs = super()._pad(encoded_inputs, *args, **kwargs)
         if "tree_paths" in outputs:
@@ -705,57 +624,6 @@ class AlphaTokenizer(SavesCode, PreTrainedTokenizer):
         return outputs
 
     # Decoding
-
-    def decode(
-        self,
-        token_ids: Any,
-        skip_special_tokens: bool = True,
-        names: Sequence[Names | None] | Names | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Write ids as text, in the one spelling that encoding reads as these ids.
-
-        Args:
-            token_ids: one row of ids or a batch of rows; negative ids (ignored labels) are left
-                out.
-            skip_special_tokens: leave out pad, start and end tokens.
-            names: the `names` of the encoding that was answered. A batch may have n rows for each
-                of them, as `num_return_sequences=n` makes it.
-            **kwargs: options of other tokenizers, without effect.
-
-        Raises:
-            ValueError: the batch's rows are no multiple of `names`, or an id is not in the
-                vocabulary.
-        """
-        ids = to_py_obj(token_ids)
-        if isinstance(names, Mapping):
-            names = [names]
-        if not (isinstance(ids, list | tuple) and ids and isinstance(ids[0], list | tuple)):
-            row = list(ids) if isinstance(ids, list | tuple) else [ids]
-            if names is not None and len(names) != 1:
-                raise ValueError(f"one row of ids, but {len(names)} rows of `names`")
-            return self._write(row, skip_special_tokens, names[0] if names else None)
-        if names is None:
-            names = [None]
-        if not names or len(ids) % len(names):
-            raise ValueError(f"{len(ids)} rows of ids are no multiple of {len(names)} `names`")
-        repeats = len(ids) // len(names)
-        return [
-            self._write(row, skip_special_tokens, names[index // repeats])
-            for index, row in enumerate(ids)
-        ]
-
-    def batch_decode(
-        self,
-        sequences: Any,
-        skip_special_tokens: bool = True,
-        clean_up_tokenization_spaces: bool | None = None,
-        names: Sequence[Names | None] | Names | None = None,
-        **kwargs: Any,
-    ) -> list[str]:
-        """`decode`, but always a list."""
-        rows = self.decode(sequences, skip_special_tokens, names) if len(sequences) else []
-        return rows if isinstance(rows, list) else [rows]
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
         start = len(self._special_tokens) if skip_special_tokens else 0
@@ -802,18 +670,6 @@ def _token_list(name: str, value: Any) -> list[str]:
     return tokens
 
 
-def _as_ranges(value: Any) -> dict[str, list[list[int]]]:
-    """Class -> [start, stop) pairs as lists, if it is that."""
-    if isinstance(value, Mapping) and all(isinstance(name, str) and name for name in value):
-        with contextlib.suppress(TypeError):
-            ranges = {name: [list(pair) for pair in pairs] for name, pairs in value.items()}
-            pairs = [pair for found in ranges.values() for pair in found]
-            integers = all(type(edge) is int for pair in pairs for edge in pair)
-            if integers and all(len(pair) == 2 and pair[0] < pair[1] for pair in pairs):
-                return ranges
-    raise ValueError(f"`symbol_ranges` is {value!r}: give class -> [[start, stop], ...]")
-
-
 def _as_patterns(value: Any) -> Mapping[str, str]:
     if not isinstance(value, Mapping):
         raise ValueError(f"`name_patterns` is {value!r}: give class -> regular expression")
@@ -823,16 +679,6 @@ def _as_patterns(value: Any) -> Mapping[str, str]:
         except (re.error, TypeError) as error:
             raise ValueError(f"`name_patterns` of {name!r}, {pattern!r}: {error}") from None
     return value
-
-
-def _check_counts(value: Any) -> None:
-    if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value):
-        raise ValueError(f"{value!r} symbols: give class -> number")
-    for name, count in value.items():
-        if type(count) is not int or not 0 <= count <= MAX_SYMBOLS:
-            raise ValueError(
-                f"cannot add {count!r} symbols to class {name!r}: give 0 to {MAX_SYMBOLS:,}"
-            )
 
 
 def _check_files(folder: str) -> None:
@@ -854,26 +700,6 @@ def _read_json(path: str) -> Any:
         raise ValueError(f"{path} is damaged, it is no JSON ({error}): {_AGAIN}") from None
 
 
-def _rows(value: str | Sequence[str] | None, name: str) -> list[str] | None:
-    if value is None or isinstance(value, str):
-        return None if value is None else [value]
-    rows = list(value)
-    for row, text in enumerate(rows):
-        if not isinstance(text, str):
-            kind = type(text).__name__
-            raise ValueError(f"row {row} of `{name}` is a {kind}: give a string or a list of them")
-    return rows
-
-
-def _name_rows(names: Sequence[Names] | Names | None, count: int) -> list[Names]:
-    if names is None:
-        return [{} for _ in range(count)]
-    rows = [names] if isinstance(names, Mapping) else list(names)
-    if len(rows) != count:
-        raise ValueError(f"{count} rows in `text_target`, but {len(rows)} in `names`")
-    return rows
-
-
 def _check_lengths(rows: list[Features], key: str, limit: int | None) -> None:
     for row, features in enumerate(rows):
         if limit is not None and len(features.get(key, ())) > limit:
@@ -881,12 +707,6 @@ def _check_lengths(rows: list[Features], key: str, limit: int | None) -> None:
                 f"row {row} has {len(features[key])} tokens in `{key}`, more than max_length="
                 f"{limit}: part of a formula is no formula, so leave the row out or raise the limit"
             )
-
-
-def _rectangle(rows: list[list[int]], filler: int, multiple: int) -> list[list[int]]:
-    width = max([1, *map(len, rows)])
-    width = -(-width // multiple) * multiple
-    return [[*row, *[filler] * (width - len(row))] for row in rows]
 
 
 AlphaTokenizer.register_for_auto_class("AutoTokenizer")
