@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         AlphaForConditionalGeneration as AlphaForConditionalGeneration,
     )
     from hf_alpha.modeling.modeling_alpha import AlphaModel as AlphaModel
+    from hf_alpha.modeling.names_in_text import MarkedText as MarkedText
     from hf_alpha.modeling.streams import Streams as Streams
     from hf_alpha.modeling.symbol_encodings import SymbolEncoding as SymbolEncoding
     from hf_alpha.modeling.symbol_encodings import register_encoding as register_encoding
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from hf_alpha.modeling.symbol_model import SymbolHead as SymbolHead
     from hf_alpha.modeling.symbol_model import SymbolModel as SymbolModel
     from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer as AlphaTokenizer
+    from hf_alpha.modeling.tokenization_text import TextTokenizer as TextTokenizer
     from hf_alpha.recipe import Recipe as Recipe
     from hf_alpha.recipe import read_recipe as read_recipe
     from hf_alpha.tasks import Task as Task
@@ -50,6 +52,7 @@ _MODULES = {
     "AlphaModel": "hf_alpha.modeling.modeling_alpha",
     "AlphaTokenizer": "hf_alpha.modeling.tokenization_alpha",
     "AlphaTrainer": "hf_alpha.train",
+    "MarkedText": "hf_alpha.modeling.names_in_text",
     "Recipe": "hf_alpha.recipe",
     "Streams": "hf_alpha.modeling.streams",
     "SymbolConfig": "hf_alpha.modeling.configuration_symbols",
@@ -58,6 +61,7 @@ _MODULES = {
     "SymbolLayer": "hf_alpha.modeling.symbol_layer",
     "SymbolModel": "hf_alpha.modeling.symbol_model",
     "Task": "hf_alpha.tasks",
+    "TextTokenizer": "hf_alpha.modeling.tokenization_text",
     "Verdict": "hf_alpha.tasks",
     "alpha_covariance": "hf_alpha.evaluation",
     "evaluate": "hf_alpha.evaluation",

@@ -31,12 +31,15 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 """Model type -> Auto class -> module in `hf_alpha.modeling` and class."""
+TOKENIZERS = {"TextTokenizer": "tokenization_text"}
+"""Tokenizers that any model may have: class -> module in `hf_alpha.modeling`."""
 MODEL_TYPES = tuple(MODELS)
 
 
 def register_when_imported() -> None:
     """Have every class registered once its module, or that of its Auto class, is imported."""
     modules = {module for classes in MODELS.values() for module, _ in classes.values()}
+    modules.update(TOKENIZERS.values())
     actions: dict[str, Callable[[], None]] = {}
     for module in sorted(modules):
         actions[f"{OURS}.{module}"] = partial(_register, module)
@@ -66,6 +69,9 @@ def _import_missing(modules: Iterable[str]) -> None:
 def _register(module: str) -> None:
     """Register the classes of one of our modules."""
     auto_module = import_module(f"{AUTO}.{module.split('_')[0]}_auto")
+    for name, where in TOKENIZERS.items():
+        if where == module:  # a folder's tokenizer_config.json names it
+            auto_module.REGISTERED_TOKENIZER_CLASSES[name] = _class(where, name)
     for model_type, classes in MODELS.items():
         for auto_name, (where, name) in classes.items():
             if where == module:

@@ -100,15 +100,24 @@ class SymbolConfig(SavesCode, PreTrainedConfig):
         """The configuration of a new model for a tokenizer.
 
         Args:
-            tokenizer: an `AlphaTokenizer`; the vocabulary comes from it.
+            tokenizer: an `AlphaTokenizer` or a `TextTokenizer`; the vocabulary comes from it, and
+                so do padding, start and end.
             settings: other fields.
         """
+        start = tokenizer.bos_token_id
+        special = {
+            "pad_token_id": tokenizer.pad_token_id,
+            "bos_token_id": start,
+            "eos_token_id": tokenizer.eos_token_id,
+            # As in T5, whose tokenizer has no start either.
+            "decoder_start_token_id": tokenizer.pad_token_id if start is None else start,
+        }
         vocabulary = {
             "num_base_tokens": tokenizer.num_base_tokens,
             "symbol_classes": dict(tokenizer.symbol_classes),
             "symbol_ranges": copy.deepcopy(tokenizer.symbol_ranges),
         }
-        return cls(**settings, **vocabulary)
+        return cls(**{**special, **settings}, **vocabulary)
 
     def _fill_ranges(self) -> None:
         if not self.symbol_ranges:

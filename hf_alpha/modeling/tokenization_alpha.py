@@ -30,6 +30,7 @@ from .tokenization_symbols import (
     name_rows,
     text_rows,
 )
+from .tokenization_text import TextTokenizer
 
 _END = 2
 _FIXED = (
@@ -122,6 +123,16 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         self.special_tokens_pattern = "eos"
         if self.grammar is None:
             self.model_input_names = [k for k in self.model_input_names if k != "tree_paths"]
+
+    @staticmethod
+    def from_texts(
+        texts: Iterable[str],
+        symbols: Mapping[str, Any],
+        tokenizer: str = "words",
+        **kwargs: Any,
+    ) -> TextTokenizer:
+        """Make a tokenizer for texts in which some words are names; see `TextTokenizer`."""
+        return TextTokenizer.from_texts(texts, symbols, tokenizer, **kwargs)
 
     # Vocabulary
 

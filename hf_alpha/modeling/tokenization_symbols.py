@@ -12,6 +12,7 @@ from typing import Any
 from transformers import BatchEncoding
 from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
 
+from .grammar import Grammar
 from .saving import SavesCode
 
 IGNORED_LABEL = -100
@@ -52,9 +53,11 @@ class SymbolTokenizer(SavesCode):
 
     Attributes:
         symbol_ranges: class -> [start, stop) pairs of its symbols' ids.
+        grammar: how formulas are written; None for texts and plain sequences.
     """
 
     symbol_ranges: Ranges
+    grammar: Grammar | None = None
 
     @property
     def symbol_classes(self) -> dict[str, int]:

@@ -1,0 +1,190 @@
+"""What is beneath a tokenizer of texts with names: made from data, or a fast tokenizer's own."""
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+
+from .names_in_text import NameFinder
+from .text_pieces import BETWEEN, JOIN, WORD
+
+PAD, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
+
+
+class Seen:
+    """What data shows: names of each class, the most in a text, and how spaces are used.
+
+    Attributes:
+        texts: the data.
+        most: class -> the most names in one text.
+        spacing: "before" if most names have a space before them, else "kept".
+    """
+
+    def __init__(self, finder: NameFinder, texts: Iterable[str]):
+        self.finder, self.texts = finder, texts
+        self.names: dict[str, Counter[str]] = {name: Counter() for name in finder.rules}
+        self.most = dict.fromkeys(finder.rules, 0)
+        count, spaced, found = 0, 0, 0
+        for text in texts:
+            count += 1
+            seen: dict[str, set[str]] = {name: set() for name in finder.rules}
+            for start, stop, kind in finder.find(text):
+                name = str(text)[start:stop]
+                seen[kind].add(name)
+                self.names[kind][name] += 1
+                found += 1
+                spaced += start == 0 or text[start - 1] == " "
+            for kind, of_text in seen.items():
+                self.most[kind] = max(self.most[kind], len(of_text))
+        if not count:
+            raise ValueError("there are no texts to make a tokenizer from")
+        if not found:
+            rules = ", ".join(f"{name} {rule.to_dict()}" for name, rule in finder.rules.items())
+            raise ValueError(f"no text has a name: look at the rules of `symbols` ({rules})")
+        self.spacing = "before" if 2 * spaced >= found else "kept"
+
+    def frequent(self, kind: str) -> list[str]:
+        """The names of a class: those of its rule, else the most frequent ones first."""
+        listed = self.finder.rules[kind].tokens
+        return list(listed) or [name for name, _ in self.names[kind].most_common()]
+
+    def rest(self) -> Iterator[str]:
+        """The texts between names."""
+        for text in self.texts:
+            at = 0
+            for start, stop, _ in self.finder.find(text):
+                if start > at:
+                    yield str(text)[at:start]
+                at = stop
+            if at < len(text):
+                yield str(text)[at:]
+
+
+def tokenizer_beneath(kind: str, seen: Seen) -> tuple[Tokenizer, str, dict[str, Any]]:
+    """The tokenizer beneath, how it keeps spaces, and its special tokens."""
+    if kind == "words":
+        words = Counter(word for text in seen.rest() for word in WORD.findall(text))
+        split = pre_tokenizers.CharDelimiterSplit(BETWEEN)
+        return _of_words(words, split), "words", _SPECIAL
+    if kind == "characters":
+        characters = Counter(character for text in seen.rest() for character in text)
+        one = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+        beneath = _of_words(characters, one)
+        beneath.decoder = decoders.Fuse()
+        return beneath, seen.spacing, _SPECIAL
+    if kind.startswith("bpe:"):
+        return _bpe(kind, seen), seen.spacing, _SPECIAL
+    return (*_with_spacing(fast_backend(kind), seen),)
+
+
+def _with_spacing(
+    fast: tuple[Tokenizer, dict[str, Any]], seen: Seen
+) -> tuple[Tokenizer, str, dict[str, Any]]:
+    return fast[0], seen.spacing, fast[1]
+
+
+_SPECIAL = {"pad_token": PAD, "bos_token": START, "eos_token": END, "unk_token": UNKNOWN}
+
+
+def _of_words(words: Counter[str], split: Any) -> Tokenizer:
+    ordered = [word for word, _ in sorted(words.items(), key=lambda item: (-item[1], item[0]))]
+    special = [PAD, START, END, UNKNOWN]
+    tokens = dict.fromkeys([*special, JOIN, *ordered])
+    beneath = Tokenizer(
+        models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=UNKNOWN)
+    )
+    beneath.add_special_tokens(special)
+    beneath.add_tokens([AddedToken(JOIN, normalized=False)])
+    beneath.pre_tokenizer = split
+    _append_end(beneath, END)
+    return beneath
+
+
+def _bpe(kind: str, seen: Seen) -> Tokenizer:
+    size = kind.removeprefix("bpe:")
+    if not size.isdigit() or int(size) < 300:
+        raise ValueError(f"tokenizer {kind!r}: write bpe:8000, with at least 300 tokens")
+    beneath = Tokenizer(models.BPE())
+    beneath.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    beneath.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=int(size),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=[PAD, START, END, UNKNOWN],
+        show_progress=False,
+    )
+    beneath.train_from_iterator(seen.rest(), trainer)
+    _append_end(beneath, END)
+    return beneath
+
+
+def _append_end(beneath: Tokenizer, end: str) -> None:
+    """Have an end token written behind every text, as models that write answers need it."""
+    index = beneath.token_to_id(end)
+    template = processors.TemplateProcessing(
+        single=f"$A {end}", pair=f"$A {end} $B:1 {end}:1", special_tokens=[(end, index)]
+    )
+    before = beneath.post_processor
+    beneath.post_processor = template if before is None else processors.Sequence([before, template])
+
+
+def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
+    """The backend of a fast tokenizer, a copy made ready for symbols, and its special tokens."""
+    if isinstance(tokenizer, str):
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer)
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise ValueError(
+            f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "
+            "stand. Take a fast one (tokenizer.is_fast), or words, characters or bpe:8000"
+        )
+    # A text behind a name is none that begins: no space is put before it.
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    for part in ("pre_tokenizer", "decoder"):
+        _set_prefix(state.get(part))
+    state["truncation"] = state["padding"] = None
+    beneath = Tokenizer.from_str(json.dumps(state))
+    special = {
+        key: copy.deepcopy(value)
+        for key, value in tokenizer.special_tokens_map.items()
+        if key.endswith("_token")
+    }
+    special |= {"model_max_length": tokenizer.model_max_length}
+    special |= {"padding_side": tokenizer.padding_side}
+    special |= {"clean_up_tokenization_spaces": tokenizer.clean_up_tokenization_spaces}
+    if "eos_token" not in special:
+        special["eos_token"] = special.get("sep_token", END)
+    special.setdefault("pad_token", PAD)
+    beneath.add_special_tokens([str(special["eos_token"]), str(special["pad_token"])])
+    end = str(special["eos_token"])
+    if beneath.encode("").ids[-1:] != [beneath.token_to_id(end)]:
+        _append_end(beneath, end)
+    return beneath, special
+
+
+def _set_prefix(part: Any) -> None:
+    """Turn `prepend_scheme: always` of SentencePiece's spaces into `first`, wherever it is."""
+    if isinstance(part, dict):
+        if part.get("prepend_scheme") == "always":
+            part["prepend_scheme"] = "first"
+        for value in part.values():
+            _set_prefix(value)
+    elif isinstance(part, list):
+        for value in part:
+            _set_prefix(value)
+
+
+__all__ = ["Seen", "fast_backend", "tokenizer_beneath"]
