@@ -156,7 +156,7 @@ def compare(
     _draw_heatmaps(reports, task.measure, region, out)
     reports.append(evaluate_random(task, rows, seed=seed, solver=solver, timeout=timeout))
     reports[-1].save(out / _slug(reports[-1].model))
-    text = "\n".join([table(reports), *([""] if notes else []), *notes])
+    text = "\n".join([table(reports, measure=task.measure), *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
 

@@ -180,7 +180,7 @@ class Sample:
     def record(self, task: Task, answers: Sequence[str] | None, verdicts: Sequence[str]) -> Record:
         """Return the record of answers and verdicts."""
         given = None if answers is None else tuple(answers)
-        distance = task.distance(self.problem, given[0] if given else None)
+        distance = task.distance(self.problem, given[0] if given else None, self.target)
         return Record(**vars(self), answers=given, verdicts=tuple(verdicts), distance=distance)
 
 

@@ -263,7 +263,11 @@ class Report:
         return table([self, *others], metrics)
 
 
-def table(reports: Sequence[Report], metrics: Sequence[str] | None = None) -> str:
+def table(
+    reports: Sequence[Report],
+    metrics: Sequence[str] | None = None,
+    measure: str = EDIT_DISTANCE,
+) -> str:
     """Write a text table: rows by metric and model, columns by number of symbols, in percent.
 
     Args:
@@ -271,6 +275,7 @@ def table(reports: Sequence[Report], metrics: Sequence[str] | None = None) -> st
         metrics: names for `Rates.rate`, and `alpha_covariance`. By default edit_distance where it
             is measured, correct, exact where there are targets that it may differ from, top_n where
             there are several answers, alpha_covariance where known.
+        measure: the one that comes first if it is among those by default.
 
     A cell outside a model's vocabulary is a dash and counts as not correct, and as an empty answer,
     in the column `all`. A metric that was not measured there is an empty cell. Below the table a
@@ -278,7 +283,7 @@ def table(reports: Sequence[Report], metrics: Sequence[str] | None = None) -> st
     answer whatever the names (see `AlphaCovariance`), where it did. Facts of the problems, such as
     the length of the shortest witness, have a block of their own.
     """
-    metrics = _known_metrics(reports) if metrics is None else metrics
+    metrics = _known_metrics(reports, measure) if metrics is None else metrics
     blocks = [_block(reports, metrics, "symbols:", lambda report: report.by_num_symbols)]
     for fact in dict.fromkeys(name for report in reports for name in report.facts):
         known = [metric for metric in metrics if metric != "alpha_covariance"]
@@ -348,18 +353,20 @@ def _most(counts: Iterable[int]) -> str:
     return str(max(counts, default=0))
 
 
-def _known_metrics(reports: Sequence[Report]) -> list[str]:
-    # Where distance counts, there is one right answer: correct and exact are the same.
-    distance = any(report.overall.edit_distance is not None for report in reports)
+def _known_metrics(reports: Sequence[Report], measure: str) -> list[str]:
+    records = [record for report in reports for record in report.records]
+    distance = any(record.distance is not None for record in records)
     metrics = [EDIT_DISTANCE, "correct"] if distance else ["correct"]
-    targets = any(record.target is not None for report in reports for record in report.records)
-    if targets and not distance:
+    # Where distance counts, there is one right answer, unless a check has found another one:
+    # correct and exact are the same.
+    others = not distance or any(Verdict.correct in record.verdicts for record in records)
+    if others and any(record.target is not None for record in records):
         metrics.append("exact")
-    if any(len(record.verdicts) > 1 for report in reports for record in report.records):
+    if any(len(record.verdicts) > 1 for record in records):
         metrics.append("top_n")
     if any(report.alpha_covariance is not None for report in reports):
         metrics.append("alpha_covariance")
-    return metrics
+    return sorted(metrics, key=lambda metric: metric != measure)
 
 
 def _cell(report: Report, metric: str, rates: Rates | None, num_symbols: int | None = None) -> str:

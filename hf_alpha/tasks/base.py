@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from hf_alpha.modeling.grammar import NAME, Grammar, unquoted
 
@@ -102,6 +102,7 @@ class Task(ABC):
         constant_priority: the papers' weight of the leaves 0 and 1 against a symbol's 1.
         held_out: whether equal up to renaming and commuting counts as equal, and tests keep clear
             of training data. False where there are too few problems for that.
+        own_data: problems are those of the user's own files, and none is drawn.
     """
 
     name: ClassVar[str]
@@ -125,6 +126,17 @@ class Task(ABC):
     alpha: ClassVar[float] = 0.0
     constant_priority: ClassVar[float] = 0.0
     held_out: ClassVar[bool] = True
+    own_data: ClassVar[bool] = False
+
+    def configured(self, **settings: Any) -> "Task":
+        """Return the task with what a recipe says of it: `symbols`, `check` and the like.
+
+        Raises:
+            ValueError: the task has no such settings.
+        """
+        if settings:
+            raise ValueError(f"task {self.name!r} has no settings {', '.join(settings)}")
+        return self
 
     @abstractmethod
     def is_feasible(
@@ -190,7 +202,7 @@ class Task(ABC):
         """Return `facts` of a problem; `answer` is one that `target_of` gave by default."""
         return {}
 
-    def distance(self, problem: str, answer: str | None) -> int | None:
+    def distance(self, problem: str, answer: str | None, target: str | None = None) -> int | None:
         """Return how far an answer is from the right one; None where that has no sense."""
         return None
 

@@ -98,7 +98,7 @@ class CopyingTask(Task):
             raise ValueError(f"unknown targets {method!r}: choose one of {', '.join(self.targets)}")
         return self.write(tokens)
 
-    def distance(self, problem: str, answer: str | None) -> int:
+    def distance(self, problem: str, answer: str | None, target: str | None = None) -> int:
         """Return the edit distance to the string, in symbols; no answer counts as an empty one.
 
         An answer that is one of the string's symbols, however long, is that symbol.

@@ -1,0 +1,35 @@
+"""Runs a user's own check, in a process of its own: see `hf_alpha.tasks.solver_process`."""
+
+import os
+import sys
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+
+def prepare() -> None:
+    """Have modules found in the folder in which the command was started."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
+@cache
+def _function(path: str) -> Any:
+    module, _, name = path.partition(":")
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def check(texts: list[str | None], path: str) -> str | bool | None:
+    """Call the check with source, answer and target; its verdict as text, or yes or no."""
+    found = _function(path)(*texts)
+    if found is None or isinstance(found, bool):
+        return found
+    if isinstance(found, int | float):
+        return bool(found)
+    return str(getattr(found, "value", found))
+
+
+SERVED = {"check": check}

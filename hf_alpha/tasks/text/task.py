@@ -1,0 +1,195 @@
+"""Texts: the user's own pairs, some words of which are names."""
+
+import random
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.text_pieces import WORD
+from hf_alpha.tasks.base import EQUIVALENCES, Task, Verdict, warn_once
+from hf_alpha.tasks.registry import register_task
+from hf_alpha.tasks.solver_process import SolverCrashError, SolverProcess
+
+WORKER = Path(__file__).with_name("check_worker.py")
+
+
+class Name(str):
+    """A token that is a name."""
+
+
+@register_task
+class TextTask(Task):
+    """Pairs of texts of the user's own; an answer is right if it is the one of the data.
+
+    Args:
+        symbols: class -> rule by which its names are found, see `NameRule`.
+        check: the user's own check, `package.module:function`: from source, answer and target
+            (None if there is none) to yes or no, or a `Verdict` or its name. It is asked where the
+            answer is not the data's, in a process of its own, with a time limit.
+        ignore_whitespace: answers that differ in whitespace only are the same.
+
+    Raises:
+        ValueError: a rule or the path of the check cannot be used.
+    """
+
+    name: ClassVar[str] = "text"
+    grammar: ClassVar[None] = None
+    base_tokens: ClassVar[tuple[str, ...]] = ()
+    symbol_classes: ClassVar[Mapping[str, int]] = {}
+    targets: ClassVar[Mapping[str, str]] = {"given": "The target of the data."}
+    num_beams: ClassVar[int] = 1
+    random_name: ClassVar[str] = "copy of the input"
+    random_note: ClassVar[str] = "The copy answers every input by itself."
+    problems: ClassVar[str] = "texts"
+    example: ClassVar[str] = ""
+    data: ClassVar[str] = "`problem` is the source, `answer` the target"
+    own_data: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        symbols: Mapping[str, Any] | None = None,
+        check: str | None = None,
+        ignore_whitespace: bool = False,
+    ):
+        self.finder = NameFinder(symbols) if symbols else None
+        if check is not None and (check.count(":") != 1 or not all(check.split(":"))):
+            raise ValueError(f"check {check!r}: write package.module:function")
+        self.own_check, self.ignore_whitespace = check, ignore_whitespace
+
+    def configured(self, **settings: Any) -> "TextTask":
+        """Return the task with a recipe's settings."""
+        return TextTask(**settings)
+
+    def is_feasible(
+        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
+    ) -> bool:
+        """There is nothing to draw: data is the user's."""
+        return False
+
+    def draw(
+        self,
+        rng: random.Random,
+        size: int,
+        symbols: Sequence[str],
+        exactly: bool = False,
+        constant_priority: float = 0.0,
+    ) -> list[str]:
+        """Refuse: data is the user's.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError("texts are not drawn: name a file of pairs (--data, or data.train)")
+
+    def target_of(self, tokens: Sequence[str], method: str | None = None) -> None:
+        """Return None: only the data knows the answer."""
+        return None
+
+    def random_answer(self, problem: str, rng: random.Random) -> str:
+        """Copy the input: what a model has to beat."""
+        return str(problem)
+
+    def parse(self, problem: str, notation: str | None = None) -> list[str]:
+        """Return the words of a text, without spaces; its names are `Name`s."""
+        spans = self.finder.find(problem) if self.finder is not None else ()
+        tokens: list[str] = []
+        at, plain = 0, str(problem)
+        for start, stop, _ in spans:
+            tokens += _words(plain, at, start)
+            tokens.append(Name(plain[start:stop]))
+            at = stop
+        return tokens + _words(plain, at, len(plain))
+
+    def symbols_in(self, tokens: Sequence[str]) -> list[str]:
+        """Return the distinct names among the tokens of `parse`."""
+        return list(dict.fromkeys(token for token in tokens if isinstance(token, Name)))
+
+    def canonical_form(self, tokens: Sequence[str], equivalence: str = EQUIVALENCES[0]) -> str:
+        """Return the tokens with names numbered by first occurrence: equal up to renaming."""
+        number = {name: f"\0{i}" for i, name in enumerate(self.symbols_in(tokens))}
+        return " ".join(number[t] if isinstance(t, Name) else t for t in tokens)
+
+    def distance(self, problem: str, answer: str | None, target: str | None = None) -> int | None:
+        """Return the edit distance to the target in words; None without a target."""
+        from rapidfuzz.distance import Levenshtein
+
+        if target is None:
+            return None
+        return Levenshtein.distance(self.parse(target), self.parse(answer or ""))
+
+    def check(
+        self,
+        problem: str,
+        answer: str,
+        target: str | None = None,
+        notation: str | None = None,
+        solver: str = "auto",
+        timeout: float = 10.0,
+    ) -> Verdict:
+        """Judge an answer: `exact` if it is the target, else as the user's own check says.
+
+        Without one an answer that is not the target is `wrong`, and `undecided` if there is no
+        target. A check that fails, or gives no verdict, leaves it `undecided`; of the first failure
+        the log warns.
+
+        Args:
+            problem: the source.
+            answer: any string.
+            target: the data's answer.
+            notation: not needed.
+            solver: not needed.
+            timeout: seconds for the user's own check.
+        """
+        if target is not None and self._same(answer, target):
+            return Verdict.exact
+        if self.own_check is None:
+            return Verdict.undecided if target is None else Verdict.wrong
+        try:
+            found = self.ask(problem, answer, target, timeout)
+        except TimeoutError:
+            return Verdict.timeout
+        except (SolverCrashError, ValueError) as error:
+            warn_once(f"check {self.own_check}: {error}; answers stay undecided")
+            return Verdict.undecided
+        # What is `exact` only the target says.
+        return Verdict.correct if found is Verdict.exact else found
+
+    def ask(self, problem: str, answer: str, target: str | None, timeout: float = 10.0) -> Verdict:
+        """Ask the user's own check.
+
+        Raises:
+            TimeoutError: it takes longer than `timeout` seconds.
+            SolverCrashError: it raised, with its error, or its process died.
+            ValueError: it returned something that is no verdict.
+        """
+        assert self.own_check is not None
+        texts = [str(problem), answer, target]
+        found = _process().call("check", timeout, texts, self.own_check)  # type: ignore[arg-type]
+        if isinstance(found, bool):
+            return Verdict.correct if found else Verdict.wrong
+        try:
+            return Verdict.undecided if found is None else Verdict(found)
+        except ValueError:
+            known = ", ".join(verdict.value for verdict in Verdict)
+            raise ValueError(
+                f"it returned {found!r}: return yes or no, or one of {known}"
+            ) from None
+
+    def _same(self, answer: str, target: str) -> bool:
+        if self.ignore_whitespace:
+            return "".join(answer.split()) == "".join(target.split())
+        return answer.strip() == target.strip()
+
+
+def _words(text: str, start: int, stop: int) -> list[str]:
+    return [m.group() for m in WORD.finditer(text, start, stop) if not m.group().isspace()]
+
+
+@cache
+def _process() -> SolverProcess:
+    return SolverProcess(WORKER)
+
+
+__all__ = ["TextTask"]
