@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel
 
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AlphaTokenizer
+from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 
 Job = TypeVar("Job")
@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 
 def generate_answers(
     model: PreTrainedModel,
-    tokenizer: AlphaTokenizer,
+    tokenizer: AnyTokenizer,
     problems: Sequence[str],
     *,
     num_beams: int = 3,
@@ -104,7 +104,7 @@ def answer_batches(
 
 def beam_search(
     model: PreTrainedModel,
-    tokenizer: AlphaTokenizer,
+    tokenizer: AnyTokenizer,
     encodings: Sequence[AlphaEncoding | None],
     settings: Mapping[str, Any],
 ) -> Callable[[list[int]], list[list[str]]]:
@@ -158,14 +158,25 @@ def _used_inputs(model: Any) -> set[str]:
     return {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 
-def extend_vocabulary(model: PreTrainedModel, tokenizer: AlphaTokenizer, num_symbols: int) -> None:
-    """Extend a vocabulary of one class to so many symbols, if the encoding needs no training."""
-    if model.config.encoding.no_extension or len(tokenizer.symbol_classes) > 1:
-        return
-    ((name, count),) = tokenizer.symbol_classes.items()
-    if num_symbols > count:
-        model.extend_symbols({name: num_symbols - count})
-        tokenizer.extend_symbols({name: num_symbols - count})
+def extend_vocabulary(
+    model: PreTrainedModel, tokenizer: AnyTokenizer, num_symbols: int | Mapping[str, int]
+) -> None:
+    """Extend a vocabulary to so many symbols, if the encoding needs no training for that.
+
+    Args:
+        model: its model.
+        tokenizer: its tokenizer.
+        num_symbols: class -> number of symbols; or a number, where there is one class only.
+    """
+    have = tokenizer.symbol_classes
+    if not isinstance(num_symbols, Mapping):
+        num_symbols = dict.fromkeys(have, num_symbols) if len(have) == 1 else {}
+    missing = {
+        name: count - have[name] for name, count in num_symbols.items() if count > have[name]
+    }
+    if missing and not model.config.encoding.no_extension:
+        model.extend_symbols(missing)
+        tokenizer.extend_symbols(missing)
 
 
 def search_settings(
@@ -189,7 +200,7 @@ def search_settings(
     return settings | ({"length_penalty": length_penalty} if num_beams > 1 else {})
 
 
-def encode_problem(tokenizer: AlphaTokenizer, problem: str) -> AlphaEncoding | None:
+def encode_problem(tokenizer: AnyTokenizer, problem: str) -> AlphaEncoding | None:
     """Encode one problem as plain lists; None if it is outside the vocabulary.
 
     Raises:
@@ -204,7 +215,7 @@ def encode_problem(tokenizer: AlphaTokenizer, problem: str) -> AlphaEncoding | N
         raise FormulaError(text, getattr(error, "position", -1)) from None
 
 
-def _lacks_only_symbols(tokenizer: AlphaTokenizer, problem: str) -> bool:
+def _lacks_only_symbols(tokenizer: AnyTokenizer, problem: str) -> bool:
     """Whether the tokenizer could read a problem if it had a symbol for each possible name."""
     roomy = copy.deepcopy(tokenizer)
     roomy.extend_symbols({name: len(set(problem.split())) + len(set(problem))
@@ -216,9 +227,7 @@ def _lacks_only_symbols(tokenizer: AlphaTokenizer, problem: str) -> bool:
     return True
 
 
-def encode_problems(
-    tokenizer: AlphaTokenizer, problems: Sequence[str]
-) -> list[AlphaEncoding | None]:
+def encode_problems(tokenizer: AnyTokenizer, problems: Sequence[str]) -> list[AlphaEncoding | None]:
     """Encode problems; see `encode_problem`. Errors have the problem's index."""
     encodings = []
     for index, problem in enumerate(problems):

@@ -18,7 +18,7 @@ from transformers.utils import logging
 
 from hf_alpha.auto import MODEL_TYPES
 from hf_alpha.folders import read_json
-from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
 WEIGHTS = "model.safetensors"
 
@@ -27,7 +27,7 @@ class CheckpointError(ValueError):
     """A checkpoint that is damaged; the message names the file, and the tensor if it is one."""
 
 
-def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, AlphaTokenizer]:
+def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, AnyTokenizer]:
     """Load model and tokenizer from a folder or from the Hub, and check that they are whole.
 
     The one way in which the tools load a model: configuration, tokenizer and weights are checked,

@@ -28,6 +28,7 @@ from hf_alpha.settings import (
     object_schema,
     settings_of,
 )
+from hf_alpha.tasks import Task, get_task
 
 RECIPE_FILE = "recipe.yaml"
 DEFAULT_MODEL_TYPE = "alpha"
@@ -35,6 +36,7 @@ REQUIRED_KEYS = ("task", "data", "training")
 # What a recipe may not say because it follows from something else.
 FROM_TOKENIZER = ("vocab_size", "num_base_tokens", "symbol_classes", "symbol_ranges")
 FROM_RECIPE = ("task", "out_dir", "num_workers", "tokenizer", "split")
+OWN_KEYS = {"source", "target", "test", "encoding", "drop_bad", "streaming", "max_answer_samples"}
 EXTENDS = Setting(
     "extends",
     str,
@@ -47,7 +49,10 @@ EXTENDS = Setting(
 
 @dataclass
 class DataSettings:
-    """Where the data lies, and how it is generated if it is not there yet; or how it is drawn."""
+    """Where the data lies, and how it is generated if it is not there yet; or how it is drawn.
+
+    Of the user's own data (`train`) nothing is generated.
+    """
 
     path: str | None = field(
         default=None, metadata=meaning("folder of a dataset; made by `generate` when absent")
@@ -62,12 +67,37 @@ class DataSettings:
             "from other seeds"
         ),
     )
-    validation: dict[str, Any] = field(
+    train: str | dict[str, Any] | None = field(
+        default=None,
+        metadata=meaning(
+            "your own pairs of texts: a file (jsonl, csv, tsv, parquet), a folder of such files, a "
+            "dataset on the Hub (owner/name), or a mapping with `path`, and `config` and `split`"
+        ),
+    )
+    source: str = field(default="source", metadata=meaning("column of what is asked, with `train`"))
+    target: str = field(
+        default="target", metadata=meaning("column of the right answer, with `train`")
+    )
+    test: str | dict[str, Any] | None = field(
+        default=None, metadata=meaning("what `hf-alpha evaluate` takes by default, with `train`")
+    )
+    encoding: str | None = field(
+        default=None, metadata=meaning("of your files, where it is not UTF-8")
+    )
+    drop_bad: bool = field(
+        default=False,
+        metadata=meaning("leave out pairs that cannot be learned, and count them, with `train`"),
+    )
+    streaming: bool = field(
+        default=False,
+        metadata=meaning("read `train` while training, for what does not fit on the disk"),
+    )
+    validation: float | str | dict[str, Any] = field(
         default_factory=dict,
         metadata=meaning(
             "`path`, and `generate` or not, of another dataset whose validation problems give the "
             "loss during training: with more names than training has, say, to choose a checkpoint "
-            "by (`training.load_best_model_at_end`)"
+            "by (`training.load_best_model_at_end`). With `train`: a share of it, or pairs as there"
         ),
     )
     max_train_samples: int | None = field(
@@ -77,6 +107,14 @@ class DataSettings:
     max_eval_samples: int = field(
         default=2000, metadata=meaning("validation samples for the loss during training", least=0)
     )
+    max_answer_samples: int = field(
+        default=64,
+        metadata=meaning(
+            "validation samples that are answered, with `train`, whenever there is a validation "
+            "loss; the share of right answers is `eval_correct`",
+            least=0,
+        ),
+    )
     num_workers: int = field(
         default=1, metadata=meaning("processes that generate and tokenise", least=1)
     )
@@ -85,6 +123,23 @@ class DataSettings:
 @dataclass
 class Recipe:
     """One trained model."""
+
+    @property
+    def solved(self) -> Task:
+        """The task, with what the recipe says of it.
+
+        Raises:
+            RecipeError: there is no such task, or it has no such settings.
+        """
+        own: dict[str, Any] = {
+            "symbols": self.symbols,
+            "check": self.check,
+            "ignore_whitespace": self.ignore_whitespace,
+        }
+        try:
+            return get_task(self.task).configured(**{k: v for k, v in own.items() if v})
+        except ValueError as error:
+            raise RecipeError(f"{error}") from error
 
     task: str = field(metadata=meaning("name of the task"))
     data: DataSettings = field(metadata=meaning("where the data comes from"))
@@ -96,6 +151,31 @@ class Recipe:
         metadata=meaning(
             "symbols of each class in the vocabulary; by default the tokenizer's 10", least=1
         ),
+    )
+    symbols: dict[str, Any] = field(
+        default_factory=dict,
+        metadata=meaning(
+            "with `data.train`: class -> rule by which names are found in your texts: a regular "
+            "expression, a list of names, or a mapping with one of `pattern`, `tokens`, `column` "
+            "and `function`, and `count` and `reserved`"
+        ),
+    )
+    tokenizer: str = field(
+        default="words",
+        metadata=meaning(
+            "with `data.train`: words, characters, bpe:8000, or the folder or Hub name of any fast "
+            "tokenizer"
+        ),
+    )
+    check: str | None = field(
+        default=None,
+        metadata=meaning(
+            "package.module:function of your own: from source, answer and target to yes or no, or "
+            "a verdict; without it an answer is right if it is the target"
+        ),
+    )
+    ignore_whitespace: bool = field(
+        default=False, metadata=meaning("answers that differ in whitespace only are the same")
     )
     model: dict[str, Any] = field(
         default_factory=dict,
@@ -214,11 +294,17 @@ def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
     if "output_dir" not in training:
         raise RecipeError(f"{where}: training: the key 'output_dir' is missing")
     _check_model(content, where)
+    _check_texts(content, where)
     return Recipe(**{**content, "data": DataSettings(**data)})
 
 
 def _check_source(data: dict[str, Any], where: str) -> None:
     """Check that data comes from one place, and the arguments of what makes it."""
+    if data.get("train") is not None:
+        _check_own(data, where)
+        return
+    if own := sorted(data.keys() & OWN_KEYS):
+        raise RecipeError(f"{where}: {own[0]!r} is for your own pairs: the key 'train' is missing")
     if data.get("path") is None and not data.get("draw"):
         raise RecipeError(f"{where}: the key 'path' is missing, or 'draw' in its place")
     if data.get("draw") and (data.get("path") is not None or data.get("generate")):
@@ -226,6 +312,8 @@ def _check_source(data: dict[str, Any], where: str) -> None:
     _check_generation(data.get("generate", {}), f"{where}: generate")
     check_keys(data.get("draw", {}), _drawing_settings(), f"{where}: draw")
     if validation := data.get("validation"):
+        if not isinstance(validation, dict):
+            raise RecipeError(f"{where}: 'validation' must be a mapping, not {validation!r}")
         place = f"{where}: validation"
         check_settings(validation, _validation_settings(), place)
         if validation.get("path") is None:
@@ -233,11 +321,41 @@ def _check_source(data: dict[str, Any], where: str) -> None:
         _check_generation(validation.get("generate", {}), f"{place}: generate")
 
 
+def _check_own(data: dict[str, Any], where: str) -> None:
+    """Check the keys of the user's own pairs."""
+    for key in ("path", "generate", "draw"):
+        if data.get(key):
+            raise RecipeError(f"{where}: give either 'train' or {key!r}, not both")
+    for key in ("train", "validation", "test"):
+        if isinstance(part := data.get(key), dict) and part:
+            check_keys(part, ("path", "config", "split"), f"{where}: {key}")
+            if part.get("path") is None:
+                raise RecipeError(f"{where}: {key}: the key 'path' is missing")
+    share = data.get("validation")
+    if isinstance(share, int | float) and not 0 < share < 1:
+        raise RecipeError(
+            f"{where}: 'validation' is {share}: give a share between 0 and 1, or a file"
+        )
+
+
 def _check_generation(generate: dict[str, Any], where: str) -> None:
     check_settings(generate, _generation_settings(), where)
     sizes = generate.get("sizes", [1, 1])
     if not isinstance(sizes, list) or [type(size) for size in sizes] != [int, int]:
         raise RecipeError(f"{where}: 'sizes' must be [smallest, largest], not {sizes!r}")
+
+
+def _check_texts(content: dict[str, Any], where: str) -> None:
+    """Check that what is said of texts is said of the user's own pairs, and that names are."""
+    own = content["data"].get("train") is not None
+    for key in ("symbols", "tokenizer", "check", "ignore_whitespace"):
+        if content.get(key) and not own:
+            raise RecipeError(f"{where}: {key!r} is for your own pairs: 'data' has no 'train'")
+    if own and not content.get("symbols") and content.get("checkpoint") is None:
+        raise RecipeError(
+            f"{where}: the key 'symbols' is missing: say which words are names, such as "
+            "symbols: {variable: {pattern: '[a-z][0-9]*', count: 10}}"
+        )
 
 
 def _check_model(content: dict[str, Any], where: str) -> None:
@@ -392,13 +510,21 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
         path: of the file; its folder is made.
         notes: comments for its first lines.
     """
-    content = {key: value for key, value in dataclasses.asdict(recipe).items() if value}
-    data = content["data"].items()
-    content["data"] = {key: value for key, value in data if value not in (None, {})}
+    content = _said(recipe)
+    content["data"] = _said(recipe.data)
+    if recipe.data.train is None:  # what only the user's own pairs have
+        content.pop("tokenizer", None)
+        content["data"] = {k: v for k, v in content["data"].items() if k not in OWN_KEYS}
     lines = "".join(f"{note}\n" for note in notes)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write_text(lines + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+
+def _said(settings: Any) -> dict[str, Any]:
+    """The fields of a dataclass that say something."""
+    fields = dataclasses.asdict(settings).items()
+    return {key: value for key, value in fields if value not in (None, {}, False)}
 
 
 __all__ = [

@@ -7,7 +7,7 @@ from transformers import PreTrainedModel
 
 from hf_alpha.generation import extend_vocabulary, generate_answers
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.tasks import Task, Verdict
 
 
@@ -35,7 +35,7 @@ class Solution:
 
 def solve(
     model: PreTrainedModel,
-    tokenizer: AlphaTokenizer,
+    tokenizer: AnyTokenizer,
     task: Task,
     problems: Iterable[str],
     *,
@@ -74,7 +74,7 @@ def solve(
         yield Solution(problem, checked, read_as=_rewritten(task, problem, tokens, notation))
 
 
-def _too_many_names(model: PreTrainedModel, tokenizer: AlphaTokenizer) -> str:
+def _too_many_names(model: PreTrainedModel, tokenizer: AnyTokenizer) -> str:
     known = sum(tokenizer.symbol_classes.values())
     if model.config.encoding.no_extension:
         return (

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow.compute as pc
 import torch
 from accelerate import Accelerator  # type: ignore[import-untyped]
-from datasets import Dataset
+from datasets import Dataset, IterableDataset
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch.utils.data import Sampler
@@ -39,10 +40,13 @@ from hf_alpha.data.bucket import BucketSampler
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
+from hf_alpha.data.own import OwnPairs, own_rows
 from hf_alpha.data.read import load
+from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.folders import read_json
 from hf_alpha.loading import auto_class, load_checkpoint
-from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
+from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.recipe import (
     DEFAULT_MODEL_TYPE,
     RECIPE_FILE,
@@ -52,11 +56,11 @@ from hf_alpha.recipe import (
     read_recipe,
     write_recipe,
 )
-from hf_alpha.tasks import get_task
+from hf_alpha.tasks import Task, get_task
 
 logger = logging.getLogger(__name__)
 
-TrainingData: TypeAlias = Dataset | DrawnProblems
+TrainingData: TypeAlias = Dataset | IterableDataset | DrawnProblems
 
 TRAINER_STATE = "trainer_state.json"
 NOTE = r"^# until step (\d+): ([^=]+)=(.*)$"
@@ -69,6 +73,10 @@ LABEL_SMOOTHING = (
 class AlphaTrainer(Seq2SeqTrainer):
     """Seq2SeqTrainer whose batches are alike in number of symbols and length.
 
+    Attributes:
+        answer_rates: gives rates of the model's answers, such as `correct`, which then stand
+            beside the validation loss (`metric_for_best_model: correct`); None for none.
+
     Raises:
         ValueError: `label_smoothing_factor` is set: the Trainer's own smoothing would spread over
             columns that a sample cannot use.
@@ -76,9 +84,18 @@ class AlphaTrainer(Seq2SeqTrainer):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
+        self.answer_rates: Callable[[Any], dict[str, float]] | None = None
         if self.args.label_smoothing_factor:
             raise ValueError(LABEL_SMOOTHING)
         self.add_callback(_KeepInStep(self.accelerator))
+
+    def evaluation_loop(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
+        """As in the base class; with `answer_rates`, problems are answered too."""
+        output = super().evaluation_loop(*args, metric_key_prefix=metric_key_prefix, **kwargs)
+        if self.answer_rates is not None:
+            rates = self.answer_rates(self.accelerator.unwrap_model(self.model))
+            output.metrics |= {f"{metric_key_prefix}_{name}": x for name, x in rates.items()}
+        return output
 
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         folder = Path(self.args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")
@@ -89,6 +106,33 @@ class AlphaTrainer(Seq2SeqTrainer):
         dataset = train_dataset if train_dataset is not None else self.train_dataset
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
         return BucketSampler(bucket_keys(dataset), self._train_batch_size, seed=seed)
+
+
+@dataclass
+class AnswerRates:
+    """Answers a few problems, and says how many answers are right, and how far they are off.
+
+    Attributes:
+        task: checks answers.
+        tokenizer: that of the model.
+        rows: the problems, as evaluation takes them.
+    """
+
+    task: Task
+    tokenizer: AnyTokenizer
+    rows: list[dict[str, Any]]
+
+    def __call__(self, model: Any) -> dict[str, float]:
+        """Return `correct`, between 0 and 1, and `edit_distance` where the task has one."""
+        if not self.rows:
+            return {}
+        found = evaluate(model, self.tokenizer, self.task, self.rows, progress=False).overall
+        distance = {} if found.edit_distance is None else {"edit_distance": found.edit_distance}
+        return {"correct": found.correct, **distance}
+
+
+def _nothing(_: object) -> None:
+    return None
 
 
 @contextmanager
@@ -173,17 +217,53 @@ def bucket_keys(dataset: TrainingData) -> np.ndarray:
     return np.stack([column.to_numpy() for column in columns], axis=1)
 
 
-def prepare_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> tuple[TrainingData, TrainingData]:
+def prepare_data(
+    recipe: Recipe, tokenizer: AnyTokenizer, own: OwnPairs | None = None
+) -> tuple[TrainingData, TrainingData | None]:
     """Training and validation data of a recipe, generated first if need be, tokenised.
+
+    Args:
+        recipe: the recipe.
+        tokenizer: that of the model.
+        own: the user's own pairs, if the recipe names some; see `own_pairs`.
 
     Raises:
         RecipeError: the data cannot be made or read as the recipe says.
     """
+    if own is not None:
+        return _own_data(recipe, tokenizer, own)
     train = _training_data(recipe, tokenizer)  # generates both splits
     return train, _validation_data(recipe, tokenizer)
 
 
-def _training_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> TrainingData:
+def own_pairs(recipe: Recipe, say: Callable[[str], object] = print) -> OwnPairs | None:
+    """The user's own pairs, read as the recipe says; None if it names none.
+
+    Raises:
+        RecipeError: they cannot be read, or used.
+    """
+    if recipe.data.train is None:
+        return None
+    finder = getattr(recipe.solved, "finder", None)
+    if finder is None:
+        raise RecipeError("the key 'symbols' is missing: say which words are names")
+    with _named("data"):
+        return OwnPairs(recipe.data, finder, recipe.training.get("seed", 42), say)
+
+
+def _own_data(
+    recipe: Recipe, tokenizer: AnyTokenizer, own: OwnPairs
+) -> tuple[TrainingData, TrainingData | None]:
+    settings = recipe.data
+    with _named("data"):
+        own.look(tokenizer)
+        train = _tokenized(own.train, settings.max_train_samples, tokenizer, recipe)
+        if own.validation is None:
+            return train, None
+        return train, _tokenized(own.validation, settings.max_eval_samples, tokenizer, recipe)
+
+
+def _training_data(recipe: Recipe, tokenizer: AnyTokenizer) -> TrainingData:
     settings = recipe.data
     if settings.draw:
         with _named("data: draw"):
@@ -196,10 +276,10 @@ def _training_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> TrainingData:
         return _tokenized(rows, settings.max_train_samples, tokenizer, recipe)
 
 
-def _validation_data(recipe: Recipe, tokenizer: AlphaTokenizer) -> TrainingData:
+def _validation_data(recipe: Recipe, tokenizer: AnyTokenizer) -> TrainingData:
     settings = recipe.data
     most = settings.max_eval_samples
-    if other := settings.validation:
+    if isinstance(other := settings.validation, dict) and other:
         with _named("data: validation"):
             rows = _generated(recipe, other["path"], other.get("generate", {}), "validation")
             return _tokenized(rows, most, tokenizer, recipe)
@@ -222,22 +302,33 @@ def _generated(recipe: Recipe, path: str, generation: dict[str, Any], split: str
     return load(path, split)
 
 
-def _tokenized(
-    rows: Dataset, most: int | None, tokenizer: AlphaTokenizer, recipe: Recipe
-) -> Dataset:
-    few = rows if most is None else rows.select(range(min(most, len(rows))))
+def _tokenized(rows: Any, most: int | None, tokenizer: AnyTokenizer, recipe: Recipe) -> Any:
+    if isinstance(rows, IterableDataset):
+        few = rows if most is None else rows.take(most)
+    else:
+        few = rows if most is None else rows.select(range(min(most, len(rows))))
     return tokenize(few, tokenizer, recipe.data.num_workers)
 
 
-def prepare_model(recipe: Recipe) -> tuple[PreTrainedModel, AlphaTokenizer]:
+def prepare_model(
+    recipe: Recipe, own: OwnPairs | None = None
+) -> tuple[PreTrainedModel, AnyTokenizer]:
     """The model to train and its tokenizer: new ones, or the checkpoint's.
+
+    Args:
+        recipe: the recipe.
+        own: the user's own pairs, from which a new tokenizer is made.
 
     Raises:
         RecipeError: a setting of the model has a wrong kind or value.
     """
     if recipe.checkpoint is not None:
         return load_checkpoint(recipe.checkpoint)
-    tokenizer = build_tokenizer(recipe.task, recipe.num_symbols or NUM_SYMBOLS)
+    if own is None:
+        tokenizer: AnyTokenizer = build_tokenizer(recipe.task, recipe.num_symbols or NUM_SYMBOLS)
+    else:
+        with _named("tokenizer"):
+            tokenizer = TextTokenizer.from_texts(own.texts, own.finder.rules, recipe.tokenizer)
     with _named("model"):
         config = config_for(
             tokenizer, {"symbol_seed": recipe.training.get("seed", 42), **recipe.model}
@@ -245,7 +336,7 @@ def prepare_model(recipe: Recipe) -> tuple[PreTrainedModel, AlphaTokenizer]:
     return auto_class(config).from_config(config), tokenizer
 
 
-def config_for(tokenizer: AlphaTokenizer, settings: Mapping[str, Any]) -> PreTrainedConfig:
+def config_for(tokenizer: AnyTokenizer, settings: Mapping[str, Any]) -> PreTrainedConfig:
     """The configuration of a new model for a tokenizer.
 
     Args:
@@ -338,6 +429,7 @@ def train(
     resume: bool = True,
     allow_changes: bool = False,
     say: Callable[[str], object] = print,
+    make_trainer: type[AlphaTrainer] = AlphaTrainer,
 ) -> AlphaTrainer:
     """Train as the recipe says; resume from the last checkpoint in `output_dir` if there is one.
 
@@ -353,7 +445,8 @@ def train(
         recipe: what to train.
         resume: go on with a run that is there; else it is an error.
         allow_changes: go on with other settings than those of the run so far.
-        say: is told where a run resumes, or that it has ended.
+        say: is told where a run resumes, or that it has ended, and about the user's own data.
+        make_trainer: the class that trains.
 
     Raises:
         RecipeError: the recipe does not fit its data, or the run in `output_dir`, or there is one
@@ -366,12 +459,16 @@ def train(
     notes = [] if start is None else _notes(recipe, out, _state(start).global_step, allow_changes)
     finished = start is not None and _is_finished(_state(start), arguments)
     set_seed(arguments.seed)  # for the weights of a new model
-    model, tokenizer = load_checkpoint(start) if start and finished else prepare_model(recipe)
+    tell = say if arguments.process_index == 0 else _nothing
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):
-        train_data, valid_data = prepare_data(recipe, tokenizer)
+        own = own_pairs(recipe, tell)
+        model, tokenizer = (
+            load_checkpoint(start) if start and finished else prepare_model(recipe, own)
+        )
+        train_data, valid_data = prepare_data(recipe, tokenizer, own)
     stop = _StopOnInterrupt()
-    trainer = AlphaTrainer(
+    trainer = make_trainer(
         model=model,
         args=arguments,
         train_dataset=train_data,
@@ -380,7 +477,9 @@ def train(
         processing_class=tokenizer,
         callbacks=[stop],
     )
-    tell = say if trainer.is_world_process_zero() else lambda _: None
+    if own is not None and own.validation is not None:
+        few = own_rows(own.validation, recipe.solved, recipe.data.max_answer_samples)
+        trainer.answer_rates = AnswerRates(recipe.solved, tokenizer, few)
     if trainer.is_world_process_zero() and not (finished and (out / RECIPE_FILE).is_file()):
         write_recipe(recipe, out / RECIPE_FILE, notes)
     if start is not None and finished:

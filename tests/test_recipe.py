@@ -26,7 +26,7 @@ from hf_alpha.train import prepare_model
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("xyz=1", "unknown key 'xyz'; known: checkpoint, data"),
+        ("xyz=1", "unknown key 'xyz'; known: check, checkpoint, data"),
         ("chekpoint=x", "unknown key 'chekpoint'; did you mean 'checkpoint'?"),
         ("data.max_train_sample=1", "data: unknown .*did you mean 'max_train_samples'?"),
         ("data.generate.num_sample=1", "generate: unknown .*did you mean 'num_samples'?"),

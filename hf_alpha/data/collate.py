@@ -9,7 +9,7 @@ import torch
 from datasets import Dataset
 from datasets.fingerprint import Hasher
 
-from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
 COLUMNS = ("input_ids", "tree_paths", "stream_ids", "labels")
 
@@ -26,7 +26,7 @@ class AlphaCollator:
     `stream_ids` (B, S), `labels` (B, T) as int64 tensors.
     """
 
-    def __init__(self, tokenizer: AlphaTokenizer, allow_absent_symbols: bool = False):
+    def __init__(self, tokenizer: AnyTokenizer, allow_absent_symbols: bool = False):
         self.tokenizer = tokenizer
         self.allow_absent_symbols = allow_absent_symbols
 
@@ -54,7 +54,7 @@ class AlphaCollator:
             )
 
 
-def tokenize(dataset: Dataset, tokenizer: AlphaTokenizer, num_workers: int = 1) -> Dataset:
+def tokenize(dataset: Dataset, tokenizer: AnyTokenizer, num_workers: int = 1) -> Dataset:
     """Add the model's columns to a dataset of `problem` and `answer` strings.
 
     The result lies in the cache of `datasets` and is made again only for other data, another
@@ -86,7 +86,7 @@ def tokenize(dataset: Dataset, tokenizer: AlphaTokenizer, num_workers: int = 1) 
     )
 
 
-def _fingerprint(dataset: Dataset, tokenizer: AlphaTokenizer) -> str:
+def _fingerprint(dataset: Dataset, tokenizer: AnyTokenizer) -> str:
     """Name of the tokenised data in the cache.
 
     By default it would be a hash of the pickled tokenizer, which changes as the tokenizer is used.

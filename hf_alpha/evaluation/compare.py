@@ -19,7 +19,7 @@ from hf_alpha.evaluation.random_parts import sensitivity
 from hf_alpha.evaluation.report import Report, table
 from hf_alpha.folders import write_text
 from hf_alpha.generation import extend_vocabulary
-from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.tasks import Task
 from hf_alpha.tasks.base import EQUIVALENCES
 
@@ -33,7 +33,7 @@ class EvaluatedModel:
 
     name: str
     model: PreTrainedModel
-    tokenizer: AlphaTokenizer
+    tokenizer: AnyTokenizer
 
 
 def draw_problems(
@@ -118,7 +118,7 @@ def compare(
         The table and the reports, that of the random answers last.
     """
     num_beams = num_beams or task.num_beams
-    most = max((row["num_symbols"] for row in rows), default=0)
+    needed = task.needed_symbols([row["problem"] for row in rows])
     probes = _probes(rows, covariance, seed)
     settings: dict[str, Any] = {
         "num_beams": num_beams,
@@ -132,7 +132,7 @@ def compare(
     reports, notes = [], []
     for entry in models:
         model, tokenizer = entry.model, entry.tokenizer
-        extend_vocabulary(model, tokenizer, most)
+        extend_vocabulary(model, tokenizer, needed)
         folder = out / _slug(entry.name)
         report = evaluate(model, tokenizer, task, rows, name=entry.name, folder=folder, **settings)
         if covariance and not _is_measured(report, len(probes), max_renamings, seed):

@@ -35,7 +35,7 @@ from hf_alpha.generation import (
     search_settings,
 )
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AlphaTokenizer
+from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
 
@@ -47,7 +47,7 @@ Row = Mapping[str, Any]
 
 def evaluate(
     model: PreTrainedModel,
-    tokenizer: AlphaTokenizer,
+    tokenizer: AnyTokenizer,
     task: Task | str,
     dataset: Iterable[Row],
     *,

@@ -18,7 +18,7 @@ from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.evaluation.report import EDIT_DISTANCE
 from hf_alpha.folders import write_text
 from hf_alpha.generation import evaluation_mode
-from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.tasks import Task, get_task
 
 TEN = tuple(range(10))
@@ -83,7 +83,7 @@ class Spread:
 @torch.inference_mode()
 def validation_loss(
     model: PreTrainedModel,
-    tokenizer: AlphaTokenizer,
+    tokenizer: AnyTokenizer,
     rows: Iterable[Row],
     batch_size: int = 64,
 ) -> float:
@@ -101,7 +101,7 @@ def validation_loss(
 
 
 def _batches(
-    tokenizer: AlphaTokenizer, rows: Iterable[Row], batch_size: int
+    tokenizer: AnyTokenizer, rows: Iterable[Row], batch_size: int
 ) -> list[dict[str, torch.Tensor]]:
     encoded = [
         tokenizer.encode_pair(row["problem"], row["answer"])
@@ -130,7 +130,7 @@ def _loss(model: PreTrainedModel, batches: Sequence[dict[str, torch.Tensor]]) ->
 
 def use_median_draw(
     model: PreTrainedModel,
-    tokenizer: AlphaTokenizer,
+    tokenizer: AnyTokenizer,
     rows: Iterable[Row],
     *,
     seeds: Sequence[int] = TEN,
@@ -164,7 +164,7 @@ def median_seed(losses: Mapping[int, float]) -> int:
 
 def draw_losses(
     model: PreTrainedModel,
-    tokenizer: AlphaTokenizer,
+    tokenizer: AnyTokenizer,
     rows: Iterable[Row],
     *,
     seeds: Sequence[int] = TEN,
@@ -184,7 +184,7 @@ def draw_losses(
 
 def sensitivity(
     model: PreTrainedModel,
-    tokenizer: AlphaTokenizer,
+    tokenizer: AnyTokenizer,
     task: Task | str,
     rows: Sequence[Row],
     validation: Iterable[Row] | None = None,

@@ -15,7 +15,7 @@ import os
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from transformers import PreTrainedTokenizer
 from transformers.utils import PaddingStrategy, TensorType
@@ -719,5 +719,7 @@ def _check_lengths(rows: list[Features], key: str, limit: int | None) -> None:
                 f"{limit}: part of a formula is no formula, so leave the row out or raise the limit"
             )
 
+
+AnyTokenizer: TypeAlias = AlphaTokenizer | TextTokenizer
 
 AlphaTokenizer.register_for_auto_class("AutoTokenizer")

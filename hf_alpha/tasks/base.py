@@ -248,6 +248,10 @@ class Task(ABC):
         fixed = self._fixed
         return [token for token in dict.fromkeys(tokens) if token not in fixed]
 
+    def needed_symbols(self, problems: Sequence[str]) -> int | Mapping[str, int]:
+        """Return the most symbols of a problem; by class where that is known."""
+        return max((len(self.symbols_of(problem)) for problem in problems), default=0)
+
     def canonical(self, problem: str, equivalence: str = EQUIVALENCES[0]) -> str:
         """Return the canonical form of a problem: one way to write all that are equivalent to it.
 

@@ -1,6 +1,7 @@
 """Texts: the user's own pairs, some words of which are names."""
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -105,6 +106,18 @@ class TextTask(Task):
     def symbols_in(self, tokens: Sequence[str]) -> list[str]:
         """Return the distinct names among the tokens of `parse`."""
         return list(dict.fromkeys(token for token in tokens if isinstance(token, Name)))
+
+    def needed_symbols(self, problems: Sequence[str]) -> Mapping[str, int]:
+        """Return the most names of each class in a problem."""
+        if self.finder is None:
+            return {}
+        most = dict.fromkeys(self.finder.rules, 0)
+        for problem in problems:
+            found = self.finder.find(problem)
+            names = {(kind, str(problem)[start:stop]) for start, stop, kind in found}
+            for kind, count in Counter(kind for kind, _ in names).items():
+                most[kind] = max(most[kind], count)
+        return most
 
     def canonical_form(self, tokens: Sequence[str], equivalence: str = EQUIVALENCES[0]) -> str:
         """Return the tokens with names numbered by first occurrence: equal up to renaming."""

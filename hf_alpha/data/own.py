@@ -1,0 +1,155 @@
+"""The user's own pairs, as a recipe names them: training and validation, a first look, a test."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.tasks import Task
+
+from .first_look import drop_bad, look
+from .pairs import AnyDataset, batches, hold_out, overlap, problems, read_pairs
+
+Where = str | Mapping[str, Any]
+FEW = 100_000
+"""Rows of a stream that are looked at before training starts."""
+
+
+class OwnSettings(Protocol):
+    """What a recipe says of the user's own data; see `hf_alpha.recipe.DataSettings`."""
+
+    train: Any
+    validation: Any
+    source: str
+    target: str
+    encoding: str | None
+    drop_bad: bool
+    streaming: bool
+
+
+class OwnPairs:
+    """Training and validation pairs, held out up to renaming.
+
+    Attributes:
+        train: with the columns `problem` and `answer`, and `spans` where a rule needs it.
+        validation: likewise; None if the recipe has none.
+
+    Raises:
+        ValueError: the data cannot be read, or has pairs that cannot be learned.
+    """
+
+    def __init__(
+        self,
+        settings: OwnSettings,
+        finder: NameFinder,
+        seed: int = 0,
+        say: Callable[[str], object] = print,
+    ):
+        self.finder = finder
+        self.train = self._read(settings, settings.train, "train", settings.streaming)
+        self.validation: AnyDataset | None = None
+        share = settings.validation
+        if isinstance(share, int | float):
+            self.train, self.validation = hold_out(self.train, share, finder, seed)
+        elif share:
+            self.validation = self._read(settings, share, "validation", False)
+        if settings.drop_bad:
+            self.train, dropped = drop_bad(self.train, finder)
+            for reason, count in dropped.items():
+                say(f"dropped {count:,} pairs: {reason}")
+        self._say = say
+
+    def _read(self, settings: OwnSettings, where: Where, split: str, streaming: bool) -> AnyDataset:
+        return read_own(settings, where, self.finder, split, streaming=streaming)
+
+    @property
+    def texts(self) -> Iterable[str]:
+        """Sources and targets of the training pairs, with names marked where a rule needs it."""
+        return _Texts(self.train, self.finder)
+
+    def look(self, tokenizer: Any) -> None:
+        """Print a first look at the training pairs.
+
+        Raises:
+            ValueError: there is nothing to learn from them.
+        """
+        limit = None if hasattr(self.train, "num_rows") else FEW
+        self._say(str(look(self.train, self.finder, tokenizer, limit)))
+        counted = self.validation is not None and limit is None
+        if counted and (same := overlap(self.train, self.validation, self.finder)):
+            self._say(f"validation: {same:,} of its pairs are renamings of training pairs")
+
+
+class _Texts:
+    """Sources and targets of a dataset; can be read several times."""
+
+    def __init__(self, dataset: AnyDataset, finder: NameFinder):
+        self.dataset, self.finder = dataset, finder
+
+    def __iter__(self) -> Iterator[str]:
+        marked = any(rule.column or rule.function for rule in self.finder.rules.values())
+        for batch in batches(self.dataset, "vocabulary"):
+            for problem, answer in zip(problems(batch), batch["answer"], strict=True):
+                yield problem
+                yield self._marked(problem, answer) if marked else answer
+
+    def _marked(self, problem: str, answer: str) -> MarkedText:
+        spans = self.finder.find(problem)
+        known = {problem[start:stop]: kind for start, stop, kind in spans}
+        return MarkedText(answer, self.finder.find(answer, known))
+
+
+def read_own(
+    settings: OwnSettings,
+    where: Where,
+    finder: NameFinder,
+    preferred: str,
+    split: str | None = None,
+    streaming: bool = False,
+) -> AnyDataset:
+    """Read pairs that a recipe names.
+
+    Args:
+        settings: the recipe's.
+        where: a path or name, or a mapping with `path`, and `config` and `split`.
+        finder: the recipe's rules for names.
+        preferred: the split that is taken where none is named and the data has it.
+        split: the split that is asked for.
+        streaming: read rows when they are asked for.
+    """
+    place = {"path": where} if isinstance(where, str | os.PathLike) else dict(where)
+    return read_pairs(
+        place["path"],
+        source=settings.source,
+        target=settings.target,
+        finder=finder,
+        split=split or place.get("split"),
+        preferred_split=preferred,
+        config=place.get("config"),
+        streaming=streaming,
+        encoding=settings.encoding,
+    )
+
+
+def own_rows(dataset: AnyDataset, task: Task, most: int | None = None) -> list[dict[str, Any]]:
+    """Return rows as evaluation takes them: problem, answer, number of symbols and size.
+
+    Args:
+        dataset: by `read_own`.
+        task: that finds the names.
+        most: rows that are taken, from the start.
+    """
+    rows: list[dict[str, Any]] = []
+    for batch in batches(dataset if most is None else dataset.take(most), "reading"):
+        for problem, answer in zip(problems(batch), batch["answer"], strict=True):
+            tokens = task.parse(problem)
+            rows.append({
+                "problem": problem,
+                "answer": answer,
+                "num_symbols": len(task.symbols_in(tokens)),
+                "size": len(tokens),
+            })  # fmt: skip
+    return rows
+
+
+__all__ = ["OwnPairs", "own_rows", "read_own"]

@@ -1,0 +1,87 @@
+"""Curves: a rate of several models by number of symbols, in one picture."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from hf_alpha.evaluation.report import EDIT_DISTANCE, Report
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Told apart by the colour-blind too (Okabe and Ito)."""
+MARKERS = "os^Dv<>"
+BASELINE = "0.6"
+
+
+def draw_curves(
+    reports: Sequence[Report],
+    path: str | os.PathLike[str],
+    *,
+    metric: str = "correct",
+    trained: tuple[int, int] | None = None,
+    baseline: Report | None = None,
+    title: str | None = None,
+    caption: str | None = None,
+) -> Path:
+    """Draw a curve for each report.
+
+    A number of symbols that is outside a model's vocabulary has no point.
+
+    Args:
+        reports: of models on the same problems.
+        path: the picture; its ending (.png, .svg, .pdf) chooses the format.
+        metric: which rate, by its name in `Rates.rate`.
+        trained: fewest and most symbols of the training data, which are shaded.
+        baseline: of answers that need no model, drawn in grey.
+        title: above the picture.
+        caption: below it, what it says.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    if trained is not None:
+        axis.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="0.93", zorder=0)
+        middle = (trained[0] + trained[1]) / 2
+        axis.text(
+            middle, 0.01, "in training", color="0.45", fontsize=9, ha="center",
+            transform=axis.get_xaxis_transform(),
+        )  # fmt: skip
+    for index, report in enumerate(reports):
+        points = _points(report, metric)
+        axis.plot(
+            *points, label=report.model, color=COLORS[index % len(COLORS)],
+            marker=MARKERS[index % len(MARKERS)], ms=5, lw=1.8,
+        )  # fmt: skip
+    if baseline is not None:
+        axis.plot(*_points(baseline, metric), label=baseline.model, color=BASELINE, ls="--", lw=1.5)
+    axis.set_xlabel("different names in the input")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.set_ylim(bottom=0)
+    if metric == EDIT_DISTANCE:
+        axis.set_ylabel("mean edit distance (tokens)")
+    else:
+        axis.set_ylabel(f"{metric} answers")
+        axis.set_ylim(-0.02, 1.02)
+        axis.yaxis.set_major_formatter(PercentFormatter(1))
+    axis.grid(axis="y", color="0.9")
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    if title:
+        figure.suptitle(title, fontsize=11)
+    if caption:
+        figure.supxlabel(caption, fontsize=8.5, color="0.3")
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def _points(report: Report, metric: str) -> tuple[list[int], list[float]]:
+    rates = {k: r.rate(metric) for k, r in report.by_num_symbols.items() if not r.is_outside}
+    return list(rates), list(rates.values())
+
+
+__all__ = ["draw_curves"]

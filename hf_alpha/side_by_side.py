@@ -1,0 +1,163 @@
+"""Encodings side by side: the same recipe trained with each, for the same steps or time."""
+
+import copy
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import TrainerCallback
+
+from hf_alpha.evaluation.compare import EvaluatedModel, compare
+from hf_alpha.evaluation.curves import draw_curves
+from hf_alpha.evaluation.report import Report
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.processes import choose_device
+from hf_alpha.recipe import Recipe
+from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
+
+ENCODINGS: Mapping[str, Mapping[str, Any]] = {
+    "learned": {"symbol_encoding": "learned"},
+    "renaming": {"symbol_encoding": "learned", "symbol_renaming": "random"},
+    "canonical": {"symbol_encoding": "learned", "symbol_renaming": "first_occurrence"},
+    "dual_part": {"symbol_encoding": "dual_part"},
+    "streams": {"symbol_encoding": "streams"},
+    "relational": {"symbol_encoding": "relational"},
+}
+"""What a comparison calls an encoding -> settings of the model."""
+CURVES_FILE = "curves.png"
+WARM_UP = 0.05
+"""Share of the time in which the learning rate grows, where training is limited by time."""
+
+
+def compare_encodings(
+    recipe: Recipe,
+    encodings: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    out: Path,
+    *,
+    seconds: float | None = None,
+    trained: tuple[int, int] | None = None,
+    covariance: int = 0,
+    title: str | None = None,
+    say: Callable[[str], object] = print,
+    **settings: Any,
+) -> tuple[str, list[Report]]:
+    """Train a recipe once with each encoding, and evaluate all models on the same problems.
+
+    `out` gets a folder for each model, and the table, the picture by length and the curves by
+    number of names. What an earlier start has trained there is not trained again.
+
+    Args:
+        recipe: what to train; its `symbol_encoding`, `symbol_renaming` and `output_dir` are
+            replaced.
+        encodings: keys of `ENCODINGS`.
+        rows: what to test on, as evaluation takes them.
+        out: a folder.
+        seconds: train each for so long, with a learning rate that falls to zero until then; None
+            for the recipe's steps.
+        trained: fewest and most names of the training data, for the picture.
+        covariance: problems for each number of names whose alpha-covariance is measured.
+        title: above the curves.
+        say: is told what is done.
+        **settings: of `compare`.
+
+    Returns:
+        The table and the reports, that of the baseline last.
+
+    Raises:
+        ValueError: there is no such encoding.
+    """
+    if unknown := [name for name in encodings if name not in ENCODINGS]:
+        raise ValueError(f"no encoding {unknown[0]!r}: choose from {', '.join(ENCODINGS)}")
+    models = []
+    for number, name in enumerate(encodings):
+        folder = out / name
+        if not (folder / TRAINER_STATE).is_file():
+            start = time.monotonic()
+            trainer = train(
+                with_encoding(recipe, name, folder),
+                say=say if number == 0 else _nothing,  # the data is looked at once
+                make_trainer=AlphaTrainer if seconds is None else _timed(seconds),
+            )
+            steps, took = trainer.state.global_step, time.monotonic() - start
+            say(f"{name}: {steps:,} steps, {took:.0f} s")
+        model, tokenizer = load_checkpoint(folder)
+        models.append(EvaluatedModel(name, model.eval().to(choose_device()), tokenizer))
+    table, reports = compare(models, recipe.solved, rows, out, covariance=covariance, **settings)
+    draw_curves(
+        reports[:-1],
+        out / CURVES_FILE,
+        metric=recipe.solved.measure,
+        trained=trained,
+        baseline=reports[-1],
+        title=title,
+    )
+    return table, reports
+
+
+def with_encoding(recipe: Recipe, name: str, folder: Path) -> Recipe:
+    """Return a recipe with another encoding and output folder."""
+    kept = {
+        key: value
+        for key, value in recipe.model.items()
+        if key not in ("symbol_encoding", "symbol_renaming")
+    }
+    return dataclasses.replace(
+        copy.deepcopy(recipe),
+        model={**kept, **ENCODINGS[name]},
+        training={**recipe.training, "output_dir": str(folder)},
+    )
+
+
+def _timed(seconds: float) -> type[AlphaTrainer]:
+    """A trainer that stops after so many seconds, and whose learning rate falls with the time."""
+
+    class TimedTrainer(AlphaTrainer):
+        def __init__(self, *args: Any, **kwargs: Any):
+            super().__init__(*args, **kwargs)
+            self.clock = _Clock(seconds)
+            self.add_callback(self.clock)
+
+        def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LambdaLR:
+            optimizer = self.optimizer if optimizer is None else optimizer
+            self.lr_scheduler = LambdaLR(optimizer, lambda _: _schedule(self.clock.share))
+            return self.lr_scheduler
+
+    return TimedTrainer
+
+
+class _Clock(TrainerCallback):
+    """Stops training when its time is up."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self.start: float | None = None
+
+    @property
+    def share(self) -> float:
+        """How much of the time is over."""
+        return 0.0 if self.start is None else (time.monotonic() - self.start) / self.seconds
+
+    def on_train_begin(self, args, state, control, **kwargs):  # type: ignore[no-untyped-def]
+        self.start = time.monotonic()
+
+    def on_step_end(self, args, state, control, **kwargs):  # type: ignore[no-untyped-def]
+        control.should_training_stop |= self.share >= 1
+
+
+def _schedule(share: float) -> float:
+    """Factor of the learning rate: up, then down along a cosine."""
+    if share < WARM_UP:
+        return (share + 0.1 * WARM_UP) / (1.1 * WARM_UP)
+    return 0.5 * (1 + math.cos(math.pi * min((share - WARM_UP) / (1 - WARM_UP), 1.0)))
+
+
+def _nothing(_: object) -> None:
+    return None
+
+
+__all__ = ["ENCODINGS", "compare_encodings", "with_encoding"]

@@ -1,0 +1,83 @@
+"""An example of a task for texts, with two classes of names: two names of a term change places.
+
+`swap x y : F x G y x` is answered by `F y G x y`. Terms are in prefix notation; functions, in
+capital letters, have two arguments. Variables can be swapped, and so can functions.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from string import ascii_lowercase, ascii_uppercase
+
+SYMBOLS = {
+    "variable": {"pattern": "[a-z][0-9]*", "reserved": ["swap"]},
+    "function": {"pattern": "[A-Z][0-9]*"},
+}
+"""Rules by which the names are found."""
+
+Row = dict[str, str]
+
+
+def swapping_pairs(
+    num_rows: int,
+    num_variables: Iterable[int] = range(2, 4),
+    num_functions: Iterable[int] = range(1, 3),
+    leaves: Iterable[int] = range(4, 9),
+    seed: int = 0,
+    variables: Sequence[str] = ascii_lowercase,
+    functions: Sequence[str] = ascii_uppercase,
+) -> Iterator[Row]:
+    """Draw pairs; how many names and leaves a term has is uniform over what fits.
+
+    Args:
+        num_rows: how many.
+        num_variables: different variables of a term, 2 at least.
+        num_functions: different functions of a term.
+        leaves: of a term.
+        seed: the pairs are a function of it and of the other arguments.
+        variables: names to draw from.
+        functions: names to draw from.
+
+    Yields:
+        `source` and `target`.
+    """
+    rng = random.Random(seed)
+    shapes = [
+        (v, f, size)
+        for v in num_variables
+        for f in num_functions
+        for size in leaves
+        if v <= size and f <= size - 1
+    ]
+    for _ in range(num_rows):
+        v, f, size = rng.choice(shapes)
+        own_variables, own_functions = rng.sample(variables, v), rng.sample(functions, f)
+        term = _term(rng, _spread(rng, own_variables, size), _spread(rng, own_functions, size - 1))
+        pool = own_functions if f > 1 and rng.random() < 0.5 else own_variables
+        one, two = rng.sample(pool, 2)
+        swapped = {one: two, two: one}
+        yield {
+            "source": f"swap {one} {two} : {' '.join(term)}",
+            "target": " ".join(swapped.get(token, token) for token in term),
+        }
+
+
+def _spread(rng: random.Random, names: list[str], count: int) -> list[str]:
+    """So many names, each of those given at least once, in random order."""
+    chosen = [*names, *rng.choices(names, k=count - len(names))]
+    rng.shuffle(chosen)
+    return chosen
+
+
+def _term(rng: random.Random, leaves: list[str], functions: list[str]) -> list[str]:
+    """A random binary tree over the leaves, in prefix order."""
+    if len(leaves) == 1:
+        return leaves
+    left = rng.randint(1, len(leaves) - 1)
+    return [
+        functions[0],
+        *_term(rng, leaves[:left], functions[1:left]),
+        *_term(rng, leaves[left:], functions[left:]),
+    ]
+
+
+__all__ = ["SYMBOLS", "swapping_pairs"]
