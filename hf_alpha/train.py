@@ -40,6 +40,7 @@ from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
+from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.folders import read_json
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
@@ -277,9 +278,19 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
     with _named("training"):
         arguments = Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
     with _named("training: report_to"):
-        for tracker in get_reporting_integration_callbacks(arguments.report_to):
-            tracker()  # says what is not installed
+        _check_trackers(arguments.report_to)
     return arguments
+
+
+def _check_trackers(names: list[str]) -> None:
+    """Raise an error for a tracker that is unknown or not installed; it says what to install."""
+    for name, tracker in zip(names, get_reporting_integration_callbacks(names), strict=True):
+        try:
+            tracker()
+        except RuntimeError as error:  # for others, Transformers says what they want
+            if name not in TRACKERS:
+                raise
+            raise RuntimeError(f"{name} is not installed: {install_command(name)}") from error
 
 
 @contextmanager
