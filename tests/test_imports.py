@@ -27,6 +27,7 @@ LAYERS = [
     {"train"},
     {"card", "push", "quickstart", "release", "solve"},
     {"cli"},
+    {"__main__"},
 ]
 HUB_MAY_IMPORT = {"torch", "transformers", "tokenizers", "huggingface_hub"}
 HEAVY = ["datasets", "pandas", "pyarrow", "matplotlib", "aiger", "pysat", "spot", "typer"]
