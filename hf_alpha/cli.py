@@ -686,6 +686,16 @@ def release(
 
 
 @app.command()
+def info(
+    models: Annotated[list[str], typer.Argument(help="Folders or Hub names.")],
+) -> None:
+    """Say what a model is: encoding and promises, sizes, vocabulary, training, how to load it."""
+    from hf_alpha.info import describe_model
+
+    typer.echo("\n\n".join(describe_model(model) for model in models))
+
+
+@app.command()
 def env() -> None:
     """Print the versions of everything that matters, for a bug report."""
     from hf_alpha.environment import describe_environment

@@ -26,6 +26,7 @@ LAYERS = [
     {"convert", "evaluation", "recipe"},
     {"train"},
     {"card", "push", "quickstart", "release", "solve"},
+    {"info"},
     {"cli"},
     {"__main__"},
 ]
