@@ -23,6 +23,8 @@ from transformers import (
     CONFIG_MAPPING,
     PreTrainedConfig,
     PreTrainedModel,
+    PrinterCallback,
+    ProgressCallback,
     Seq2SeqTrainer,
     Seq2SeqTrainingArguments,
     TrainerCallback,
@@ -44,6 +46,7 @@ from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.folders import read_json
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.progress import TrainingProgress
 from hf_alpha.recipe import (
     DEFAULT_MODEL_TYPE,
     RECIPE_FILE,
@@ -70,6 +73,8 @@ LABEL_SMOOTHING = (
 class AlphaTrainer(Seq2SeqTrainer):
     """Seq2SeqTrainer whose batches are alike in number of symbols and length.
 
+    What it shows of its progress is `hf_alpha.progress`'s.
+
     Raises:
         ValueError: `label_smoothing_factor` is set: the Trainer's own smoothing would spread over
             columns that a sample cannot use.
@@ -80,6 +85,9 @@ class AlphaTrainer(Seq2SeqTrainer):
         if self.args.label_smoothing_factor:
             raise ValueError(LABEL_SMOOTHING)
         self.add_callback(_KeepInStep(self.accelerator))
+        for kind in (ProgressCallback, PrinterCallback):  # a notebook has another one, which stays
+            if self.pop_callback(kind) is not None:
+                self.add_callback(TrainingProgress())
 
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         folder = Path(self.args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")

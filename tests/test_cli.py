@@ -265,7 +265,7 @@ def test_ctrl_c_in_training_leaves_a_checkpoint_to_go_on_from(tmp_path, data):
         )
 
     process = run(out)
-    while "'loss'" not in process.stdout.readline():
+    while "  loss " not in process.stdout.readline():
         assert process.poll() is None, process.stderr.read()
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=120)

@@ -18,7 +18,16 @@ PACKAGE = ROOT / "hf_alpha"
 
 # A part may import those of the lines above: modeling <- tasks <- data <- {convert, ...} <- cli.
 LAYERS = [
-    {"auto", "environment", "folders", "modeling", "processes", "resources", "settings"},
+    {
+        "auto",
+        "environment",
+        "folders",
+        "modeling",
+        "processes",
+        "progress",
+        "resources",
+        "settings",
+    },
     {"code_links"},
     {"tasks", "loading"},
     {"build_tokenizer", "generation"},
