@@ -131,4 +131,4 @@ def _metadata(name: str, report: Report) -> ModelCardData:
     )
 
 
-__all__ = ["write_card"]
+__all__ = ["RENAMINGS", "write_card"]

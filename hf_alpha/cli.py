@@ -19,21 +19,38 @@ if TYPE_CHECKING:
     from hf_alpha.solve import Solution
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
+LATE = ("solve", "env")  # solve looks at the formulas first; env is for what may not be importable
 TRAIN_ON = "It has to be trained before it is of use: `checkpoint:` in a recipe."
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Train, convert, evaluate and share models that do not care how symbols are named.",
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"hf_alpha {version('hf_alpha')}")
+        raise typer.Exit
+
+
 @app.callback()
-def prepare(context: typer.Context) -> None:
+def prepare(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Quiet the bars of loading and saving; our own say more."""
-    if context.invoked_subcommand != "solve":  # which looks at the formulas first
+    if context.invoked_subcommand not in LATE:
         quiet_bars()
 
 
@@ -666,6 +683,24 @@ def release(
     else:
         make(run, out)
         typer.echo(f"{out}: add a card with hf-alpha evaluate {out} --out DIR --card")
+
+
+@app.command()
+def info(
+    models: Annotated[list[str], typer.Argument(help="Folders or Hub names.")],
+) -> None:
+    """Say what a model is: encoding and promises, sizes, vocabulary, training, how to load it."""
+    from hf_alpha.info import describe_model
+
+    typer.echo("\n\n".join(describe_model(model) for model in models))
+
+
+@app.command()
+def env() -> None:
+    """Print the versions of everything that matters, for a bug report."""
+    from hf_alpha.environment import describe_environment
+
+    typer.echo(describe_environment())
 
 
 @app.command()

@@ -39,6 +39,24 @@ def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, AnyTokenizer]:
             or not finite.
         ValueError: the model is of another kind, or model and tokenizer disagree.
     """
+    config, tokenizer = load_parts(path)
+    where = str(Path(path).expanduser())
+    with _part(where, WEIGHTS):
+        model, report = auto_class(config).from_pretrained(
+            where, config=config, output_loading_info=True, ignore_mismatched_sizes=True
+        )
+    _check_weights(model, report, f"{where}/{WEIGHTS}")
+    return model, tokenizer
+
+
+def load_parts(path: str | Path) -> tuple[PreTrainedConfig, AlphaTokenizer]:
+    """Load configuration and tokenizer of a checkpoint, and check that they belong together.
+
+    Raises:
+        FileNotFoundError: there is no such folder or model, or a file of it is missing.
+        CheckpointError: a file cannot be read.
+        ValueError: the model is of another kind, or model and tokenizer disagree.
+    """
     folder = Path(path).expanduser()
     where = str(folder)
     hub_name = where.count("/") == 1 and not folder.is_absolute() and not folder.exists()
@@ -57,14 +75,9 @@ def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, AnyTokenizer]:
         read_json(tokenizer_file)  # names the file if it is damaged
     with _part(where, "tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(where)
-    # Before the weights: for a wrong vocabulary there may be no room.
+    # Before there are weights: for a wrong vocabulary there may be no room.
     check_agreement(config, tokenizer, where)
-    with _part(where, WEIGHTS):
-        model, report = auto_class(config).from_pretrained(
-            where, config=config, output_loading_info=True, ignore_mismatched_sizes=True
-        )
-    _check_weights(model, report, f"{where}/{WEIGHTS}")
-    return model, tokenizer
+    return config, tokenizer
 
 
 def auto_class(config: PreTrainedConfig) -> Any:
@@ -159,4 +172,4 @@ def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
     return joined
 
 
-__all__ = ["CheckpointError", "auto_class", "check_agreement", "load_checkpoint"]
+__all__ = ["CheckpointError", "auto_class", "check_agreement", "load_checkpoint", "load_parts"]

@@ -24,6 +24,8 @@ from transformers import (
     CONFIG_MAPPING,
     PreTrainedConfig,
     PreTrainedModel,
+    PrinterCallback,
+    ProgressCallback,
     Seq2SeqTrainer,
     Seq2SeqTrainingArguments,
     TrainerCallback,
@@ -42,11 +44,13 @@ from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
 from hf_alpha.data.own import OwnPairs, own_rows
 from hf_alpha.data.read import load
+from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.folders import read_json
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.progress import TrainingProgress
 from hf_alpha.recipe import (
     DEFAULT_MODEL_TYPE,
     RECIPE_FILE,
@@ -73,6 +77,8 @@ LABEL_SMOOTHING = (
 class AlphaTrainer(Seq2SeqTrainer):
     """Seq2SeqTrainer whose batches are alike in number of symbols and length.
 
+    What it shows of its progress is `hf_alpha.progress`'s.
+
     Attributes:
         answer_rates: gives rates of the model's answers, such as `correct`, which then stand
             beside the validation loss (`metric_for_best_model: correct`); None for none.
@@ -88,6 +94,9 @@ class AlphaTrainer(Seq2SeqTrainer):
         if self.args.label_smoothing_factor:
             raise ValueError(LABEL_SMOOTHING)
         self.add_callback(_KeepInStep(self.accelerator))
+        for kind in (ProgressCallback, PrinterCallback):  # a notebook has another one, which stays
+            if self.pop_callback(kind) is not None:
+                self.add_callback(TrainingProgress())
 
     def evaluation_loop(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
         """As in the base class; with `answer_rates`, problems are answered too."""
@@ -368,9 +377,19 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
     with _named("training"):
         arguments = Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
     with _named("training: report_to"):
-        for tracker in get_reporting_integration_callbacks(arguments.report_to):
-            tracker()  # says what is not installed
+        _check_trackers(arguments.report_to)
     return arguments
+
+
+def _check_trackers(names: list[str]) -> None:
+    """Raise an error for a tracker that is unknown or not installed; it says what to install."""
+    for name, tracker in zip(names, get_reporting_integration_callbacks(names), strict=True):
+        try:
+            tracker()
+        except RuntimeError as error:  # for others, Transformers says what they want
+            if name not in TRACKERS:
+                raise
+            raise RuntimeError(f"{name} is not installed: {install_command(name)}") from error
 
 
 @contextmanager

@@ -9,9 +9,10 @@ from matplotlib.image import imread
 from hf_alpha.evaluation.heatmap import Heatmap, draw
 
 
-def shows_reports(folder: Path, names: Sequence[str], again: Path) -> bool:
+def shows_reports(
+    folder: Path, names: Sequence[str], again: Path, caption: str | None = None
+) -> bool:
     """Whether `heatmap.png` is what these models' heatmap.json files give, drawn again there."""
     panels = [Heatmap.load(folder / name / "heatmap.json") for name in names]
-    counts = sorted(cell.count for panel in panels for cell in panel.cells)
-    draw(panels, again, full_count=counts[len(counts) // 2])
+    draw(panels, again, caption=caption)
     return np.array_equal(imread(folder / "heatmap.png"), imread(again))

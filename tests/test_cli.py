@@ -1,12 +1,16 @@
 import json
+import os
+import platform
 import re
 import shutil
 import signal
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+import torch
 import typer.main
 from commands import hf_alpha
 from datasets import load_dataset
@@ -102,12 +106,56 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         words = set(COMMANDS)
         assert words == {
             *("generate-data", "train", "convert", "evaluate", "solve", "release", "push"),
-            *("perturb", "quickstart"),
+            *("perturb", "quickstart", "env", "info"),
         }
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
         assert all(getattr(parameter, "help", "") for parameter in COMMANDS[command].params)
     assert all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
+
+
+def test_short_option_for_help_and_the_version():
+    assert hf_alpha("-h").out == hf_alpha("--help").out
+    assert hf_alpha("solve", "-h").out == hf_alpha("solve", "--help").out
+    assert hf_alpha("--version").out == f"hf_alpha {metadata.version('hf_alpha')}\n"
+
+
+def test_python_m_runs_the_command_line():
+    command = [sys.executable, "-m", "hf_alpha", "solve", "a & "]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stdout == "a & \n" and "error: " in done.stderr
+
+
+def test_bash_completes_commands_and_options():
+    """The script that --show-completion prints, in a bash that it is read by."""
+    script = """
+        eval "$(hf-alpha --show-completion)"
+        last() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hf_alpha_completion hf-alpha; }
+        last hf-alpha qui; echo "${COMPREPLY[@]}"
+        last hf-alpha evaluate --tr; echo "${COMPREPLY[@]}"
+    """
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
+    assert done.stdout == "quickstart\n--trained-symbols --trained-size\n", done.stderr
+
+
+def test_versions_for_a_bug_report():
+    done = hf_alpha("env")
+    assert done.code == 0, done.err
+    lines = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+    assert lines["Python"].startswith(f"{platform.python_version()} ")
+    assert lines["torch"].startswith(f"{torch.__version__} (") and "cpu" in lines["devices"]
+    extras = {"spottl": "'hf_alpha[ltl]'", "trackio": "'hf_alpha[trackio]'", "peft": "peft"}
+    for package in ("hf_alpha", "transformers", "datasets", "huggingface_hub", *extras):
+        try:
+            assert lines[package] == metadata.version(package)
+        except metadata.PackageNotFoundError:
+            assert lines[package] == f"not installed (pip install {extras[package]})"
+    for private in (str(Path.home()), sys.prefix, platform.node()):
+        assert private not in done.out
 
 
 def test_generated_data_can_be_made_again_and_extended_nowhere(data):
@@ -217,7 +265,7 @@ def test_ctrl_c_in_training_leaves_a_checkpoint_to_go_on_from(tmp_path, data):
         )
 
     process = run(out)
-    while "'loss'" not in process.stdout.readline():
+    while "  loss " not in process.stdout.readline():
         assert process.poll() is None, process.stderr.read()
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=120)

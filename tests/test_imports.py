@@ -18,7 +18,16 @@ PACKAGE = ROOT / "hf_alpha"
 
 # A part may import those of the lines above: modeling <- tasks <- data <- {convert, ...} <- cli.
 LAYERS = [
-    {"auto", "folders", "modeling", "processes", "resources", "settings"},
+    {
+        "auto",
+        "environment",
+        "folders",
+        "modeling",
+        "processes",
+        "progress",
+        "resources",
+        "settings",
+    },
     {"code_links"},
     {"tasks", "loading"},
     {"build_tokenizer", "generation"},
@@ -26,7 +35,9 @@ LAYERS = [
     {"convert", "evaluation", "recipe"},
     {"train"},
     {"card", "push", "quickstart", "release", "solve"},
+    {"info"},
     {"cli"},
+    {"__main__"},
 ]
 HUB_MAY_IMPORT = {
     "torch",

@@ -87,6 +87,7 @@ def compare(
     out: Path,
     *,
     region: Region | None = None,
+    caption: str | None = None,
     num_beams: int | None = None,
     top_n: int = 1,
     covariance: int = 10,
@@ -106,6 +107,7 @@ def compare(
 
     Args:
         region: symbols and sizes of the training data, outlined in the picture.
+        caption: what the picture means, written below it.
         num_beams: number of beams, for alpha-covariance too; by default the papers'.
         covariance: problems for each number of symbols whose alpha-covariance is measured.
         max_renamings: of each of these problems; None for all.
@@ -153,7 +155,7 @@ def compare(
                 model, tokenizer, task, rows, seeds=range(draws), folder=folder, **settings
             )
             notes += [f"{entry.name}, {name}: {spread}" for name, spread in found.items()]
-    _draw_heatmaps(reports, task.measure, region, out)
+    _draw_heatmaps(reports, task.measure, region, out, caption)
     reports.append(evaluate_random(task, rows, seed=seed, solver=solver, timeout=timeout))
     reports[-1].save(out / _slug(reports[-1].model))
     text = "\n".join([table(reports, measure=task.measure), *([""] if notes else []), *notes])
@@ -162,12 +164,15 @@ def compare(
 
 
 def _draw_heatmaps(
-    reports: Sequence[Report], measure: str, region: Region | None, out: Path
+    reports: Sequence[Report],
+    measure: str,
+    region: Region | None,
+    out: Path,
+    caption: str | None,
 ) -> None:
     """Write one picture of all reports, and the numbers of each beside its report."""
     pictures = [Heatmap.of(report, measure, region) for report in reports]
-    counts = sorted(cell.count for picture in pictures for cell in picture.cells)
-    draw(pictures, out / HEATMAP_FILE, full_count=counts[len(counts) // 2] if counts else None)
+    draw(pictures, out / HEATMAP_FILE, caption=caption)
     for report, picture in zip(reports, pictures, strict=True):
         picture.save(out / _slug(report.model) / "heatmap.json")
 

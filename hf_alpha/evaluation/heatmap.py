@@ -6,7 +6,9 @@ They are kept as data (JSON, CSV) and drawn as pictures.
 import csv
 import io
 import json
+import math
 import os
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,21 +23,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
 
 COLORS = ("#d73027", "#fc8d59", "#fee090", "#8fd3c8", "#2f9ee0")
-"""From red over yellow to blue: like red to green, but told apart by the colour-blind too, and
-bright at both ends, because brightness says something else."""
+"""From red over yellow to blue: like red to green, but told apart by the colour-blind too."""
 
-EMPTY = (0.08, 0.08, 0.08)
-OUTSIDE_GRAY = (0.55, 0.55, 0.55)
+OUTSIDE_GRAY = (0.85, 0.85, 0.85)
 NAMES = {
     "correct": "correct answers",
     "exact": "exact answers",
     "top_n": "top-N correct",
     EDIT_DISTANCE: "mean edit distance (tokens)",
 }
-DIMMEST = 0.4
-"""Brightness of a cell with next to no samples; a full one has 1."""
+SMALLEST, LARGEST = 0.35, 0.94
+"""Side of the box in a cell with next to no samples, and with many; that of the cell is 1."""
 
 
 @dataclass(frozen=True)
@@ -135,29 +136,38 @@ def draw(
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
+    caption: str | None = None,
     columns: int | None = None,
     scale: tuple[float, float] | None = None,
     full_count: int | None = None,
 ) -> Path:
     """Draw heatmaps as one picture, with one scale for all.
 
-    Colour shows the rate, blue being good, and brightness the number of samples; cells without
-    samples are black, cells outside a model's vocabulary hatched grey. A dashed box marks the
-    training data.
+    Colour shows the rate, blue being good. Where there are few samples, the coloured box does not
+    fill its cell: its area shows their number. Cells without samples are white, cells outside a
+    model's vocabulary hatched grey. A dashed line marks the training data.
 
     Args:
         heatmaps: one panel each.
         path: the picture; its ending (.png, .svg, .pdf) chooses the format.
         title: above all panels.
+        caption: a sentence or two below them, wrapped to their width.
         columns: panels side by side; by default as many as are readable.
         scale: rates at the two ends of the colours; by default 0 and 1, for edit distances 0 and
             the worst of a cell within the vocabulary, at least 1.
-        full_count: samples in a cell of full brightness; by default the most in any cell.
+        full_count: samples that fill a cell; by default half of the median of all cells.
 
     Raises:
         ValueError: nothing to draw, or edit distances beside rates.
     """
-    figure = make_figure(heatmaps, title=title, columns=columns, scale=scale, full_count=full_count)
+    figure = make_figure(
+        heatmaps,
+        title=title,
+        caption=caption,
+        columns=columns,
+        scale=scale,
+        full_count=full_count,
+    )
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
@@ -168,6 +178,7 @@ def make_figure(
     heatmaps: Heatmap | Sequence[Heatmap],
     *,
     title: str | None = None,
+    caption: str | None = None,
     columns: int | None = None,
     scale: tuple[float, float] | None = None,
     full_count: int | None = None,
@@ -180,7 +191,7 @@ def make_figure(
     distances = _are_distances(panels)
     scale = scale or (0.0, _worst(cells) if distances else 1.0)
     colors = _colors(scale, reverse=distances)
-    full_count = full_count or max(cell.count for cell in cells)
+    full_count = full_count or max(1, sorted(cell.count for cell in cells)[len(cells) // 2] // 2)
     rows = _span([cell.num_symbols for cell in cells])
     sizes = _span([cell.size for cell in cells])
     # About 0.13 inches a column of a panel, and no more than 16 inches in all.
@@ -191,7 +202,11 @@ def make_figure(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    size = ((width + 0.5) * columns + 1.3, (height + 0.75) * lines + 0.55 + 0.35 * bool(title))
+    inches = (width + 0.5) * columns + 1.3
+    # About 15 letters an inch.
+    notes = [*textwrap.wrap(caption or "", int(15 * inches)), _notes(panels, full_count)]
+    above, below = 0.35 * bool(title), 0.4 + 0.15 * len(notes)
+    size = (inches, (height + 0.75) * lines + above + below)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
@@ -199,7 +214,8 @@ def make_figure(
         _draw_panel(axis, panel, rows, sizes, colors, full_count)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
-    _label(figure, axes, panels, colors, full_count, title)
+    _label(figure, axes, panels, colors, title)
+    figure.supxlabel("\n".join(notes), fontsize=8, color="0.3")
     return figure
 
 
@@ -234,25 +250,19 @@ def _draw_panel(
     colors: "ScalarMappable",
     full_count: int,
 ) -> None:
-    from matplotlib.patches import Rectangle
+    from matplotlib.collections import PatchCollection
 
-    image = np.empty((len(rows), len(sizes), 3))
-    image[:] = EMPTY
+    axis.set_xlim(sizes.start - 0.5, sizes.stop - 0.5)
+    axis.set_ylim(rows.start - 0.5, rows.stop - 0.5)
+    inside = [cell for cell in heatmap.cells if not cell.outside]
+    boxes = [_box(cell, _side(cell.count, full_count)) for cell in inside]
+    shades = colors.to_rgba(np.array([cell.rate for cell in inside]))
+    axis.add_collection(PatchCollection(boxes, facecolors=shades, lw=0))
     for cell in heatmap.cells:
-        place = cell.num_symbols - rows.start, cell.size - sizes.start
         if cell.outside:
-            image[place] = OUTSIDE_GRAY
-            corner = (cell.size - 0.5, cell.num_symbols - 0.5)
-            hatch = Rectangle(corner, 1, 1, fill=False, hatch="////", lw=0, ec="0.35")
-            axis.add_patch(hatch)
-            continue
-        bright = DIMMEST + (1 - DIMMEST) * min(1.0, cell.count / full_count)
-        color = colors.to_rgba(np.array([cell.rate]))[0, :3]
-        image[place] = np.multiply(EMPTY, 1 - bright) + np.multiply(color, bright)
-    edges = (sizes.start - 0.5, sizes.stop - 0.5, rows.start - 0.5, rows.stop - 0.5)
-    axis.imshow(image, origin="lower", extent=edges, aspect="auto", interpolation="nearest")
+            axis.add_patch(_box(cell, 1.0, fc=OUTSIDE_GRAY, hatch="////", lw=0, ec="0.6"))
     if heatmap.training_region is not None:
-        _outline(axis, heatmap.training_region, edges)
+        _outline(axis, heatmap.training_region)
     distances = heatmap.metric == EDIT_DISTANCE
     overall = f"{heatmap.overall:.2f}" if distances else f"{100 * heatmap.overall:.1f} %"
     axis.set_title(f"{heatmap.model}: {overall} overall", fontsize=10)
@@ -260,15 +270,25 @@ def _draw_panel(
     axis.tick_params(labelsize=8)
 
 
-def _outline(
-    axis: "Axes",
-    region: tuple[tuple[int, int], tuple[int, int]],
-    edges: tuple[float, float, float, float],
-) -> None:
+def _side(count: int, full_count: int) -> float:
+    """Side of the box in a cell with so many samples, as a share of the cell's."""
+    return max(SMALLEST, LARGEST * math.sqrt(min(1.0, count / full_count)))
+
+
+def _box(cell: Cell, side: float, **style: Any) -> "Rectangle":
+    """A box in the middle of a cell."""
+    from matplotlib.patches import Rectangle
+
+    corner = (cell.size - side / 2, cell.num_symbols - side / 2)
+    return Rectangle(corner, side, side, **style)
+
+
+def _outline(axis: "Axes", region: tuple[tuple[int, int], tuple[int, int]]) -> None:
     """Draw the box of the training data, as far as it lies within the picture."""
     from matplotlib.patches import Rectangle
 
     (fewest, most), (shortest, longest) = region
+    edges = [*axis.get_xlim(), *axis.get_ylim()]
     left, right = max(shortest - 0.5, edges[0]), min(longest + 0.5, edges[1])
     bottom, top = max(fewest - 0.5, edges[2]), min(most + 0.5, edges[3])
     box = ((left, bottom), right - left, top - bottom)
@@ -282,7 +302,6 @@ def _label(
     axes: np.ndarray,
     panels: Sequence[Heatmap],
     colors: "ScalarMappable",
-    full_count: int,
     title: str | None,
 ) -> None:
     from matplotlib.ticker import PercentFormatter
@@ -296,15 +315,20 @@ def _label(
         axis.set_ylabel("number of symbols", fontsize=9)
     for axis in axes[-1]:
         axis.set_xlabel("length of the problem (tokens)", fontsize=9)
-    notes = [f"brightness: samples in a cell (full: {full_count})", "black: none"]
+    if title:
+        figure.suptitle(title, fontsize=12)
+
+
+def _notes(panels: Sequence[Heatmap], full_count: int) -> str:
+    """What is not said by colours."""
+    few = [f"small box: fewer than {full_count} samples"] if full_count > 1 else []
+    notes = [*few, "white: no samples"]
     if any(cell.outside for panel in panels for cell in panel.cells):
         empty = " (an empty answer)" if panels[0].metric == EDIT_DISTANCE else ""
         notes.append(f"hatched: outside the vocabulary{empty}")
     if any(panel.training_region for panel in panels):
         notes.append("dashed: training data")
-    figure.supxlabel("; ".join(notes), fontsize=8, color="0.3")
-    if title:
-        figure.suptitle(title, fontsize=12)
+    return "; ".join(notes)
 
 
 __all__ = ["Cell", "Heatmap", "draw", "make_figure"]

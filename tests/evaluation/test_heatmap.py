@@ -2,10 +2,12 @@ import csv
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.image import imread
+from matplotlib.text import Text
 
 from hf_alpha.evaluation import Heatmap, Record, Report, draw
-from hf_alpha.evaluation.heatmap import make_figure
+from hf_alpha.evaluation.heatmap import Cell, make_figure
 from hf_alpha.evaluation.report import OUTSIDE
 
 REGION = ((1, 2), (1, 3))
@@ -22,6 +24,18 @@ def make_report() -> Report:
         for index, (symbols, size, outcome) in enumerate(found)
     ]  # fmt: skip
     return Report("vanilla", {}, records)
+
+
+def boxes_of(axis: Axes) -> dict[tuple[int, int], tuple[tuple[float, ...], float]]:
+    """(symbols, size) -> colour and width of the box there."""
+    (boxes,) = axis.collections
+    found = {}
+    for path, color in zip(boxes.get_paths(), boxes.get_facecolors(), strict=True):
+        box = path.get_extents()
+        assert box.width == pytest.approx(box.height)
+        place = round((box.y0 + box.y1) / 2), round((box.x0 + box.x1) / 2)
+        found[place] = tuple(color[:3]), round(box.width, 6)
+    return found
 
 
 @pytest.mark.parametrize("metric", ["correct", "exact", "timeout", "edit_distance"])
@@ -56,17 +70,18 @@ def test_picture_says_what_it_shows():
     assert figure.get_suptitle() == "Both" and panels[0].get_ylabel() == "number of symbols"
     assert {axis.get_xlabel() for axis in panels} == {"length of the problem (tokens)"}
     assert bar.get_ylabel() == "correct answers, exact answers" and bar.get_ylim() == (0, 1)
-    one, two = (axis.images[0].get_array() for axis in panels)
-    assert one.shape == two.shape == (3, 5, 3)
-    different = np.argwhere((one != two).any(-1)).tolist()
-    assert different == [[0, 0]], "of one symbol and token, two of three are correct, one exact"
+    one, two = map(boxes_of, panels)
+    assert one.keys() == two.keys() == {(1, 1), (1, 3), (2, 3)}
+    different = [cell for cell in one if one[cell] != two[cell]]
+    assert different == [(1, 1)], "of one symbol and token, two of three are correct, one exact"
     for axis in panels:
-        assert axis.images[0].get_extent() == [0.5, 5.5, 0.5, 3.5]
+        assert (axis.get_xlim(), axis.get_ylim()) == ((0.5, 5.5), (0.5, 3.5))
         hatched, *box = axis.patches
         assert hatched.get_hatch() and hatched.get_bbox().bounds == (4.5, 2.5, 1, 1)
         assert [patch.get_bbox().bounds for patch in box] == [(0.5, 0.5, 3, 2)] * 2
     notes = figure.get_supxlabel()
-    assert "(full: 3)" in notes and "hatched: outside" in notes and "dashed: training" in notes
+    assert "white: no samples; hatched: outside" in notes and "dashed: training" in notes
+    assert "small box: fewer than 3 samples" in make_figure(correct, full_count=3).get_supxlabel()
     alone = make_figure(Heatmap.of(Report("vanilla", {}, make_report().records[:4])))
     assert "dashed" not in alone.get_supxlabel() and "hatched" not in alone.get_supxlabel()
     beside, stacked = (make_figure([correct, exact], columns=columns).axes[1] for columns in (2, 1))
@@ -82,8 +97,8 @@ def test_picture_is_written(tmp_path):
     assert pixels.shape == other.shape and not np.array_equal(pixels, other)
     drawn = {tuple(color) for color in pixels[..., :3].reshape(-1, 3)}
     (panel, _) = make_figure(heatmap).axes
-    for color in panel.images[0].get_array().reshape(-1, 3):
-        assert tuple((np.uint8(255 * color) / 255).astype(np.float32)) in drawn
+    for color, _ in boxes_of(panel).values():
+        assert tuple((np.uint8(255 * np.array(color)) / 255).astype(np.float32)) in drawn
     with pytest.raises(ValueError, match="no scale in common: draw two pictures"):
         draw([heatmap, Heatmap.of(make_report(), "edit_distance")], tmp_path / "mixed.png")
     with pytest.raises(ValueError, match="no cells to draw"):
@@ -92,39 +107,51 @@ def test_picture_is_written(tmp_path):
         Heatmap.of(Report("empty", {}, []), "edit_distance")
 
 
-def test_colour_shows_the_rate_and_brightness_the_count(tmp_path):
-    """Pixels in the middle of cells, read back from an image of the axes alone."""
-    from matplotlib.figure import Figure
-
-    from hf_alpha.evaluation.heatmap import EMPTY, _colors, _draw_panel
-
-    axis = Figure().subplots()
-    _draw_panel(axis, Heatmap.of(make_report()), range(1, 4), range(1, 6), _colors((0, 1)), 3)
-    image = axis.images[0].get_array()
-    assert tuple(image[0, 1]) == EMPTY
-    red, _, blue = image[0, 2]
+def test_colour_shows_the_rate_and_nothing_else():
+    """Cells of one rate have one colour, however many samples they have; few fill less of it."""
+    rates = {
+        (1, 1): (0.5, 100),
+        (1, 2): (0.5, 8),
+        (1, 3): (0.5, 2),
+        (2, 2): (0.0, 8),
+        (2, 3): (1.0, 8),
+    }
+    cells = tuple(Cell(*place, rate, count, False) for place, (rate, count) in rates.items())
+    (panel, _) = make_figure(Heatmap("any", "correct", 0.5, cells)).axes
+    boxes = boxes_of(panel)
+    assert boxes.keys() == rates.keys(), "nothing is drawn where there are no samples"
+    (many, full), (some, same), (few, small) = (boxes[1, size] for size in (1, 2, 3))
+    assert many == some == few and full == same
+    assert small == pytest.approx(full * np.sqrt(2 / 4)), "full from half the median on"
+    (red, _, blue), _ = boxes[2, 2]
     assert red > blue, "a rate of 0"
-    red, _, blue = image[1, 2]
+    (red, _, blue), _ = boxes[2, 3]
     assert blue > red, "a rate of 1"
-    assert image[0, 0].sum() > image[0, 2].sum(), "three samples against one"
+
+
+def test_a_caption_stands_below_the_panels_in_the_width_of_the_picture():
+    words = " ".join(f"word{number}" for number in range(60))
+    plain, told = (make_figure(Heatmap.of(make_report()), caption=text) for text in (None, words))
+    *caption, notes = told.get_supxlabel().splitlines()
+    assert " ".join(caption) == words and notes == plain.get_supxlabel()
+    assert told.get_figheight() > plain.get_figheight()
+    told.canvas.draw()
+    (text,) = (text for text in told.findobj(Text) if text.get_text() == told.get_supxlabel())
+    box = text.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= told.bbox.width and box.y0 >= 0
 
 
 def test_small_edit_distances_are_blue(tmp_path):
-    from matplotlib.figure import Figure
-
-    from hf_alpha.evaluation.heatmap import OUTSIDE_GRAY, _colors, _draw_panel, _worst
-
     heatmap = Heatmap.of(make_report(), "edit_distance")
-    assert heatmap.overall == 15 / 7 and _worst(heatmap.cells) == 3
-    assert _worst(heatmap.cells[:1]) == 1, "two thirds of a token is no disaster"
-    axis = Figure().subplots()
-    colors = _colors((0, 3), reverse=True)
-    _draw_panel(axis, heatmap, range(1, 4), range(1, 6), colors, 3)
-    assert axis.get_title() == "vanilla: 2.14 overall"
-    image = axis.images[0].get_array()
-    red, _, blue = image[0, 2]
+    assert heatmap.overall == 15 / 7
+    panel, bar = make_figure(heatmap).axes
+    assert bar.get_ylim() == (0, 3), "the worst cell within the vocabulary"
+    good = Heatmap("good", "edit_distance", 2 / 3, heatmap.cells[:1])
+    assert make_figure(good).axes[1].get_ylim() == (0, 1), "two thirds of a token is no disaster"
+    assert panel.get_title() == "vanilla: 2.14 overall"
+    (red, _, blue), _ = boxes_of(panel)[1, 3]
     assert red > blue, "a distance of 3"
-    red, _, blue = image[1, 2]
+    (red, _, blue), _ = boxes_of(panel)[2, 3]
     assert blue > red, "a distance of 0"
-    assert tuple(image[2, 4]) == OUTSIDE_GRAY
+    assert panel.patches[0].get_hatch(), "outside the vocabulary"
     assert draw(heatmap, tmp_path / "distance.png").is_file()

@@ -1,0 +1,91 @@
+"""What is installed here: versions for a bug report, and how to install what is missing."""
+
+import os
+import platform
+import re
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+REQUIRED = (
+    "transformers",
+    "tokenizers",
+    "datasets",
+    "accelerate",
+    "safetensors",
+    "huggingface_hub",
+    "matplotlib",
+    "py-aiger",
+    "python-sat",
+)
+TRACKERS = ("tensorboard", "wandb", "trackio")
+"""Trackers of training that have an extra of hf_alpha, called like them."""
+EXTRAS = {"spottl": "ltl", **{name: name for name in TRACKERS}}
+"""Optional package -> the extra that brings it."""
+OPTIONAL = (*EXTRAS, "peft")
+
+
+def install_command(package: str) -> str:
+    """The command that installs a package which hf_alpha can do without."""
+    extra = EXTRAS.get(package)
+    return f"pip install 'hf_alpha[{extra}]'" if extra else f"pip install {package}"
+
+
+def describe_environment() -> str:
+    """Versions of what matters for a bug report, a line each; no user's paths or names."""
+    import torch
+
+    lines = {
+        "hf_alpha": version("hf_alpha"),
+        "Python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "platform": platform.platform(),
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "threads": f"{torch.get_num_threads()} for an operation of torch",
+        "torch": f"{torch.__version__} ({_build()})",
+        "devices": ", ".join(["cpu", *_accelerators()]),
+        **{package: _version(package) for package in (*REQUIRED, *OPTIONAL)},
+    }
+    width = max(map(len, lines))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines.items())
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return f"not installed ({install_command(package)})"
+
+
+def _build() -> str:
+    """What PyTorch was built for."""
+    import torch
+
+    if torch.version.cuda is not None:
+        return f"CUDA {torch.version.cuda} build"
+    return "CPU build" if torch.version.hip is None else f"ROCm {torch.version.hip} build"
+
+
+def _accelerators() -> list[str]:
+    """Name of each device beside the CPU, by its PyTorch name."""
+    import torch
+
+    found = torch.accelerator.current_accelerator(check_available=True)
+    if found is None:
+        return []
+    module = torch.get_device_module(found)
+    names = []
+    for index in range(torch.accelerator.device_count()):
+        named = f" ({module.get_device_name(index)})" if hasattr(module, "get_device_name") else ""
+        names.append(f"{found.type}:{index}{named}")
+    return names
+
+
+def _processor() -> str:
+    with suppress(OSError):  # where there is no such file
+        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if found is not None:
+            return found[1]
+    return platform.machine()
+
+
+__all__ = ["TRACKERS", "describe_environment", "install_command"]

@@ -1,0 +1,134 @@
+"""What a model is: its encoding, sizes, vocabulary and origin, without loading its weights."""
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import get_local_safetensors_metadata, get_safetensors_metadata
+from huggingface_hub.errors import NotASafetensorsRepoError, SafetensorsParsingError
+from huggingface_hub.utils import SafetensorsRepoMetadata
+from transformers import PreTrainedConfig
+from transformers.utils import cached_file
+
+from hf_alpha.card import RENAMINGS
+from hf_alpha.loading import WEIGHTS, CheckpointError, auto_class, load_parts
+from hf_alpha.recipe import RECIPE_FILE, read_recipe
+from hf_alpha.release import LOG_FILE
+from hf_alpha.train import TRAINER_STATE
+
+PROMISES = {
+    "renaming": "renaming the input moves the logits' columns and changes nothing else, to the bit",
+    "extension": "a larger vocabulary changes no logit of the old columns, to the bit",
+}
+"""What each of `SymbolEncoding.promises` means."""
+SHOWN_TOKENS = 24
+DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+
+
+def describe_model(where: str) -> str:
+    """Describe a model, a line for each of its properties.
+
+    Args:
+        where: folder or Hub name. Of a model on the Hub, the weights are not downloaded.
+
+    Raises:
+        FileNotFoundError: there is no such folder or model, or a file of it is missing.
+        ValueError: a file is damaged, the model is of another kind, or model and tokenizer
+            disagree.
+    """
+    config, tokenizer = load_parts(where)
+    kind = "an encoder-decoder" if config.is_encoder_decoder else "a decoder"
+    description = config.encoding.description + RENAMINGS[config.symbol_renaming]
+    promises = [PROMISES.get(name, name) for name in sorted(config.encoding.promises)]
+    lines = {
+        "model type": f"{config.model_type}, {kind}",
+        "encoding": f"{config.symbol_encoding}: {description}",
+        "promises": "; ".join(promises) or "none beside those of all models",
+        "sizes": config.size_text,
+        "parameters": _parameters(config),
+        "weights": _weights(where),
+        "base tokens": _base_tokens(config, tokenizer),
+        "symbols": ", ".join(f"{count:,} {name}" for name, count in config.symbol_classes.items()),
+        "more symbols": _extension(config),
+        **_origin(where),
+    }
+    load = (
+        f"  load          import hf_alpha; model, tokenizer = hf_alpha.load_checkpoint({where!r})"
+    )
+    return "\n".join([where, *(_line(name, value) for name, value in lines.items()), load])
+
+
+def _line(name: str, value: str) -> str:
+    return textwrap.fill(
+        f"  {name:<13} {value}", 100, subsequent_indent=" " * 16, break_on_hyphens=False
+    )
+
+
+def _parameters(config: PreTrainedConfig) -> str:
+    with torch.device("meta"):  # shapes without numbers
+        model = auto_class(config).from_config(config)
+    count = model.num_parameters()
+    return f"{count:,}, {count - model.num_parameters(exclude_embeddings=True):,} in embeddings"
+
+
+def _weights(where: str) -> str:
+    """Kinds of numbers and size of the weights, from the beginnings of their files."""
+    try:
+        found = _safetensors(where)
+    except NotASafetensorsRepoError:
+        raise FileNotFoundError(f"{where!r} has no {WEIGHTS}") from None
+    except SafetensorsParsingError as error:
+        raise CheckpointError(f"{where}/{WEIGHTS} cannot be read: {error}") from error
+    tensors = [tensor for file in found.files_metadata.values() for tensor in file.tensors.values()]
+    size = sum(tensor.data_offsets[1] - tensor.data_offsets[0] for tensor in tensors)
+    kinds = dict.fromkeys(DTYPES.get(tensor.dtype, tensor.dtype) for tensor in tensors)
+    return f"{', '.join(kinds)}, {size / 1e6:,.1f} MB"
+
+
+def _safetensors(where: str) -> SafetensorsRepoMetadata:
+    folder = Path(where).expanduser()
+    return (
+        get_local_safetensors_metadata(folder)
+        if folder.is_dir()
+        else get_safetensors_metadata(where)
+    )
+
+
+def _base_tokens(config: PreTrainedConfig, tokenizer: Any) -> str:
+    ids = config.vocabulary.base_ids
+    shown = " ".join(tokenizer.convert_ids_to_tokens(ids[:SHOWN_TOKENS]))
+    return f"{len(ids):,}: {shown}" + " ..." * (len(ids) > SHOWN_TOKENS)
+
+
+def _extension(config: PreTrainedConfig) -> str:
+    """Whether symbols can be added without training, by the encoding's own word."""
+    if config.encoding.no_extension:
+        return f"no: {config.encoding.no_extension}"
+    name = next(iter(config.symbol_classes))
+    return f"yes: extend_symbols({{{name!r}: 10}}) of the model and of the tokenizer"
+
+
+def _origin(where: str) -> dict[str, str]:
+    """The task and the steps of training, from the files that a training run leaves."""
+    found = {}
+    if recipe := _file(where, RECIPE_FILE):
+        found["task"] = read_recipe(recipe).task
+    for name in (TRAINER_STATE, LOG_FILE):
+        if log := _file(where, name):
+            content = json.loads(log.read_text(encoding="utf-8"))
+            rows = content if isinstance(content, list) else [{"step": content["global_step"]}]
+            found["trained"] = f"{rows[-1]['step']:,} steps"
+            break
+    return found
+
+
+def _file(where: str, name: str) -> Path | None:
+    """A file beside a model, here or on the Hub; None where there is none."""
+    folder = str(Path(where).expanduser())
+    found = cached_file(folder, name, _raise_exceptions_for_missing_entries=False)
+    return None if found is None else Path(found)
+
+
+__all__ = ["describe_model"]

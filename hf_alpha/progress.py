@@ -1,0 +1,169 @@
+"""What is seen of training: a bar in a terminal, a line for each log elsewhere."""
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tqdm import tqdm
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+SHORT = {"learning_rate": "lr"}
+SILENT = ("epoch", "grad_norm", "total_flos", "_runtime", "_per_second", "num_input_tokens_seen")
+"""Ends of the names of numbers that are logged and not shown: `trainer_state.json` has them."""
+
+
+class TrainingProgress(TrainerCallback):
+    """Shows loss, learning rate, results of evaluations, speed and the time that is left.
+
+    In a terminal that is a bar, with a line above it for each evaluation. Elsewhere, and with
+    `disable_tqdm`, it is a line for each log on standard output. Only the first process shows it.
+    """
+
+    def __init__(self) -> None:
+        self._bar: tqdm | None = None
+        self._batches: tqdm | None = None
+        self._numbers: dict[str, str] = {}
+        self._start, self._first_step = time.monotonic(), 0
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        # A resumed run is timed from where it goes on.
+        self._start, self._first_step = time.monotonic(), state.global_step
+        self._numbers = {}
+        if state.is_world_process_zero and shows_bars(args):
+            self._bar = tqdm(
+                total=state.max_steps, initial=state.global_step, unit="step", dynamic_ncols=True
+            )
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.update(state.global_step - self._bar.n)
+
+    def on_prediction_step(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        eval_dataloader: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        if not state.is_world_process_zero or not shows_bars(args):
+            return
+        if self._batches is None:
+            self._batches = tqdm(
+                total=len(eval_dataloader), desc="evaluation", leave=False, dynamic_ncols=True
+            )
+        self._batches.update()
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        if self._batches is not None:
+            self._batches.close()
+            self._batches = None
+
+    on_predict = on_evaluate
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not state.is_world_process_zero or logs is None:
+            return
+        numbers = shown(logs)
+        if "train_loss" in logs:  # the last one, about the run as a whole
+            self._write([self._summary(state)])
+        elif self._bar is None:
+            speed = self._speed(state) if "loss" in logs else []
+            self._write([*_place(state), *_words(numbers), *speed])
+        else:
+            self._numbers |= numbers
+            self._bar.set_postfix(self._numbers)
+            if "loss" not in logs:
+                self._write([*_place(state), *_words(numbers)])
+
+    def on_train_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _write(self, words: list[str]) -> None:
+        tqdm.write("  ".join(words))  # above the bar, if there is one
+        sys.stdout.flush()  # a log file is read while it grows
+
+    def _done(self, state: TrainerState) -> tuple[float, int]:
+        """Seconds, those of evaluations and checkpoints included, and steps of this process."""
+        return time.monotonic() - self._start, state.global_step - self._first_step
+
+    def _speed(self, state: TrainerState) -> list[str]:
+        seconds, steps = self._done(state)
+        if not steps or not seconds:
+            return []
+        left = (state.max_steps - state.global_step) * seconds / steps
+        return [f"{_digits(steps / seconds, 3)} steps/s", f"eta {tqdm.format_interval(left)}"]
+
+    def _summary(self, state: TrainerState) -> str:
+        seconds, steps = self._done(state)
+        return f"trained {steps} steps in {tqdm.format_interval(seconds)}"
+
+
+def shows_bars(args: TrainingArguments) -> bool:
+    """Whether there is a terminal for a bar, and nobody who does not want one."""
+    return not args.disable_tqdm and sys.stdout.isatty() and sys.stderr.isatty()
+
+
+def shown(logs: Mapping[str, Any]) -> dict[str, str]:
+    """What is shown of a log: short name -> number in four digits."""
+    return {
+        SHORT.get(name, name): _text(name, value)
+        for name, value in logs.items()
+        if not name.endswith(SILENT)
+    }
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.1e}" if name == "learning_rate" else _digits(value, 4)
+
+
+def _digits(value: float, digits: int) -> str:
+    """A number with so many digits, zeros at its end included."""
+    return f"{value:#.{digits}g}".rstrip(".")
+
+
+def _place(state: TrainerState) -> list[str]:
+    return [f"step {state.global_step}/{state.max_steps}"] if state.max_steps else []
+
+
+def _words(numbers: Mapping[str, str]) -> list[str]:
+    return [f"{name} {number}" for name, number in numbers.items()]
+
+
+__all__ = ["TrainingProgress"]

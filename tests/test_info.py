@@ -1,0 +1,77 @@
+import re
+from pathlib import Path
+
+import pytest
+from commands import hf_alpha
+from hub_stub import HubStub
+from huggingface_hub import upload_folder
+from huggingface_hub.constants import HF_HUB_CACHE
+from strategies import make_model
+
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.info import describe_model
+from hf_alpha.loading import CheckpointError, load_checkpoint
+from hf_alpha.resources import resource_path
+
+
+def save(folder: Path, **settings: object) -> Path:
+    make_model(**settings).save_pretrained(folder)
+    build_tokenizer("propositional", 5).save_pretrained(folder)
+    return folder
+
+
+def lines_of(text: str) -> dict[str, str]:
+    """Property -> what is said of it, in one line."""
+    found = re.findall(r"^  (\S.{12}) (.*(?:\n {16}.*)*)", text, re.MULTILINE)
+    return {name.strip(): " ".join(value.split()) for name, value in found}
+
+
+def test_what_is_said_is_true_of_the_loaded_model():
+    folder = str(resource_path("model_cards", "propositional-streams-small"))
+    done = hf_alpha("info", folder, resource_path("model_cards", "ltl-learned-small"))
+    assert done.code == 0, done.err
+    text, vanilla = done.out.split("\n\n")
+    said, loaded = lines_of(text), {}
+    assert text.startswith(f"{folder}\n")
+    exec(
+        said["load"].removeprefix("import hf_alpha; "), {"hf_alpha": __import__("hf_alpha")}, loaded
+    )
+    model, tokenizer = loaded["model"], loaded["tokenizer"]
+    own = model.get_input_embeddings().weight.numel()
+    assert said["parameters"] == f"{model.num_parameters():,}, {own:,} in embeddings"
+    assert said["model type"] == "alpha, an encoder-decoder"
+    assert said["encoding"] == f"streams: {model.config.encoding.description}"
+    assert "renaming the input" in said["promises"] and "larger vocabulary" in said["promises"]
+    count, tokens = said["base tokens"].split(": ")
+    assert int(count) == len(tokens.split()) and set(tokens.split()) <= set(tokenizer.get_vocab())
+    assert said["symbols"] == "3 proposition" and said["more symbols"].startswith("yes: ")
+    assert said["weights"] == "float32, 2.1 MB" and said["sizes"] == model.config.size_text
+    assert (said["task"], said["trained"]) == ("propositional", "12,000 steps")
+    assert lines_of(vanilla)["more symbols"].startswith("no: symbol_encoding 'learned' has one")
+    assert lines_of(vanilla)["promises"] == "none beside those of all models"
+
+
+def test_a_model_on_the_hub_is_described_without_its_weights(hub: HubStub, tmp_path):
+    folder = save(tmp_path / "model", symbol_encoding="learned", symbol_renaming="first_occurrence")
+    hub.append("model", "me/described", {})
+    upload_folder(repo_id="me/described", folder_path=folder)
+    here, there = describe_model(str(folder)), describe_model("me/described")
+    assert here == there.replace("me/described", str(folder))
+    assert "renamed by order of first occurrence" in lines_of(there)["encoding"]
+    assert "task" not in lines_of(there) and "trained" not in lines_of(there)
+    cached = [path.name for path in Path(HF_HUB_CACHE, "models--me--described").rglob("*")]
+    assert "config.json" in cached and "model.safetensors" not in cached
+
+
+def test_what_cannot_be_described(tmp_path):
+    assert f"no checkpoint folder '{tmp_path / 'no'}'" in hf_alpha("info", tmp_path / "no").error
+    assert "is no checkpoint folder: it has no config" in hf_alpha("info", tmp_path).error
+    folder = save(tmp_path / "model")
+    (folder / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(CheckpointError, match=r"model\.safetensors cannot be read"):
+        describe_model(str(folder))
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors"):
+        describe_model(str(folder))
+    with pytest.raises(FileNotFoundError):
+        load_checkpoint(folder)
