@@ -49,7 +49,7 @@ def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, AnyTokenizer]:
     return model, tokenizer
 
 
-def load_parts(path: str | Path) -> tuple[PreTrainedConfig, AlphaTokenizer]:
+def load_parts(path: str | Path) -> tuple[PreTrainedConfig, AnyTokenizer]:
     """Load configuration and tokenizer of a checkpoint, and check that they belong together.
 
     Raises:
