@@ -66,7 +66,7 @@ class NameRule:
         tokens: the names themselves.
         column: of the data, with the names of each row, or their [start, stop] in its source.
         function: `package.module:function`, from a text to the [start, stop] of its names.
-        reserved: words that are no names, whatever the pattern says.
+        reserved: words that are no names of the class, whatever the pattern or function says.
         count: symbols that the vocabulary has for the class; None for as many as a row needs.
     """
 
@@ -210,9 +210,9 @@ class NameFinder:
                 a column.
 
         Raises:
-            ValueError: a name is empty or listed for two classes, a [start, stop] is empty, lies outside
-                the text or overlaps another one, or a class finds its names by a function that is
-                not there.
+            ValueError: a name is empty or listed for two classes; a [start, stop] is empty, lies
+                outside the text or overlaps another one; or a class finds its names by a function
+                that is not there.
         """
         known: dict[str, str] = {}
         spans = []
