@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset, DatasetDict, load_dataset, load_from_disk
+from datasets import Dataset, DatasetDict, IterableDatasetDict, load_dataset, load_from_disk
 from huggingface_hub.constants import ENDPOINT
 
 from hf_alpha.modeling.grammar import FormulaError
@@ -44,7 +44,7 @@ def load(
     data = _load(path)
     if split is None and isinstance(data, DatasetDict) and preferred_split in data:
         split = preferred_split
-    return _checked(_choose_split(data, split, path), task, path)
+    return _checked(choose_split(data, split, path), task, path)
 
 
 def load_splits(path: str | os.PathLike[str], task: str | Task | None = None) -> DatasetDict:
@@ -112,15 +112,22 @@ def read_two_line_file(path: str | os.PathLike[str]) -> Dataset:
 def _load(path: str | os.PathLike[str]) -> Dataset | DatasetDict:
     where = Path(path)
     if not where.exists():
-        return _load_from_hub(str(path))
+        return load_from_hub(str(path))
     return _load_file(where) if where.is_file() else _load_folder(where)
 
 
-def _load_from_hub(name: str) -> DatasetDict:
+def load_from_hub(
+    name: str, config: str | None = None, streaming: bool = False
+) -> DatasetDict | IterableDatasetDict:
+    """Load all splits of a dataset of the Hub.
+
+    Raises:
+        FileNotFoundError: the Hub gives none, or the name is that of a file that is not there.
+    """
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise FileNotFoundError(f"no file or folder {name}; data is made with `generate-data`")
     try:
-        return load_dataset(name)
+        return load_dataset(name, config, streaming=streaming)
     except Exception as error:
         raise FileNotFoundError(
             f"{name} is neither a file or folder here nor a dataset that the Hub at {ENDPOINT} "
@@ -130,7 +137,7 @@ def _load_from_hub(name: str) -> DatasetDict:
 
 def _load_file(path: Path) -> DatasetDict:
     if path.suffix in TABLES:
-        return _read(load_dataset, path, TABLES[path.suffix], data_files=str(path))
+        return read_named(load_dataset, path, TABLES[path.suffix], data_files=str(path))
     if path.suffix not in ("", ".txt"):
         raise ValueError(
             f"{path} is of no kind that is read: *.parquet, *.jsonl, or two-line text as *.txt"
@@ -140,11 +147,11 @@ def _load_file(path: Path) -> DatasetDict:
 
 def _load_folder(path: Path) -> Dataset | DatasetDict:
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
-        return _read(load_from_disk, path, str(path))
+        return read_named(load_from_disk, path, str(path))
     if (path / PARTS).exists() and not (path / SETTINGS).exists():
         raise ValueError(f"{path} holds an unfinished run: start the same generation again")
     if any(path.rglob("*.parquet")):
-        return _read(load_dataset, path, str(path))
+        return read_named(load_dataset, path, str(path))
     files = sorted(path.glob("*.txt"))
     if files:
         return DatasetDict({_split_name(file): read_two_line_file(file) for file in files})
@@ -154,8 +161,8 @@ def _load_folder(path: Path) -> Dataset | DatasetDict:
     )
 
 
-def _read(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any) -> Any:
-    """Name the path, whatever `datasets` makes of a damaged file."""
+def read_named(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any) -> Any:
+    """Call a reader of `datasets`, which raises ValueError with the path of a damaged file."""
     try:
         return reader(*args, **kwargs)
     except Exception as error:
@@ -168,10 +175,13 @@ def _split_name(path: Path) -> str:
     return _SPLIT_NAMES.get(path.stem, path.stem)
 
 
-def _choose_split(
-    data: Dataset | DatasetDict, split: str | None, path: str | os.PathLike[str]
-) -> Dataset:
-    if isinstance(data, Dataset):
+def choose_split(data: Any, split: str | None, path: str | os.PathLike[str]) -> Any:
+    """Return a split of a `DatasetDict`, the only one by default; a dataset as it is.
+
+    Raises:
+        ValueError: the split is not there, or not given where there are several.
+    """
+    if not isinstance(data, dict):
         return data
     if split is None and len(data) == 1:
         return next(iter(data.values()))

@@ -14,7 +14,9 @@ import regex  # type: ignore[import-untyped]
 CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 WAYS = ("pattern", "tokens", "column", "function")
 
-Names = Mapping[str, Sequence[str]]  # class -> names
+_WORD = regex.compile(r"\w")
+
+Names = Mapping[str, Sequence[str | Sequence[int]]]  # class -> names, or their [start, stop]
 
 
 class Span(NamedTuple):
@@ -64,7 +66,7 @@ class NameRule:
         tokens: the names themselves.
         column: of the data, with the names of each row, or their [start, stop] in its source.
         function: `package.module:function`, from a text to the [start, stop] of its names.
-        reserved: words that are no names, whatever the pattern says.
+        reserved: words that are no names of the class, whatever the pattern or function says.
         count: symbols that the vocabulary has for the class; None for as many as a row needs.
     """
 
@@ -77,7 +79,7 @@ class NameRule:
 
     @classmethod
     def of(cls, name: str, rule: Any) -> "NameRule":
-        """Read a rule: a mapping with the attributes' names, or an integer, list or pattern alone.
+        """Read a rule: a mapping with the attributes' names, or a list or pattern alone.
 
         Raises:
             ValueError: naming the class and what is wrong.
@@ -115,7 +117,7 @@ class NameRule:
             raise ValueError(f"{where}: 'count' is {self.count!r}: give a whole number from 1 on")
         if self.pattern is not None:
             try:
-                matches_empty = regex.compile(self.pattern).match("")
+                matches_empty = whole_words(self.pattern).match("")
             except regex.error as error:
                 raise ValueError(f"{where}: the pattern {self.pattern!r}: {error}") from None
             if matches_empty:
@@ -179,6 +181,7 @@ class NameFinder:
         self._patterns = {
             name: _pattern_of(rule) for name, rule in self.rules.items() if not rule.by_row
         }
+        self._no_names = {name: rule.reserved for name, rule in self.rules.items() if rule.reserved}
 
     def find(self, text: str, known: Mapping[str, str] | None = None) -> tuple[Span, ...]:
         """Return the names of a text, in order.
@@ -193,31 +196,55 @@ class NameFinder:
         """
         if isinstance(text, MarkedText):
             return text.spans
-        found = []
-        for name, rule in self.rules.items():
-            if rule.function is not None and known is None:
-                found += [Span(i, j, name) for i, j in self._function(name, rule)(text)]
-            elif (pattern := self._patterns.get(name)) is not None:
-                reserved = rule.reserved
-                for match in pattern.finditer(text):
-                    if match.group() not in reserved:
-                        found.append(Span(match.start(), match.end(), name))
-        if known:
-            pattern = name_pattern(tuple(sorted(known)))
-            found += [Span(m.start(), m.end(), known[m.group()]) for m in pattern.finditer(text)]
+        found = self._by_rules(text, functions=known is None)
         if len(self._patterns) == len(self.rules) == 1 and not (known or self.functions):
             return tuple(found)  # of one pattern they are in order, and apart
-        return _apart(found, list(self.rules))
+        return _apart(_with_known(text, found, known or {}), list(self.rules))
 
     def mark(self, text: str, names: Names) -> MarkedText:
         """Return a text with its names marked, those of classes with a column listed for it.
 
         Args:
             text: the text.
-            names: class -> names, of the classes whose rule is a column.
+            names: class -> names, or their [start, stop] in the text, of the classes whose rule is
+                a column.
+
+        Raises:
+            ValueError: a name is empty or listed for two classes; a [start, stop] is empty, lies
+                outside the text or overlaps another one; or a class finds its names by a function
+                that is not there.
         """
-        known = {name: kind for kind, listed in names.items() for name in listed}
-        return MarkedText(text, self.find(text, known))
+        known: dict[str, str] = {}
+        spans = []
+        for kind, listed in names.items():
+            for name in listed:
+                if not isinstance(name, str):
+                    spans.append(Span(name[0], name[1], kind))
+                elif not name:
+                    raise ValueError(f"an empty name is listed for the class {kind!r}")
+                elif known.setdefault(name, kind) != kind:
+                    raise ValueError(
+                        f"the name {name!r} is listed for the classes {known[name]!r} and "
+                        f"{kind!r}: a name belongs to one class"
+                    )
+        found = [*MarkedText(text, spans).spans, *self._by_rules(text, functions=True)]
+        return MarkedText(text, _apart(_with_known(text, found, known), list(self.rules)))
+
+    def _by_rules(self, text: str, functions: bool) -> list[Span]:
+        """Return what the rules find, class by class; an answer is not given to functions."""
+        found: list[Span] = []
+        for name, rule in self.rules.items():
+            if rule.function is not None and functions:
+                spans = [Span(i, j, name) for i, j in self._function(name, rule)(text)]
+                found += MarkedText(text, spans).spans
+            elif (pattern := self._patterns.get(name)) is not None:
+                for match in pattern.finditer(text):
+                    if match.group():
+                        found.append(Span(match.start(), match.end(), name))
+        if self._no_names:
+            none: frozenset[str] = frozenset()
+            return [s for s in found if text[s[0] : s[1]] not in self._no_names.get(s[2], none)]
+        return found
 
     def _function(self, name: str, rule: NameRule) -> Callable[[str], Iterable[Sequence[int]]]:
         if name not in self.functions:
@@ -232,7 +259,6 @@ class NameFinder:
         return {name: rule.to_dict() for name, rule in self.rules.items()}
 
 
-@lru_cache(maxsize=4096)
 def name_pattern(names: tuple[str, ...]) -> Any:
     """Compile a pattern of names as whole words, the longest first."""
     ordered = sorted(names, key=len, reverse=True)
@@ -252,6 +278,34 @@ def _pattern_of(rule: NameRule) -> Any:
     if rule.pattern is not None:
         return whole_words(rule.pattern)
     return name_pattern(rule.tokens) if rule.tokens else None
+
+
+def _with_known(text: str, found: list[Span], known: Mapping[str, str]) -> list[Span]:
+    """Add names that are known; they are of the class that they are known to have.
+
+    They are looked for one by one: to compile a pattern of them takes far longer than to use it.
+    """
+    if not known:
+        return found
+    kept = [span for span in found if text[span.start : span.stop] not in known]
+    for name, kind in known.items():
+        start = text.find(name)
+        while start >= 0:
+            stop = start + len(name)
+            if not (_inside_word(text, start) or _inside_word(text, stop)):
+                kept.append(Span(start, stop, kind))
+            start = text.find(name, start + 1)
+    return kept
+
+
+def _inside_word(text: str, place: int) -> bool:
+    """Whether the characters before and behind a place belong to the same word."""
+    return 0 < place < len(text) and _is_word(text[place - 1]) and _is_word(text[place])
+
+
+@lru_cache(maxsize=65536)
+def _is_word(character: str) -> bool:
+    return _WORD.match(character) is not None
 
 
 def _apart(found: list[Span], classes: list[str]) -> tuple[Span, ...]:

@@ -97,33 +97,47 @@ def _offered_tasks() -> dict[str, str]:
     return {entry.name: entry.value for entry in entry_points(group=ENTRY_POINTS)}
 
 
-def _own_task(path: str, called: str | None = None) -> type[Task]:
-    """Import a class.
+def own_object(path: str, what: str, form: str) -> Any:
+    """Import a class or function of the user's, by `package.module:name`.
 
     Its module is looked for in the current folder too, as by `python -m`; worker processes get
     Python's path with that folder.
 
     Args:
-        path: `package.module:Class`.
-        called: the name that its entry point gives it.
+        path: what to import.
+        what: it is for, at the beginning of a message.
+        form: how a path is written, such as `package.module:Class`.
+
+    Raises:
+        ValueError: the path has another form, or there is no such module or name.
+        ImportError: its module cannot be imported because another one is missing.
     """
     module, _, name = path.partition(":")
     if not (module and name):
-        raise ValueError(f"task {path!r}: write {OWN}")
+        raise ValueError(f"{what} {path!r}: write {form}")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
         found: Any = import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise ImportError(f"task {path!r}: {module} cannot be imported: {error}") from error
+            raise ImportError(f"{what} {path!r}: {module} cannot be imported: {error}") from error
         raise ValueError(
-            f"task {path!r}: there is no module {error.name!r} in {os.getcwd()} or on Python's path"
+            f"{what} {path!r}: there is no module {error.name!r} in {os.getcwd()} or on Python's "
+            "path"
         ) from error
     for part in name.split("."):
         if not hasattr(found, part):
-            raise ValueError(f"task {path!r}: {module} has no class {name!r}")
+            raise ValueError(
+                f"{what} {path!r}: {module} has no {form.partition(':')[2].lower()} {name!r}"
+            )
         found = getattr(found, part)
+    return found
+
+
+def _own_task(path: str, called: str | None = None) -> type[Task]:
+    """Import the class of a task, which its entry point, if any, gives the name `called`."""
+    found = own_object(path, "task", OWN)
     _check(found)
     task: type[Task] = found
     if called not in (None, task.name):
@@ -160,6 +174,7 @@ __all__ = [
     "built_in_tasks",
     "get_task",
     "name_of",
+    "own_object",
     "register_task",
     "task_names",
 ]

@@ -1,0 +1,303 @@
+"""A first look at pairs of texts before training, and which of them cannot be learnt."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from datasets import Dataset
+
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+
+from .pairs import BATCH, AnyDataset, batches, problems
+
+LACKING = "the target has a name that the source lacks"
+TOO_MANY = "more names than `count`"
+_KEPT = 100_000
+"""Different names, and words, that are counted one by one: memory does not grow with the rows."""
+_SHOWN = 120
+"""Characters of an example."""
+
+
+class Pair(NamedTuple):
+    """A source and a target, the names of the source, and why it cannot be learnt, if so."""
+
+    problem: MarkedText
+    answer: MarkedText
+    names: dict[str, list[str]]
+    reason: str | None
+    name: str | None
+
+
+@dataclass
+class ClassCounts:
+    """How many different names of a class a row has, and which."""
+
+    fewest: int
+    most: int = 0
+    total: int = 0
+    names: Counter[str] = field(default_factory=Counter)
+
+    def add(self, names: Sequence[str]) -> None:
+        """Count the names of a row."""
+        self.fewest, self.most = min(self.fewest, len(names)), max(self.most, len(names))
+        self.total += len(names)
+        _count(self.names, names)
+
+
+@dataclass
+class FirstLook:
+    """What `look` found; as a string, what a user wants to see before training starts.
+
+    Attributes:
+        rows: how many there are, or were looked at; they count from 0.
+        classes: class -> the names of its rows, in sources.
+        nameless: rows whose source has no name.
+        longest: "source", "target" -> characters, tokens (0 without a tokenizer).
+        tokens: of all texts, and how many are unknown.
+        unknown: words with unknown tokens; names are none of them.
+        bad: reason -> (row, name) of the first rows with pairs that cannot be learnt.
+        bad_rows: reason -> how many.
+        example: a source and a target, with their names marked.
+    """
+
+    rows: int = 0
+    classes: dict[str, ClassCounts] = field(default_factory=dict)
+    nameless: int = 0
+    longest: dict[str, tuple[int, int]] = field(
+        default_factory=lambda: {"source": (0, 0), "target": (0, 0)}
+    )
+    tokens: tuple[int, int] = (0, 0)
+    unknown: Counter[str] = field(default_factory=Counter)
+    bad: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    bad_rows: Counter[str] = field(default_factory=Counter)
+    example: tuple[str, str] | None = None
+
+    def __str__(self) -> str:
+        lines = [("pairs", f"{self.rows:,}")]
+        for name, found in self.classes.items():
+            shown = ", ".join(word for word, _ in found.names.most_common(5))
+            more = "more than " if len(found.names) == _KEPT else ""
+            lines.append((
+                name,
+                f"{found.fewest} / {found.total / self.rows:.1f} / {found.most} names in a source "
+                f"(min / mean / max), {more}{len(found.names):,} different: {shown}",
+            ))  # fmt: skip
+        lines.append(("nameless", f"{self.nameless:,} of {self.rows:,} sources"))
+        sizes = (
+            f"{side} {characters:,} characters" + (f", {tokens:,} tokens" if tokens else "")
+            for side, (characters, tokens) in self.longest.items()
+        )
+        lines.append(("longest", "; ".join(sizes)))
+        if self.tokens[0]:
+            words = ", ".join(f"{word!r} ({n:,})" for word, n in self.unknown.most_common(5))
+            unknown = f"{self.tokens[1]:,} of {self.tokens[0]:,} tokens"
+            lines.append(("unknown", f"{unknown}: {words}" if words else unknown))
+        lines += [("bad pairs", said) for said in self._bad_lines()] or [("bad pairs", "none")]
+        if self.example is not None:
+            lines += [("example", self.example[0]), ("->", self.example[1])]
+        width = max(len(head) for head, _ in lines)
+        return "\n".join(f"{head:<{width}}  {said}" for head, said in lines)
+
+    def refuse_bad(self) -> None:
+        """Raise ValueError where there are pairs that cannot be learnt; it names the first ones."""
+        if self.bad_rows:
+            raise ValueError(
+                f"{self.bad_rows.total():,} of {self.rows:,} pairs cannot be learnt: "
+                f"{'; '.join(self._bad_lines())}. Mend them, change `symbols` (words that are no "
+                "names are `reserved`), or leave them out by --drop-bad"
+            )
+
+    def _bad_lines(self) -> list[str]:
+        return [
+            f"{count:,}: {reason}: "
+            + ", ".join(f"row {r} ({name})" for r, name in self.bad[reason])
+            for reason, count in self.bad_rows.items()
+        ]
+
+
+def look(
+    dataset: AnyDataset, finder: NameFinder, tokenizer: Any = None, limit: int | None = None
+) -> FirstLook:
+    """Count what the pairs have: rows, names, lengths, unknown tokens, what cannot be learnt.
+
+    Args:
+        dataset: of `read_pairs`.
+        tokenizer: of the texts, by `tokenizer(list of texts)["input_ids"]`, with `unk_token_id`.
+        limit: rows that are looked at, the first ones; by default all.
+
+    Raises:
+        ValueError: there is no row, none has a name, the pattern of a class matches nothing, or
+            patterns match everything.
+    """
+    if limit is not None:
+        dataset = dataset.take(limit)
+    found = FirstLook()
+    words: dict[str, bool] = {}
+    only_names, first = True, ""
+    for batch in batches(dataset, "first look"):
+        pairs = [
+            _examine(problem, answer, finder)
+            for problem, answer in zip(problems(batch), batch["answer"], strict=True)
+        ]
+        first = first or pairs[0].problem
+        for pair in pairs:
+            _add(found, pair, finder)
+            only_names = only_names and not (_words(pair.problem) or _words(pair.answer))
+        if tokenizer is not None:
+            for side in ("source", "target"):
+                texts = [p.problem if side == "source" else p.answer for p in pairs]
+                _add_tokens(found, side, texts, tokenizer, words)
+    if not found.rows:
+        raise ValueError("the data holds no pair")
+    _refuse_rules(found, finder, only_names, first)
+    return found
+
+
+def drop_bad(dataset: AnyDataset, finder: NameFinder) -> tuple[AnyDataset, dict[str, int]]:
+    """Leave out the pairs that cannot be learnt.
+
+    Returns:
+        The others, and reason -> how many pairs were left out.
+
+    Raises:
+        ValueError: no pair is left.
+    """
+    counts: Counter[str] = Counter()
+    good: list[np.ndarray] = []
+    for batch in batches(dataset, "dropping"):
+        reasons = _reasons(batch, finder)
+        counts.update(filter(None, reasons))
+        good.append(np.array([reason is None for reason in reasons]))
+    if not any(part.any() for part in good):
+        said = ", ".join(f"{count:,}: {reason}" for reason, count in counts.items())
+        raise ValueError(f"no pair is left of the data ({said or 'it is empty'})")
+    if not counts:
+        return dataset, {}
+    if isinstance(dataset, Dataset):
+        return dataset.select(np.flatnonzero(np.concatenate(good))), dict(counts)
+    return dataset.filter(partial(_are_good, finder=finder), batched=True, batch_size=BATCH), dict(
+        counts
+    )
+
+
+def _are_good(batch: Mapping[str, Sequence[Any]], finder: NameFinder) -> list[bool]:
+    return [reason is None for reason in _reasons(batch, finder)]
+
+
+def _reasons(batch: Mapping[str, Sequence[Any]], finder: NameFinder) -> list[str | None]:
+    pairs = zip(problems(batch), batch["answer"], strict=True)
+    return [_examine(problem, answer, finder).reason for problem, answer in pairs]
+
+
+def _examine(problem: str, answer: str, finder: NameFinder) -> Pair:
+    source = MarkedText(problem, finder.find(problem))
+    names = _by_class(source)
+    known = {name: kind for kind, found in names.items() for name in found}
+    target = MarkedText(answer, finder.find(answer, known))
+    for kind, found in names.items():
+        count = finder.rules[kind].count
+        if count is not None and len(found) > count:
+            return Pair(source, target, names, TOO_MANY, f"{len(found)} of class {kind}")
+    for start, stop, _ in target.spans:
+        if target[start:stop] not in known:
+            return Pair(source, target, names, LACKING, repr(target[start:stop]))
+    return Pair(source, target, names, None, None)
+
+
+def _by_class(text: MarkedText) -> dict[str, list[str]]:
+    """Class -> its different names."""
+    found: dict[str, dict[str, None]] = {}
+    for start, stop, kind in text.spans:
+        found.setdefault(kind, {})[text[start:stop]] = None
+    return {kind: list(names) for kind, names in found.items()}
+
+
+def _add(found: FirstLook, pair: Pair, finder: NameFinder) -> None:
+    row = found.rows
+    found.rows += 1
+    for kind in finder.rules:
+        of_class = pair.names.get(kind, [])
+        found.classes.setdefault(kind, ClassCounts(fewest=len(of_class))).add(of_class)
+    found.nameless += not pair.names
+    for side, text in (("source", pair.problem), ("target", pair.answer)):
+        characters, tokens = found.longest[side]
+        found.longest[side] = max(characters, len(text)), tokens
+    if pair.reason is not None:
+        found.bad_rows[pair.reason] += 1
+        first = found.bad.setdefault(pair.reason, [])
+        if len(first) < 5:
+            first.append((row, str(pair.name)))
+    elif found.example is None and pair.names:
+        several = len(finder.rules) > 1
+        found.example = _shown(pair.problem, several), _shown(pair.answer, several)
+
+
+def _add_tokens(
+    found: FirstLook, side: str, texts: Sequence[str], tokenizer: Any, words: dict[str, bool]
+) -> None:
+    """Count tokens; `words` remembers which words have unknown ones."""
+    unknown = tokenizer.unk_token_id
+    rows = tokenizer(list(texts))["input_ids"]
+    counts = [sum(token == unknown for token in ids) for ids in rows]
+    characters, tokens = found.longest[side]
+    found.longest[side] = characters, max([tokens, *map(len, rows)])
+    found.tokens = found.tokens[0] + sum(map(len, rows)), found.tokens[1] + sum(counts)
+    here = [_words(text) for text, count in zip(texts, counts, strict=True) if count]
+    if new := sorted({word for row in here for word in row} - words.keys()):
+        if len(words) > _KEPT:
+            words.clear()
+        for word, ids in zip(new, tokenizer(new)["input_ids"], strict=True):
+            words[word] = unknown in ids
+    for row in here:
+        _count(found.unknown, [word for word in row if words.get(word)])
+
+
+def _count(counter: Counter[str], words: Sequence[str]) -> None:
+    for word in words:
+        if word in counter or len(counter) < _KEPT:
+            counter[word] += 1
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text, what is between its names; spaces separate them."""
+    assert isinstance(text, MarkedText)
+    parts, end = [], 0
+    for start, stop, _ in text.spans:
+        parts.append(text[end:start])
+        end = stop
+    return " ".join([*parts, text[end:]]).split()
+
+
+def _shown(text: MarkedText, with_class: bool) -> str:
+    """Return a text with its names between « and », in one line."""
+    parts: list[str] = []
+    end = 0
+    for start, stop, kind in text.spans:
+        name = text[start:stop]
+        parts += (text[end:start], f"«{name}: {kind}»" if with_class else f"«{name}»")
+        end = stop
+    line = " ".join("".join([*parts, text[end:]]).split())
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
+
+
+def _refuse_rules(found: FirstLook, finder: NameFinder, only_names: bool, first: str) -> None:
+    where = f"look at `symbols` and at the {found.rows:,} sources, of which the first is {first!r}"
+    if found.nameless == found.rows:
+        raise ValueError(f"no source has a name: {where}")
+    for kind, rule in finder.rules.items():
+        if rule.pattern is not None and not found.classes[kind].total:
+            raise ValueError(
+                f"symbols: {kind!r}: the pattern {rule.pattern!r} matches no word: {where}"
+            )
+    patterns = [rule.pattern for rule in finder.rules.values() if rule.pattern is not None]
+    if only_names and len(patterns) == len(finder.rules):
+        raise ValueError(
+            f"symbols: {' and '.join(map(repr, patterns))} match every word of all pairs, so that "
+            f"nothing but names is left: {where}. If that is meant, list the names as `tokens`"
+        )
+
+
+__all__ = ["LACKING", "TOO_MANY", "ClassCounts", "FirstLook", "drop_bad", "look"]

@@ -1,0 +1,174 @@
+import pickle
+import unicodedata
+from copy import deepcopy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule, Span
+
+VARIABLE = {"pattern": "[a-z][0-9]*"}
+texts = st.text(st.sampled_from("xyf12+( ,.é\u0301ह\u093f_'"), max_size=25)
+names = st.sampled_from(["x", "y", "x1", "f", "+", "x.y", "x y", "é", "हि", "'"])
+rules = st.dictionaries(
+    st.sampled_from(["variable", "function", "other"]),
+    st.one_of(
+        st.sampled_from(["[a-z][0-9]*", r"\w+", r"\S+", "x|x1|y", ".", "(?=x)", "[xy](?: y)?"]),
+        st.just({"pattern": "[a-z]+", "reserved": ["x", "f"]}),
+        st.just({"column": "names"}),
+    ),
+    min_size=1,
+)
+
+
+def found(finder: NameFinder, text: str, *args) -> list[tuple[str, str]]:
+    """Names and classes; their spans are in order, apart, not empty and whole words."""
+    spans = finder.find(text, *args)
+    end = 0
+    for start, stop, kind in spans:
+        assert end <= start < stop <= len(text) and kind in finder.rules
+        end = stop
+        for place in (start, stop):
+            around = text[place - 1 : place + 1]
+            assert place in (0, len(text)) or not all(map(is_word, around))
+    return [(text[s.start : s.stop], s.symbol_class) for s in spans]
+
+
+def is_word(character: str) -> bool:
+    return character == "_" or unicodedata.category(character)[0] in "LNM"
+
+
+@given(rules, texts, st.dictionaries(names, st.sampled_from(["variable", "function", "other"])))
+@settings(deadline=None)
+def test_names_are_whole_words_in_order_and_apart(rules, text, known):
+    finder = NameFinder(rules)
+    known = {name: kind for name, kind in known.items() if kind in rules}
+    for name, kind in found(finder, text):
+        assert name not in finder.rules[kind].reserved
+    for name, kind in found(finder, text, known):
+        assert known.get(name, kind) == kind
+    again = NameFinder(finder.to_dict())
+    assert again.rules == finder.rules and again.find(text, known) == finder.find(text, known)
+
+
+@given(st.lists(st.tuples(names, st.sampled_from(["(", " ", ", ", "max", "2x"])), max_size=8))
+def test_listed_names_are_found_where_they_are_words_of_their_own(parts):
+    """As a rule's tokens, and as names that are known: the two ways agree."""
+    text = "".join(f"{name}{glue}" for name, glue in parts)
+    listed = sorted({name for name, _ in parts}) or ["x"]
+    by_rule = NameFinder({"variable": listed})
+    by_row = NameFinder({"variable": {"column": "names"}})
+    known = dict.fromkeys(listed, "variable")
+    assert found(by_rule, text) == found(by_row, text, known)
+    assert by_row.mark(text, {"variable": listed}).spans == by_row.find(text, known)
+    assert "x" not in [name for name, _ in found(by_rule, "max x_ 2x x\u0301")]
+
+
+def test_the_first_the_longest_the_class_given_first():
+    assert found(NameFinder({"a": ["x"], "b": "x[0-9]*"}), "x x1 x") == [
+        ("x", "a"), ("x1", "b"), ("x", "a"),
+    ]  # fmt: skip
+    assert found(NameFinder({"b": "x[0-9]*", "a": ["x"]}), "x") == [("x", "b")]
+    assert found(NameFinder({"a": ["x y", "y z"]}), "x y z") == [("x y", "a")]
+    marks = NameFinder({"a": ["कि", "e\u0301"]})
+    assert found(marks, "कि क किर e\u0301 e") == [("कि", "a"), ("e\u0301", "a")]
+
+
+def test_names_of_a_problem_keep_their_class_in_its_answer():
+    finder = NameFinder({"word": "[a-z]+", "variable": {"column": "names"}})
+    source = finder.mark("add x to y", {"variable": ["x", "y"]})
+    assert found(finder, source)[1::2] == [("x", "variable"), ("y", "variable")]
+    known = {source[s.start : s.stop]: s.symbol_class for s in source.spans}
+    assert found(finder, "x plus y", known) == [
+        ("x", "variable"), ("plus", "word"), ("y", "variable"),
+    ]  # fmt: skip
+    many = {f"x{i}": "variable" for i in range(100)}
+    assert found(finder, " ".join(many), many) == list(many.items())
+
+
+def test_functions_and_columns_together():
+    finder = NameFinder(
+        {
+            "function": {"function": "m:calls", "reserved": ["if"]},
+            "variable": {"column": "names"},
+        },
+        {"function": lambda text: [(i - 1, i) for i, c in enumerate(text) if c == "("] + [(0, 2)]},
+    )
+    marked = finder.mark("if f(g(x))", {"variable": ["x"]})
+    assert found(finder, marked) == [("f", "function"), ("g", "function"), ("x", "variable")]
+    assert finder.mark("if f(g(x))", {"variable": [[7, 8]]}).spans == marked.spans
+    # An answer is not given to the function: it knows sources only.
+    assert found(finder, "f(h(x))", {"f": "function"}) == [("f", "function")]
+    finder.functions["function"] = lambda text: [(0, 99)]
+    with pytest.raises(ValueError, match=r"\(0, 99, 'function'\) is empty, overlaps .* or lies"):
+        finder.find("f(x)")
+    finder.functions.clear()
+    with pytest.raises(ValueError, match="'function' are found by m:calls, which is not imported"):
+        finder.find("f(x)")
+
+
+def test_names_listed_wrongly_are_refused():
+    finder = NameFinder({"a": {"column": "a"}, "b": {"column": "b"}})
+    for listed, message in [
+        ({"a": ["x"], "b": ["x"]}, "'x' is listed for the classes 'a' and 'b'"),
+        ({"a": [""]}, "an empty name is listed for the class 'a'"),
+        ({"a": [[0, 2]], "b": [[1, 3]]}, r"the name at \(1, 3, 'b'\) is empty, overlaps"),
+        ({"a": [[2, 9]]}, r"lies outside the text of 5 characters"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            finder.mark("x + y", listed)
+
+
+@given(texts, rules)
+@settings(deadline=None)
+def test_marked_texts_are_texts_and_round_trip(text, rules):
+    finder = NameFinder(rules)
+    marked = MarkedText(text, finder.find(text))
+    for copy in (pickle.loads(pickle.dumps(marked)), deepcopy(marked)):
+        assert type(copy) is MarkedText and copy == text and copy.spans == marked.spans
+        assert finder.find(copy, {"+": "variable"}) == marked.spans
+    assert hash(marked) == hash(text) and type(str(marked)) is str
+    assert all(type(span) is Span for span in marked.spans)
+
+
+def test_spans_are_sorted_and_checked():
+    assert MarkedText("x+y", [[2, 3, "a"], [0, 1, "a"]]).spans == ((0, 1, "a"), (2, 3, "a"))
+    for spans in ([(0, 0, "a")], [(0, 4, "a")], [(-1, 1, "a")], [(0, 2, "a"), (1, 3, "a")]):
+        with pytest.raises(ValueError, match="is empty, overlaps another one or lies outside"):
+            MarkedText("x+y", spans)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (5, "is 5: give one of pattern, tokens, column, function, such as v: .pattern"),
+        ({}, r"is \{\}: give one of"),
+        ({"pattern": "x", "tokens": ["x"]}, "give one of"),
+        ({"pattern": "x", "cuont": 3}, "unknown key 'cuont'; known: pattern, tokens"),
+        ({"pattern": ""}, "'pattern' is '': give a string"),
+        ({"column": 3}, "'column' is 3: give a string"),
+        ("(", r"the pattern '\(': missing \)"),
+        ("(?x) x # name", "the pattern .* missing"),
+        ("x*", r"the pattern 'x\*' matches the empty text"),
+        ({"pattern": "x", "count": 0}, "'count' is 0: give a whole number from 1 on"),
+        ({"pattern": "x", "count": True}, "'count' is True"),
+        ({"tokens": ["x", "y"], "count": 1}, "2 tokens, but count = 1"),
+        (["x", "x"], "'x' is given twice in 'tokens'"),
+        ({"tokens": "xy"}, "'tokens' is 'xy': give a list of names"),
+        ([" x"], "give a list of names"),
+        ({"pattern": "x", "reserved": ["if", 3]}, "'reserved' is .*: give a list of names"),
+    ],
+)
+def test_rules_that_cannot_be_used(rule, message):
+    with pytest.raises(ValueError, match=f"^symbols: 'v'.*{message}"):
+        NameRule.of("v", rule)
+
+
+def test_classes_that_cannot_be_used():
+    with pytest.raises(ValueError, match="a class is named by letters, digits"):
+        NameFinder({"my class": "x"})
+    with pytest.raises(ValueError, match="the name 'x' is in the classes 'a' and 'b'"):
+        NameFinder({"a": ["x"], "b": ["y", "x"]})
+    with pytest.raises(ValueError, match=r"symbols are \{\}: give class -> rule"):
+        NameFinder({})
