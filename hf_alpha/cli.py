@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -16,6 +16,7 @@ from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 
 if TYPE_CHECKING:
     from hf_alpha.evaluation.report import Report
+    from hf_alpha.recipe import Recipe
     from hf_alpha.solve import Solution
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
@@ -306,6 +307,10 @@ def train(
         bool,
         typer.Option("--allow-changes", help="Resume with other settings than the run so far."),
     ] = False,
+    drop_bad: Annotated[
+        bool,
+        typer.Option("--drop-bad", help="Your own pairs: leave out those that cannot be learned."),
+    ] = False,
     help_recipe: Annotated[
         bool,
         typer.Option(
@@ -336,7 +341,8 @@ def train(
     from hf_alpha.train import train as run
 
     try:
-        trainer = run(read_recipe(recipe, overrides), not fresh, allow_changes, typer.echo)
+        changes = [*(overrides or []), *["data.drop_bad=true"] * drop_bad]
+        trainer = run(read_recipe(recipe, changes), not fresh, allow_changes, typer.echo)
     except Interrupted as stop:
         typer.echo(str(stop), err=True)
         raise typer.Exit(130) from None
@@ -410,10 +416,26 @@ def convert(
 @app.command()
 def evaluate(
     models: Annotated[list[str], typer.Argument(help="Folders or Hub names, one row for each.")],
-    out: Annotated[Path, typer.Option(help="Folder for the report; a killed run continues.")],
-    task: Task = DEFAULT_TASK,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the report, where a killed run continues; of a model in a folder, by "
+            "default `evaluation` there."
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what "
+            f"the model's recipe.yaml says, or {DEFAULT_TASK}."
+        ),
+    ] = None,
     data: Annotated[
-        str | None, typer.Option(help="Dataset to use; by default formulas are drawn.")
+        str | None,
+        typer.Option(
+            help="Dataset to use; by default formulas are drawn, and of your own pairs the "
+            "recipe's data.test is taken."
+        ),
     ] = None,
     split: Annotated[
         str | None, typer.Option(help="Its split; by default test, or the only one.")
@@ -463,8 +485,12 @@ def evaluate(
     from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.processes import choose_device
+    from hf_alpha.recipe import recipe_of
     from hf_alpha.tasks import get_task
 
+    recipe = None if task is not None else recipe_of(models[0])
+    solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
+    out = out or _beside(models)
     if (trained_symbols is None) != (trained_size is None):
         raise ValueError("--trained-symbols and --trained-size outline a region together")
     if data is not None and hard:
@@ -479,12 +505,14 @@ def evaluate(
     for each in loaded:
         each.model.to(where)
     known = [problem for each in exclude or () for problem in training_problems(each)]
-    if data is not None:
-        dataset = load(data, split, task, preferred_split="test")
-        rows = list(leave_out(dataset, known, get_task(task)) if known else dataset)
+    if recipe is not None and solved.own_data:
+        rows = _own_rows(recipe, data, split)
+    elif data is not None:
+        dataset = load(data, split, solved, preferred_split="test")
+        rows = list(leave_out(dataset, known, solved) if known else dataset)
     else:
         rows = draw_problems(
-            get_task(task),
+            solved,
             out / "problems",
             integers(symbols),
             integers(sizes),
@@ -496,7 +524,7 @@ def evaluate(
         )
     table, reports = compare(
         loaded,
-        get_task(task),
+        solved,
         rows,
         out,
         region=_region(trained_symbols, trained_size),
@@ -515,6 +543,71 @@ def evaluate(
         _write_cards(models, reports)
     typer.echo(table)
     typer.echo(f"report and pictures are in {out}")
+
+
+def _beside(models: list[str]) -> Path:
+    """The folder `evaluation` in that of the model."""
+    if len(models) > 1 or not Path(models[0]).is_dir():
+        raise ValueError("name a folder for the report with --out")
+    return Path(models[0]) / "evaluation"
+
+
+def _own_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
+    """Rows of the user's own pairs: those given, or the recipe's test."""
+    from hf_alpha.data.own import own_rows, read_own
+
+    where = data or recipe.data.test
+    if where is None:
+        raise ValueError("name a file of pairs with --data: the model's recipe has no data.test")
+    solved = recipe.solved
+    pairs = read_own(recipe.data, where, solved.finder, "test", split)  # type: ignore[attr-defined]
+    return own_rows(pairs, solved)
+
+
+@app.command("compare")
+def compare_command(
+    recipe: Annotated[str, typer.Argument(help="A recipe for your own pairs.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Changes: training.max_steps=100 model.d_model=64")
+    ] = None,
+    encodings: Annotated[
+        str, typer.Option(help="learned, renaming, canonical, dual_part, streams, relational")
+    ] = "relational,streams,canonical,learned",
+    out: Annotated[Path, typer.Option(help="Folder for models, table and pictures.")] = Path(
+        "comparison"
+    ),
+    minutes: Annotated[
+        float | None,
+        typer.Option(min=0.01, help="Train each for so long; by default for the recipe's steps."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Pairs to test on; by default the recipe's data.test.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Their split; by default test.")] = None,
+    covariance: Annotated[
+        int, typer.Option(min=0, help="Problems for each number of names; 0 for none.")
+    ] = 10,
+    quiet: Quiet = False,
+) -> None:
+    """Train a recipe once with each encoding, and draw all of them side by side."""
+    from hf_alpha.recipe import read_recipe
+    from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
+
+    chosen = read_recipe(recipe, overrides)
+    if chosen.data.train is None:
+        raise ValueError(f"{recipe} is no recipe for pairs of your own: its data has no 'train'")
+    names = [name.strip() for name in encodings.split(",") if name.strip()]
+    table, _ = compare_encodings(
+        chosen,
+        names,
+        _own_rows(chosen, data, split),
+        out,
+        seconds=None if minutes is None else 60 * minutes,
+        covariance=covariance,
+        say=typer.echo,
+        progress=not quiet,
+    )
+    typer.echo(f"\n{table}\n\npicture: {out / CURVES_FILE}")
 
 
 def _region(

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArguments
+from transformers.utils.hub import cached_file
 
 from hf_alpha.auto import MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
@@ -204,6 +205,22 @@ def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
     for override in overrides or []:
         _override(content, override)
     return parse_recipe(content, str(file))
+
+
+def recipe_of(model: str) -> Recipe | None:
+    """The recipe beside a model, in a folder or on the Hub; None if there is none.
+
+    Raises:
+        RecipeError: it cannot be read.
+    """
+    file = Path(model) / RECIPE_FILE
+    if not Path(model).is_dir():
+        found = cached_file(
+            model, RECIPE_FILE, _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_gated_repo=False, _raise_exceptions_for_connection_errors=False,
+        )  # fmt: skip
+        file = Path(found) if found is not None else file
+    return read_recipe(file) if file.is_file() else None
 
 
 def _find(path: str | Path) -> Path:
@@ -536,6 +553,7 @@ __all__ = [
     "differences",
     "parse_recipe",
     "read_recipe",
+    "recipe_of",
     "recipe_schema",
     "write_recipe",
 ]

@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from datasets import Dataset
+
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.tasks import Task
 
@@ -45,22 +47,23 @@ class OwnPairs:
         seed: int = 0,
         say: Callable[[str], object] = print,
     ):
-        self.finder = finder
-        self.train = self._read(settings, settings.train, "train", settings.streaming)
+        self.finder, self._say = finder, say
+        pairs = self._read(settings, settings.train, "train", settings.streaming)
+        self._all = self.train = pairs
         self.validation: AnyDataset | None = None
         share = settings.validation
         if isinstance(share, int | float):
-            self.train, self.validation = hold_out(self.train, share, finder, seed)
+            self.train, self.validation = hold_out(pairs, share, finder, seed)
         elif share:
             self.validation = self._read(settings, share, "validation", False)
-        if settings.drop_bad:
-            self.train, dropped = drop_bad(self.train, finder)
-            for reason, count in dropped.items():
-                say(f"dropped {count:,} pairs: {reason}")
-        self._say = say
 
     def _read(self, settings: OwnSettings, where: Where, split: str, streaming: bool) -> AnyDataset:
-        return read_own(settings, where, self.finder, split, streaming=streaming)
+        pairs = read_own(settings, where, self.finder, split, streaming=streaming)
+        if settings.drop_bad:
+            pairs, dropped = drop_bad(pairs, self.finder)
+            for reason, count in dropped.items():
+                self._say(f"{split}: {count:,} pairs dropped: {reason}")
+        return pairs
 
     @property
     def texts(self) -> Iterable[str]:
@@ -68,13 +71,15 @@ class OwnPairs:
         return _Texts(self.train, self.finder)
 
     def look(self, tokenizer: Any) -> None:
-        """Print a first look at the training pairs.
+        """Say what the pairs are like, those held out included.
 
         Raises:
-            ValueError: there is nothing to learn from them.
+            ValueError: some of them cannot be learned, or their names cannot be found.
         """
-        limit = None if hasattr(self.train, "num_rows") else FEW
-        self._say(str(look(self.train, self.finder, tokenizer, limit)))
+        limit = None if isinstance(self.train, Dataset) else FEW
+        found = look(self._all, self.finder, tokenizer, limit)
+        self._say(str(found))
+        found.refuse_bad()
         counted = self.validation is not None and limit is None
         if counted and (same := overlap(self.train, self.validation, self.finder)):
             self._say(f"validation: {same:,} of its pairs are renamings of training pairs")

@@ -34,6 +34,7 @@ def read_pairs(
     target: str = "target",
     finder: NameFinder,
     split: str | None = None,
+    preferred_split: str | None = None,
     config: str | None = None,
     streaming: bool = False,
     encoding: str | None = None,
@@ -53,6 +54,7 @@ def read_pairs(
         finder: the rules by which names are found. A rule's column has in each row a list of names,
             a list of their [start, stop] in the source, or one name.
         split: which split; may be left out if there is only one.
+        preferred_split: taken where `split` is left out and the data has it.
         config: which configuration of a dataset on the Hub.
         streaming: read rows when they are asked for. Errors of a row then come when it is read.
         encoding: of text files, by default UTF-8; a byte order mark does not matter.
@@ -68,7 +70,7 @@ def read_pairs(
     by_column = {name: r.column for name, r in finder.rules.items() if r.column is not None}
     wanted = list(dict.fromkeys([source, target, *by_column.values()]))
     data = load_files(where, wanted, config, streaming, encoding)
-    dataset = choose_split(data, split, where)
+    dataset = choose_split(data, split, where, preferred_split)
     if missing := [column for column in wanted if column not in (has := _columns(dataset, where))]:
         raise ValueError(missing_columns(where, missing, has))
     rows = _Rows(str(where), source, target, finder, by_column)

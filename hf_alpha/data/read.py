@@ -42,9 +42,7 @@ def load(
             than text in one, or leaves the choice of a split open.
     """
     data = _load(path)
-    if split is None and isinstance(data, DatasetDict) and preferred_split in data:
-        split = preferred_split
-    return _checked(choose_split(data, split, path), task, path)
+    return _checked(choose_split(data, split, path, preferred_split), task, path)
 
 
 def load_splits(path: str | os.PathLike[str], task: str | Task | None = None) -> DatasetDict:
@@ -175,8 +173,16 @@ def _split_name(path: Path) -> str:
     return _SPLIT_NAMES.get(path.stem, path.stem)
 
 
-def choose_split(data: Any, split: str | None, path: str | os.PathLike[str]) -> Any:
+def choose_split(
+    data: Any, split: str | None, path: str | os.PathLike[str], preferred: str | None = None
+) -> Any:
     """Return a split of a `DatasetDict`, the only one by default; a dataset as it is.
+
+    Args:
+        data: what was read.
+        split: the one asked for.
+        path: where it was read, for errors.
+        preferred: taken where none is asked for and the data has it.
 
     Raises:
         ValueError: the split is not there, or not given where there are several.
@@ -185,6 +191,8 @@ def choose_split(data: Any, split: str | None, path: str | os.PathLike[str]) -> 
         return data
     if split is None and len(data) == 1:
         return next(iter(data.values()))
+    if split is None and preferred in data:
+        split = preferred
     if split is None or split not in data:
         problem = "choose a split of" if split is None else f"no split {split!r} in"
         raise ValueError(f"{problem} {path}: it has {', '.join(data)}")
