@@ -488,9 +488,6 @@ def evaluate(
     from hf_alpha.recipe import recipe_of
     from hf_alpha.tasks import get_task
 
-    recipe = None if task is not None else recipe_of(models[0])
-    solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
-    out = out or _beside(models)
     if (trained_symbols is None) != (trained_size is None):
         raise ValueError("--trained-symbols and --trained-size outline a region together")
     if data is not None and hard:
@@ -504,6 +501,9 @@ def evaluate(
     ]
     for each in loaded:
         each.model.to(where)
+    recipe = None if task is not None else recipe_of(models[0])
+    solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
+    out = out or _beside(models)
     known = [problem for each in exclude or () for problem in training_problems(each)]
     if recipe is not None and solved.own_data:
         rows = _own_rows(recipe, data, split)
