@@ -827,11 +827,11 @@ def quickstart(
     ] = 200,
     seed: Seed = 0,
 ) -> None:
-    """Convert a vanilla model, fine-tune it and compare both on 1 to 8 symbols, in minutes."""
-    from hf_alpha.quickstart import quickstart as run
+    """Convert a vanilla model, fine-tune it and compare all on 1 to 8 symbols, in minutes."""
+    from hf_alpha.tours import run_tour
 
     folder = "quickstart" if task == DEFAULT_TASK else f"quickstart-{task}"
-    run(output or Path(folder), task, steps=steps, samples=samples, seed=seed)
+    run_tour(output or Path(folder), task, steps=steps, samples=samples, seed=seed)
 
 
 def main() -> None:

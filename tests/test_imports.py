@@ -34,7 +34,7 @@ LAYERS = [
     {"data"},
     {"convert", "evaluation", "recipe"},
     {"train"},
-    {"card", "push", "quickstart", "release", "solve"},
+    {"card", "push", "release", "solve", "tours"},
     {"info"},
     {"cli"},
     {"__main__"},

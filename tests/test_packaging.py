@@ -133,7 +133,7 @@ def test_quickstart_runs_from_the_wheel(installed: Installed):
     command = installed.prefix / "bin" / "hf-alpha"
     options = ("--steps", "2", "--samples", "2", "--output", "out")
     table = run(command, "quickstart", *options, cwd=installed.cwd, timeout=300)
-    for row in ("vanilla", "converted", "random"):
+    for row in ("vanilla", "converted", "tuned", "random"):
         assert row in table.lower()
     assert list((installed.cwd / "out").rglob("*.png"))
     # By the code in the folders, those that were just made and those of the wheel.

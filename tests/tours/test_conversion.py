@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -6,7 +7,9 @@ import pytest
 from commands import hf_alpha
 from pictures import shows_reports
 
-from hf_alpha.quickstart import quickstart
+from hf_alpha.tasks import get_task
+from hf_alpha.tours import run_tour
+from hf_alpha.tours.conversion import caption
 
 DASH = "\N{EN DASH}"
 # What somebody does with the model who has Transformers and not this package.
@@ -35,34 +38,50 @@ def tour(tmp_path_factory) -> tuple[Path, str, str]:
     """Folder, table and printed text of a short tour."""
     folder = tmp_path_factory.mktemp("tour") / "quickstart"
     lines: list[str] = []
-    table = quickstart(folder, steps=2, samples=2, say=lines.append)
+    table = run_tour(folder, "propositional", steps=2, samples=2, say=lines.append)
     return folder, table, "\n".join(lines)
 
 
-def test_the_table_compares_both_models_with_a_random_answer(tour):
+def test_the_table_shows_the_model_before_and_after_each_step(tour):
     folder, table, said = tour
     assert table in said and (folder / "evaluation" / "table.txt").read_text() == table + "\n"
     rows = [line.split() for line in table.splitlines()]
     assert rows[0][2:] == [*"12345678", "all"]
     # Each kind of figure has a row for each model; its name stands in the first one only.
     assert [row[0] for row in rows[2:]] == [
-        *("correct", "converted", "random"),
-        *("exact", "converted", "random"),
-        *("alpha_covariance", "converted"),
+        *("correct", "converted", "tuned", "random"),
+        *("exact", "converted", "tuned", "random"),
+        *("alpha_covariance", "converted", "tuned"),
         "samples",
         "alpha-covariance:",
         "same",
     ]
     assert rows[-2][1:5] == ["2", "problems", "a", "column,"]
     assert table.splitlines()[-1].startswith("same answer to all renamings: ")
-    vanilla, converted, chance = (row[-9:] for row in rows[2:5])
+    vanilla, converted, tuned, chance = (row[-9:] for row in rows[2:6])
     assert vanilla[3:8] == [DASH] * 5 and DASH not in vanilla[:3]
-    assert DASH not in converted + chance
-    assert rows[9][1:] == ["100.0"] * 9
+    assert DASH not in converted + tuned + chance
+    assert rows[11][1:] == rows[12][1:] == ["100.0"] * 9
 
 
-def test_the_picture_shows_both_models(tour, tmp_path):
-    assert shows_reports(tour[0] / "evaluation", ["vanilla", "converted"], tmp_path / "again.png")
+def test_the_converted_model_is_not_tuned_yet(tour):
+    """With the symbol a alone it answers as the vanilla model does, to the letter."""
+    answers = {
+        name: {
+            row["problem"]: row["answers"]
+            for row in map(json.loads, (tour[0] / "evaluation" / name / "records.jsonl").open())
+            if set(row["problem"]) & set("abcdefgh") == {"a"}
+        }
+        for name in ("vanilla", "converted")
+    }
+    assert answers["vanilla"] and answers["converted"] == answers["vanilla"]
+
+
+def test_the_picture_shows_all_models_and_says_what_it_means(tour, tmp_path):
+    says = caption(get_task("propositional").tour)
+    models = ["vanilla", "converted", "tuned"]
+    assert shows_reports(tour[0] / "evaluation", models, tmp_path / "again.png", says)
+    assert not shows_reports(tour[0] / "evaluation", models, tmp_path / "no caption.png")
 
 
 @pytest.mark.slow  # so does that of the tour from the wheel, in tests/test_packaging.py

@@ -1,7 +1,8 @@
-"""The tour in minutes: convert a vanilla model, fine-tune it, compare both on 1 to 8 symbols."""
+"""A tour with released models: convert a vanilla one, tune it, compare all on 1 to 8 symbols."""
 
+import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -16,9 +17,9 @@ from hf_alpha.evaluation.compare import HEATMAP_FILE, EvaluatedModel, compare, d
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.processes import choose_device
+from hf_alpha.progress import TrainingProgress
 from hf_alpha.resources import resource_path
-from hf_alpha.tasks import Task, Tour, get_task
-from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
+from hf_alpha.tasks import Task, Tour, name_of
 from hf_alpha.train import AlphaTrainer
 
 TRAINED_SYMBOLS, SYMBOLS = 3, range(1, 9)
@@ -26,31 +27,16 @@ TUNING_SECONDS = 90.0
 Loaded = tuple[PreTrainedModel, AlphaTokenizer]
 
 
-def quickstart(
+def run(
     output: Path,
-    task_name: str = DEFAULT_TASK,
-    steps: int | None = None,
-    samples: int = 200,
-    seed: int = 0,
-    say: Callable[[str], None] = print,
+    task: Task,
+    tour: Tour,
+    steps: int | None,
+    samples: int,
+    seed: int,
+    say: Callable[[str], None],
 ) -> str:
-    """Run the tour; everything it makes is in `output`.
-
-    Args:
-        output: folder for the data, the fine-tuned model, reports, table and picture.
-        task_name: what `get_task` finds a task by that has a tour.
-        steps: fine-tuning steps; by default as many as fit into a minute and a half.
-        samples: problems for each number of symbols.
-
-    Returns:
-        The table that it prints.
-
-    Raises:
-        ValueError: if the task has no tour.
-        MissingSolverError: if what checks the answers is not installed.
-    """
-    task = get_task(task_name)
-    tour = _tour_of(task)
+    """Run the tour of a task with released models; `run_tour` describes arguments and errors."""
     start = time.monotonic()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -59,21 +45,22 @@ def quickstart(
     rows = draw_problems(
         task, output / "problems", SYMBOLS, tour.sizes, samples, seed, progress=False
     )
-    vanilla, tuned = _convert(tour, say)
-    done = _tune(*tuned, task, output / "data", steps, seed)
+    models = _convert(tour, say)
+    done = _tune(*models["tuned"], task, tour, output / "data", steps, seed, say)
     say(f"   Fine-tuned for another {done} steps.")
     folder = output / "model"
-    for part in tuned:
+    for part in models["tuned"]:
         part.save_pretrained(folder)
     solver, checker = tour.solver
-    say(f"4. Both, and a {task.random_name}, on new formulas; {checker} checks every answer.")
+    say(f"4. All three, and a {task.random_name}, on new formulas; {checker} checks every answer.")
     _forget_reports(output / "evaluation")
     table, _ = compare(
-        _evaluated(vanilla, load_checkpoint(folder)),
+        _evaluated(models | {"tuned": load_checkpoint(folder)}),
         task,
         rows,
         output / "evaluation",
         region=((0, TRAINED_SYMBOLS), (tour.sizes[0], tour.sizes[-1])),
+        caption=caption(tour),
         covariance=min(8, samples),
         max_renamings=12,
         solver=solver,
@@ -83,13 +70,23 @@ def quickstart(
     say(f"Picture: {output / 'evaluation' / HEATMAP_FILE}")
     say(f"Model:   {folder} - AutoModelForSeq2SeqLM.from_pretrained({str(folder)!r}, ")
     say("         trust_remote_code=True) loads it, here and on any machine.")
-    say(f"Solve:   hf-alpha solve --task {task_name} --model {folder} '{tour.example}'")
+    say(f"Solve:   hf-alpha solve --task {name_of(task)} --model {folder} '{tour.example}'")
     say(f"{time.monotonic() - start:.0f} seconds in all.")
     return table
 
 
-def _convert(tour: Tour, say: Callable[[str], None]) -> tuple[Loaded, Loaded]:
-    """Load the vanilla model, convert it, and load its conversion that was tuned longer."""
+def caption(tour: Tour) -> str:
+    """What the picture means."""
+    return (
+        f"Formulas above the dashed box have more symbols than any in training ({TRAINED_SYMBOLS} "
+        "at most): the vanilla model cannot read them, its conversion can at once (converted), and "
+        "is then tuned on formulas of the box (tuned). Blue cells: most answers are right, as "
+        f"{tour.solver[1]} says."
+    )
+
+
+def _convert(tour: Tour, say: Callable[[str], None]) -> dict[str, Loaded]:
+    """The vanilla model, its conversion, and that conversion after it was tuned longer."""
     vanilla, tokenizer = load_checkpoint(resource_path("model_cards", tour.vanilla))
     say(
         f"1. {tour.vanilla}: a vanilla encoder-decoder, one vector for each of its symbols a, b, c."
@@ -102,22 +99,19 @@ def _convert(tour: Tour, say: Callable[[str], None]) -> tuple[Loaded, Loaded]:
     say(f"3. Two minutes of training are not enough, so it goes on from {tour.tuned}:")
     say("   this very conversion, tuned longer on formulas with at most 3 symbols.")
     _check_same_shape(tour, converted, tuned)
-    return (vanilla, tokenizer), (tuned, tuned_tokenizer)
+    return {
+        "vanilla": (vanilla, tokenizer),
+        "converted": (converted, copy.deepcopy(tokenizer)),  # which gets more symbols
+        "tuned": (tuned, tuned_tokenizer),
+    }
 
 
-def _evaluated(vanilla: Loaded, converted: Loaded) -> list[EvaluatedModel]:
+def _evaluated(models: Mapping[str, Loaded]) -> list[EvaluatedModel]:
     device = choose_device()
     return [
         EvaluatedModel(name, model.eval().to(device), tokenizer)
-        for name, (model, tokenizer) in (("vanilla", vanilla), ("converted", converted))
+        for name, (model, tokenizer) in models.items()
     ]
-
-
-def _tour_of(task: Task) -> Tour:
-    if task.tour is None:
-        known = [name for name in built_in_tasks() if get_task(name).tour is not None]
-        raise ValueError(f"no tour of task {task.name!r}: choose one of {', '.join(known)}")
-    return task.tour
 
 
 def _check_same_shape(tour: Tour, one: PreTrainedModel, two: PreTrainedModel) -> None:
@@ -134,26 +128,32 @@ def _forget_reports(folder: Path) -> None:
 
 
 class _StopAfter(TrainerCallback):
-    """Stops training when its time is up."""
+    """Stops training when its time is up, and says how it goes: nobody knows how many steps."""
 
-    def __init__(self, seconds: float):
-        self.seconds = seconds
+    def __init__(self, seconds: float, say: Callable[[str], None]):
+        self.seconds, self.say = seconds, say
         self.start = time.monotonic()
 
     def on_step_end(self, args, state, control, **kwargs):  # type: ignore[no-untyped-def]
         control.should_training_stop |= time.monotonic() - self.start > self.seconds
+
+    def on_log(self, args, state, control, logs=None, **kwargs):  # type: ignore[no-untyped-def]
+        if logs and "loss" in logs:
+            passed = time.monotonic() - self.start
+            self.say(f"   {passed:.0f} of {self.seconds:.0f} seconds  loss {logs['loss']:#.4g}")
 
 
 def _tune(
     model: PreTrainedModel,
     tokenizer: AlphaTokenizer,
     task: Task,
+    tour: Tour,
     folder: Path,
     steps: int | None,
     seed: int,
+    say: Callable[[str], None],
 ) -> int:
     """Train a little on fresh data; returns the number of steps."""
-    tour = _tour_of(task)
     generate(
         task,
         folder,
@@ -183,10 +183,12 @@ def _tune(
         ),
         train_dataset=data,
         data_collator=AlphaCollator(tokenizer),
-        callbacks=[_StopAfter(TUNING_SECONDS)] if steps is None else [],
     )
+    if steps is None:
+        trainer.remove_callback(TrainingProgress)
+        trainer.add_callback(_StopAfter(TUNING_SECONDS, say))
     trainer.train()
     return trainer.state.global_step
 
 
-__all__ = ["quickstart"]
+__all__ = ["caption", "run"]
