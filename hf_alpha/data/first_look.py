@@ -17,6 +17,8 @@ LACKING = "the target has a name that the source lacks"
 TOO_MANY = "more names than `count`"
 _KEPT = 100_000
 """Different names, and words, that are counted one by one: memory does not grow with the rows."""
+_ENOUGH = 20
+"""Rows from which on a name that is in each of them is no chance."""
 _SHOWN = 120
 """Characters of an example."""
 
@@ -87,6 +89,8 @@ class FirstLook:
                 f"{found.fewest} / {found.total / self.rows:.1f} / {found.most} names in a source "
                 f"(min / mean / max), {more}{len(found.names):,} different: {shown}",
             ))  # fmt: skip
+        if self.rows >= _ENOUGH and (words := self._in_every_source()):
+            lines.append(("?", f"in every source, a name: {words} (if it is none: `reserved`)"))
         lines.append(("nameless", f"{self.nameless:,} of {self.rows:,} sources"))
         sizes = (
             f"{side} {characters:,} characters" + (f", {tokens:,} tokens" if tokens else "")
@@ -111,6 +115,11 @@ class FirstLook:
                 f"{'; '.join(self._bad_lines())}. Mend them, change `symbols` (words that are no "
                 "names are `reserved`), or leave them out by --drop-bad"
             )
+
+    def _in_every_source(self) -> str:
+        """Return names that look like words of the task, such as `swap` for the pattern [a-z]+."""
+        counts = (found.names.most_common(3) for found in self.classes.values())
+        return ", ".join(repr(n) for found in counts for n, rows in found if rows == self.rows)
 
     def _bad_lines(self) -> list[str]:
         return [
