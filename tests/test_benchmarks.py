@@ -514,3 +514,12 @@ def test_memory_of_a_process_of_its_own(capsys):
     memory.main([*SMALL, "--work", "generation", "--symbols", "2", "--batch=1", "--length=4",
                  "--new-tokens=2"])  # fmt: skip
     assert "| generation | 2 | " in capsys.readouterr().out
+
+
+def test_pairs_has_a_line_for_each_step(capsys, tmp_path):
+    load("pairs").main(["--rows=2000", "--names=10", f"--out={tmp_path}/pairs"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    found = json.loads((tmp_path / "pairs.json").read_text())["data"]["steps"]
+    assert [line.split(" | ")[0] for line in lines[2:]] == [f"| {step}" for step in found]
+    assert {"read_pairs", "look", "drop_bad", "hold_out", "overlap"} < found.keys()
+    assert all(each["seconds"] > 0 for each in found.values())

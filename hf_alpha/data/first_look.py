@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from datasets import Dataset
 
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span
 
 from .pairs import BATCH, AnyDataset, batches, problems
 
@@ -17,6 +17,8 @@ LACKING = "the target has a name that the source lacks"
 TOO_MANY = "more names than `count`"
 _KEPT = 100_000
 """Different names, and words, that are counted one by one: memory does not grow with the rows."""
+_ENOUGH = 20
+"""Rows from which on a name that is in each of them is no chance."""
 _SHOWN = 120
 """Characters of an example."""
 
@@ -24,8 +26,10 @@ _SHOWN = 120
 class Pair(NamedTuple):
     """A source and a target, the names of the source, and why it cannot be learnt, if so."""
 
-    problem: MarkedText
-    answer: MarkedText
+    problem: str
+    answer: str
+    problem_spans: tuple[Span, ...]
+    answer_spans: tuple[Span, ...]
     names: dict[str, list[str]]
     reason: str | None
     name: str | None
@@ -85,6 +89,8 @@ class FirstLook:
                 f"{found.fewest} / {found.total / self.rows:.1f} / {found.most} names in a source "
                 f"(min / mean / max), {more}{len(found.names):,} different: {shown}",
             ))  # fmt: skip
+        if self.rows >= _ENOUGH and (words := self._in_every_source()):
+            lines.append(("?", f"in every source, a name: {words} (if it is none: `reserved`)"))
         lines.append(("nameless", f"{self.nameless:,} of {self.rows:,} sources"))
         sizes = (
             f"{side} {characters:,} characters" + (f", {tokens:,} tokens" if tokens else "")
@@ -109,6 +115,11 @@ class FirstLook:
                 f"{'; '.join(self._bad_lines())}. Mend them, change `symbols` (words that are no "
                 "names are `reserved`), or leave them out by --drop-bad"
             )
+
+    def _in_every_source(self) -> str:
+        """Return names that look like words of the task, such as `swap` for the pattern [a-z]+."""
+        counts = (found.names.most_common(3) for found in self.classes.values())
+        return ", ".join(repr(n) for found in counts for n, rows in found if rows == self.rows)
 
     def _bad_lines(self) -> list[str]:
         return [
@@ -145,10 +156,13 @@ def look(
         first = first or pairs[0].problem
         for pair in pairs:
             _add(found, pair, finder)
-            only_names = only_names and not (_words(pair.problem) or _words(pair.answer))
+            only_names = only_names and not (
+                _words(pair.problem, pair.problem_spans) or _words(pair.answer, pair.answer_spans)
+            )
         if tokenizer is not None:
-            for side in ("source", "target"):
-                texts = [p.problem if side == "source" else p.answer for p in pairs]
+            sources = [MarkedText(pair.problem, pair.problem_spans) for pair in pairs]
+            targets = [MarkedText(pair.answer, pair.answer_spans) for pair in pairs]
+            for side, texts in (("source", sources), ("target", targets)):
                 _add_tokens(found, side, texts, tokenizer, words)
     if not found.rows:
         raise ValueError("the data holds no pair")
@@ -193,26 +207,23 @@ def _reasons(batch: Mapping[str, Sequence[Any]], finder: NameFinder) -> list[str
 
 
 def _examine(problem: str, answer: str, finder: NameFinder) -> Pair:
-    source = MarkedText(problem, finder.find(problem))
-    names = _by_class(source)
-    known = {name: kind for kind, found in names.items() for name in found}
-    target = MarkedText(answer, finder.find(answer, known))
-    for kind, found in names.items():
+    spans = finder.find(problem)
+    names: dict[str, list[str]] = {}
+    known: dict[str, str] = {}
+    for start, stop, kind in spans:
+        name = problem[start:stop]
+        if name not in known:
+            known[name] = kind
+            names.setdefault(kind, []).append(name)
+    found = Pair(problem, answer, spans, finder.find(answer, known), names, None, None)
+    for kind, listed in names.items():
         count = finder.rules[kind].count
-        if count is not None and len(found) > count:
-            return Pair(source, target, names, TOO_MANY, f"{len(found)} of class {kind}")
-    for start, stop, _ in target.spans:
-        if target[start:stop] not in known:
-            return Pair(source, target, names, LACKING, repr(target[start:stop]))
-    return Pair(source, target, names, None, None)
-
-
-def _by_class(text: MarkedText) -> dict[str, list[str]]:
-    """Class -> its different names."""
-    found: dict[str, dict[str, None]] = {}
-    for start, stop, kind in text.spans:
-        found.setdefault(kind, {})[text[start:stop]] = None
-    return {kind: list(names) for kind, names in found.items()}
+        if count is not None and len(listed) > count:
+            return found._replace(reason=TOO_MANY, name=f"{len(listed)} of class {kind}")
+    for start, stop, _ in found.answer_spans:
+        if answer[start:stop] not in known:
+            return found._replace(reason=LACKING, name=repr(answer[start:stop]))
+    return found
 
 
 def _add(found: FirstLook, pair: Pair, finder: NameFinder) -> None:
@@ -232,20 +243,23 @@ def _add(found: FirstLook, pair: Pair, finder: NameFinder) -> None:
             first.append((row, str(pair.name)))
     elif found.example is None and pair.names:
         several = len(finder.rules) > 1
-        found.example = _shown(pair.problem, several), _shown(pair.answer, several)
+        found.example = (
+            _shown(pair.problem, pair.problem_spans, several),
+            _shown(pair.answer, pair.answer_spans, several),
+        )
 
 
 def _add_tokens(
-    found: FirstLook, side: str, texts: Sequence[str], tokenizer: Any, words: dict[str, bool]
+    found: FirstLook, side: str, texts: list[MarkedText], tokenizer: Any, words: dict[str, bool]
 ) -> None:
     """Count tokens; `words` remembers which words have unknown ones."""
     unknown = tokenizer.unk_token_id
-    rows = tokenizer(list(texts))["input_ids"]
+    rows = tokenizer(texts)["input_ids"]
     counts = [sum(token == unknown for token in ids) for ids in rows]
     characters, tokens = found.longest[side]
     found.longest[side] = characters, max([tokens, *map(len, rows)])
     found.tokens = found.tokens[0] + sum(map(len, rows)), found.tokens[1] + sum(counts)
-    here = [_words(text) for text, count in zip(texts, counts, strict=True) if count]
+    here = [_words(text, text.spans) for text, count in zip(texts, counts, strict=True) if count]
     if new := sorted({word for row in here for word in row} - words.keys()):
         if len(words) > _KEPT:
             words.clear()
@@ -261,21 +275,20 @@ def _count(counter: Counter[str], words: Sequence[str]) -> None:
             counter[word] += 1
 
 
-def _words(text: str) -> list[str]:
+def _words(text: str, spans: Sequence[Span]) -> list[str]:
     """Return the words of a text, what is between its names; spaces separate them."""
-    assert isinstance(text, MarkedText)
     parts, end = [], 0
-    for start, stop, _ in text.spans:
+    for start, stop, _ in spans:
         parts.append(text[end:start])
         end = stop
     return " ".join([*parts, text[end:]]).split()
 
 
-def _shown(text: MarkedText, with_class: bool) -> str:
+def _shown(text: str, spans: Sequence[Span], with_class: bool) -> str:
     """Return a text with its names between « and », in one line."""
     parts: list[str] = []
     end = 0
-    for start, stop, kind in text.spans:
+    for start, stop, kind in spans:
         name = text[start:stop]
         parts += (text[end:start], f"«{name}: {kind}»" if with_class else f"«{name}»")
         end = stop

@@ -167,12 +167,14 @@ def hold_out(
         ]
         train, validation = (dataset.filter(side, batched=True, batch_size=BATCH) for side in sides)
         return train, validation
-    found = [_held(batch, finder, share, seed) for batch in batches(dataset, "holding out")]
-    held = np.concatenate(found) if found else np.zeros(0, bool)
+    found = [_positions(batch, finder, seed) for batch in batches(dataset, "holding out")]
+    positions = np.concatenate(found) if found else np.zeros(0)
+    held = positions < share
     if held.all() or not held.any():
         raise ValueError(
-            f"of {len(held)} rows, {held.sum()} are held out: with a share of {share} one side is "
-            "empty; give another share, more rows, or a file to validate with"
+            f"{held.sum():,} of {len(held):,} rows are held out: up to renaming, they have "
+            f"{len(np.unique(positions)):,} different problems, too few to hold out {share} of "
+            "them; give another share, more problems, or a file to validate with"
         )
     return dataset.select(np.flatnonzero(~held)), dataset.select(np.flatnonzero(held))
 
@@ -191,17 +193,18 @@ def overlap(train: AnyDataset, validation: AnyDataset, finder: NameFinder) -> in
     return found
 
 
-def _held(
-    batch: Mapping[str, Sequence[Any]], finder: NameFinder, share: float, seed: int
-) -> np.ndarray:
-    keys = (key_of(f"{seed} {canonical_text(text, finder)}") for text in problems(batch))
-    return np.array([int.from_bytes(key[:8], "big") < share * 2**64 for key in keys], dtype=bool)
+def _positions(batch: Mapping[str, Sequence[Any]], finder: NameFinder, seed: int) -> np.ndarray:
+    """Return where each problem stands between 0 and 1, by chance but equal up to renaming."""
+    keys = b"".join(
+        key_of(f"{seed} {canonical_text(text, finder)}")[:8] for text in problems(batch)
+    )
+    return np.frombuffer(keys, dtype=">u8") / 2.0**64
 
 
 def _on_side(
     batch: Mapping[str, Sequence[Any]], finder: NameFinder, share: float, seed: int, held: bool
 ) -> list[bool]:
-    return (_held(batch, finder, share, seed) == held).tolist()
+    return ((_positions(batch, finder, seed) < share) == held).tolist()
 
 
 @dataclass

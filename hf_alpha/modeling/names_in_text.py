@@ -239,8 +239,9 @@ class NameFinder:
                 found += MarkedText(text, spans).spans
             elif (pattern := self._patterns.get(name)) is not None:
                 for match in pattern.finditer(text):
-                    if match.group():
-                        found.append(Span(match.start(), match.end(), name))
+                    start, stop = match.span()
+                    if start < stop:
+                        found.append(Span(start, stop, name))
         if self._no_names:
             none: frozenset[str] = frozenset()
             return [s for s in found if text[s[0] : s[1]] not in self._no_names.get(s[2], none)]

@@ -154,6 +154,14 @@ def test_rules_that_find_nothing_or_everything(rules, message):
             look(dataset(PAIRS, streaming), NameFinder(rules))
 
 
+def test_a_pattern_that_takes_a_word_of_the_task_for_a_name():
+    pairs = [(f"swap x{i} y : x{i} - y", f"y - x{i}") for i in range(20)]
+    question = "in every source, a name: 'swap', 'y' (if it is none: `reserved`)"
+    assert question in str(look(dataset(pairs), NameFinder({"variable": r"\w+"})))
+    assert "swap" not in str(look(dataset(pairs), FINDER)).split("example")[0]
+    assert "every" not in str(look(dataset(pairs[:19]), FINDER))
+
+
 def test_data_of_names_alone_may_be_meant():
     rng = random.Random(0)
     texts = [" ".join(rng.sample("xyz", 2)) for _ in range(5)]

@@ -357,7 +357,10 @@ def test_shares_that_leave_a_side_empty():
     for share in (0, 1, -0.5, 5):
         with pytest.raises(ValueError, match=f"share to hold out is {share}: give a number"):
             hold_out(dataset, share, FINDER)
-    with pytest.raises(
-        ValueError, match="of 3 rows, 0 are held out: with a share of 1e-09 one side"
-    ):
+    with pytest.raises(ValueError, match=r"0 of 3 rows are held out: .* have 3 different problems"):
         hold_out(dataset, 1e-9, FINDER)
+    same = Dataset.from_dict({"problem": ["x + y", "b + a"] * 50})
+    with pytest.raises(
+        ValueError, match=r"of 100 rows are held out: .* have 1 different problems,"
+    ):
+        hold_out(same, 0.5, FINDER)

@@ -1,0 +1,116 @@
+"""A user's file of pairs: reading it, the first look, dropping, holding out; rows/s and memory.
+
+    python benchmarks/pairs.py --out pairs
+    python benchmarks/pairs.py --rows 200000
+
+The rows are such as `swap x y : ( x + y ) * x` and its answer, with two of 100 names, four places
+for them and three operators: 1,024 problems up to renaming. Each step is timed
+once, in the order in which training takes them. Memory is the largest that the process had
+resident so far, without what it had before; files that are mapped into memory count, though the
+system takes them back when it needs to.
+"""
+
+import argparse
+import json
+import random
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import measure
+from datasets import disable_progress_bars
+
+from hf_alpha.data.first_look import drop_bad, look
+from hf_alpha.data.pairs import hold_out, overlap, read_pairs
+from hf_alpha.modeling.names_in_text import NameFinder
+
+RULES = {"variable": {"pattern": "[a-z][0-9]+", "count": 100}}
+COLUMNS = ["step", "seconds", "rows/s", "peak memory, MB", "of it anonymous, MB"]
+
+
+def write_rows(path: Path, rows: int, names: int, seed: int = 0) -> None:
+    rng = random.Random(seed)
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(rows):
+            x, y = (f"x{i}" for i in rng.sample(range(names), 2))
+            places = [rng.random() < 0.5 for _ in range(4)]
+            one, *two = (rng.choice("+-*/") for _ in range(3))
+            sides = []
+            for swapped in (False, True):
+                a, b, c, d = (x if place != swapped else y for place in places)
+                sides.append(f"( {a} {one} {b} ) {two[0]} {c} {two[1]} {d}")
+            row = {"source": f"swap {x} {y} : {sides[0]}", "target": sides[1]}
+            file.write(json.dumps(row) + "\n")
+
+
+def memory() -> tuple[float, float]:
+    """Megabytes of this process: the most resident so far, and what no file stands behind now."""
+    text = Path("/proc/self/status").read_text(encoding="utf-8")
+    peak, anonymous = (
+        int(re.search(rf"^{name}:\s*(\d+)", text, re.MULTILINE)[1])  # type: ignore[index]
+        for name in ("VmHWM", "RssAnon")
+    )
+    return peak / 1024, anonymous / 1024
+
+
+def steps(path: Path, share: float) -> dict[str, Callable[[], Any]]:
+    """What is done with a file, one after the other."""
+    finder = NameFinder(RULES)
+    made: dict[str, Any] = {}
+
+    def read() -> None:
+        made["data"] = read_pairs(path, finder=finder)
+
+    def hold() -> None:
+        made["sides"] = hold_out(made["data"], share, finder)
+
+    return {
+        "find the names of the sources, nothing else": lambda: [
+            finder.find(text)
+            for batch in made["data"].iter(batch_size=1000)
+            for text in batch["problem"]
+        ],
+        "read_pairs, again": read,
+        "look": lambda: look(made["data"], finder).refuse_bad(),
+        "drop_bad": lambda: drop_bad(made["data"], finder),
+        "hold_out": hold,
+        "overlap": lambda: overlap(*made["sides"], finder),
+        "read_pairs": read,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--names", type=int, default=100, help="different ones (100)")
+    parser.add_argument("--share", type=float, default=0.05, help="that is held out (0.05)")
+    measure.add_out(parser)
+    options = parser.parse_args(arguments)
+    disable_progress_bars()
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pairs.jsonl"
+        write_rows(path, options.rows, options.names)
+        before = memory()
+        todo = steps(path, options.share)
+        for name in ["read_pairs", *list(todo)[:-1]]:
+            seconds = measure.timed(todo[name])
+            peak, anonymous = (now - then for now, then in zip(memory(), before, strict=True))
+            found[name] = {"seconds": seconds, "peak": peak, "anonymous": anonymous}
+    lines = [
+        [name, f"{f['seconds']:.1f}", f"{options.rows / f['seconds']:,.0f}", f"{f['peak']:.0f}",
+         f"{f['anonymous']:.0f}"]
+        for name, f in found.items()
+    ]  # fmt: skip
+    head = f"{options.rows:,} rows, {options.names} names\n\n"
+    data = {"rows": options.rows, "steps": found}
+    measure.finish(head + measure.table(COLUMNS, lines), data, options.out, arguments)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
