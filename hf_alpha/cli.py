@@ -813,24 +813,31 @@ def push(
 @app.command()
 def quickstart(
     task: Annotated[
-        str, typer.Option(help="What is solved: a task that has a tour.")
-    ] = DEFAULT_TASK,
+        str,
+        typer.Option(help="text (pairs with names), or propositional, ltl (a model is converted)."),
+    ] = "text",
     output: Annotated[
         Path | None,
         typer.Option(help="Folder for model, table and picture; quickstart or quickstart-TASK."),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Fine-tuning steps; by default 90 seconds of them.")
+        int | None,
+        typer.Option(min=1, help="Training steps; by default as many as fit into two minutes."),
     ] = None,
     samples: Annotated[
-        int, typer.Option(min=1, help="Formulas for each number of symbols in the evaluation.")
-    ] = 200,
+        int | None,
+        typer.Option(min=1, help="Problems for each number of names in the evaluation."),
+    ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Convert a vanilla model, fine-tune it and compare all on 1 to 8 symbols, in minutes."""
-    from hf_alpha.tours import run_tour
+    """See in minutes what it is about: models on more names than they were trained on.
 
-    folder = "quickstart" if task == DEFAULT_TASK else f"quickstart-{task}"
+    text: four encodings of names, trained on pairs for the same time. propositional, ltl: a vanilla
+    model is converted and tuned, and a solver checks every answer.
+    """
+    from hf_alpha.tours import DEFAULT_TOUR, run_tour
+
+    folder = "quickstart" if task == DEFAULT_TOUR else f"quickstart-{task}"
     run_tour(output or Path(folder), task, steps=steps, samples=samples, seed=seed)
 
 

@@ -43,6 +43,7 @@ def compare_encodings(
     trained: tuple[int, int] | None = None,
     covariance: int = 0,
     title: str | None = None,
+    caption: str | None = None,
     say: Callable[[str], object] = print,
     **settings: Any,
 ) -> tuple[str, list[Report]]:
@@ -62,6 +63,7 @@ def compare_encodings(
         trained: fewest and most names of the training data, for the picture.
         covariance: problems for each number of names whose alpha-covariance is measured.
         title: above the curves.
+        caption: below them.
         say: is told what is done.
         **settings: of `compare`.
 
@@ -95,6 +97,7 @@ def compare_encodings(
         trained=trained,
         baseline=reports[-1],
         title=title,
+        caption=caption,
     )
     return table, reports
 

@@ -3,16 +3,19 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from hf_alpha.tasks import get_task
-from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
-from hf_alpha.tours import conversion
+from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks.registry import built_in_tasks
+from hf_alpha.tours import conversion, names
+
+DEFAULT_TOUR = "text"
+"""The task of `hf-alpha quickstart`."""
 
 
 def run_tour(
     output: Path,
-    task_name: str = DEFAULT_TASK,
+    task_name: str = DEFAULT_TOUR,
     steps: int | None = None,
-    samples: int = 200,
+    samples: int | None = None,
     seed: int = 0,
     say: Callable[[str], None] = print,
 ) -> str:
@@ -21,8 +24,9 @@ def run_tour(
     Args:
         output: folder for the data, the trained model, reports, table and picture.
         task_name: what `get_task` finds a task by that has a tour.
-        steps: training steps; by default as many as fit into a minute and a half.
-        samples: problems for each number of symbols.
+        steps: training steps; by default as many as fit into half a minute for each encoding, or
+            into a minute and a half.
+        samples: problems for each number of symbols; by default 50, or 200.
         say: is told what happens.
 
     Returns:
@@ -33,10 +37,16 @@ def run_tour(
         MissingSolverError: if what checks the answers is not installed.
     """
     task = get_task(task_name)
+    if task.own_data:
+        return names.run(output, steps, samples or 50, seed, say)
     if task.tour is None:
-        known = [name for name in built_in_tasks() if get_task(name).tour is not None]
+        known = [name for name in built_in_tasks() if _has_tour(get_task(name))]
         raise ValueError(f"no tour of task {task.name!r}: choose one of {', '.join(known)}")
-    return conversion.run(output, task, task.tour, steps, samples, seed, say)
+    return conversion.run(output, task, task.tour, steps, samples or 200, seed, say)
 
 
-__all__ = ["run_tour"]
+def _has_tour(task: Task) -> bool:
+    return task.own_data or task.tour is not None
+
+
+__all__ = ["DEFAULT_TOUR", "run_tour"]

@@ -19,8 +19,8 @@ Row = dict[str, str]
 
 def swapping_pairs(
     num_rows: int,
-    num_variables: Iterable[int] = range(2, 4),
-    num_functions: Iterable[int] = range(1, 3),
+    num_variables: Iterable[int] = range(2, 5),
+    num_functions: Iterable[int] = range(1, 4),
     leaves: Iterable[int] = range(4, 9),
     seed: int = 0,
     variables: Sequence[str] = ascii_lowercase,

@@ -1,0 +1,140 @@
+"""The tour of pairs of one's own: data, a recipe, four encodings, and more names than trained on."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers.utils import logging
+
+from hf_alpha.data.own import own_rows, read_own
+from hf_alpha.evaluation.report import Report
+from hf_alpha.folders import write_text
+from hf_alpha.recipe import Recipe, read_recipe
+from hf_alpha.resources import resource_path
+from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
+from hf_alpha.tasks.text.swapping import swapping_pairs
+
+ENCODINGS = ("relational", "streams", "canonical", "learned")
+SECONDS = 30.0
+"""Training time of each encoding."""
+TRAIN_ROWS = 20_000
+LEAVES = 8
+"""Of the terms that are tested: as long as those of training, whatever the number of names."""
+NAMES = range(3, 15)
+"""Names of a term that is tested, variables and functions together."""
+TRAINED = (3, 7)
+RECIPE = "swap.yaml"
+CAPTION = (
+    "Terms have the same length everywhere; only the number of different names grows. "
+    "Invariant encodings\n(relational, streams) treat a tenth name as they treat the first."
+)
+
+
+def run(
+    output: Path,
+    steps: int | None = None,
+    samples: int = 50,
+    seed: int = 0,
+    say: Callable[[str], None] = print,
+) -> str:
+    """Run the tour; everything it makes is in `output`.
+
+    Args:
+        output: folder for the data, the recipe, the models, table and pictures.
+        steps: training steps of each encoding; by default as many as fit into half a minute.
+        samples: problems for each number of names.
+        seed: of the data; training has the recipe's.
+        say: is told what happens.
+
+    Returns:
+        The table that it prints.
+    """
+    start = time.monotonic()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    rows = _make_data(output, samples, seed)
+    recipe = _recipe(output, steps)
+    say("1. The task: two names of a term change places. Small letters are variables, capital")
+    say(
+        f"   letters functions; both are only names. {TRAIN_ROWS:,} pairs of at most {TRAINED[1]} names:"
+    )
+    say(f"     {rows[0]['problem']}  ->  {rows[0]['answer']}")
+    say(f"2. The same model with four encodings of names, each trained for {_time(steps)}:")
+    table, reports = compare_encodings(
+        recipe,
+        ENCODINGS,
+        rows,
+        output,
+        seconds=SECONDS if steps is None else None,
+        trained=TRAINED,
+        covariance=2,
+        title="Exactly right, by number of names",
+        caption=CAPTION,
+        say=lambda text: say(_indented(text)),
+        progress=False,
+    )
+    say(f"3. On new terms with {NAMES[0]} to {NAMES[-1]} names, checked letter by letter:")
+    say(f"\n{table}\n")
+    _show_answers(reports, say)
+    say(f"Picture: {output / CURVES_FILE}")
+    say(f"Recipe:  {output / RECIPE}, with your own file in place of train.jsonl: hf-alpha train")
+    say(f"Model:   {output / 'relational'}: hf-alpha evaluate {output / 'relational'} --data FILE")
+    say(f"{time.monotonic() - start:.0f} seconds in all.")
+    return table
+
+
+def _make_data(output: Path, samples: int, seed: int) -> list[dict[str, Any]]:
+    """Write training and test pairs; return the test as evaluation takes it."""
+    _write_pairs(output / "train.jsonl", swapping_pairs(TRAIN_ROWS, seed=seed))
+    tests: list[Mapping[str, str]] = []
+    for count in NAMES:
+        variables = min(count // 2 + 1, LEAVES)
+        tests += swapping_pairs(
+            samples, [variables], [count - variables], [LEAVES], seed=seed + 1000 * count
+        )
+    _write_pairs(output / "test.jsonl", tests)
+    recipe = _recipe(output, None)
+    finder = recipe.solved.finder  # type: ignore[attr-defined]
+    pairs = read_own(recipe.data, str(output / "test.jsonl"), finder, "test")
+    return own_rows(pairs, recipe.solved)
+
+
+def _write_pairs(path: Path, pairs: Iterable[Mapping[str, str]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, "".join(json.dumps(pair) + "\n" for pair in pairs))
+
+
+def _recipe(output: Path, steps: int | None) -> Recipe:
+    """The shipped recipe, with the data of this folder; a copy of it is left there."""
+    file = resource_path("training", "text", RECIPE)
+    write_text(output / RECIPE, file.read_text(encoding="utf-8"))
+    changes = [
+        f"data.train={output / 'train.jsonl'}",
+        f"data.test={output / 'test.jsonl'}",
+        f"training.output_dir={output / 'model'}",
+    ]
+    return read_recipe(file, [*changes, *([f"training.max_steps={steps}"] if steps else [])])
+
+
+def _show_answers(reports: list[Report], say: Callable[[str], None]) -> None:
+    """Show what each answers to a term with many names: one that the first model has right."""
+    records = [r for r in reports[0].records if r.num_symbols == NAMES[-1]]
+    chosen = next((record for record in records if record.outcome == "exact"), records[0])
+    say(f"For example {chosen.problem}")
+    for report in reports[:-1]:
+        record = report.records[chosen.index]
+        answer = record.answers[0] if record.answers else "(outside its vocabulary)"
+        say(f"  {report.model:<11} {record.outcome:<7} {answer}")
+
+
+def _time(steps: int | None) -> str:
+    return f"{SECONDS:.0f} seconds" if steps is None else f"{steps:,} steps"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"   {line}" for line in text.splitlines())
+
+
+__all__ = ["run"]
