@@ -1,7 +1,5 @@
 """From dataset rows to model batches."""
 
-import inspect
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +7,10 @@ import torch
 from datasets import Dataset
 from datasets.fingerprint import Hasher
 
+from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.modeling.saving import code_files
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_text import TextTokenizer
 
 COLUMNS = ("input_ids", "tree_paths", "stream_ids", "labels")
 
@@ -26,7 +27,9 @@ class AlphaCollator:
     `stream_ids` (B, S), `labels` (B, T) as int64 tensors.
     """
 
-    def __init__(self, tokenizer: AlphaTokenizer, allow_absent_symbols: bool = False):
+    def __init__(
+        self, tokenizer: AlphaTokenizer | TextTokenizer, allow_absent_symbols: bool = False
+    ):
         self.tokenizer = tokenizer
         self.allow_absent_symbols = allow_absent_symbols
 
@@ -54,8 +57,13 @@ class AlphaCollator:
             )
 
 
-def tokenize(dataset: Dataset, tokenizer: AlphaTokenizer, num_workers: int = 1) -> Dataset:
+def tokenize(
+    dataset: Dataset, tokenizer: AlphaTokenizer | TextTokenizer, num_workers: int = 1
+) -> Dataset:
     """Add the model's columns to a dataset of `problem` and `answer` strings.
+
+    A column `spans`, if there is one, has the names of each problem, as lists of
+    {start, stop, symbol_class}.
 
     The result lies in the cache of `datasets` and is made again only for other data, another
     vocabulary or changed code of the tokenizer.
@@ -64,21 +72,18 @@ def tokenize(dataset: Dataset, tokenizer: AlphaTokenizer, num_workers: int = 1) 
         ValueError: a row that the tokenizer cannot read, named by its number.
     """
 
-    def encode(
-        problems: list[str], answers: list[str], rows: list[int]
-    ) -> dict[str, list[list[int]]]:
-        encoded = []
-        for problem, answer, row in zip(problems, answers, rows, strict=True):
-            try:
-                encoded.append(tokenizer.encode_pair(problem, answer))
-            except ValueError as error:
-                raise ValueError(f"row {row} of the dataset: {error}") from error
-        return {name: [features[name] for features in encoded] for name in encoded[0]}
+    def encode(batch: dict[str, list[Any]], rows: list[int]) -> dict[str, list[list[int]]]:
+        try:
+            problems = _problems(batch, rows[0])
+            features = tokenizer.encode_pairs(problems, batch["answer"], first_row=rows[0])
+        except ValueError as error:
+            place, _, what = str(error).partition(": ")
+            raise ValueError(f"{place} of the dataset: {what}") from error
+        return {name: [row[name] for row in features] for name in features[0]}
 
     return dataset.map(
         encode,
         batched=True,
-        input_columns=["problem", "answer"],
         with_indices=True,
         num_proc=num_workers if num_workers > 1 else None,
         new_fingerprint=_fingerprint(dataset, tokenizer),
@@ -86,24 +91,26 @@ def tokenize(dataset: Dataset, tokenizer: AlphaTokenizer, num_workers: int = 1) 
     )
 
 
-def _fingerprint(dataset: Dataset, tokenizer: AlphaTokenizer) -> str:
+def _problems(batch: Mapping[str, list[Any]], first_row: int) -> list[str]:
+    if "spans" not in batch:
+        return batch["problem"]
+    problems: list[str] = []
+    for number, (problem, spans) in enumerate(zip(batch["problem"], batch["spans"], strict=True)):
+        listed = [(span["start"], span["stop"], span["symbol_class"]) for span in spans or ()]
+        try:
+            problems.append(MarkedText(problem, listed))
+        except ValueError as error:
+            raise ValueError(f"row {first_row + number}: {error}") from None
+    return problems
+
+
+def _fingerprint(dataset: Dataset, tokenizer: AlphaTokenizer | TextTokenizer) -> str:
     """Name of the tokenised data in the cache.
 
     By default it would be a hash of the pickled tokenizer, which changes as the tokenizer is used.
     """
-    grammar = tokenizer.grammar
-    classes = [type(tokenizer), *([type(grammar)] if grammar else [])]
-    code = [inspect.getsource(sys.modules[cls.__module__]) for cls in classes]
-    return Hasher.hash(
-        [
-            dataset._fingerprint,
-            tokenizer.get_vocab(),
-            tokenizer.symbol_ranges,
-            tokenizer.name_patterns,
-            grammar and grammar.to_dict(),
-            code,
-        ]
-    )
+    code = [file.read_bytes() for file in code_files(tokenizer)]
+    return Hasher.hash([dataset._fingerprint, *tokenizer.settings(), code])
 
 
 __all__ = ["AlphaCollator", "tokenize"]

@@ -6,11 +6,11 @@ by a function of the user's. What a rule finds are whole words: `x` is no part o
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import regex  # type: ignore[import-untyped]
 
+_LETTER = regex.compile(r"\w")
 CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 WAYS = ("pattern", "tokens", "column", "function")
 
@@ -203,8 +203,7 @@ class NameFinder:
                     if match.group() not in reserved:
                         found.append(Span(match.start(), match.end(), name))
         if known:
-            pattern = name_pattern(tuple(sorted(known)))
-            found += [Span(m.start(), m.end(), known[m.group()]) for m in pattern.finditer(text)]
+            found += occurrences(text, known)
         if len(self._patterns) == len(self.rules) == 1 and not (known or self.functions):
             return tuple(found)  # of one pattern they are in order, and apart
         return _apart(found, list(self.rules))
@@ -232,7 +231,29 @@ class NameFinder:
         return {name: rule.to_dict() for name, rule in self.rules.items()}
 
 
-@lru_cache(maxsize=4096)
+def occurrences(text: str, known: Mapping[str, str]) -> list[Span]:
+    """Where names stand as whole words; they may overlap.
+
+    Args:
+        text: the text.
+        known: name -> class. (A pattern of them would be another one in each row.)
+    """
+    found = []
+    for name, kind in known.items():
+        start = text.find(name)
+        while start >= 0:
+            stop = start + len(name)
+            if not (_inside(text, start) or _inside(text, stop)):
+                found.append(Span(start, stop, kind))
+            start = text.find(name, start + 1)
+    return found
+
+
+def _inside(text: str, at: int) -> bool:
+    """Whether a place in a text has letters on both sides."""
+    return 0 < at < len(text) and all(_LETTER.match(one) for one in text[at - 1 : at + 1])
+
+
 def name_pattern(names: tuple[str, ...]) -> Any:
     """Compile a pattern of names as whole words, the longest first."""
     ordered = sorted(names, key=len, reverse=True)
