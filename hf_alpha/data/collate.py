@@ -1,15 +1,16 @@
 """From dataset rows to model batches."""
 
-import inspect
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from datasets import Dataset
+from datasets import Dataset, IterableDataset
 from datasets.fingerprint import Hasher
 
+from hf_alpha.modeling.saving import code_files
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
+
+from .pairs import problems
 
 COLUMNS = ("input_ids", "tree_paths", "stream_ids", "labels")
 
@@ -54,8 +55,13 @@ class AlphaCollator:
             )
 
 
-def tokenize(dataset: Dataset, tokenizer: AnyTokenizer, num_workers: int = 1) -> Dataset:
+def tokenize(dataset: Any, tokenizer: AnyTokenizer, num_workers: int = 1) -> Any:
     """Add the model's columns to a dataset of `problem` and `answer` strings.
+
+    A stream stays one: its rows are tokenised when they are read.
+
+    A column `spans`, if there is one, has the names of each problem, as lists of
+    {start, stop, symbol_class}.
 
     The result lies in the cache of `datasets` and is made again only for other data, another
     vocabulary or changed code of the tokenizer.
@@ -64,21 +70,21 @@ def tokenize(dataset: Dataset, tokenizer: AnyTokenizer, num_workers: int = 1) ->
         ValueError: a row that the tokenizer cannot read, named by its number.
     """
 
-    def encode(
-        problems: list[str], answers: list[str], rows: list[int]
-    ) -> dict[str, list[list[int]]]:
-        encoded = []
-        for problem, answer, row in zip(problems, answers, rows, strict=True):
-            try:
-                encoded.append(tokenizer.encode_pair(problem, answer))
-            except ValueError as error:
-                raise ValueError(f"row {row} of the dataset: {error}") from error
-        return {name: [features[name] for features in encoded] for name in encoded[0]}
+    def encode(batch: dict[str, list[Any]], rows: list[int]) -> dict[str, list[list[int]]]:
+        try:
+            features = tokenizer.encode_pairs(problems(batch), batch["answer"], first_row=rows[0])
+        except ValueError as error:
+            place, _, what = str(error).partition(": ")
+            raise ValueError(f"{place} of the dataset: {what}") from error
+        return {name: [row[name] for row in features] for name in features[0]}
 
+    if isinstance(dataset, IterableDataset):
+        return dataset.map(
+            encode, batched=True, with_indices=True, remove_columns=dataset.column_names
+        )
     return dataset.map(
         encode,
         batched=True,
-        input_columns=["problem", "answer"],
         with_indices=True,
         num_proc=num_workers if num_workers > 1 else None,
         new_fingerprint=_fingerprint(dataset, tokenizer),
@@ -91,19 +97,8 @@ def _fingerprint(dataset: Dataset, tokenizer: AnyTokenizer) -> str:
 
     By default it would be a hash of the pickled tokenizer, which changes as the tokenizer is used.
     """
-    grammar = tokenizer.grammar
-    classes = [type(tokenizer), *([type(grammar)] if grammar else [])]
-    code = [inspect.getsource(sys.modules[cls.__module__]) for cls in classes]
-    return Hasher.hash(
-        [
-            dataset._fingerprint,
-            tokenizer.get_vocab(),
-            tokenizer.symbol_ranges,
-            tokenizer.name_patterns,
-            grammar and grammar.to_dict(),
-            code,
-        ]
-    )
+    code = [file.read_bytes() for file in code_files(tokenizer)]
+    return Hasher.hash([dataset._fingerprint, *tokenizer.settings(), code])
 
 
 __all__ = ["AlphaCollator", "tokenize"]

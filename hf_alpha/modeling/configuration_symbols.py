@@ -214,6 +214,8 @@ class SymbolConfig(SavesCode, PreTrainedConfig):
     def extend_symbols(self, counts: dict[str, int]) -> None:
         """Add ids at the end of the vocabulary: class name -> how many. Old ids never move.
 
+        New ids go to the classes in their own order, whatever that of `counts`.
+
         Raises:
             ValueError: unknown class, a negative count, too large a vocabulary, or more symbols
                 than random parts; nothing is changed then.
@@ -229,8 +231,8 @@ class SymbolConfig(SavesCode, PreTrainedConfig):
         self.encoding.validate(self, self.num_symbols + sum(counts.values()))
         classes, ranges = dict(self.symbol_classes), copy.deepcopy(self.symbol_ranges)
         total = self.vocab_size
-        for name, count in counts.items():
-            if count:
+        for name in sorted(counts, key=lambda name: ranges[name]):  # as in the tokenizers
+            if count := counts[name]:
                 classes[name] += count
                 ranges[name].append([total, total + count])
                 total += count

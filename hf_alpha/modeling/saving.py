@@ -30,14 +30,14 @@ def _replace_links(saved: object, folder: Path) -> None:
     the link leads to, or stop because both are one file. Several processes may do this at once:
     each puts the same file there, in one step. Any other file in the folder is somebody else's.
     """
-    for source in _code_files(saved):
+    for source in code_files(saved):
         place = folder / source.name
         if place.is_symlink():
             with TemporaryDirectory(dir=folder) as own:
                 os.replace(shutil.copyfile(source, Path(own) / place.name), place)
 
 
-def _code_files(saved: object) -> Iterator[Path]:
+def code_files(saved: object) -> Iterator[Path]:
     """The files that `save_pretrained` copies: the module of the class and what it imports."""
     module = type(saved).__module__
     if module != "__main__":  # which is not saved
@@ -45,4 +45,4 @@ def _code_files(saved: object) -> Iterator[Path]:
         yield from map(Path, (file, *get_relative_import_files(file)))
 
 
-__all__ = ["SavesCode"]
+__all__ = ["SavesCode", "code_files"]

@@ -5,7 +5,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from functools import lru_cache
 
 import regex  # type: ignore[import-untyped]
 
@@ -20,26 +20,23 @@ WORD = regex.compile(r"\w+|[^\w\s]|\n|[^\S\n]+")
 Table = dict[str, int]  # name -> id
 
 
-class Piece(NamedTuple):
-    """A piece of what the tokenizer beneath gets, and the characters of the text it stands for."""
-
-    text: str
-    start: int
-    stop: int
-    as_is: bool  # character by character; else as a whole
+Piece = tuple[str, int, int, bool]
+"""A piece of what the tokenizer beneath gets, start and stop of what it stands for in the text, and
+whether it does so character by character, or else as a whole."""
 
 
 def moved(pieces: list[Piece], starts: list[int], start: int, stop: int) -> tuple[int, int]:
     """The characters of the text that characters of the prepared one stand for."""
     number = max(bisect_right(starts, start) - 1, 0)
-    piece, before = pieces[number], starts[number]
-    if not piece.as_is:
-        return piece.start, piece.stop
-    return piece.start + start - before, min(piece.start + stop - before, piece.stop)
+    _, first, last, as_is = pieces[number]
+    if not as_is:
+        return first, last
+    begin = first - starts[number]
+    return begin + start, min(begin + stop, last)
 
 
 def pieces_of(
-    spacing: str, text: str, spans: Sequence[Span], table: Table, token_of: Mapping[int, str]
+    spacing: str, text: str, spans: Sequence[Span], symbols: Mapping[str, str]
 ) -> list[Piece]:
     """Cut a text into pieces.
 
@@ -47,54 +44,58 @@ def pieces_of(
         spacing: one of `SPACINGS`.
         text: the text.
         spans: its names.
-        table: name -> id of its symbol.
-        token_of: id of a symbol -> its token.
+        symbols: name -> token of its symbol.
     """
     if spacing == "words":
-        return _words(text, spans, table, token_of)
-    pieces, at, plain = [], 0, str(text)
+        return _words(text, spans, symbols)
+    pieces: list[Piece] = []
+    at, plain, implies = 0, str(text), spacing == "before"
     for start, stop, _ in spans:
-        end, join = start, False
-        if spacing == "before" and start:
-            absorbed = plain[start - 1] == " " and start - 1 >= max(at, 1)
-            end, join = (start - 1, False) if absorbed else (start, True)
+        end, joined = start, False
+        if implies and start:
+            before = plain[start - 1] if start > at else ""
+            if before == " ":
+                end -= start > 1 and not plain[max(at, start - 2) : start - 1].isspace()
+            else:
+                joined = not before.isspace()
         if end > at:
-            pieces.append(Piece(plain[at:end], at, end, True))
-        if join:
-            pieces.append(Piece(JOIN, start, start, False))
-        pieces.append(Piece(token_of[table[plain[start:stop]]], start, stop, False))
+            pieces.append((plain[at:end], at, end, True))
+        if joined:
+            pieces.append((JOIN, start, start, False))
+        pieces.append((symbols[plain[start:stop]], start, stop, False))
         at = stop
     if at < len(plain):
-        pieces.append(Piece(plain[at:], at, len(plain), True))
+        pieces.append((plain[at:], at, len(plain), True))
     return pieces
 
 
-def _words(
-    text: str, spans: Sequence[Span], table: Table, token_of: Mapping[int, str]
-) -> list[Piece]:
+@lru_cache(maxsize=4096)
+def _cut(part: str) -> tuple[tuple[str, int, int], ...]:
+    """Words and whitespace of what stands between two names, which is often the same."""
+    return tuple((match.group(), *match.span()) for match in WORD.finditer(part))
+
+
+def _words(text: str, spans: Sequence[Span], symbols: Mapping[str, str]) -> list[Piece]:
     """Split a text into words, symbols, `<join>` and whitespace that is no single space."""
-    plain = str(text)
-    found = []
-    at = 0
-    for start, stop, _ in (*spans, Span(len(plain), len(plain), "")):
-        found += [
-            Piece(match.group(), match.start(), match.end(), True)
-            for match in WORD.finditer(plain, at, start)
-        ]
-        if stop > start:
-            found.append(Piece(token_of[table[plain[start:stop]]], start, stop, False))
+    plain, at = str(text), 0
+    found: list[Piece] = []
+    for start, stop, _ in spans:
+        found += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:start])]
+        found.append((symbols[plain[start:stop]], start, stop, False))
         at = stop
+    found += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:])]
     pieces: list[Piece] = []
     blank_before, space = True, None  # at the start there is no word to be joined to
     for piece in found:
-        blank = piece.as_is and piece.text.isspace()
-        if blank and piece.text == " " and not blank_before and space is None:
+        written, start, _, as_is = piece
+        blank = as_is and written.isspace()
+        if blank and written == " " and not blank_before and space is None:
             space = piece
             continue
         if blank:
             pieces += [space] if space else []
         elif not blank_before and space is None:
-            pieces.append(Piece(JOIN, piece.start, piece.start, False))
+            pieces.append((JOIN, start, start, False))
         pieces.append(piece)
         blank_before, space = blank, None
     return pieces + ([space] if space else [])

@@ -134,6 +134,11 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         """Make a tokenizer for texts in which some words are names; see `TextTokenizer`."""
         return TextTokenizer.from_texts(texts, symbols, tokenizer, **kwargs)
 
+    def settings(self) -> list[Any]:
+        """Return all that ids depend on besides the code, as plain data."""
+        grammar = self.grammar and self.grammar.to_dict()
+        return [self.get_vocab(), self.symbol_ranges, self.name_patterns, grammar]
+
     # Vocabulary
 
     @property
@@ -178,8 +183,9 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         return list(range(first, len(self._tokens)))
 
     def _grow(self, counts: Mapping[str, int]) -> None:
-        for name, count in counts.items():
-            if not count:
+        known = [name for name in self.symbol_ranges if name in counts]
+        for name in dict.fromkeys([*known, *counts]):
+            if not (count := counts[name]):
                 continue
             start = len(self._tokens)
             for _ in range(count):
@@ -435,6 +441,38 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         if answer is not None:
             present = None if allow_absent_symbols else features["stream_ids"]
             features["labels"] = self._encode_answer(answer, table, True, present)
+        return features
+
+    def encode_pairs(
+        self,
+        problems: Sequence[str],
+        answers: Sequence[str] | None = None,
+        allow_absent_symbols: bool = False,
+        first_row: int = 0,
+    ) -> list[Features]:
+        """`encode_pair` for many rows.
+
+        Args:
+            problems: formulas.
+            answers: one for each of them.
+            allow_absent_symbols: as for a call.
+            first_row: number of the first row, for error messages.
+
+        Raises:
+            FormulaError: as a call does, with the row's number.
+            ValueError: problems and answers do not match.
+        """
+        if answers is not None and len(answers) != len(problems):
+            raise ValueError(f"{len(problems)} rows in `problems`, but {len(answers)} in `answers`")
+        features = []
+        for number, problem in enumerate(problems):
+            answer = None if answers is None else answers[number]
+            try:
+                features.append(
+                    self.encode_pair(problem, answer, allow_absent_symbols=allow_absent_symbols)
+                )
+            except FormulaError as error:
+                raise FormulaError(f"row {first_row + number}: {error}", error.position) from None
         return features
 
     def tokenize(self, text: str, notation: str | None = None, **kwargs: Any) -> list[str]:

@@ -67,6 +67,10 @@ class SymbolTokenizer(SavesCode):
             for name, pairs in self.symbol_ranges.items()
         }
 
+    @abstractmethod
+    def settings(self) -> list[Any]:
+        """Return all that ids depend on besides the code, as plain data."""
+
     # Batches
 
     def pad(

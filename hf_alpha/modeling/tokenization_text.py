@@ -6,25 +6,28 @@ puts the names back.
 
 How spaces beside a name are kept is the tokenizer's `spacing`:
 
-- `before`: a symbol stands for a name and the space before it, and `<join>` says that there is
-  none: `f(x, y)` is `f ( <join> <name_0> , <name_1> )`. The rest is up to the tokenizer beneath.
+- `before`: a space is implied between a symbol and what it follows, and `<join>` says that there is
+  none: `f(x, y)` is `f ( <join> <name_0> , <name_1> )`. Behind whitespace of any other kind nothing
+  is implied. The rest is up to the tokenizer beneath.
 - `kept`: a symbol stands for a name alone, for texts in which spaces are rare.
 - `words`: of a tokenizer of words, between any two of which a space is implied; `<join>` says that
   there is none, and other whitespace has tokens of its own.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 import regex  # type: ignore[import-untyped]
-from tokenizers import AddedToken, Tokenizer, decoders
+from tokenizers import AddedToken, Tokenizer
 from transformers import PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
 from .grammar import FormulaError
 from .names_in_text import MarkedText, NameFinder, Span
-from .text_pieces import BETWEEN, JOIN, SPACINGS, Piece, Table, join_words, moved, pieces_of
+from .text_pieces import BETWEEN, JOIN, SPACINGS, Table, join_words, moved, pieces_of
 from .tokenization_symbols import (
     AlphaEncoding,
     Names,
@@ -45,6 +48,19 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     """Tokenizer for texts whose names become symbols; made by `from_texts` or `from_tokenizer`.
 
     It is the fast tokenizer beneath in everything else: pairs, truncation, special tokens, offsets.
+    A text without names has its ids, and an end token behind them. `decode` with `names` gives the
+    text back:
+
+    - to the letter with `characters`, `bpe:8000` and byte-level tokenizers (GPT-2, BART); with
+      `words` too, but for words that are not in the vocabulary;
+    - with SentencePiece and others that put a space before a text (T5, Llama), but for a space at
+      its start and, where they do so themselves (T5), for other whitespace, which becomes one space
+      or none;
+    - as BERT and its like write it (lower case, spaces around signs), with the names spelled as
+      they were, and no space before a name that had none.
+
+    `<join>` and the special tokens are no text: a text should not have them.
+
     A batch has `stream_ids` (B, S) beside the usual keys: the symbols of each row in order of first
     occurrence, -1 padded; `batch.names` has the names that they stand for, row by row.
 
@@ -103,6 +119,14 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         """Leave `tokenizer.json` to the constructor: all of the tokenizer beneath is in there."""
         return kwargs
 
+    def settings(self) -> list[Any]:
+        """Return all that ids depend on besides the code, as plain data."""
+        beneath = json.loads(self._tokenizer.to_str())
+        for key in ("truncation", "padding"):  # of the last call
+            del beneath[key]
+        rules = list(self.finder.to_dict().items())
+        return [rules, self.symbol_ranges, self.symbol_names, self.spacing, beneath]
+
     # Vocabulary
 
     @property
@@ -123,7 +147,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     def extend_symbols(self, counts: Mapping[str, int]) -> list[int]:
         """Add symbols to classes, at the end of the vocabulary: the ids in use never move.
 
-        The model has a method of the same name, which has to be called with the same counts.
+        New ids go to the classes in their own order, whatever that of `counts`. The model has a
+        method of the same name, which has to be called with the same counts.
 
         Returns:
             The new ids.
@@ -136,22 +161,27 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             if name not in self.finder.rules:
                 known = ", ".join(map(repr, self.finder.rules))
                 raise ValueError(f"no symbol class {name!r}: this tokenizer's classes are {known}")
-        first = len(self)
-        for name, count in counts.items():
-            before = self.symbol_classes.get(name, 0)
-            tokens = [f"<{name}_{before + i}>" for i in range(count)]
-            if taken := [token for token in tokens if token in self.get_vocab()]:
+        classes = self.symbol_classes
+        tokens = {
+            name: [f"<{name}_{classes.get(name, 0) + i}>" for i in range(counts[name])]
+            for name in self.finder.rules
+            if counts.get(name)
+        }
+        for name, new in tokens.items():
+            if taken := [t for t in new if self._tokenizer.token_to_id(t) is not None]:
                 raise ValueError(
                     f"the token {taken[0]} is in the vocabulary already, and is no symbol of class "
                     f"{name!r}: call the class otherwise"
                 )
-            start = len(self)
-            self._tokenizer.add_tokens([AddedToken(t, normalized=False) for t in tokens])
-            if count:
-                self.symbol_ranges.setdefault(name, []).append([start, start + count])
+        ids: list[int] = []
+        for name, new in tokens.items():
+            self._tokenizer.add_tokens([AddedToken(t, normalized=False) for t in new])
+            start = self._tokenizer.token_to_id(new[0])
+            self.symbol_ranges.setdefault(name, []).append([start, start + len(new)])
+            ids += range(start, start + len(new))
         self.init_kwargs["symbol_ranges"] = self.symbol_ranges
         self._rebuild_tables()
-        return list(range(first, len(self)))
+        return ids
 
     def _rebuild_tables(self) -> None:
         self._tokens: Table = {}
@@ -160,28 +190,34 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             for number, index in enumerate(i for pair in pairs for i in range(*pair)):
                 self._tokens[f"<{name}_{number}>"] = index
                 self._class_of[index] = name
-        vocabulary = self.get_vocab()
-        if wrong := [token for token, i in self._tokens.items() if vocabulary.get(token) != i]:
+        index_of = self._tokenizer.token_to_id
+        if wrong := [token for token, i in self._tokens.items() if index_of(token) != i]:
             raise ValueError(
                 f"`symbol_ranges` {self.symbol_ranges} do not fit the vocabulary, in which "
-                f"{wrong[0]} is {vocabulary.get(wrong[0])}"
+                f"{wrong[0]} is {index_of(wrong[0])}"
             )
+        if unknown := [token for token in self.symbol_names if token not in self._tokens]:
+            raise ValueError(f"`symbol_names` has {unknown[0]!r}, which is no symbol")
         self._token_of = {index: token for token, index in self._tokens.items()}
-        self._own = {**self._tokens, **{n: self._tokens[t] for t, n in self.symbol_names.items()}}
-        self._shown = {**{token: token for token in self._tokens}, **self.symbol_names}
-        classes = "|".join(regex.escape(name) for name in self.finder.rules)
-        self._token_pattern = regex.compile(rf"<(?:{classes})_\d+>")
-        joined = regex.escape(JOIN)
-        space = " ?" if self._adds_spaces() else ""
-        self._written = regex.compile(
-            rf"{space}({joined})?{space}(<(?:{classes})_\d+>)|{space}{joined}"
-        )
-        special = {*self.all_special_ids} - {self.unk_token_id}
-        self._special = frozenset(special)
+        self._named = {name: self._tokens[token] for token, name in self.symbol_names.items()}
+        self._token_pattern = regex.compile(_symbol_pattern(self.finder.rules))
+        self._written = regex.compile(self._written_pattern())
 
-    def _adds_spaces(self) -> bool:
-        """Whether the decoder beneath writes spaces around tokens, as that of BERT does."""
-        return isinstance(self._tokenizer.decoder, decoders.WordPiece | None)
+    def _written_pattern(self) -> str:
+        """What names are put in place of in decoded text: group 1 `<join>`, group 2 the symbol."""
+        symbol = _symbol_pattern(self.finder.rules)
+        if self.spacing != "before":
+            return f"()({symbol})"
+        decoder = self._tokenizer.decoder
+        # BERT's decoder writes spaces of its own between tokens
+        space = " ?" if decoder is None or " " in decoder.decode(["a", "b"]) else ""
+        return f"{space}({JOIN})?{space}({symbol})|{space}{JOIN}"
+
+    def _marks(self) -> set[int]:
+        """Ids of special tokens, which are no text; unknown tokens are left in."""
+        tokens = [t for key, t in self.special_tokens_map.items() if key != "unk_token"]
+        found = {*map(str, tokens), *map(str, self.extra_special_tokens)}
+        return {self._tokenizer.token_to_id(token) for token in found}
 
     # Encoding
 
@@ -229,49 +265,70 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             raise ValueError("give `text` or `text_target`")
         if text is not None and names is not None:
             raise ValueError("`names` belong to `text_target` alone: `text` brings its own")
+        if None not in (text, text_target) and isinstance(text, str) != isinstance(
+            text_target, str
+        ):
+            raise ValueError("give `text` and `text_target` both as one string or both as a list")
+        single = isinstance(text if text is not None else text_target, str)
+        if single:
+            text, text_pair, text_target = (
+                [value] if isinstance(value, str) else value
+                for value in (text, text_pair, text_target)
+            )
         options = {**kwargs, "allow_absent_symbols": allow_absent_symbols}
         target_length = max_target_length or max_length
-        if text is not None:
-            encoding = super().__call__(text, text_pair, max_length=max_length, **options)
-        else:
+        if text is None:
             encoding = super().__call__(
                 text_target, max_length=target_length, names=names, **options
             )
-        if text is not None and text_target is not None:
-            encoding["labels"] = self._labels(text, text_target, encoding, target_length, options)
+        else:
+            encoding = super().__call__(text, text_pair, max_length=max_length, **options)
+            if text_target is not None:
+                encoding["labels"] = self._labels(text_target, encoding, target_length, options)
         if padding or return_tensors is not None:
-            rows = {
-                key: [value] if _single(text, text_target) else value
-                for key, value in encoding.items()
-            }
-            padded = self.pad(
-                rows,
+            encoding = self.pad(
+                encoding,
                 padding=padding,
                 max_length=max_length if padding == PaddingStrategy.MAX_LENGTH else None,
                 pad_to_multiple_of=pad_to_multiple_of,
                 padding_side=padding_side,
                 return_tensors=return_tensors,
             )
-            if _single(text, text_target) and return_tensors is None:
-                padded.data = {key: column[0] for key, column in padded.data.items()}
-            padded.names = encoding.names
-            return padded
-        return encoding
+        return _unbatched(encoding, return_tensors) if single else encoding
 
     def _labels(
-        self, text: Any, targets: Any, encoding: AlphaEncoding, length: int | None, options: Any
-    ) -> list:
-        if isinstance(text, str) != isinstance(targets, str):
-            raise ValueError("give `text` and `text_target` both as one string or both as a list")
-        if not isinstance(text, str) and len(text) != len(targets):
-            raise ValueError(f"{len(text)} rows in `text`, but {len(targets)} in `text_target`")
+        self, targets: Any, encoding: AlphaEncoding, length: int | None, options: Any
+    ) -> list[list[int]]:
+        """The ids of answers to rows that are encoded."""
+        if "overflow_to_sample_mapping" in encoding:
+            raise ValueError("a part of a text has no answer: leave out return_overflowing_tokens")
+        if len(targets) != len(encoding["input_ids"]):
+            raise ValueError(
+                f"{len(encoding['input_ids'])} rows in `text`, but {len(targets)} in `text_target`"
+            )
         kept = {
-            k: v
-            for k, v in options.items()
-            if k in ("allow_absent_symbols", "truncation", "add_special_tokens", "verbose")
+            key: options[key]
+            for key in ("allow_absent_symbols", "truncation", "add_special_tokens", "verbose")
+            if key in options
         }
         answers = super().__call__(targets, max_length=length, names=encoding.names, **kept)
+        if not options["allow_absent_symbols"]:
+            self._check_present(answers, encoding)
         return answers["input_ids"]
+
+    def _check_present(self, answers: AlphaEncoding, encoding: AlphaEncoding) -> None:
+        """Refuse answers with names that truncation has cut off their texts."""
+        names = name_rows(answers.names, len(answers["stream_ids"]))
+        for row, (wanted, present) in enumerate(
+            zip(answers["stream_ids"], encoding["stream_ids"], strict=True)
+        ):
+            if lost := [i for i in wanted if i not in present]:
+                name = names[row][self._token_of[lost[0]]]
+                raise FormulaError(
+                    f"row {row}: the answer has the {self._class_of[lost[0]]} {name!r}, which "
+                    "truncation has cut off the input: raise max_length, leave the row out, or "
+                    "pass allow_absent_symbols=True"
+                )
 
     def _encode_plus(
         self,
@@ -294,39 +351,30 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             raise ValueError("names are found in whole texts: leave out is_split_into_words")
         single = isinstance(text, str)
         texts, pairs = text_rows(text, "text") or [], text_rows(text_pair, "text_pair")
+        if not texts:
+            raise ValueError("there are no rows to encode")
         if pairs is not None and len(pairs) != len(texts):
             raise ValueError(f"{len(texts)} rows in `text`, but {len(pairs)} in `text_pair`")
-        known = None if names is None else name_rows(names, len(texts))
-        rows = [
-            self._prepare(
-                row,
-                one,
-                pairs[row] if pairs else None,
-                known[row] if known is not None else None,
-                strict=known is not None and not allow_absent_symbols,
-            )
-            for row, one in enumerate(texts)
-        ]
+        known = None
+        if names is not None:
+            known = [self._table(row, n) for row, n in enumerate(name_rows(names, len(texts)))]
+        rows = self._prepared(texts, pairs, known, allow_absent_symbols)
         encoding = super()._encode_plus(
-            [row.text for row in rows],
-            [row.pair for row in rows] if pairs else None,
+            [row.prepared[0] for row in rows],
+            None if pairs is None else [row.prepared[1] for row in rows],
             truncation_strategy=truncation_strategy,
             max_length=max_length,
             **kwargs,
         )
+        encoding["stream_ids"] = [self._streams(ids) for ids in encoding["input_ids"]]
         samples = encoding.get("overflow_to_sample_mapping", range(len(rows)))
-        is_symbol = self._class_of
-        encoding["stream_ids"] = [
-            list(dict.fromkeys(i for i in ids if i in is_symbol)) for ids in encoding["input_ids"]
-        ]
         if "offset_mapping" in encoding:
             encoding["offset_mapping"] = [
-                rows[sample].offsets(found)
+                rows[sample].offsets(found, self.spacing)
                 for sample, found in zip(samples, encoding.encodings, strict=True)
             ]
         # Without `encodings`, which know the characters of what the tokenizer beneath got only.
-        names_of_rows = [rows[i].names(self._token_of) for i in samples]
-        result = AlphaEncoding(dict(encoding), names=names_of_rows)
+        result = AlphaEncoding(dict(encoding), names=[rows[i].names() for i in samples])
         if padding_strategy != PaddingStrategy.DO_NOT_PAD or return_tensors is not None:
             result = self.pad(
                 result,
@@ -336,10 +384,21 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
                 padding_side=padding_side,
                 return_tensors=return_tensors,
             )
-        if single and return_tensors is None and "overflow_to_sample_mapping" not in encoding:
-            result.data = {key: column[0] for key, column in result.data.items()}
-            result.names = names_of_rows[0]
-        return result
+        return _unbatched(result, return_tensors) if single else result
+
+    def _streams(self, ids: list[int]) -> list[int]:
+        """The symbols of a row, by first occurrence."""
+        is_symbol = self._class_of
+        return list(dict.fromkeys([i for i in ids if i in is_symbol]))
+
+    def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        outputs = super()._pad(encoded_inputs, *args, **kwargs)
+        if "offset_mapping" in outputs:
+            offsets = list(outputs["offset_mapping"])
+            filling = [(0, 0)] * (len(outputs["input_ids"]) - len(offsets))
+            left = (kwargs.get("padding_side") or self.padding_side) == "left"
+            outputs["offset_mapping"] = filling + offsets if left else offsets + filling
+        return outputs
 
     def encode_pair(
         self, problem: str, answer: str | None = None, allow_absent_symbols: bool = False
@@ -354,24 +413,41 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         problems: Sequence[str],
         answers: Sequence[str] | None = None,
         allow_absent_symbols: bool = False,
+        first_row: int = 0,
     ) -> list[Features]:
         """Encode rows as plain lists, with nothing around them: for large data sets.
 
-        The arguments and the errors are those of a call.
+        The arguments and the errors are those of a call; `first_row` is the number of the first
+        row in error messages.
 
         Returns:
             For each row `input_ids`, `stream_ids` and `labels` (with answers); `pad` makes batches
             of such rows.
         """
-        batch = self(
-            list(problems),
-            text_target=None if answers is None else list(answers),
-            allow_absent_symbols=allow_absent_symbols,
-            return_attention_mask=False,
-            verbose=False,
+        texts = text_rows(problems, "problems") or []
+        targets = text_rows(answers, "answers")
+        if targets is not None and len(targets) != len(texts):
+            raise ValueError(f"{len(texts)} rows in `problems`, but {len(targets)} in `answers`")
+        rows = self._prepared(texts, None, None, False, first_row)
+        encoded = self._ids_of(rows)
+        features: list[Features] = [
+            {"input_ids": ids, "stream_ids": self._streams(ids)} for ids in encoded
+        ]
+        if targets is not None:
+            known = [row.table for row in rows]
+            prepared = self._prepared(targets, None, known, allow_absent_symbols, first_row)
+            labels = self._ids_of(prepared)
+            for row, ids in zip(features, labels, strict=True):
+                row["labels"] = ids
+        return features
+
+    def _ids_of(self, rows: Sequence["_Row"]) -> list[list[int]]:
+        self.set_truncation_and_padding(
+            PaddingStrategy.DO_NOT_PAD, TruncationStrategy.DO_NOT_TRUNCATE, 0, 0, None, None
         )
-        columns = {k: batch[k] for k in ("input_ids", "stream_ids", "labels") if k in batch}
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        self._tokenizer.encode_special_tokens = self.split_special_tokens
+        encodings = self._tokenizer.encode_batch_fast([row.prepared[0] for row in rows])
+        return [encoding.ids for encoding in encodings]
 
     def tokenize(self, text: str, pair: str | None = None, **kwargs: Any) -> list[str]:
         """The tokens of one text, its names replaced by symbols."""
@@ -386,44 +462,62 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             known: name -> class, of names that are known to be some.
         """
         spans = self.finder.find(text, known)
-        if "<" not in text or isinstance(text, MarkedText):
+        if "<" not in text:
             return spans
-        tokens = {
-            match.start(): Span(
-                match.start(), match.end(), self._class_of[self._tokens[match.group()]]
-            )
+        tokens = tuple(
+            Span(match.start(), match.end(), self._class_of[self._tokens[match.group()]])
             for match in self._token_pattern.finditer(text)
             if match.group() in self._tokens
-        }
-        inside = {i for span in tokens.values() for i in range(span.start, span.stop)}
-        return tuple(sorted([*(s for s in spans if s.start not in inside), *tokens.values()]))
-
-    def _prepare(
-        self, row: int, text: str, pair: str | None, known: Names | None, strict: bool
-    ) -> "_Row":
-        """Put symbols in place of the names of a row."""
-        try:
-            table = {name: self._tokens[token] for token, name in (known or {}).items()}
-            classes = {name: self._class_of[index] for name, index in table.items()}
-            both = [text] if pair is None else [text, pair]
-            found = [self.find_names(each, classes or None) for each in both]
-            if strict:
-                self._check_known(both, found, table)
-            else:
-                table = self._assign(both, found, table)
-            pieces = [
-                pieces_of(self.spacing, each, spans, table, self._token_of)
-                for each, spans in zip(both, found, strict=True)
-            ]
-        except FormulaError as error:
-            raise FormulaError(f"row {row}: {error}", error.position) from None
-        between = BETWEEN if self.spacing == "words" else ""
-        prepared = [between.join(piece.text for piece in each) for each in pieces]
-        return _Row(
-            prepared[0], prepared[1] if pair is not None else None, pieces, table, len(between)
         )
+        first, second = (spans, tokens) if isinstance(text, MarkedText) else (tokens, spans)
+        apart = [s for s in second if all(s.stop <= o.start or o.stop <= s.start for o in first)]
+        return tuple(sorted([*first, *apart]))
 
-    def _assign(self, texts: list[str], found: list[tuple[Span, ...]], table: Table) -> Table:
+    def _prepared(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None,
+        known: Sequence[Table] | None,
+        allow_absent_symbols: bool,
+        first_row: int = 0,
+    ) -> list["_Row"]:
+        """Put symbols in place of the names of all rows, some of which may be known."""
+        rows = []
+        strict = known is not None and not allow_absent_symbols
+        for row, text in enumerate(texts):
+            both = (text,) if pairs is None else (text, pairs[row])
+            try:
+                rows.append(self._prepare(both, {} if known is None else known[row], strict))
+            except FormulaError as error:
+                raise FormulaError(f"row {first_row + row}: {error}", error.position) from None
+            except ValueError as error:
+                raise ValueError(f"row {first_row + row}: {error}") from None
+        return rows
+
+    def _table(self, row: int, names: Names) -> Table:
+        if unknown := [token for token in names if token not in self._tokens]:
+            raise ValueError(f"row {row}: `names` has {unknown[0]!r}, which is no symbol")
+        return {name: self._tokens[token] for token, name in names.items()}
+
+    def _prepare(self, texts: tuple[str, ...], table: Table, strict: bool) -> "_Row":
+        """Put symbols in place of the names of a row."""
+        classes = {name: self._class_of[index] for name, index in table.items()}
+        found = [self.find_names(text, classes or None) for text in texts]
+        if strict:
+            self._check_known(texts, found, table)
+        else:
+            table = self._assign(texts, found, table)
+        symbols = {name: self._token_of[index] for name, index in table.items()}
+        between = BETWEEN if self.spacing == "words" else ""
+        prepared = [
+            between.join([piece[0] for piece in pieces_of(self.spacing, text, spans, symbols)])
+            for text, spans in zip(texts, found, strict=True)
+        ]
+        return _Row(prepared, texts, found, table, symbols)
+
+    def _assign(
+        self, texts: Sequence[str], found: Sequence[tuple[Span, ...]], table: Table
+    ) -> Table:
         """Name -> id, in order of first occurrence: a symbol's own name keeps it."""
         classes: dict[str, str] = {}
         for text, spans in zip(texts, found, strict=True):
@@ -436,31 +530,35 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
                         start,
                     )
         assigned = dict(table)
-        for name, kind in classes.items():
-            own = self._own.get(name)
-            if own is not None and self._class_of[own] == kind:
-                assigned.setdefault(name, own)
         used = set(assigned.values())
-        free: dict[str, Iterator[int]] = {}
-        for name, kind in classes.items():
-            if name not in assigned:
-                if kind not in free:
-                    ids = (i for pair in self.symbol_ranges.get(kind, ()) for i in range(*pair))
-                    free[kind] = (i for i in ids if i not in used)
-                index = next(free[kind], None)
-                if index is None:
-                    wanted = sum(other == kind for other in classes.values())
-                    count = self.symbol_classes.get(kind, 0)
-                    raise FormulaError(
-                        f"{wanted} names of class {kind!r}, but the vocabulary has {count} symbols "
-                        f"for them: call extend_symbols({{{kind!r}: {wanted - count}}}) on the "
-                        "tokenizer and on the model"
-                    )
-                assigned[name] = index
+        for own in (self._tokens, self._named):
+            for name, kind in classes.items():
+                index = own.get(name)
+                if index is None or index in used or name in assigned:
+                    continue
+                if self._class_of[index] == kind:
+                    assigned[name] = index
+                    used.add(index)
+        for kind in self.finder.rules:
+            if new := [n for n, k in classes.items() if k == kind and n not in assigned]:
+                assigned.update(zip(new, self._free(kind, len(new), used), strict=True))
         return {name: assigned[name] for name in (*table, *classes)}
 
+    def _free(self, kind: str, wanted: int, used: set[int]) -> list[int]:
+        """The first free symbols of a class."""
+        ids = (i for pair in self.symbol_ranges.get(kind, ()) for i in range(*pair))
+        free = list(islice((i for i in ids if i not in used), wanted))
+        if short := wanted - len(free):
+            count = self.symbol_classes.get(kind, 0)
+            raise FormulaError(
+                f"{count + short} names of class {kind!r}, but the vocabulary has {count} symbols "
+                f"for them: call extend_symbols({{{kind!r}: {short}}}) on the tokenizer and on the "
+                "model"
+            )
+        return free
+
     @staticmethod
-    def _check_known(texts: list[str], found: list[tuple[Span, ...]], table: Table) -> None:
+    def _check_known(texts: Sequence[str], found: Sequence[tuple[Span, ...]], table: Table) -> None:
         for text, spans in zip(texts, found, strict=True):
             for start, stop, kind in spans:
                 if (name := str(text)[start:stop]) not in table:
@@ -474,25 +572,27 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     # Decoding
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
-        dropped = self._special if skip_special_tokens else frozenset()
+        dropped = self._marks() if skip_special_tokens else ()
         ids = [int(i) for i in ids if i >= 0 and i not in dropped]
         if outside := [i for i in ids if i >= len(self)]:
             raise ValueError(
                 f"id {outside[0]} is outside this tokenizer's vocabulary of {len(self)} tokens: "
                 "model and tokenizer have to be extended alike (`extend_symbols`)"
             )
-        shown = {**self._shown, **(names or {})}
+        shown = {**self.symbol_names, **(names or {})}
         if self.spacing == "words":
             return join_words([shown.get(t, t) for t in self.convert_ids_to_tokens(ids)])
-        text = self._decode(ids, skip_special_tokens=False)
-        implied = self.spacing == "before"
+        text = self._tokenizer.decode(ids, skip_special_tokens=False)
 
         def name(match: Any) -> str:
             joined, token = match.group(1), match.group(2)
             if token is None:
                 return ""  # a `<join>` that joins nothing
-            space = " " if implied and joined is None and match.start() > 0 else ""
-            return space + shown.get(token, token)
+            if token not in self._tokens:
+                return match.group()
+            before = text[match.start() - 1] if match.start() else " "
+            implied = joined is None and self.spacing == "before" and not before.isspace()
+            return " " * implied + shown.get(token, token)
 
         return self._written.sub(name, text)
 
@@ -591,34 +691,44 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
 class _Row(NamedTuple):
     """A row on its way to the tokenizer beneath."""
 
-    text: str
-    pair: str | None
-    pieces: list[list[Piece]]
+    prepared: list[str]  # its text, and its second text if there is one, with symbols
+    texts: tuple[str, ...]  # as they were given
+    spans: list[tuple[Span, ...]]
     table: Table
-    gap: int  # characters between pieces
+    symbols: dict[str, str]  # name -> token
 
-    def names(self, token_of: Mapping[int, str]) -> Names:
+    def names(self) -> Names:
         """Symbol token -> name."""
-        return {token_of[index]: name for name, index in self.table.items()}
+        return {token: name for name, token in self.symbols.items()}
 
-    def offsets(self, encoding: Any) -> list[tuple[int, int]]:
+    def offsets(self, encoding: Any, spacing: str) -> list[tuple[int, int]]:
         """Where in the texts as they were given the tokens stand."""
-        starts = []
-        for pieces in self.pieces:
-            start, found = 0, []
-            for piece in pieces:
-                found.append(start)
-                start += len(piece.text) + self.gap
-            starts.append(found)
+        pieces = [
+            pieces_of(spacing, text, spans, self.symbols)
+            for text, spans in zip(self.texts, self.spans, strict=True)
+        ]
+        gap = len(BETWEEN) if spacing == "words" else 0
+        starts = [
+            [0, *accumulate(len(written) + gap for written, *_ in each)][: len(each)]
+            for each in pieces
+        ]
         pairs = zip(encoding.sequence_ids, encoding.offsets, strict=True)
         return [
-            (0, 0) if which is None else moved(self.pieces[which], starts[which], *span)
+            (0, 0) if which is None else moved(pieces[which], starts[which], *span)
             for which, span in pairs
         ]
 
 
-def _single(text: Any, text_target: Any) -> bool:
-    return isinstance(text if text is not None else text_target, str)
+def _symbol_pattern(classes: Iterable[str]) -> str:
+    return rf"<(?:{'|'.join(map(regex.escape, classes))})_\d+>"
+
+
+def _unbatched(encoding: AlphaEncoding, return_tensors: Any) -> AlphaEncoding:
+    """The only row of a batch, unless it is in tensors or in several parts."""
+    if return_tensors is None and "overflow_to_sample_mapping" not in encoding:
+        encoding.data = {key: column[0] for key, column in encoding.data.items()}
+        encoding.names = next(iter(encoding.names or ()))
+    return encoding
 
 
 def _short(text: str, length: int = 60) -> str:

@@ -86,13 +86,8 @@ def tokenizer_beneath(kind: str, seen: Seen) -> tuple[Tokenizer, str, dict[str, 
         return beneath, seen.spacing, _SPECIAL
     if kind.startswith("bpe:"):
         return _bpe(kind, seen), seen.spacing, _SPECIAL
-    return (*_with_spacing(fast_backend(kind), seen),)
-
-
-def _with_spacing(
-    fast: tuple[Tokenizer, dict[str, Any]], seen: Seen
-) -> tuple[Tokenizer, str, dict[str, Any]]:
-    return fast[0], seen.spacing, fast[1]
+    beneath, special = fast_backend(kind)
+    return beneath, seen.spacing, special
 
 
 _SPECIAL = {"pad_token": PAD, "bos_token": START, "eos_token": END, "unk_token": UNKNOWN}
@@ -108,13 +103,12 @@ def _of_words(words: Counter[str], split: Any) -> Tokenizer:
     beneath.add_special_tokens(special)
     beneath.add_tokens([AddedToken(JOIN, normalized=False)])
     beneath.pre_tokenizer = split
-    _append_end(beneath, END)
-    return beneath
+    return _append_end(beneath, END)
 
 
 def _bpe(kind: str, seen: Seen) -> Tokenizer:
     size = kind.removeprefix("bpe:")
-    if not size.isdigit() or int(size) < 300:
+    if not size.isdecimal() or int(size) < 300:
         raise ValueError(f"tokenizer {kind!r}: write bpe:8000, with at least 300 tokens")
     beneath = Tokenizer(models.BPE())
     beneath.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -126,18 +120,38 @@ def _bpe(kind: str, seen: Seen) -> Tokenizer:
         show_progress=False,
     )
     beneath.train_from_iterator(seen.rest(), trainer)
-    _append_end(beneath, END)
-    return beneath
+    return _append_end(beneath, END)
 
 
-def _append_end(beneath: Tokenizer, end: str) -> None:
+def _append_end(beneath: Tokenizer, end: str) -> Tokenizer:
     """Have an end token written behind every text, as models that write answers need it."""
     index = beneath.token_to_id(end)
+    before = beneath.post_processor
+    if before is not None and '"TemplateProcessing"' in (state := beneath.to_str()):
+        changed = json.loads(state)
+        _end_templates(changed["post_processor"], end, index)
+        return Tokenizer.from_str(json.dumps(changed))
     template = processors.TemplateProcessing(
         single=f"$A {end}", pair=f"$A {end} $B:1 {end}:1", special_tokens=[(end, index)]
     )
-    before = beneath.post_processor
     beneath.post_processor = template if before is None else processors.Sequence([before, template])
+    return beneath
+
+
+def _end_templates(part: dict[str, Any], end: str, index: int | None) -> None:
+    """Write an end token behind each text of the templates of a post-processor."""
+    for inner in part.get("processors", ()):
+        _end_templates(inner, end, index)
+    if part["type"] != "TemplateProcessing":
+        return
+    part["special_tokens"][end] = {"id": end, "ids": [index], "tokens": [end]}
+    for key in ("single", "pair"):
+        items = []
+        for item in part[key]:
+            items.append(item)
+            if "Sequence" in item:
+                items.append({"SpecialToken": {"id": end, "type_id": item["Sequence"]["type_id"]}})
+        part[key] = items
 
 
 def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
@@ -151,10 +165,8 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
             f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "
             "stand. Take a fast one (tokenizer.is_fast), or words, characters or bpe:8000"
         )
-    # A text behind a name is none that begins: no space is put before it.
     state = json.loads(tokenizer.backend_tokenizer.to_str())
-    for part in ("pre_tokenizer", "decoder"):
-        _set_prefix(state.get(part))
+    _begin_once(state)
     state["truncation"] = state["padding"] = None
     beneath = Tokenizer.from_str(json.dumps(state))
     special = {
@@ -162,29 +174,82 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
         for key, value in tokenizer.special_tokens_map.items()
         if key.endswith("_token")
     }
-    special |= {"model_max_length": tokenizer.model_max_length}
-    special |= {"padding_side": tokenizer.padding_side}
-    special |= {"clean_up_tokenization_spaces": tokenizer.clean_up_tokenization_spaces}
+    special |= {
+        "extra_special_tokens": [str(token) for token in tokenizer.extra_special_tokens],
+        "model_max_length": tokenizer.model_max_length,
+        "padding_side": tokenizer.padding_side,
+        "truncation_side": tokenizer.truncation_side,
+    }
     if "eos_token" not in special:
         special["eos_token"] = special.get("sep_token", END)
     special.setdefault("pad_token", PAD)
     beneath.add_special_tokens([str(special["eos_token"]), str(special["pad_token"])])
     end = str(special["eos_token"])
     if beneath.encode("").ids[-1:] != [beneath.token_to_id(end)]:
-        _append_end(beneath, end)
+        beneath = _append_end(beneath, end)
     return beneath, special
 
 
-def _set_prefix(part: Any) -> None:
+def _begin_once(state: dict[str, Any]) -> None:
+    """Have what a tokenizer puts before a text put there only.
+
+    A name cuts the text into parts, each of which the tokenizer would take for a text that begins.
+    """
+    for part in ("pre_tokenizer", "decoder"):
+        _set_scheme(state[part])
+    normalizers, splits = _steps(state, "normalizer"), _steps(state, "pre_tokenizer")
+    prefixes = [step["prepend"] for step in normalizers if step["type"] == "Prepend"]
+    normalizers = [step for step in normalizers if step["type"] != "Prepend"]
+    kinds = [step["type"] for step in splits]
+    if "WhitespaceSplit" in kinds and "Metaspace" in kinds:  # T5: each word would get its space
+        splits = [step for step in splits if step["type"] != "WhitespaceSplit"]
+        normalizers += [
+            {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
+            {"type": "Strip", "strip_left": False, "strip_right": True},
+        ]
+    if spaced := [step for step in splits if step.get("add_prefix_space")]:
+        prefixes.append(" ")
+        for step in spaced:
+            step["add_prefix_space"] = False
+        strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+        state["decoder"] = _sequence("decoder", [*_steps(state, "decoder"), strip])
+    splits = [_first_space(prefix) for prefix in prefixes] + splits
+    state["normalizer"] = _sequence("normalizer", normalizers)
+    state["pre_tokenizer"] = _sequence("pre_tokenizer", splits)
+
+
+_LISTS = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "decoder": "decoders"}
+
+
+def _steps(state: dict[str, Any], part: str) -> list[dict[str, Any]]:
+    """The steps of a part of a tokenizer, in order."""
+    value = state[part]
+    if value is None:
+        return []
+    return list(value[_LISTS[part]]) if value["type"] == "Sequence" else [value]
+
+
+def _sequence(part: str, steps: list[dict[str, Any]]) -> dict[str, Any] | None:
+    if len(steps) > 1:
+        return {"type": "Sequence", _LISTS[part]: steps}
+    return steps[0] if steps else None
+
+
+def _first_space(prefix: str) -> dict[str, Any]:
+    """A step that begins a text, and no part behind a name, with a space."""
+    return {"type": "Metaspace", "replacement": prefix, "prepend_scheme": "first", "split": False}
+
+
+def _set_scheme(part: Any) -> None:
     """Turn `prepend_scheme: always` of SentencePiece's spaces into `first`, wherever it is."""
     if isinstance(part, dict):
         if part.get("prepend_scheme") == "always":
             part["prepend_scheme"] = "first"
         for value in part.values():
-            _set_prefix(value)
+            _set_scheme(value)
     elif isinstance(part, list):
         for value in part:
-            _set_prefix(value)
+            _set_scheme(value)
 
 
 __all__ = ["Seen", "fast_backend", "tokenizer_beneath"]

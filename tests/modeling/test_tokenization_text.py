@@ -1,0 +1,568 @@
+"""Texts with names over any fast tokenizer: names in and out, and all else as it is beneath."""
+
+import copy
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+import torch
+from datasets.fingerprint import Hasher
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+from transformers import (
+    AutoTokenizer,
+    BertTokenizer,
+    GPT2Tokenizer,
+    LlamaTokenizer,
+    PreTrainedTokenizerFast,
+    RobertaTokenizer,
+    T5Tokenizer,
+)
+
+from hf_alpha import AlphaTokenizer, MarkedText, TextTokenizer
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.modeling.grammar import FormulaError
+
+TEXTS = [
+    "swap x y : ( x + y ) * x",
+    "let f(x, y) = find y in x; the value of x's value is -y!",
+    "if (x) then print the value , else stop .",
+    "the quick brown fox jumps over the lazy dog [0-9]\n\t1 2 3 4 5 6 7 8",
+]
+RULES = {"variable": {"pattern": "v[0-9]+|[xyz]|Bob|New York|très_long", "count": 8}}
+NAMES = ["x", "y", "z", "Bob", "New York", "très_long", "v123456"]
+WORDS = ["swap", "find", "the", "value", "(", ")", "+", ",", ".", "'", "-", "f", "!"]
+FOUR = {"variable": {"pattern": "[xyz]", "count": 4}}
+
+
+def trained(model: Tokenizer, trainer: object, *parts: str) -> list:
+    model.train_from_iterator(TEXTS * 3, trainer)
+    state = json.loads(model.to_str())["model"]
+    return [state[part] for part in parts]
+
+
+def byte_level(cls: type, special: list[str], **settings: bool) -> PreTrainedTokenizerFast:
+    beneath = Tokenizer(models.BPE())
+    beneath.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    letters = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=330, initial_alphabet=letters, special_tokens=special, show_progress=False
+    )
+    vocab, merges = trained(beneath, trainer, "vocab", "merges")
+    return cls(vocab=vocab, merges=[tuple(merge) for merge in merges], **settings)
+
+
+def sentence_pieces() -> list[tuple[str, float]]:
+    beneath = Tokenizer(models.Unigram())
+    beneath.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=120,
+        special_tokens=["<pad>", "</s>", "<unk>"],
+        unk_token="<unk>",
+        show_progress=False,
+    )
+    return [tuple(piece) for piece in trained(beneath, trainer, "vocab")[0]]
+
+
+def sentence_piece() -> PreTrainedTokenizerFast:
+    """As newer conversions of SentencePiece make T5's."""
+    beneath = Tokenizer(models.Unigram(sentence_pieces(), unk_id=2))
+    beneath.normalizer = normalizers.Sequence(
+        [normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁")]
+    )
+    beneath.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    beneath.decoder = decoders.Metaspace(prepend_scheme="always")
+    beneath.post_processor = processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=beneath, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
+
+
+def bert() -> BertTokenizer:
+    beneath = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    beneath.normalizer = normalizers.BertNormalizer()
+    beneath.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=150, special_tokens=special, show_progress=False)
+    return BertTokenizer(vocab=trained(beneath, trainer, "vocab")[0])
+
+
+def old_llama_backend() -> Tokenizer:
+    beneath = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    beneath.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    special = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special, show_progress=False)
+    vocab, merges = trained(beneath, trainer, "vocab", "merges")
+    beneath.model = models.BPE(
+        vocab, [tuple(m) for m in merges], unk_token="<unk>", fuse_unk=True, byte_fallback=True
+    )
+    beneath.decoder = decoders.Sequence(
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    beneath.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 1)]
+    )
+    return beneath
+
+
+def llama(cls: type) -> PreTrainedTokenizerFast:
+    beneath = old_llama_backend()
+    special = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    if cls is PreTrainedTokenizerFast:
+        return cls(tokenizer_object=Tokenizer.from_str(beneath.to_str()), **special)
+    state = json.loads(beneath.to_str())["model"]
+    return cls(vocab=state["vocab"], merges=[tuple(merge) for merge in state["merges"]], **special)
+
+
+ROBERTA = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+HOSTS = {
+    "gpt2": byte_level(GPT2Tokenizer, ["<|endoftext|>"]),
+    "roberta": byte_level(RobertaTokenizer, ROBERTA),
+    "roberta with a first space": byte_level(RobertaTokenizer, ROBERTA, add_prefix_space=True),
+    "t5": T5Tokenizer(vocab=sentence_pieces(), extra_ids=2),
+    "sentencepiece": sentence_piece(),
+    "bert": bert(),
+    "llama": llama(LlamaTokenizer),
+    "old llama": llama(PreTrainedTokenizerFast),
+}
+OVER = {name: TextTokenizer.from_tokenizer(host, RULES) for name, host in HOSTS.items()}
+KEEPING = ("gpt2", "roberta")
+"""Hosts that keep every character; the others give spaces, or what begins a text, a form."""
+MADE = {
+    kind: TextTokenizer.from_texts(
+        [*TEXTS, *WORDS, "  ", " \n", f"the {' '.join(NAMES)}"], RULES, kind
+    )
+    for kind in ("words", "characters", "bpe:300")
+}
+ALL = {**MADE, **OVER}
+
+
+@st.composite
+def pieces(draw: st.DrawFn, blanks: str = "any") -> list[str]:
+    """Names and words, and what stands between them; no two words are glued to one."""
+    between = {"any": ["", " ", " ", "  ", "\n", " \n"], "one": ["", " "]}[blanks]
+    words = draw(st.lists(st.sampled_from([*NAMES, *WORDS]), min_size=1, max_size=8))
+    made = [draw(st.sampled_from(["", " "])) if blanks == "any" else ""]
+    for word, after in pairwise([*words, ""]):
+        glued = word[-1].isalnum() and after[:1].isalnum()
+        blank = " " if glued else draw(st.sampled_from(between))
+        made += [word, blank if after else ""]
+    return made
+
+
+def back(tokenizer: TextTokenizer, text: str) -> str:
+    batch = tokenizer([text])
+    (decoded,) = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
+    return decoded
+
+
+# The text comes back
+
+
+@pytest.mark.parametrize("kind", [*MADE, *KEEPING])
+@given(pieces())
+@settings(max_examples=40, deadline=None)
+def test_text_comes_back_to_the_letter(kind: str, made: list[str]) -> None:
+    text = "".join(made)
+    assert back(ALL[kind], text) == text
+
+
+@pytest.mark.parametrize("kind", [name for name in HOSTS if name not in (*KEEPING, "bert")])
+@given(pieces("one"))
+@settings(max_examples=40, deadline=None)
+def test_text_with_single_spaces_comes_back(kind: str, made: list[str]) -> None:
+    """Such a host may take space at the start, at the end and in a row for one or none."""
+    text = "".join(made)
+    assert back(OVER[kind], text) == text
+
+
+@given(pieces())
+@settings(max_examples=40, deadline=None)
+def test_bert_writes_what_it_writes_itself_and_names_as_they_are(made: list[str]) -> None:
+    """Beside names that have no space before them, which stay where they are."""
+    plain = "".join("quick" if part in NAMES else part for part in made)
+    host = HOSTS["bert"].decode(HOSTS["bert"](plain)["input_ids"], skip_special_tokens=True)
+    parts, expected = host.split("quick"), ""
+    names = [number for number, part in enumerate(made) if part in NAMES]
+    for part, number in zip(parts, [*names, None], strict=True):
+        expected += part
+        if number is not None:
+            glued = not "".join(made[:number])[-1:].isspace()
+            expected = (expected.removesuffix(" ") if glued else expected) + made[number]
+    assert back(OVER["bert"], "".join(made)) == expected
+
+
+@pytest.mark.parametrize("kind", HOSTS)
+def test_without_names_it_is_the_tokenizer_beneath(kind: str) -> None:
+    """Its ids, with the end token behind them that a model's answers need."""
+    for text in ("find the value", "f( ) + the lazy dog's value, 1 2"):
+        own = OVER[kind](text, return_offsets_mapping=True)
+        host = HOSTS[kind](text, return_offsets_mapping=True)
+        count = len(host["input_ids"])
+        assert own["input_ids"][:count] == host["input_ids"]
+        assert own["input_ids"][count:] in ([], [OVER[kind].eos_token_id])
+        both = [
+            [(text[start:stop].strip(), stop) for start, stop in batch["offset_mapping"][:count]]
+            for batch in (own, host)
+        ]
+        assert both[0] == both[1]  # T5's have the space before a word now
+        assert own["input_ids"][-1] == OVER[kind].eos_token_id
+
+
+# Renaming
+
+
+@pytest.mark.parametrize("kind", ALL)
+@given(pieces(), st.permutations([*NAMES, "v7"]))
+@settings(max_examples=30, deadline=None)
+def test_renaming_moves_symbols_and_nothing_else(kind, made, order) -> None:
+    tokenizer = ALL[kind]
+    table = dict(zip(NAMES, order, strict=False))
+    renamed = [table.get(part, part) for part in made]
+    one, two = tokenizer("".join(made)), tokenizer("".join(renamed))
+    assert len(one["input_ids"]) == len(two["input_ids"])
+    moved = dict(zip(one["stream_ids"], two["stream_ids"], strict=True))
+    assert [moved.get(i, i) for i in one["input_ids"]] == two["input_ids"]
+    assert {table[one.names[t]] for t in one.names} == set(two.names.values())
+
+
+# Offsets
+
+
+@pytest.mark.parametrize("kind", ALL)
+@given(pieces())
+@settings(max_examples=30, deadline=None)
+def test_offsets_of_symbols_are_the_names(kind: str, made: list[str]) -> None:
+    tokenizer, text = ALL[kind], "".join(made)
+    batch = tokenizer(text, return_offsets_mapping=True)
+    spelled = []
+    for index, (start, stop) in zip(batch["input_ids"], batch["offset_mapping"], strict=True):
+        token = tokenizer.convert_ids_to_tokens(index)
+        assert 0 <= start <= stop <= len(text)
+        if token in batch.names:
+            assert text[start:stop] == batch.names[token]
+            spelled.append(token)
+        elif token == "<join>":
+            assert start == stop
+    assert spelled == [t for t in tokenizer.tokenize(text) if t in batch.names]
+    assert len(spelled) == sum(part in NAMES for part in made)
+
+
+# What any tokenizer does
+
+
+def test_pairs_have_common_names_and_token_types() -> None:
+    tokenizer = OVER["bert"]
+    batch = tokenizer(
+        ["find x"], ["( y + x )"], return_token_type_ids=True, return_special_tokens_mask=True
+    )
+    tokens = tokenizer.convert_ids_to_tokens(batch["input_ids"][0])
+    x, y = ("<variable_0>", "<variable_1>")
+    assert tokens == ["[CLS]", "find", x, "[SEP]", "(", y, "+", x, ")", "[SEP]"]
+    assert batch["token_type_ids"] == [[0] * 4 + [1] * 6]
+    assert batch["special_tokens_mask"] == [[1, 0, 0, 1, 0, 0, 0, 0, 0, 1]]
+    assert batch.names == [{x: "x", y: "y"}]
+    old = OVER["old llama"]
+    ids = old("x", "y", return_token_type_ids=True)
+    assert old.convert_ids_to_tokens(ids["input_ids"]) == ["<s>", x, "</s>", "<s>", y, "</s>"]
+    assert ids["token_type_ids"] == [0, 0, 0, 1, 1, 1]
+
+
+def test_truncation_and_what_overflows() -> None:
+    tokenizer = ALL["words"]
+    short = tokenizer("swap x y z", truncation=True, max_length=3)
+    assert tokenizer.convert_ids_to_tokens(short["input_ids"]) == ["swap", "<variable_0>", "</s>"]
+    assert len(short["stream_ids"]) == 1
+    options = {"truncation": True, "max_length": 4, "stride": 1, "return_overflowing_tokens": True}
+    for text in ("swap x y z", ["swap x y z", "x"]):
+        parts = tokenizer(text, return_offsets_mapping=True, padding=True, **options)
+        mapping = parts["overflow_to_sample_mapping"]
+        assert mapping == ([0, 0] if isinstance(text, str) else [0, 0, 1])
+        assert len(parts.names) == len(parts["input_ids"]) == len(mapping)
+        assert {len(row) for row in parts["offset_mapping"]} == {4}
+        decoded = tokenizer.batch_decode(parts["input_ids"], names=parts.names)
+        assert decoded[:2] == ["swap x y", "y z"]
+    with pytest.raises(ValueError, match="leave out return_overflowing_tokens"):
+        tokenizer(["swap x y z"], text_target=["x"], **options)
+    with pytest.raises(FormulaError, match=r"row 1: .* variable 'z', which truncation has cut off"):
+        tokenizer(["x", "swap x y z"], text_target=["x", "z"], truncation=True, max_length=3)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding(side: str) -> None:
+    tokenizer = ALL["words"]
+    batch = tokenizer(
+        ["swap x y", "x"],
+        text_target=["y x", "x"],
+        padding=True,
+        padding_side=side,
+        return_tensors="pt",
+        return_offsets_mapping=True,
+    )
+    alone = tokenizer("x", return_offsets_mapping=True)
+    for key, filler in {"input_ids": 0, "attention_mask": 0, "offset_mapping": (0, 0)}.items():
+        fill = [filler] * 2
+        row = fill + alone[key] if side == "left" else alone[key] + fill
+        assert torch.equal(batch[key][1], torch.tensor(row)), key
+    assert batch["stream_ids"].tolist()[1] == [alone["stream_ids"][0], -1]
+    assert batch["labels"].tolist()[1] == [*alone["input_ids"], -100]
+    assert len(tokenizer("x", padding="max_length", max_length=5)["input_ids"]) == 5
+
+
+def test_single_and_empty_texts() -> None:
+    for tokenizer in ALL.values():
+        one, many = tokenizer("find x"), tokenizer(["find x"])
+        assert {key: [value] for key, value in one.items()} == dict(many)
+        assert [one.names] == many.names
+        empty = tokenizer([""], return_tensors="pt")
+        assert empty["stream_ids"].tolist() == [[-1]]
+        assert tokenizer.decode(empty["input_ids"][0]) == ""
+        ids = tokenizer("x", add_special_tokens=False)["input_ids"]
+        assert tokenizer.convert_ids_to_tokens(ids) == ["<variable_0>"]
+        assert tokenizer.encode("find x") == one["input_ids"]
+
+
+# Saving, copies
+
+
+LOAD = """
+import json, sys
+sys.modules["hf_alpha"] = None  # as if it were not installed
+from transformers import AutoTokenizer
+folder, again, *texts = sys.argv[1:]
+tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+batch = tokenizer(texts)
+text = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
+tokenizer.save_pretrained(again)
+print(json.dumps([batch["input_ids"], batch.names, text, tokenizer.symbol_ranges]))
+"""
+TWO = {"variable": {"pattern": "[xyz]", "count": 4}, "function": {"tokens": ["f", "New York"]}}
+
+
+@pytest.mark.parametrize("kind", ["words", "bpe:300", "bert", "t5", "old llama"])
+def test_saved_and_loaded_it_is_the_same(kind: str, tmp_path) -> None:
+    tokenizer = (
+        TextTokenizer.from_tokenizer(HOSTS[kind], TWO)
+        if kind in HOSTS
+        else TextTokenizer.from_texts(TEXTS, TWO, kind)
+    )
+    tokenizer.extend_symbols({"variable": 2})
+    tokenizer.save_pretrained(tmp_path)
+    loaded = [AutoTokenizer.from_pretrained(tmp_path), TextTokenizer.from_pretrained(tmp_path)]
+    loaded += [copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(tokenizer))]
+    expected = tokenizer(TEXTS[:3])
+    for other in loaded:
+        batch = other(TEXTS[:3])
+        assert (dict(batch), batch.names) == (dict(expected), expected.names)
+        assert list(other.symbol_ranges) == list(other.finder.rules) == ["variable", "function"]
+        assert other.settings() == tokenizer.settings()
+        decoded = other.batch_decode(batch["input_ids"], names=batch.names)
+        assert decoded == tokenizer.batch_decode(expected["input_ids"], names=expected.names)
+        assert other.extend_symbols({"function": 1}) == [len(tokenizer)]
+
+
+def test_fresh_process_without_the_package(tmp_path) -> None:
+    tokenizer = TextTokenizer.from_texts(TEXTS, TWO)
+    tokenizer.save_pretrained(tmp_path / "one")
+    batch = tokenizer(TEXTS[:2])
+    text = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment |= {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    for folder, again in (("one", "two"), ("two", "three")):
+        command = [sys.executable, "-I", "-c", LOAD, tmp_path / folder, tmp_path / again]
+        result = subprocess.run(
+            [*command, *TEXTS[:2]],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert result.returncode == 0, result.stderr
+        expected = [batch["input_ids"], batch.names, text, tokenizer.symbol_ranges]
+        assert json.loads(result.stdout.splitlines()[-1]) == expected
+
+
+def test_hash_is_that_of_its_settings() -> None:
+    """`datasets.map` finds its results again, however the tokenizer was used meanwhile."""
+    tokenizer = TextTokenizer.from_texts(TEXTS, RULES)
+    hashes = {Hasher.hash(tokenizer.settings())}
+    tokenizer(TEXTS, truncation=True, max_length=4, padding=True)
+    hashes |= {Hasher.hash(t.settings()) for t in (tokenizer, copy.deepcopy(tokenizer))}
+    assert len(hashes) == 1
+    tokenizer.extend_symbols({"variable": 1})
+    assert Hasher.hash(tokenizer.settings()) not in hashes
+    assert Hasher.hash(tokenizer) == Hasher.hash(tokenizer)
+
+
+# Vocabulary
+
+
+def test_extension_keeps_every_id_and_takes_classes_in_their_order() -> None:
+    one, two = (TextTokenizer.from_texts(TEXTS, TWO) for _ in range(2))
+    before = one.get_vocab()
+    new = one.extend_symbols({"variable": 2, "function": 3})
+    assert two.extend_symbols({"function": 3, "variable": 2}) == new
+    assert one.symbol_ranges == two.symbol_ranges and one.get_vocab() == two.get_vocab()
+    assert before.items() <= one.get_vocab().items() and new == list(range(len(before), len(one)))
+    assert one.symbol_classes == {"variable": 6, "function": 13}
+    with pytest.raises(ValueError, match=r"no symbol class 'colour'.*'variable', 'function'"):
+        one.extend_symbols({"colour": 1})
+
+
+def test_models_and_other_tokenizers_take_classes_in_the_same_order() -> None:
+    from hf_alpha import AlphaConfig
+
+    tokenizer = AlphaTokenizer(symbol_classes={"variable": 2, "function": 2})
+    config = AlphaConfig.for_tokenizer(tokenizer, d_model=36)
+    tokenizer.extend_symbols({"function": 1, "variable": 2})
+    config.extend_symbols({"function": 1, "variable": 2})
+    assert tokenizer.symbol_ranges == config.symbol_ranges
+    assert tokenizer.symbol_ranges["variable"] == [[3, 5], [7, 9]]
+
+
+def test_a_tokens_own_name_and_its_spelling_are_two_names() -> None:
+    tokenizer = TextTokenizer.from_texts(TEXTS, FOUR)
+    token = next(token for token, name in tokenizer.symbol_names.items() if name == "x")
+    batch = tokenizer([f"swap x {token}"])
+    assert len(batch["stream_ids"][0]) == 2
+    assert tokenizer.batch_decode(batch["input_ids"], names=batch.names) == [f"swap x {token}"]
+    looks_like_one = "the<variable_99>x"
+    assert back(ALL["bpe:300"], looks_like_one) == looks_like_one
+
+
+# Answers
+
+
+def test_answers_are_in_the_names_of_their_row() -> None:
+    tokenizer = TextTokenizer.from_texts(TEXTS, RULES)
+    batch = tokenizer(["swap Bob x", "swap x v9"], text_target=["x Bob", "v9 x"])
+    assert tokenizer.batch_decode(batch["labels"], names=batch.names) == ["x Bob", "v9 x"]
+    assert (
+        tokenizer(text_target=["x Bob", "v9 x"], names=batch.names)["input_ids"]
+        == (batch["labels"])
+    )
+    rows = tokenizer.encode_pairs(["swap Bob x", "swap x v9"], ["x Bob", "v9 x"])
+    assert [row["labels"] for row in rows] == batch["labels"]
+    assert [row["input_ids"] for row in rows] == batch["input_ids"]
+    assert tokenizer.encode_pair("swap Bob x", "x Bob") == rows[0]
+    lacks = "row 1: the answer 'x z' has the variable 'z', which the input lacks"
+    for call in (
+        lambda: tokenizer(["x", "x"], text_target=["x", "x z"]),
+        lambda: tokenizer(text_target=["x", "x z"], names=[{"<variable_0>": "x"}] * 2),
+        lambda: tokenizer.encode_pairs(["x", "x"], ["x", "x z"]),
+    ):
+        with pytest.raises(FormulaError, match=lacks):
+            call()
+    allowed = tokenizer(["x"], text_target=["x z"], allow_absent_symbols=True)
+    assert len(set(allowed["labels"][0])) == 3
+    # a name of the row has the symbol that is called otherwise
+    (ids,) = tokenizer(
+        text_target=["x Bob"],
+        names=[{tokenizer.convert_ids_to_tokens(tokenizer._named["x"]): "Bob"}],
+        allow_absent_symbols=True,
+    )["input_ids"]
+    assert len(set(ids)) == 3
+
+
+# Classes, marked texts, reserved words
+
+
+def test_two_classes() -> None:
+    tokenizer = TextTokenizer.from_texts(TEXTS, TWO)
+    batch = tokenizer("f(x, y)")
+    kinds = {name: token[1:-1].split("_")[0] for token, name in batch.names.items()}
+    assert kinds == {"f": "function", "x": "variable", "y": "variable"}
+    marked = MarkedText("a a", [(0, 1, "variable"), (2, 3, "function")])
+    with pytest.raises(FormulaError, match="row 1: the name 'a' is of class 'variable' and of cla"):
+        tokenizer(["x", marked])
+
+
+def test_marked_texts_lists_of_names_and_reserved_words() -> None:
+    tokenizer = TextTokenizer.from_texts(
+        TEXTS, {"variable": {"pattern": "[a-z]+", "reserved": ["swap", "the"]}}
+    )
+    assert tokenizer("swap the cat").names == {"<variable_0>": "cat"} or (
+        list(tokenizer("swap the cat").names.values()) == ["cat"]
+    )
+    marked = MarkedText("swap the cat", [(5, 8, "variable")])
+    assert list(tokenizer(marked).names.values()) == ["the"]
+    assert list(tokenizer([marked, "a"]).names[0].values()) == ["the"]
+    places = TextTokenizer.from_texts(
+        ["from New York to York"], {"place": ["York", "New York"]}, "characters"
+    )
+    batch = places("from New York to York")
+    assert list(batch.names.values()) == ["New York", "York"]
+    # a symbol's token beside marked names is that symbol, and no marked name's
+    text = MarkedText("f <variable_0> g", [(0, 1, "variable"), (15, 16, "variable")])
+    assert len(MADE["words"](text)["stream_ids"]) == 3
+
+
+# Bad input
+
+
+def test_clear_errors(tmp_path) -> None:
+    make, over = TextTokenizer.from_texts, TextTokenizer.from_tokenizer
+    slow = build_tokenizer("propositional", 5)
+    for call, message in (
+        (lambda: over(slow, FOUR), "AlphaTokenizer is no fast tokenizer.*bpe:8000"),
+        (lambda: make(TEXTS, FOUR, "bpe:abc"), "tokenizer 'bpe:abc': write bpe:8000"),
+        (lambda: make(TEXTS, FOUR, "bpe:²"), "write bpe:8000"),
+        (lambda: make([], FOUR), "there are no texts"),
+        (lambda: make(["no names"], FOUR), "no text has a name: look at the rules"),
+        (lambda: make(TEXTS, {}), "symbols are {}"),
+        (
+            lambda: over(over(HOSTS["gpt2"], FOUR), FOUR),
+            "<variable_0> is in the vocabulary already.*call the class otherwise",
+        ),
+        (
+            lambda: MADE["words"](["x", " ".join(f"v{i}" for i in range(9))]),
+            r"row 1: 9 names of class 'variable', but .* 8 .*extend_symbols\({'variable': 1}",
+        ),
+        (lambda: MADE["words"]([]), "there are no rows"),
+        (lambda: MADE["words"]([3]), "row 0 of `text` is a int"),
+        (lambda: MADE["words"]("x", text_target=["x"]), "both as one string"),
+        (lambda: MADE["words"](["x"], text_target=["x", "x"]), "1 rows in `text`, but 2"),
+        (lambda: MADE["words"](["x"], ["x", "y"]), "1 rows in `text`, but 2 in `text_pair`"),
+        (lambda: MADE["words"]("x", names={}), "`names` belong to `text_target` alone"),
+        (
+            lambda: MADE["words"](text_target=["x"], names=[{"<q>": "x"}]),
+            "row 0: `names` has '<q>'",
+        ),
+        (lambda: MADE["words"](), "give `text` or `text_target`"),
+        (lambda: MADE["words"].decode([10**6]), "id 1000000 is outside"),
+        (lambda: MADE["words"].encode_pairs(["x"], []), "1 rows in `problems`, but 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_many_rows_at_once_are_the_rows_alone() -> None:
+    texts = random.Random(0).choices(TEXTS[:3], k=50)
+    for tokenizer in (MADE["words"], OVER["t5"]):
+        alone = [tokenizer.encode_pair(text, text) for text in texts]
+        assert tokenizer.encode_pairs(texts, texts) == alone
