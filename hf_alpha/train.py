@@ -103,7 +103,7 @@ class AlphaTrainer(Seq2SeqTrainer):
         output = super().evaluation_loop(*args, metric_key_prefix=metric_key_prefix, **kwargs)
         if self.answer_rates is not None:
             rates = self.answer_rates(self.accelerator.unwrap_model(self.model))
-            output.metrics |= {f"{metric_key_prefix}_{name}": x for name, x in rates.items()}
+            output.metrics.update({f"{metric_key_prefix}_{key}": x for key, x in rates.items()})
         return output
 
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:

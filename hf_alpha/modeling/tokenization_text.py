@@ -727,7 +727,7 @@ def _unbatched(encoding: AlphaEncoding, return_tensors: Any) -> AlphaEncoding:
     """The only row of a batch, unless it is in tensors or in several parts."""
     if return_tensors is None and "overflow_to_sample_mapping" not in encoding:
         encoding.data = {key: column[0] for key, column in encoding.data.items()}
-        encoding.names = next(iter(encoding.names or ()))
+        encoding.names = encoding.names[0] if isinstance(encoding.names, list) else None
     return encoding
 
 

@@ -1,4 +1,4 @@
-"""The tour of pairs of one's own: data, a recipe, four encodings, and more names than trained on."""
+"""The tour of pairs of one's own: a recipe, four encodings, and more names than trained on."""
 
 import json
 import time
@@ -57,9 +57,8 @@ def run(
     rows = _make_data(output, samples, seed)
     recipe = _recipe(output, steps)
     say("1. The task: two names of a term change places. Small letters are variables, capital")
-    say(
-        f"   letters functions; both are only names. {TRAIN_ROWS:,} pairs of at most {TRAINED[1]} names:"
-    )
+    say("   letters functions; all are only names. In training a term has")
+    say(f"   {TRAINED[0]} to {TRAINED[1]} of them, in {TRAIN_ROWS:,} pairs:")
     say(f"     {rows[0]['problem']}  ->  {rows[0]['answer']}")
     say(f"2. The same model with four encodings of names, each trained for {_time(steps)}:")
     table, reports = compare_encodings(
