@@ -28,11 +28,12 @@ def rename(items: Iterable[Name], table: Table) -> Items:
 
 
 class Ids:
-    """Names as ids of an `AlphaTokenizer`, which itself maps a text's own names onto symbols.
+    """Names as ids of a tokenizer with symbols, which itself maps a text's own names onto them.
 
     Args:
-        tokenizer: the `AlphaTokenizer`.
-        symbols: tokens, or class -> tokens; by default all symbols.
+        tokenizer: an `AlphaTokenizer` or a `TextTokenizer`.
+        symbols: tokens, or what a `TextTokenizer` calls them (`symbol_names`), or class -> tokens;
+            by default all symbols.
 
     Raises:
         ValueError: a token is not one token of the vocabulary, or is given twice.
@@ -49,7 +50,9 @@ class Ids:
             if not ranges:
                 raise ValueError("give `symbols`: this tokenizer has none of its own")
             return [[i for pair in pairs for i in range(*pair)] for pairs in ranges.values()]
-        vocabulary = self.tokenizer.get_vocab()
+        vocabulary = dict(self.tokenizer.get_vocab())
+        called = getattr(self.tokenizer, "symbol_names", {})
+        vocabulary |= {name: vocabulary[token] for token, name in called.items()}
         classes = name_classes(symbols)
         if unknown := [token for token in chain(*classes) if token not in vocabulary]:
             raise ValueError(

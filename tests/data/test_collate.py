@@ -1,10 +1,12 @@
 import pytest
 import torch
+from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.data.collate import AlphaCollator
+from hf_alpha.data.collate import AlphaCollator, tokenize
+from hf_alpha.modeling.tokenization_text import TextTokenizer
 
 TOKENIZER = build_tokenizer("propositional", 5)
 PAIRS = [
@@ -72,3 +74,65 @@ def test_ids_behind_the_symbols_are_none():
     rows[0]["labels"] = [13, 3, 2]
     with pytest.raises(ValueError, match=r"symbol\(s\) d, which"):
         AlphaCollator(tokenizer)(rows)
+
+
+TEXTS = ["swap x y : x + y", "swap y z : z"]
+ANSWERS = ["y x", "z"]
+RULES = {"variable": {"pattern": "[xyz]", "count": 4}}
+
+
+def test_texts_with_names_make_batches():
+    tokenizer = TextTokenizer.from_texts(TEXTS, RULES)
+    rows = tokenize(Dataset.from_dict({"problem": TEXTS, "answer": ANSWERS}), tokenizer)
+    batch = AlphaCollator(tokenizer)(list(rows))
+    expected = tokenizer(TEXTS, text_target=ANSWERS, padding=True, return_tensors="pt")
+    assert batch.keys() == expected.keys()
+    assert all(torch.equal(batch[key], expected[key]) for key in batch)
+
+
+def test_a_column_says_where_the_names_are():
+    tokenizer = TextTokenizer.from_texts(TEXTS, RULES, "bpe:300")
+    spans = [
+        [{"start": 0, "stop": 4, "symbol_class": "variable"}],
+        [{"start": 5, "stop": 6, "symbol_class": "variable"}],
+    ]
+    columns = {"problem": TEXTS, "answer": ["swap", "y"], "spans": spans}
+    rows = tokenize(Dataset.from_dict(columns), tokenizer)
+    marks = [tokenizer.decode(row["input_ids"]) for row in rows]
+    assert [row["labels"][0] for row in rows] == [row["stream_ids"][0] for row in rows]
+    assert marks[0].split()[1:] == TEXTS[0].split()[1:] and marks[0].split()[0] != "swap"
+    columns["spans"][1][0]["stop"] = 100
+    with pytest.raises(ValueError, match=r"row 1 of the dataset: the name at \(5, 100, "):
+        tokenize(Dataset.from_dict(columns), tokenizer)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"symbols": {"variable": {"pattern": "[xy]", "count": 4}}},
+        {"symbols": {"variable": {"pattern": "[xyz]", "count": 5}}},
+        {"symbols": {"variable": {"pattern": "[xyz]", "count": 4, "reserved": ["z"]}}},
+        {"tokenizer": "bpe:300"},
+        {"texts": [*TEXTS, "z z z"]},  # other names come first
+        {"texts": [*TEXTS, "another"]},
+    ],
+)
+def test_the_cache_knows_all_of_a_text_tokenizer(change):
+    data = Dataset.from_dict({"problem": TEXTS[:1], "answer": ANSWERS[:1]})
+    given = {"texts": TEXTS, "symbols": RULES}
+    tokenizer = TextTokenizer.from_texts(**given)
+    first = tokenize(data, tokenizer)._fingerprint
+    tokenizer(TEXTS, padding=True, truncation=True, max_length=3)  # use changes nothing
+    assert tokenize(data, tokenizer)._fingerprint == first
+    assert tokenize(data, TextTokenizer.from_texts(**given))._fingerprint == first
+    assert tokenize(data, TextTokenizer.from_texts(**given | change))._fingerprint != first
+
+
+def test_both_tokenizers_encode_many_rows_and_number_them():
+    problems, answers = map(list, zip(*PAIRS, strict=True))
+    assert TOKENIZER.encode_pairs(problems, answers) == rows_of(PAIRS)
+    for tokenizer in (TOKENIZER, TextTokenizer.from_texts(TEXTS, RULES)):
+        with pytest.raises(ValueError, match="^row 8: .*'z'"):
+            tokenizer.encode_pairs(["x", "x"], ["x", "z"], first_row=7)
+    with pytest.raises(ValueError, match="1 rows in `problems`, but 2 in `answers`"):
+        TOKENIZER.encode_pairs(["a"], ["a1", "b1"])

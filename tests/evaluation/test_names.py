@@ -4,13 +4,19 @@ import itertools
 import re
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from small_tokenizers import NAMES, SUBWORD, byte_level, unigram, word_level, word_piece
 from tokenizers import normalizers
 
 from hf_alpha.evaluation.names import Ids, Words, names_of, rename
+from hf_alpha.evaluation import alpha_covariance
+from hf_alpha.generation import generate_answers
+from hf_alpha.modeling.configuration_alpha import AlphaConfig
+from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_text import TextTokenizer
 
 SWAP = {"alice": "bob", "bob": "alice"}
 KINDS = [*SUBWORD, lambda end=False: word_level(end, (*NAMES, "&", "sees"))]
@@ -197,3 +203,42 @@ def test_a_tokenizer_of_ours_is_renamed_by_ids():
             Ids(tokenizer, symbols)
     with pytest.raises(ValueError, match="give `symbols`"):
         Ids(AlphaTokenizer(base_tokens=["&"]))
+
+
+TEXTS = ["swap x y : ( x + y )", "swap a f : f - a", "swap z z : z"]
+CLASSES = {"variable": {"pattern": "[a-z]|Bob", "count": 5}, "function": {"tokens": ["f", "New"]}}
+
+
+@pytest.mark.parametrize(("encoding", "seed"), [("streams", 6), ("relational", 10)])
+def test_texts_with_names_are_renamed_as_ids(encoding: str, seed: int):
+    tokenizer = TextTokenizer.from_texts(TEXTS, CLASSES)
+    torch.manual_seed(seed)  # of a model whose answers have names
+    sizes = {"d_model": 24, "encoder_layers": 1, "decoder_layers": 1}
+    config = AlphaConfig.for_tokenizer(tokenizer, symbol_encoding=encoding, **sizes)
+    model = AlphaForConditionalGeneration(config).eval()
+    settings = {"num_beams": 1, "max_new_tokens": 5}
+    measured = alpha_covariance(
+        model, tokenizer, TEXTS, max_renamings=12, generate_kwargs=settings, progress=False
+    )
+    assert measured.mean == 1.0
+    called = alpha_covariance(
+        model, tokenizer, TEXTS, symbols=["x", "y", "z"], generate_kwargs=settings, progress=False
+    )
+    assert called.mean == 1.0
+    renamed = [" ".join({"x": "Bob", "f": "New"}.get(w, w) for w in t.split()) for t in TEXTS]
+    one, two, beyond = (
+        generate_answers(model, tokenizer, texts, progress=False, **settings)
+        for texts in (TEXTS, renamed, ["x y z a b c"])
+    )
+    assert beyond == [None]  # six names, five symbols
+    swapped = [[" ".join({"x": "Bob", "f": "New"}.get(w, w) for w in a[0].split())] for a in one]
+    assert [[" ".join(a[0].split())] for a in two] == swapped
+    assert any(set(answer[0].split()) & {*"xyzaf"} for answer in one)  # names are at stake
+
+
+def test_symbols_of_a_text_tokenizer_go_by_token_or_name():
+    tokenizer = TextTokenizer.from_texts(TEXTS, CLASSES)
+    token = next(token for token, name in tokenizer.symbol_names.items() if name == "x")
+    assert Ids(tokenizer, ["x"]).classes == Ids(tokenizer, [token]).classes
+    with pytest.raises(ValueError, match="'swap_it' is not a single token"):
+        Ids(tokenizer, ["swap_it"])
