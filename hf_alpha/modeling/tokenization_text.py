@@ -679,10 +679,12 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         return made
 
     def _call_symbols(self, counts: Mapping[str, int], names: Mapping[str, Sequence[str]]) -> None:
-        """Add symbols, called by names as far as there are some."""
+        """Add symbols, called by names as far as there are some, each by one of its own."""
         self.extend_symbols(counts)
         for kind, called in names.items():
-            for number, name in enumerate(called[: counts[kind]]):
+            taken = set(self.symbol_names.values())
+            free = [name for name in called if name not in taken]
+            for number, name in enumerate(free[: counts[kind]]):
                 self.symbol_names[f"<{kind}_{number}>"] = name
         self.init_kwargs["symbol_names"] = self.symbol_names
         self._rebuild_tables()

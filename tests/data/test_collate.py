@@ -132,7 +132,7 @@ def test_both_tokenizers_encode_many_rows_and_number_them():
     problems, answers = map(list, zip(*PAIRS, strict=True))
     assert TOKENIZER.encode_pairs(problems, answers) == rows_of(PAIRS)
     for tokenizer in (TOKENIZER, TextTokenizer.from_texts(TEXTS, RULES)):
-        with pytest.raises(ValueError, match="^row 8: .*'z'"):
+        with pytest.raises(ValueError, match=r"^row 8: .*'z'"):
             tokenizer.encode_pairs(["x", "x"], ["x", "z"], first_row=7)
     with pytest.raises(ValueError, match="1 rows in `problems`, but 2 in `answers`"):
         TOKENIZER.encode_pairs(["a"], ["a1", "b1"])

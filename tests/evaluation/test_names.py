@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from small_tokenizers import NAMES, SUBWORD, byte_level, unigram, word_level, word_piece
 from tokenizers import normalizers
 
-from hf_alpha.evaluation.names import Ids, Words, names_of, rename
 from hf_alpha.evaluation import alpha_covariance
+from hf_alpha.evaluation.names import Ids, Words, names_of, rename
 from hf_alpha.generation import generate_answers
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
@@ -206,7 +206,7 @@ def test_a_tokenizer_of_ours_is_renamed_by_ids():
 
 
 TEXTS = ["swap x y : ( x + y )", "swap a f : f - a", "swap z z : z"]
-CLASSES = {"variable": {"pattern": "[a-z]|Bob", "count": 5}, "function": {"tokens": ["f", "New"]}}
+CLASSES = {"function": {"tokens": ["f", "New"]}, "variable": {"pattern": "[a-z]|Bob", "count": 5}}
 
 
 @pytest.mark.parametrize(("encoding", "seed"), [("streams", 6), ("relational", 10)])

@@ -442,6 +442,18 @@ def test_models_and_other_tokenizers_take_classes_in_the_same_order() -> None:
     assert tokenizer.symbol_ranges["variable"] == [[3, 5], [7, 9]]
 
 
+def test_a_name_that_two_rules_find_is_of_the_first_class() -> None:
+    tokenizer = TextTokenizer.from_texts(
+        TEXTS, {"variable": "[a-z]", "function": {"tokens": ["f", "g"]}}
+    )
+    called = list(tokenizer.symbol_names.values())
+    assert called.count("f") == 1 and tokenizer.symbol_names["<function_0>"] == "g"
+    token = next(token for token, name in tokenizer.symbol_names.items() if name == "f")
+    assert tokenizer("f ( x )").names[token] == "f"
+    with pytest.raises(ValueError, match=r"'f' is in the classes 'a' and 'b'"):
+        TextTokenizer.from_texts(TEXTS, {"a": ["f"], "b": ["f", "g"]})
+
+
 def test_a_tokens_own_name_and_its_spelling_are_two_names() -> None:
     tokenizer = TextTokenizer.from_texts(TEXTS, FOUR)
     token = next(token for token, name in tokenizer.symbol_names.items() if name == "x")
