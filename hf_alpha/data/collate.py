@@ -72,7 +72,8 @@ def tokenize(dataset: Any, tokenizer: AnyTokenizer, num_workers: int = 1) -> Any
 
     def encode(batch: dict[str, list[Any]], rows: list[int]) -> dict[str, list[list[int]]]:
         try:
-            features = tokenizer.encode_pairs(problems(batch), batch["answer"], first_row=rows[0])
+            texts = problems(batch, rows[0])
+            features = tokenizer.encode_pairs(texts, batch["answer"], first_row=rows[0])
         except ValueError as error:
             place, _, what = str(error).partition(": ")
             raise ValueError(f"{place} of the dataset: {what}") from error

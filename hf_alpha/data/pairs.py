@@ -96,20 +96,29 @@ def read_pairs(
     )
 
 
-def problems(batch: Mapping[str, Sequence[Any]]) -> list[str]:
+def problems(batch: Mapping[str, Sequence[Any]], first_row: int = 0) -> list[str]:
     """Return the problems of a batch as a tokenizer takes them.
 
     Where the batch has `spans`, they are `MarkedText`, so that the names are not looked for again.
 
     Args:
         batch: columns of `read_pairs`, each a list with an entry for each row.
+        first_row: number of the first row, for error messages.
+
+    Raises:
+        ValueError: a span is empty, lies outside its text or overlaps another one, with the row.
     """
     if "spans" not in batch:
         return list(batch["problem"])
-    return [
-        MarkedText(text, [(s["start"], s["stop"], s["symbol_class"]) for s in spans])
-        for text, spans in zip(batch["problem"], batch["spans"], strict=True)
-    ]
+    marked: list[str] = []
+    pairs = zip(batch["problem"], batch["spans"], strict=True)
+    for row, (text, spans) in enumerate(pairs, first_row):
+        try:
+            listed = [(s["start"], s["stop"], s["symbol_class"]) for s in spans or ()]
+            marked.append(MarkedText(text, listed))
+        except ValueError as error:
+            raise ValueError(f"row {row}: {error}") from None
+    return marked
 
 
 def batches(dataset: AnyDataset, what: str) -> Iterator[dict[str, list[Any]]]:

@@ -521,8 +521,9 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         """Name -> id, in order of first occurrence: a symbol's own name keeps it."""
         classes: dict[str, str] = {}
         for text, spans in zip(texts, found, strict=True):
+            plain = str(text)
             for start, stop, kind in spans:
-                name = str.__getitem__(text, slice(start, stop))
+                name = plain[start:stop]
                 if classes.setdefault(name, kind) != kind:
                     raise FormulaError(
                         f"the name {name!r} is of class {classes[name]!r} and of class {kind!r} in "
