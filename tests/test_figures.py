@@ -154,8 +154,8 @@ def evaluated() -> Iterator[tuple[str, str]]:
     yield (
         "README.md",
         (
-            f"this run of `hf-alpha quickstart`: {seconds} seconds on one thread of a busy "
-            f"machine, {steps} steps of fine-tuning"
+            "this run of `hf-alpha quickstart --task propositional --output quickstart`: "
+            f"{seconds} seconds on one thread of a busy machine, {steps} steps of fine-tuning"
         ),
     )
     small = rows_of(read(RESULTS / "small" / "table.txt"))
