@@ -106,7 +106,7 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         words = set(COMMANDS)
         assert words == {
             *("generate-data", "train", "convert", "evaluate", "solve", "release", "push"),
-            *("perturb", "quickstart", "env", "info"),
+            *("perturb", "quickstart", "env", "info", "compare"),
         }
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}

@@ -131,7 +131,7 @@ def test_installed_package_is_its_own(installed: Installed):
 
 def test_quickstart_runs_from_the_wheel(installed: Installed):
     command = installed.prefix / "bin" / "hf-alpha"
-    options = ("--steps", "2", "--samples", "2", "--output", "out")
+    options = ("--task", "propositional", "--steps", "2", "--samples", "2", "--output", "out")
     table = run(command, "quickstart", *options, cwd=installed.cwd, timeout=300)
     for row in ("vanilla", "converted", "tuned", "random"):
         assert row in table.lower()

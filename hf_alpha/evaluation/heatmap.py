@@ -143,9 +143,9 @@ def draw(
 ) -> Path:
     """Draw heatmaps as one picture, with one scale for all.
 
-    Colour shows the rate, blue being good. Where there are few samples, the coloured box does not
-    fill its cell: its area shows their number. Cells without samples are white, cells outside a
-    model's vocabulary hatched grey. A dashed line marks the training data.
+    Colour shows the rate, blue being good. Where there are few samples, the coloured square does
+    not fill its cell: its area shows their number. Cells without samples are white, cells outside a
+    model's vocabulary hatched grey. A dashed frame marks the training data.
 
     Args:
         heatmaps: one panel each.
@@ -321,13 +321,13 @@ def _label(
 
 def _notes(panels: Sequence[Heatmap], full_count: int) -> str:
     """What is not said by colours."""
-    few = [f"small box: fewer than {full_count} samples"] if full_count > 1 else []
+    few = [f"small square: fewer than {full_count} samples"] if full_count > 1 else []
     notes = [*few, "white: no samples"]
     if any(cell.outside for panel in panels for cell in panel.cells):
         empty = " (an empty answer)" if panels[0].metric == EDIT_DISTANCE else ""
         notes.append(f"hatched: outside the vocabulary{empty}")
     if any(panel.training_region for panel in panels):
-        notes.append("dashed: training data")
+        notes.append("dashed frame: training data")
     return "; ".join(notes)
 
 

@@ -78,10 +78,10 @@ def run(
 def caption(tour: Tour) -> str:
     """What the picture means."""
     return (
-        f"Formulas above the dashed box have more symbols than any in training ({TRAINED_SYMBOLS} "
-        "at most): the vanilla model cannot read them, its conversion can at once (converted), and "
-        "is then tuned on formulas of the box (tuned). Blue cells: most answers are right, as "
-        f"{tour.solver[1]} says."
+        "Formulas above the dashed frame have more symbols than any in training "
+        f"({TRAINED_SYMBOLS} at most): the vanilla model cannot read them, its conversion can at "
+        "once (converted), and is then tuned on formulas within the frame (tuned). Blue cells: "
+        f"most answers are right, as {tour.solver[1]} says."
     )
 
 

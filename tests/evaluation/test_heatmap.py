@@ -80,8 +80,10 @@ def test_picture_says_what_it_shows():
         assert hatched.get_hatch() and hatched.get_bbox().bounds == (4.5, 2.5, 1, 1)
         assert [patch.get_bbox().bounds for patch in box] == [(0.5, 0.5, 3, 2)] * 2
     notes = figure.get_supxlabel()
-    assert "white: no samples; hatched: outside" in notes and "dashed: training" in notes
-    assert "small box: fewer than 3 samples" in make_figure(correct, full_count=3).get_supxlabel()
+    assert "white: no samples; hatched: outside" in notes and "dashed frame: training" in notes
+    assert (
+        "small square: fewer than 3 samples" in make_figure(correct, full_count=3).get_supxlabel()
+    )
     alone = make_figure(Heatmap.of(Report("vanilla", {}, make_report().records[:4])))
     assert "dashed" not in alone.get_supxlabel() and "hatched" not in alone.get_supxlabel()
     beside, stacked = (make_figure([correct, exact], columns=columns).axes[1] for columns in (2, 1))

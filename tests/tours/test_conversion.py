@@ -100,10 +100,11 @@ def test_the_model_loads_without_the_package(tour, tmp_path):
 def test_a_second_tour_in_the_same_folder(tour):
     folder = tour[0]
     before = (folder / "model" / "model.safetensors").read_bytes()
-    done = hf_alpha("quickstart", "--output", folder, "--steps", 3, "--samples", 2)
+    again = ["quickstart", "--task", "propositional", "--output", folder]
+    done = hf_alpha(*again, "--steps", 3, "--samples", 2)
     assert done.code == 0, done.err
     assert (folder / "model" / "model.safetensors").read_bytes() != before
     assert "seconds in all" in done.out and "Fine-tuned for another 3 steps." in done.out
 
-    done = hf_alpha("quickstart", "--output", folder, "--steps", 1, "--samples", 3)
+    done = hf_alpha(*again, "--steps", 1, "--samples", 3)
     assert "per_cell is 2 there and 3 here; choose another folder" in done.error
