@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from datasets import disable_progress_bars
 from transformers.utils import logging
 
 from hf_alpha.data.own import own_rows, read_own
@@ -54,6 +56,8 @@ def run(
     start = time.monotonic()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    disable_progress_bars()
+    torch.set_num_threads(1)  # models of this size gain nothing by more, and may lose by them
     rows = _make_data(output, samples, seed)
     recipe = _recipe(output, steps)
     say("1. The task: two names of a term change places. Small letters are variables, capital")
