@@ -24,7 +24,7 @@ def run_tour(
     Args:
         output: folder for the data, the trained model, reports, table and picture.
         task_name: what `get_task` finds a task by that has a tour.
-        steps: training steps; by default as many as fit into half a minute for each encoding, or
+        steps: training steps; by default as many as fit into 40 seconds for each encoding, or
             into a minute and a half.
         samples: problems for each number of symbols; by default 50, or 200.
         say: is told what happens.

@@ -19,9 +19,9 @@ Row = dict[str, str]
 
 def swapping_pairs(
     num_rows: int,
-    num_variables: Iterable[int] = range(2, 5),
+    num_variables: Iterable[int] = range(2, 4),
     num_functions: Iterable[int] = range(1, 4),
-    leaves: Iterable[int] = range(4, 9),
+    leaves: Iterable[int] = range(3, 7),
     seed: int = 0,
     variables: Sequence[str] = ascii_lowercase,
     functions: Sequence[str] = ascii_uppercase,
