@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hf_alpha.evaluation.report import Report
     from hf_alpha.recipe import Recipe
     from hf_alpha.solve import Solution
+    from hf_alpha.tasks import Task as AnyTask
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 LATE = ("solve", "env")  # solve looks at the formulas first; env is for what may not be importable
@@ -642,7 +643,13 @@ def solve(
         str | None,
         typer.Option(help="Folder or Hub name; by default the released TASK-streams-small."),
     ] = None,
-    task: Task = DEFAULT_TASK,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what "
+            f"the recipe.yaml of --model says, or {DEFAULT_TASK}."
+        ),
+    ] = None,
     top: Annotated[int, typer.Option(min=1, help="Print the N best answers.")] = 1,
     beams: Beams = None,
     notation: Annotated[
@@ -650,35 +657,44 @@ def solve(
     ] = None,
     device: Device = "auto",
 ) -> None:
-    """Solve formulas, and check every answer with a solver.
+    """Solve formulas, and check every answer with a solver; or have a model answer your texts.
 
     hf-alpha solve 'request & !grant' '|a&bc'
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
     problems = _problems(formulas, file)
-    faults = _faults(task, problems, notation)
+    solved = _task_of(task, model)
+    faults = _faults(solved.name, problems, notation)
     readable = [problem for problem, fault in zip(problems, faults, strict=True) if fault is None]
-    solutions = _solutions(readable, model, task, top, beams, notation, device)
+    solutions = _solutions(readable, model, solved, top, beams, notation, device)
     unsolved = 0
     for problem, fault in zip(problems, faults, strict=True):
         solution = next(solutions) if fault is None else None
-        unsolved += solution is None or not solution.solved
+        answered = solution is not None and bool(solution.answers) and not solved.checks
+        unsolved += solution is None or not (solution.solved or answered)
         typer.echo(problem)
         if solution is not None and solution.read_as is not None:
             typer.echo(f"  {'read as':<10} {solution.read_as}")
         if error := fault if solution is None else solution.error:
             typer.echo(f"  error: {error}", err=True)
         for answer, verdict in solution.answers if solution is not None else ():
-            typer.echo(f"  {verdict.value:<10} {answer or _empty_answer(task)}")
+            label = verdict.value if solved.checks else "answer"
+            typer.echo(f"  {label:<10} {answer or solved.empty_answer}")
     if unsolved:
         raise typer.Exit(1)
 
 
-def _empty_answer(task: str) -> str:
+def _task_of(task: str | None, model: str | None) -> "AnyTask":
+    """The task that is asked for, or that of the model's recipe."""
     from hf_alpha.tasks import get_task
 
-    return get_task(task).empty_answer
+    if task is None and model is not None and Path(model).is_dir():
+        from hf_alpha.recipe import recipe_of
+
+        if (recipe := recipe_of(model)) is not None:
+            return recipe.solved
+    return get_task(task or DEFAULT_TASK)
 
 
 def _faults(task: str, problems: list[str], notation: str | None) -> list[str | None]:
@@ -707,7 +723,7 @@ def _faults(task: str, problems: list[str], notation: str | None) -> list[str | 
 def _solutions(
     problems: list[str],
     model: str | None,
-    task: str,
+    solved: "AnyTask",
     top: int,
     beams: int | None,
     notation: str | None,
@@ -719,11 +735,10 @@ def _solutions(
     from hf_alpha.processes import choose_device
     from hf_alpha.resources import resource_path
     from hf_alpha.solve import solve as run
-    from hf_alpha.tasks import get_task
 
-    work_on, solved = choose_device(device), get_task(task)
+    work_on = choose_device(device)
     if model is None and solved.released_model is None:
-        raise ValueError(f"no model of task {task!r} is released: name one with --model")
+        raise ValueError(f"no model of task {solved.name!r} is released: name one with --model")
     where = model or resource_path("model_cards", f"{solved.released_model}")
     loaded, tokenizer = load_checkpoint(where)
     yield from run(

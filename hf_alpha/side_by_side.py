@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torch.optim.lr_scheduler import LambdaLR
+from tqdm import tqdm
 from transformers import TrainerCallback
 
 from hf_alpha.evaluation.compare import EvaluatedModel, compare
@@ -16,6 +17,7 @@ from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.report import Report
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.processes import choose_device
+from hf_alpha.progress import TrainingProgress
 from hf_alpha.recipe import Recipe
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
 
@@ -49,8 +51,8 @@ def compare_encodings(
 ) -> tuple[str, list[Report]]:
     """Train a recipe once with each encoding, and evaluate all models on the same problems.
 
-    `out` gets a folder for each model, and the table, the picture by length and the curves by
-    number of names. What an earlier start has trained there is not trained again.
+    `out` gets a folder for each model, the curves by number of names, and `evaluation` with the
+    table, the reports and the picture by length. What an earlier start has trained there is not trained again.
 
     Args:
         recipe: what to train; its `symbol_encoding`, `symbol_renaming` and `output_dir` are
@@ -83,13 +85,15 @@ def compare_encodings(
             trainer = train(
                 with_encoding(recipe, name, folder),
                 say=say if number == 0 else _nothing,  # the data is looked at once
-                make_trainer=AlphaTrainer if seconds is None else _timed(seconds),
+                make_trainer=AlphaTrainer if seconds is None else _timed(seconds, name),
             )
             steps, took = trainer.state.global_step, time.monotonic() - start
-            say(f"{name}: {steps:,} steps, {took:.0f} s")
+            say(f"{name}: {steps:,} steps, {took:.0f} s with data and saving")
         model, tokenizer = load_checkpoint(folder)
         models.append(EvaluatedModel(name, model.eval().to(choose_device()), tokenizer))
-    table, reports = compare(models, recipe.solved, rows, out, covariance=covariance, **settings)
+    table, reports = compare(
+        models, recipe.solved, rows, out / "evaluation", covariance=covariance, **settings
+    )
     draw_curves(
         reports[:-1],
         out / CURVES_FILE,
@@ -116,13 +120,14 @@ def with_encoding(recipe: Recipe, name: str, folder: Path) -> Recipe:
     )
 
 
-def _timed(seconds: float) -> type[AlphaTrainer]:
+def _timed(seconds: float, name: str) -> type[AlphaTrainer]:
     """A trainer that stops after so many seconds, and whose learning rate falls with the time."""
 
     class TimedTrainer(AlphaTrainer):
         def __init__(self, *args: Any, **kwargs: Any):
             super().__init__(*args, **kwargs)
-            self.clock = _Clock(seconds)
+            self.clock = _Clock(seconds, name)
+            self.remove_callback(TrainingProgress)  # which counts steps, and knows their number
             self.add_callback(self.clock)
 
         def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LambdaLR:
@@ -134,10 +139,10 @@ def _timed(seconds: float) -> type[AlphaTrainer]:
 
 
 class _Clock(TrainerCallback):
-    """Stops training when its time is up."""
+    """Stops training when its time is up; a bar shows the time on a terminal."""
 
-    def __init__(self, seconds: float):
-        self.seconds = seconds
+    def __init__(self, seconds: float, name: str):
+        self.seconds, self.name = seconds, name
         self.start: float | None = None
 
     @property
@@ -147,9 +152,16 @@ class _Clock(TrainerCallback):
 
     def on_train_begin(self, args, state, control, **kwargs):  # type: ignore[no-untyped-def]
         self.start = time.monotonic()
+        self.bar = tqdm(
+            total=round(self.seconds), desc=self.name, unit="s", leave=False, disable=None
+        )
 
     def on_step_end(self, args, state, control, **kwargs):  # type: ignore[no-untyped-def]
         control.should_training_stop |= self.share >= 1
+        self.bar.update(min(int(self.share * self.bar.total), self.bar.total) - self.bar.n)
+
+    def on_train_end(self, args, state, control, **kwargs):  # type: ignore[no-untyped-def]
+        self.bar.close()
 
 
 def _schedule(share: float) -> float:

@@ -53,8 +53,8 @@ def solve(
     for problem in problems:
         try:
             tokens = task.parse(problem, notation)
-            extend_vocabulary(model, tokenizer, len(task.symbols_in(tokens)))
-            prefix = _prefix(task, tokens)
+            extend_vocabulary(model, tokenizer, task.needed_symbols([problem]))
+            prefix = problem if task.own_data else _prefix(task, tokens)
             (answers,) = generate_answers(
                 model,
                 tokenizer,

@@ -46,7 +46,7 @@ def draw_curves(
         axis.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="0.93", zorder=0)
         middle = (trained[0] + trained[1]) / 2
         axis.text(
-            middle, 0.01, "in training", color="0.45", fontsize=9, ha="center",
+            middle, 0.06, "in training", color="0.45", fontsize=9, ha="center",
             transform=axis.get_xaxis_transform(),
         )  # fmt: skip
     for index, report in enumerate(reports):

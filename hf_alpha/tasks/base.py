@@ -214,6 +214,11 @@ class Task(ABC):
         """
         return None
 
+    @property
+    def checks(self) -> bool:
+        """Whether an answer can be judged where the data has no target."""
+        return True
+
     @abstractmethod
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Draw a well-formed answer at random: the baseline that a model has to beat."""

@@ -93,7 +93,7 @@ def _make_data(output: Path, samples: int, seed: int) -> list[dict[str, Any]]:
     _write_pairs(output / "train.jsonl", swapping_pairs(TRAIN_ROWS, seed=seed))
     tests: list[Mapping[str, str]] = []
     for count in NAMES:
-        variables = min(count // 2 + 1, LEAVES)
+        variables = (count + 1) // 2
         tests += swapping_pairs(
             samples, [variables], [count - variables], [LEAVES], seed=seed + 1000 * count
         )

@@ -88,6 +88,11 @@ class TextTask(Task):
         """Return None: only the data knows the answer."""
         return None
 
+    @property
+    def checks(self) -> bool:
+        """Whether there is a check of the user's own."""
+        return self.own_check is not None
+
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Copy the input: what a model has to beat."""
         return str(problem)
