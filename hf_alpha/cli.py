@@ -829,7 +829,7 @@ def push(
 def quickstart(
     task: Annotated[
         str,
-        typer.Option(help="text (pairs with names), or propositional, ltl (a model is converted)."),
+        typer.Option(help="What is solved: text, or another task that has a tour."),
     ] = "text",
     output: Annotated[
         Path | None,

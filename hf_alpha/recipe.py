@@ -135,6 +135,7 @@ class Recipe:
         own: dict[str, Any] = {
             "symbols": self.symbols,
             "check": self.check,
+            "measures": self.measures,
             "ignore_whitespace": self.ignore_whitespace,
         }
         try:
@@ -173,6 +174,14 @@ class Recipe:
         metadata=meaning(
             "package.module:function of your own: from source, answer and target to yes or no, or "
             "a verdict; without it an answer is right if it is the target"
+        ),
+    )
+    measures: dict[str, str] = field(
+        default_factory=dict,
+        metadata=meaning(
+            "name -> package.module:function of your own, from the lists `predictions` and "
+            "`references` to a number or a mapping of numbers (or an object with such a `compute`, "
+            "as those of the package evaluate), which stand below the table of an evaluation"
         ),
     )
     ignore_whitespace: bool = field(
@@ -365,7 +374,7 @@ def _check_generation(generate: dict[str, Any], where: str) -> None:
 def _check_texts(content: dict[str, Any], where: str) -> None:
     """Check that what is said of texts is said of the user's own pairs, and that names are."""
     own = content["data"].get("train") is not None
-    for key in ("symbols", "tokenizer", "check", "ignore_whitespace"):
+    for key in ("symbols", "tokenizer", "check", "measures", "ignore_whitespace"):
         if content.get(key) and not own:
             raise RecipeError(f"{where}: {key!r} is for your own pairs: 'data' has no 'train'")
     if own and not content.get("symbols") and content.get("checkpoint") is None:

@@ -52,7 +52,8 @@ def compare_encodings(
     """Train a recipe once with each encoding, and evaluate all models on the same problems.
 
     `out` gets a folder for each model, the curves by number of names, and `evaluation` with the
-    table, the reports and the picture by length. What an earlier start has trained there is not trained again.
+    table, the reports and the picture by length. What an earlier start has trained there is not
+    trained again.
 
     Args:
         recipe: what to train; its `symbol_encoding`, `symbol_renaming` and `output_dir` are
@@ -144,6 +145,7 @@ class _Clock(TrainerCallback):
     def __init__(self, seconds: float, name: str):
         self.seconds, self.name = seconds, name
         self.start: float | None = None
+        self.shown = 0  # seconds that the bar shows
 
     @property
     def share(self) -> float:
@@ -158,7 +160,9 @@ class _Clock(TrainerCallback):
 
     def on_step_end(self, args, state, control, **kwargs):  # type: ignore[no-untyped-def]
         control.should_training_stop |= self.share >= 1
-        self.bar.update(min(int(self.share * self.bar.total), self.bar.total) - self.bar.n)
+        passed = int(min(self.share, 1.0) * self.seconds)
+        self.bar.update(passed - self.shown)
+        self.shown = passed
 
     def on_train_end(self, args, state, control, **kwargs):  # type: ignore[no-untyped-def]
         self.bar.close()

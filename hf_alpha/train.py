@@ -67,6 +67,8 @@ logger = logging.getLogger(__name__)
 TrainingData: TypeAlias = Dataset | IterableDataset | DrawnProblems
 
 TRAINER_STATE = "trainer_state.json"
+TRIED = 5
+"""Targets about which a check of the user's own is asked before training."""
 NOTE = r"^# until step (\d+): ([^=]+)=(.*)$"
 LABEL_SMOOTHING = (
     "label_smoothing_factor spreads over columns that a sample cannot use; "
@@ -257,7 +259,25 @@ def own_pairs(recipe: Recipe, say: Callable[[str], object] = print) -> OwnPairs 
     if finder is None:
         raise RecipeError("the key 'symbols' is missing: say which words are names")
     with _named("data"):
-        return OwnPairs(recipe.data, finder, recipe.training.get("seed", 42), say)
+        pairs = OwnPairs(recipe.data, finder, recipe.training.get("seed", 42), say)
+    with _named("check"):
+        _try_check(recipe, pairs, say)
+    return pairs
+
+
+def _try_check(recipe: Recipe, pairs: OwnPairs, say: Callable[[str], object]) -> None:
+    """Ask the user's own check, if there is one, about targets: before hours of training."""
+    task: Any = recipe.solved
+    if not task.checks:
+        return
+    for row, pair in enumerate(own_rows(pairs.train, task, TRIED)):
+        place = f"{recipe.check}, training pair {row} with its target as the answer"
+        try:
+            verdict = task.ask(pair["problem"], pair["answer"], pair["answer"])
+        except (TimeoutError, RuntimeError, ValueError) as error:
+            raise ValueError(f"{place}: {error}") from error
+        if not verdict.is_correct:
+            say(f"check: {place}: {verdict}")
 
 
 def _own_data(

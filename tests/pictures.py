@@ -16,3 +16,9 @@ def shows_reports(
     panels = [Heatmap.load(folder / name / "heatmap.json") for name in names]
     draw(panels, again, caption=caption)
     return np.array_equal(imread(folder / "heatmap.png"), imread(again))
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a file is a picture with something on it."""
+    pixels = imread(path)
+    return bool(pixels.size) and float(np.ptp(pixels[..., :3])) > 0

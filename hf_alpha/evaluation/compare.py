@@ -150,6 +150,8 @@ def compare(
             )
             report.save(folder)
         reports.append(report)
+        if measured := _measured(task, report):
+            notes.append(f"{entry.name}: {measured}")
         if draws and model.config.encoding.random_parts:
             found = sensitivity(
                 model, tokenizer, task, rows, seeds=range(draws), folder=folder, **settings
@@ -161,6 +163,16 @@ def compare(
     text = "\n".join([table(reports, measure=task.measure), *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
+
+
+def _measured(task: Task, report: Report) -> str:
+    """What the task measures of all answers together, as text; an empty answer where none is."""
+    known = [record for record in report.records if record.target is not None]
+    found = task.measured(
+        [record.answers[0] if record.answers else "" for record in known],
+        [f"{record.target}" for record in known],
+    )
+    return ", ".join(f"{name} {value:.4g}" for name, value in found.items())
 
 
 def _draw_heatmaps(

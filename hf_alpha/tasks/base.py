@@ -214,6 +214,15 @@ class Task(ABC):
         """
         return None
 
+    def measured(self, predictions: list[str], references: list[str]) -> dict[str, float]:
+        """Return measures of all answers together, by name; none by default.
+
+        Args:
+            predictions: answers.
+            references: the targets, as many.
+        """
+        return {}
+
     @property
     def checks(self) -> bool:
         """Whether an answer can be judged where the data has no target."""

@@ -10,14 +10,21 @@ from typing import Any, ClassVar
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.tasks.base import EQUIVALENCES, Task, Verdict, warn_once
-from hf_alpha.tasks.registry import register_task
+from hf_alpha.tasks.registry import own_object, register_task
 from hf_alpha.tasks.solver_process import SolverCrashError, SolverProcess
 
 WORKER = Path(__file__).with_name("check_worker.py")
 
 
 class Name(str):
-    """A token that is a name."""
+    """A token that is a name, of a class."""
+
+    symbol_class: str
+
+    def __new__(cls, text: str, symbol_class: str) -> "Name":
+        self = super().__new__(cls, text)
+        self.symbol_class = symbol_class
+        return self
 
 
 @register_task
@@ -29,10 +36,12 @@ class TextTask(Task):
         check: the user's own check, `package.module:function`: from source, answer and target
             (None if there is none) to yes or no, or a `Verdict` or its name. It is asked where the
             answer is not the data's, in a process of its own, with a time limit.
+        measures: name -> `package.module:function` of the user's own, from `predictions` and
+            `references` to a number or a mapping of numbers; or an object with such a `compute`.
         ignore_whitespace: answers that differ in whitespace only are the same.
 
     Raises:
-        ValueError: a rule or the path of the check cannot be used.
+        ValueError: a rule or the path of a function cannot be used.
     """
 
     name: ClassVar[str] = "text"
@@ -52,11 +61,15 @@ class TextTask(Task):
         self,
         symbols: Mapping[str, Any] | None = None,
         check: str | None = None,
+        measures: Mapping[str, str] | None = None,
         ignore_whitespace: bool = False,
     ):
         self.finder = NameFinder(symbols) if symbols else None
-        if check is not None and (check.count(":") != 1 or not all(check.split(":"))):
-            raise ValueError(f"check {check!r}: write package.module:function")
+        self.own_measures = dict(measures or {})
+        paths = {"check": check} if check is not None else {}
+        for name, path in {**paths, **self.own_measures}.items():
+            if not isinstance(path, str) or path.count(":") != 1 or not all(path.split(":")):
+                raise ValueError(f"{name} {path!r}: write package.module:function")
         self.own_check, self.ignore_whitespace = check, ignore_whitespace
 
     def configured(self, **settings: Any) -> "TextTask":
@@ -88,6 +101,24 @@ class TextTask(Task):
         """Return None: only the data knows the answer."""
         return None
 
+    def measured(self, predictions: list[str], references: list[str]) -> dict[str, float]:
+        """Return the user's own measures.
+
+        Raises:
+            ValueError: a function is not there, or returns no numbers.
+        """
+        numbers: dict[str, float] = {}
+        for name, path in self.own_measures.items():
+            function: Any = own_object(path, "measure", "package.module:function")
+            function = getattr(function, "compute", function)
+            found = function(predictions=predictions, references=references)
+            values = found if isinstance(found, Mapping) else {name: found}
+            kept = {k: v for k, v in values.items() if isinstance(v, int | float)}
+            if not kept:
+                raise ValueError(f"measure {path}: it returned {found!r}: return numbers")
+            numbers |= {k: float(v) for k, v in kept.items()}
+        return numbers
+
     @property
     def checks(self) -> bool:
         """Whether there is a check of the user's own."""
@@ -102,9 +133,9 @@ class TextTask(Task):
         spans = self.finder.find(problem) if self.finder is not None else ()
         tokens: list[str] = []
         at, plain = 0, str(problem)
-        for start, stop, _ in spans:
+        for start, stop, kind in spans:
             tokens += _words(plain, at, start)
-            tokens.append(Name(plain[start:stop]))
+            tokens.append(Name(plain[start:stop], kind))
             at = stop
         return tokens + _words(plain, at, len(plain))
 
@@ -126,7 +157,8 @@ class TextTask(Task):
 
     def canonical_form(self, tokens: Sequence[str], equivalence: str = EQUIVALENCES[0]) -> str:
         """Return the tokens with names numbered by first occurrence: equal up to renaming."""
-        number = {name: f"\0{i}" for i, name in enumerate(self.symbols_in(tokens))}
+        names = dict.fromkeys(token for token in tokens if isinstance(token, Name))
+        number = {name: f"\0{name.symbol_class}{i}" for i, name in enumerate(names)}
         return " ".join(number[t] if isinstance(t, Name) else t for t in tokens)
 
     def distance(self, problem: str, answer: str | None, target: str | None = None) -> int | None:

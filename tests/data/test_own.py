@@ -1,0 +1,90 @@
+"""A user's own pairs, as a recipe names them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hf_alpha.data.own import OwnPairs, own_rows, read_own
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.recipe import DataSettings
+from hf_alpha.tasks.text import TextTask
+from hf_alpha.tasks.text.swapping import SYMBOLS, swapping_pairs
+
+PEOPLE = {"person": {"column": "people"}}
+STORIES = [
+    {"source": "Ann met Bob.", "target": "Bob", "people": ["Ann", "Bob"]},
+    {"source": "Cy met Di Ray.", "target": "Di Ray", "people": ["Cy", "Di Ray"]},
+    {"source": "Di Ray met Al.", "target": "Al", "people": ["Di Ray", "Al"]},
+]
+
+
+def write(path: Path, rows) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_held_out_up_to_renaming_and_looked_at(tmp_path):
+    train = write(tmp_path / "train.jsonl", swapping_pairs(400))
+    lines: list[str] = []
+    settings = DataSettings(train=train, validation=0.25)
+    pairs = OwnPairs(settings, NameFinder(SYMBOLS), say=lines.append)
+    task = TextTask(SYMBOLS)
+    sides = [
+        {task.canonical(p) for p in side["problem"]} for side in (pairs.train, pairs.validation)
+    ]
+    assert all(sides) and sides[0].isdisjoint(sides[1])
+    assert len(pairs.train) + len(pairs.validation) == 400
+    tokenizer = TextTokenizer.from_texts(pairs.texts, SYMBOLS)
+    pairs.look(tokenizer)
+    assert lines[0].startswith("pairs      400") and "bad pairs  none" in lines[0]
+
+    again = write(tmp_path / "again.jsonl", [{"source": "swap a b : F a b", "target": "F b a"}] * 3)
+    both = write(tmp_path / "both.jsonl", [{"source": "swap x y : G x y", "target": "G y x"}])
+    lines.clear()
+    OwnPairs(
+        DataSettings(train=both, validation=again), NameFinder(SYMBOLS), say=lines.append
+    ).look(tokenizer)
+    assert lines[1] == "validation: 3 of its pairs are renamings of training pairs"
+
+
+def test_pairs_that_cannot_be_learned(tmp_path):
+    rows = [*swapping_pairs(30), {"source": "swap x y : F x y", "target": "F y z"}]
+    train = write(tmp_path / "train.jsonl", rows)
+    pairs = OwnPairs(DataSettings(train=train), NameFinder(SYMBOLS), say=lambda _: None)
+    tokenizer = TextTokenizer.from_texts(pairs.texts, SYMBOLS)
+    with pytest.raises(ValueError, match=r"1 of 31 pairs .* row 30 .*'z'.*--drop-bad"):
+        pairs.look(tokenizer)
+    lines: list[str] = []
+    kept = OwnPairs(DataSettings(train=train, drop_bad=True), NameFinder(SYMBOLS), say=lines.append)
+    assert len(kept.train) == 30 and lines[0].startswith("train: 1 pairs dropped: ")
+
+
+def test_names_of_a_column_are_names_in_targets_too(tmp_path):
+    train = write(tmp_path / "train.jsonl", STORIES)
+    finder = NameFinder(PEOPLE)
+    pairs = OwnPairs(DataSettings(train=train), finder, say=lambda _: None)
+    texts = list(pairs.texts)
+    assert texts == list(pairs.texts)  # it is read more than once
+    assert all(isinstance(text, MarkedText) for text in texts)
+    assert [text[s.start : s.stop] for text in texts[1::2] for s in text.spans] == [
+        "Bob", "Di Ray", "Al",
+    ]  # fmt: skip
+    tokenizer = TextTokenizer.from_texts(pairs.texts, PEOPLE)
+    words = {*tokenizer.get_vocab()}
+    assert {"met", "."} <= words and words.isdisjoint({"Ann", "Bob", "Ray", "Di"})
+    rows = own_rows(read_own(DataSettings(), train, finder, "test"), TextTask(PEOPLE))
+    assert [row["num_symbols"] for row in rows] == [2, 2, 2] and rows[1]["size"] == 4
+    batch = tokenizer([row["problem"] for row in rows], text_target=["Bob", "Di Ray", "Al"])
+    assert tokenizer.batch_decode(batch["labels"], names=batch.names) == ["Bob", "Di Ray", "Al"]
+
+
+def test_streams_are_read_as_they_come(tmp_path):
+    train = write(tmp_path / "train.jsonl", swapping_pairs(50))
+    settings = DataSettings(train=train, validation=0.3, streaming=True)
+    pairs = OwnPairs(settings, NameFinder(SYMBOLS), say=lambda _: None)
+    streamed = [row["problem"] for row in pairs.train], [row["problem"] for row in pairs.validation]
+    settings = DataSettings(train=train, validation=0.3)
+    stored = OwnPairs(settings, NameFinder(SYMBOLS), say=lambda _: None)
+    assert streamed == (list(stored.train["problem"]), list(stored.validation["problem"]))

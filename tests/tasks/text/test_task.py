@@ -1,0 +1,153 @@
+"""The text task: names, canonical forms, verdicts, and checks of the user's own."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.tasks import Verdict, get_task, name_of
+from hf_alpha.tasks.solver_process import SolverCrashError
+from hf_alpha.tasks.text import TextTask
+
+SYMBOLS = {"variable": {"pattern": "[a-z][0-9]*"}, "function": ["F", "G"]}
+CHECKS = """
+import time
+from hf_alpha.tasks import Verdict
+
+def same_length(source, answer, target):
+    return len(answer) == len(target or source)
+
+def verdict(source, answer, target):
+    return Verdict.malformed if "(" in answer else "undecided"
+
+def nothing(source, answer, target):
+    return None
+
+def nonsense(source, answer, target):
+    return "perhaps"
+
+def raises(source, answer, target):
+    raise KeyError("no such thing")
+
+def hangs(source, answer, target):
+    time.sleep(100)
+
+def lengths(predictions, references):
+    return {"shorter": sum(len(p) < len(r) for p, r in zip(predictions, references)), "of": "all"}
+
+class Metric:
+    @staticmethod
+    def compute(predictions, references):
+        return len(predictions)
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a user's module, from which a command is started."""
+    (tmp_path / "own_checks.py").write_text(CHECKS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    from hf_alpha.tasks.text import task
+
+    task._process().stop()  # it knows the folder in which it was started
+    return tmp_path
+
+
+def test_it_is_found_by_its_name_and_pickles():
+    task = get_task("text").configured(symbols=SYMBOLS)
+    assert name_of(task) == "text" and task.own_data
+    text = "F(x, y1) max"
+    assert pickle.loads(pickle.dumps(task)).symbols_of(text) == task.symbols_of(text)
+    with pytest.raises(ValueError, match="has no settings symbols"):
+        get_task("copying").configured(symbols=SYMBOLS)
+
+
+def test_names_words_and_needed_symbols():
+    task = TextTask(SYMBOLS)
+    assert task.parse("F(x, y1)  max\n") == ["F", "(", "x", ",", "y1", ")", "max"]
+    assert task.symbols_of("F(x, y1) max x") == ["F", "x", "y1"]
+    assert task.needed_symbols(["F x", "x y z", "G F"]) == {"variable": 3, "function": 2}
+    marked = MarkedText("one two", [(0, 3, "variable")])
+    assert task.symbols_of(marked) == ["one"]
+
+
+@given(st.lists(st.sampled_from(["x", "y", "z", "+"]), min_size=1, max_size=8))
+def test_canonical_forms_are_equal_for_renamings_only(words: list[str]):
+    task = TextTask({"variable": {"pattern": "[a-z]"}})
+    renamed = [{"x": "p", "y": "q", "z": "x"}.get(word, word) for word in words]
+    assert task.canonical(" ".join(words)) == task.canonical(" ".join(renamed))
+    both = TextTask({"one": ["x", "y"], "other": ["z"]})
+    assert both.canonical("x y") == both.canonical("y x") != both.canonical("x z")
+    merged = [word.replace("y", "x") for word in words]
+    same = {"x", "y"} <= set(words)
+    assert (task.canonical(" ".join(words)) == task.canonical(" ".join(merged))) != same
+
+
+@pytest.mark.parametrize(
+    ("answer", "target", "loose", "verdict"),
+    [
+        ("x + y", "x + y", False, "exact"),
+        (" x + y\n", "x + y", False, "exact"),
+        ("x+y", "x + y", False, "wrong"),
+        ("x+y", "x + y", True, "exact"),
+        ("x + z", "x + y", True, "wrong"),
+        ("x + z", None, False, "undecided"),
+    ],
+)
+def test_an_answer_is_right_if_it_is_the_target(answer, target, loose, verdict):
+    task = TextTask(SYMBOLS, ignore_whitespace=loose)
+    assert task.check("x y", answer, target) == verdict
+    expected = None if target is None else {"x + z": 1, "x+y": 0}.get(answer, 0)
+    assert task.distance("x y", answer, target) == expected
+
+
+def test_own_checks(own: Path):
+    def verdict_of(name: str, answer: str = "y x", target: str | None = "x y") -> Verdict:
+        task = TextTask(SYMBOLS, check=f"own_checks:{name}")
+        assert task.checks
+        return task.check("a b", answer, target, timeout=2)
+
+    assert verdict_of("same_length") is Verdict.correct
+    assert verdict_of("same_length", "x y") is Verdict.exact
+    assert verdict_of("same_length", "x") is Verdict.wrong
+    assert verdict_of("same_length", "c d", None) is Verdict.correct
+    assert verdict_of("verdict", "(") is Verdict.malformed
+    assert verdict_of("nothing") is Verdict.undecided
+    assert verdict_of("nonsense") is Verdict.undecided
+    assert verdict_of("raises") is Verdict.undecided
+    assert verdict_of("hangs") is Verdict.timeout
+    with pytest.raises(SolverCrashError, match="KeyError: 'no such thing'"):
+        TextTask(SYMBOLS, check="own_checks:raises").ask("a", "b", "c")
+    with pytest.raises(SolverCrashError, match="no attribute 'missing'"):
+        TextTask(SYMBOLS, check="own_checks:missing").ask("a", "b", "c")
+
+
+def test_own_measures(own: Path):
+    measures = {"length": "own_checks:lengths", "count": "own_checks:Metric"}
+    assert TextTask(SYMBOLS, measures=measures).measured(["a", "bc"], ["ab", "cd"]) == {
+        "shorter": 1.0,
+        "count": 2.0,
+    }
+    wrong = TextTask(SYMBOLS, measures={"name": "own_checks:nonsense_of"})
+    with pytest.raises(ValueError, match="own_checks has no"):
+        wrong.measured([], [])
+
+
+@pytest.mark.parametrize("path", ["own_checks", ":f", "a:b:c", "own:"])
+def test_paths_of_checks_are_looked_at(path: str):
+    with pytest.raises(ValueError, match=r"package\.module:function"):
+        TextTask(SYMBOLS, check=path)
+
+
+def test_nothing_is_drawn():
+    import random
+
+    task = TextTask(SYMBOLS)
+    assert not task.is_feasible(3, 2)
+    with pytest.raises(ValueError, match="name a file of pairs"):
+        task.draw(random.Random(0), 3, ["x"])
+    assert task.random_answer("x y", random.Random(0)) == "x y"

@@ -1,0 +1,81 @@
+"""Encodings side by side, from the command line and by time."""
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import hf_alpha
+from pictures import is_picture
+
+from hf_alpha.data.own import own_rows, read_own
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.recipe import read_recipe
+from hf_alpha.side_by_side import CURVES_FILE, ENCODINGS, compare_encodings, with_encoding
+from hf_alpha.tasks.text.swapping import swapping_pairs
+
+TINY = [
+    "model.d_model=16", "model.encoder_layers=1", "model.decoder_layers=1",
+    "model.encoder_attention_heads=2", "model.decoder_attention_heads=2",
+    "model.encoder_ffn_dim=16", "model.decoder_ffn_dim=16",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def changes(tmp_path_factory) -> list[str]:
+    """Changes to the shipped recipe: small data, a small model."""
+    folder = tmp_path_factory.mktemp("own")
+    for name, seed in (("train", 0), ("test", 1)):
+        rows = "".join(json.dumps(row) + "\n" for row in swapping_pairs(40, seed=seed))
+        (folder / f"{name}.jsonl").write_text(rows)
+    places = [f"data.{name}={folder / name}.jsonl" for name in ("train", "test")]
+    return [*places, *TINY, f"training.output_dir={folder / 'model'}"]
+
+
+def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
+    out = tmp_path / "out"
+    arguments = ["--encodings", "relational,canonical", "--out", out, "--covariance", 1, "--quiet"]
+    done = hf_alpha("compare", "text/swap", "training.max_steps=2", *changes, *arguments)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["pairs", "40"] and done.out.count("bad pairs") == 1
+    assert (out / "evaluation" / "table.txt").read_text().strip() in done.out
+    assert is_picture(out / CURVES_FILE)
+    model, _ = load_checkpoint(out / "canonical")
+    assert model.config.symbol_renaming == "first_occurrence"
+    again = hf_alpha("compare", "text/swap", "training.max_steps=2", *changes, *arguments)
+    assert again.code == 0 and "steps" not in again.out.replace("steps/s", "")  # nothing is trained
+
+    answered = hf_alpha("solve", "--model", out / "relational", "swap x y : F x y")
+    assert answered.code == 0 and "  answer " in answered.out
+    # The model's recipe says what is solved, and where the test lies.
+    found = hf_alpha("evaluate", out / "relational", "--covariance", 0, "--quiet")
+    assert found.code == 0 and (out / "relational" / "evaluation" / "table.txt").is_file()
+    assert "copy of the input" in found.out
+
+
+def test_equal_time(tmp_path: Path, changes):
+    recipe = read_recipe("text/swap", changes)
+    finder = recipe.solved.finder
+    rows = own_rows(read_own(recipe.data, recipe.data.test, finder, "test"), recipe.solved)
+    said: list[str] = []
+    _, reports = compare_encodings(
+        recipe, ["learned"], rows, tmp_path, seconds=1.0, say=said.append, progress=False
+    )
+    assert [report.model for report in reports] == ["learned", "copy of the input"]
+    state = json.loads((tmp_path / "learned" / "trainer_state.json").read_text())
+    assert 0 < state["global_step"] < 1500 and said[-1].startswith("learned: ")
+
+
+def test_recipes_differ_in_the_encoding_alone(changes):
+    recipe = read_recipe("text/swap", changes)
+    for name, settings in ENCODINGS.items():
+        other = with_encoding(recipe, name, Path("elsewhere"))
+        assert other.model == {**recipe.model, **settings}
+        assert other.training == {**recipe.training, "output_dir": "elsewhere"}
+    with pytest.raises(ValueError, match="no encoding 'telepathy': choose from learned"):
+        compare_encodings(recipe, ["telepathy"], [], Path("elsewhere"))
+
+
+def test_recipes_of_other_tasks_are_refused():
+    done = hf_alpha("compare", "copying/debug")
+    assert done.code == 2 and "no recipe for pairs of your own" in done.err

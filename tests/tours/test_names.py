@@ -1,0 +1,25 @@
+"""The tour of pairs of one's own, in a few steps."""
+
+from pathlib import Path
+
+from commands import hf_alpha
+from pictures import is_picture
+
+from hf_alpha.recipe import read_recipe
+from hf_alpha.tours.names import ENCODINGS, NAMES
+
+
+def test_the_tour_shows_more_names_than_training_has(tmp_path: Path):
+    done = hf_alpha("quickstart", "--output", tmp_path / "tour", "--steps", 2, "--samples", 2)
+    assert done.code == 0, done.err
+    folder = tmp_path / "tour"
+    table = (folder / "evaluation" / "table.txt").read_text()
+    assert table.strip() in done.out
+    header = table.splitlines()[0].split()
+    assert header[2:] == [*map(str, NAMES), "all"]
+    for name in (*ENCODINGS, "copy of the input"):
+        assert f" {name} " in table
+    assert is_picture(folder / "curves.png") and "For example swap " in done.out
+    # What is left there is a recipe to start from.
+    assert read_recipe(folder / "swap.yaml").data.train == "train.jsonl"
+    assert (folder / "train.jsonl").is_file()
