@@ -735,10 +735,11 @@ def _solutions(
     from hf_alpha.processes import choose_device
     from hf_alpha.resources import resource_path
     from hf_alpha.solve import solve as run
+    from hf_alpha.tasks import name_of
 
     work_on = choose_device(device)
     if model is None and solved.released_model is None:
-        raise ValueError(f"no model of task {solved.name!r} is released: name one with --model")
+        raise ValueError(f"no model of task {name_of(solved)!r} is released: name one with --model")
     where = model or resource_path("model_cards", f"{solved.released_model}")
     loaded, tokenizer = load_checkpoint(where)
     yield from run(

@@ -45,7 +45,7 @@ from hf_alpha.data.generate import generate
 from hf_alpha.data.own import OwnPairs, own_rows
 from hf_alpha.data.read import load
 from hf_alpha.environment import TRACKERS, install_command
-from hf_alpha.evaluation.evaluate import evaluate
+from hf_alpha.evaluation.evaluate import answer_limit, evaluate
 from hf_alpha.folders import read_json
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
@@ -137,7 +137,10 @@ class AnswerRates:
         """Return `correct`, between 0 and 1, and `edit_distance` where the task has one."""
         if not self.rows:
             return {}
-        found = evaluate(model, self.tokenizer, self.task, self.rows, progress=False).overall
+        limit = answer_limit(self.task, self.tokenizer, self.rows)
+        found = evaluate(
+            model, self.tokenizer, self.task, self.rows, max_new_tokens=limit, progress=False
+        ).overall
         distance = {} if found.edit_distance is None else {"edit_distance": found.edit_distance}
         return {"correct": found.correct, **distance}
 

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.covariance import alpha_covariance
-from hf_alpha.evaluation.evaluate import evaluate, evaluate_random
+from hf_alpha.evaluation.evaluate import answer_limit, evaluate, evaluate_random
 from hf_alpha.evaluation.heatmap import Heatmap, draw
 from hf_alpha.evaluation.random_parts import sensitivity
 from hf_alpha.evaluation.report import Report, table
@@ -89,6 +89,7 @@ def compare(
     region: Region | None = None,
     caption: str | None = None,
     num_beams: int | None = None,
+    max_new_tokens: int | None = None,
     top_n: int = 1,
     covariance: int = 10,
     max_renamings: int | None = 24,
@@ -109,6 +110,8 @@ def compare(
         region: symbols and sizes of the training data, outlined in the picture.
         caption: what the picture means, written below it.
         num_beams: number of beams, for alpha-covariance too; by default the papers'.
+        max_new_tokens: limit of an answer's length; by default 128, and for pairs of the user's own
+            half as much again as the longest target.
         covariance: problems for each number of symbols whose alpha-covariance is measured.
         max_renamings: of each of these problems; None for all.
         draws: of the random parts of `dual_part` models, whose spread then stands below the table.
@@ -136,6 +139,7 @@ def compare(
         model, tokenizer = entry.model, entry.tokenizer
         extend_vocabulary(model, tokenizer, needed)
         folder = out / _slug(entry.name)
+        settings["max_new_tokens"] = max_new_tokens or answer_limit(task, tokenizer, rows)
         report = evaluate(model, tokenizer, task, rows, name=entry.name, folder=folder, **settings)
         if covariance and not _is_measured(report, len(probes), max_renamings, seed):
             report.alpha_covariance = alpha_covariance(
@@ -144,7 +148,10 @@ def compare(
                 probes,
                 max_renamings=max_renamings,
                 seed=seed,
-                generate_kwargs={"num_beams": num_beams},
+                generate_kwargs={
+                    "num_beams": num_beams,
+                    "max_new_tokens": settings["max_new_tokens"],
+                },
                 batch_size=batch_size,
                 progress=progress,
             )

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing import get_context
@@ -39,6 +39,7 @@ from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
 
+MAX_NEW_TOKENS = 128
 PROGRESS_FILE = "progress.json"
 PROGRESS_PARTS = "progress-*.jsonl"
 
@@ -54,7 +55,7 @@ def evaluate(
     name: str = "model",
     num_beams: int | None = None,
     length_penalty: float = 1.0,
-    max_new_tokens: int = 128,
+    max_new_tokens: int = MAX_NEW_TOKENS,
     top_n: int = 1,
     batch_size: int = 64,
     solver: str = "auto",
@@ -133,6 +134,21 @@ def _outside(
     """Records of the problems that are outside the vocabulary."""
     pairs = zip(samples, encodings, strict=True)
     return [sample.record(task, None, (OUTSIDE,)) for sample, found in pairs if found is None]
+
+
+def answer_limit(task: Task, tokenizer: AnyTokenizer, rows: Iterable[Row]) -> int:
+    """Return how many tokens an answer may have.
+
+    Of the user's own pairs, half as many again as the longest target, and some; else 128.
+    """
+    if not task.own_data:
+        return MAX_NEW_TOKENS
+    longest = 0
+    for row in rows:
+        if row.get("answer") is not None:
+            with suppress(ValueError):  # a target with more names than there are symbols
+                longest = max(longest, len(tokenizer(row["answer"])["input_ids"]))
+    return longest + longest // 2 + 8 if longest else MAX_NEW_TOKENS
 
 
 def evaluate_random(
@@ -423,4 +439,4 @@ def _hash_samples(samples: Sequence[Sample]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-__all__ = ["evaluate", "evaluate_random"]
+__all__ = ["answer_limit", "evaluate", "evaluate_random"]

@@ -58,11 +58,12 @@ def run(
     logging.disable_progress_bar()
     disable_progress_bars()
     torch.set_num_threads(1)  # models of this size gain nothing by more, and may lose by them
-    rows = _make_data(output, samples, seed)
+    train_rows = TRAIN_ROWS if steps is None else min(TRAIN_ROWS, 100 * steps)
+    rows = _make_data(output, train_rows, samples, seed)
     recipe = _recipe(output, steps)
     say("1. The task: two names of a term change places. Small letters are variables, capital")
     say("   letters functions; all are only names. In training a term has")
-    say(f"   {TRAINED[0]} to {TRAINED[1]} of them, in {TRAIN_ROWS:,} pairs:")
+    say(f"   {TRAINED[0]} to {TRAINED[1]} of them, in {train_rows:,} pairs:")
     say(f"     {rows[0]['problem']}  ->  {rows[0]['answer']}")
     say(f"2. The same model with three encodings of names, each trained for {_time(steps)}:")
     table, reports = compare_encodings(
@@ -72,7 +73,8 @@ def run(
         output,
         seconds=SECONDS if steps is None else None,
         trained=TRAINED,
-        covariance=2,
+        covariance=min(2, samples // 2),
+        max_renamings=12,
         title="Exactly right, by number of names",
         caption=CAPTION,
         say=lambda text: say(_indented(text)),
@@ -88,9 +90,9 @@ def run(
     return table
 
 
-def _make_data(output: Path, samples: int, seed: int) -> list[dict[str, Any]]:
+def _make_data(output: Path, train_rows: int, samples: int, seed: int) -> list[dict[str, Any]]:
     """Write training and test pairs; return the test as evaluation takes it."""
-    _write_pairs(output / "train.jsonl", swapping_pairs(TRAIN_ROWS, seed=seed))
+    _write_pairs(output / "train.jsonl", swapping_pairs(train_rows, seed=seed))
     tests: list[Mapping[str, str]] = []
     for count in NAMES:
         variables = (count + 1) // 2
