@@ -38,6 +38,8 @@ REQUIRED_KEYS = ("task", "data", "training")
 FROM_TOKENIZER = ("vocab_size", "num_base_tokens", "symbol_classes", "symbol_ranges")
 FROM_RECIPE = ("task", "out_dir", "num_workers", "tokenizer", "split")
 OWN_KEYS = {"source", "target", "test", "encoding", "drop_bad", "streaming", "max_answer_samples"}
+TEXT_KEYS = ("symbols", "tokenizer", "check", "measures", "ignore_whitespace")
+"""What is said of the user's own pairs only."""
 EXTENDS = Setting(
     "extends",
     str,
@@ -374,7 +376,7 @@ def _check_generation(generate: dict[str, Any], where: str) -> None:
 def _check_texts(content: dict[str, Any], where: str) -> None:
     """Check that what is said of texts is said of the user's own pairs, and that names are."""
     own = content["data"].get("train") is not None
-    for key in ("symbols", "tokenizer", "check", "measures", "ignore_whitespace"):
+    for key in TEXT_KEYS:
         if content.get(key) and not own:
             raise RecipeError(f"{where}: {key!r} is for your own pairs: 'data' has no 'train'")
     if own and not content.get("symbols") and content.get("checkpoint") is None:

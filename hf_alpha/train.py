@@ -186,7 +186,8 @@ class _KeepInStep(TrainerCallback):
         batches = train_dataloader.batch_sampler
         while hasattr(batches, "batch_sampler"):
             batches = batches.batch_sampler
-        batches.sampler.set_epoch(int(state.epoch or 0))
+        if isinstance(batches.sampler, BucketSampler):  # a stream has none
+            batches.sampler.set_epoch(int(state.epoch or 0))
 
     def on_step_end(
         self,
@@ -273,6 +274,7 @@ def _try_check(recipe: Recipe, pairs: OwnPairs, say: Callable[[str], object]) ->
     task: Any = recipe.solved
     if not task.checks:
         return
+    task.forget_checks()
     for row, pair in enumerate(own_rows(pairs.train, task, TRIED)):
         place = f"{recipe.check}, training pair {row} with its target as the answer"
         try:

@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from hf_alpha.recipe import (
+    OWN_KEYS,
+    TEXT_KEYS,
     DataSettings,
     Recipe,
     RecipeError,
@@ -197,10 +199,61 @@ README = resource_path("training", "README.md")
 PINNED = json.loads(Path(__file__).with_name("snapshots").joinpath("recipes.json").read_text())
 
 
+OWN = """
+task: text
+data: {train: pairs.jsonl, validation: 0.05}
+symbols: {variable: "[a-z]"}
+training: {output_dir: out}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("data.path=x", "data: give either 'train' or 'path', not both"),
+        ("data.validation=1.5", r"data: 'validation' is 1.5: give a share between 0 and 1"),
+        ("data.train={split: train}", "data: train: the key 'path' is missing"),
+        ("data.test={path: a, name: b}", "data: test: unknown key 'name'"),
+        ("symbols={}", "the key 'symbols' is missing: say which words are names"),
+        ("data={path: x, drop_bad: true}", "'drop_bad' is for your own pairs"),
+        ("data={path: x, validation: 0.1}", "'validation' must be a mapping, not 0.1"),
+        ("data={path: x}", "'symbols' is for your own pairs: 'data' has no 'train'"),
+    ],
+)
+def test_recipes_of_own_pairs(tmp_path, change, message):
+    file = tmp_path / "own.yaml"
+    file.write_text(OWN)
+    recipe = read_recipe(file)
+    assert recipe.solved.symbols_of("x 1") == ["x"]
+    write_recipe(recipe, tmp_path / "again.yaml")
+    assert read_recipe(tmp_path / "again.yaml") == recipe
+    with pytest.raises(RecipeError, match=message):
+        read_recipe(file, [change])
+
+
+def test_what_is_said_of_a_text_reaches_its_task(tmp_path):
+    file = tmp_path / "own.yaml"
+    file.write_text(OWN)
+    task = read_recipe(file, ["check=own:check", "ignore_whitespace=true"]).solved
+    assert (task.own_check, task.ignore_whitespace) == ("own:check", True)
+    for change, message in [
+        ("check=nowhere", "write package.module:function"),
+        ("symbols={x: {pattern: '('}}", "symbols: 'x': the pattern"),
+        ("task=copying", "task 'copying' has no settings symbols"),
+    ]:
+        with pytest.raises(RecipeError, match=message):
+            _ = read_recipe(file, [change]).solved
+
+
 @pytest.mark.parametrize("name", PINNED)
 def test_shipped_recipes_say_in_full_what_they_always_said(name):
-    said = asdict(read_recipe(name))
-    assert said["data"].pop("validation") == {}  # a later key, which none of them uses
+    recipe = read_recipe(name)
+    said = asdict(recipe)
+    # Later keys, which none of them uses.
+    later = {"validation": {}, **dict.fromkeys(OWN_KEYS), "train": None}
+    assert all(said["data"].pop(key) == getattr(DataSettings(), key) for key in later)
+    assert all(said.pop(key) == getattr(recipe, key) for key in TEXT_KEYS)
+    assert not any((recipe.symbols, recipe.check, recipe.measures, recipe.ignore_whitespace))
     assert said == PINNED[name]
 
 

@@ -31,6 +31,7 @@ from hf_alpha.release import release
 from hf_alpha.resources import resource_path
 from hf_alpha.solve import solve
 from hf_alpha.tasks import get_task
+from hf_alpha.tasks.text.swapping import swapping_pairs
 from hf_alpha.train import (
     AlphaTrainer,
     config_for,
@@ -76,13 +77,81 @@ def test_every_recipe_builds_its_model_and_arguments(path, tmp_path):
     assert recipe == read_recipe(path, [f"training.output_dir={tmp_path}"])
     assert path.parent.name == recipe.task
     prepare_arguments(recipe)
-    if recipe.checkpoint is not None:
+    if recipe.checkpoint is not None or recipe.data.train is not None:  # needs a model, or data
         return
     with torch.device("meta"):
         model, tokenizer = prepare_model(recipe)
     assert model.config.vocab_size == tokenizer.vocab_size
     if path.stem == "streams":
         assert model.num_parameters() == PARAMETERS[recipe.task]
+
+
+OWN_TASK = """
+task: text
+data: {train: train.jsonl, validation: 0.2, max_answer_samples: 5}
+symbols: {variable: "[a-z]", function: "[A-Z]"}
+check: swap_check:check
+model: {d_model: 16, encoder_layers: 1, decoder_layers: 1, encoder_attention_heads: 2,
+        decoder_attention_heads: 2, encoder_ffn_dim: 16, decoder_ffn_dim: 16,
+        symbol_encoding: relational}
+training: {max_steps: 4, eval_strategy: steps, eval_steps: 2, save_steps: 2, report_to: none,
+           load_best_model_at_end: true, metric_for_best_model: edit_distance,
+           per_device_train_batch_size: 4, greater_is_better: false, output_dir: out}
+"""
+
+
+@pytest.fixture
+def own_task(tmp_path, monkeypatch) -> Path:
+    """A folder with pairs, a check and a recipe."""
+    rows = "".join(json.dumps(row) + "\n" for row in swapping_pairs(60, functions="FGH"))
+    (tmp_path / "train.jsonl").write_text(rows.replace("swap", "SWAP"))
+    check = "def check(source, answer, target):\n    return len(answer) == len(target)\n"
+    (tmp_path / "swap_check.py").write_text(check)
+    (tmp_path / "own.yaml").write_text(OWN_TASK)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_own_pairs_are_trained_and_answered_on_the_way(own_task):
+    lines: list[str] = []
+    trainer = train(read_recipe("own.yaml", QUIET), say=lines.append)
+    assert lines[0].splitlines()[0].split() == ["pairs", "60"]
+    assert "variable   2 /" in lines[0] and "function   1 /" in lines[0]
+    logged = [row for row in trainer.state.log_history if "eval_loss" in row]
+    assert [row["step"] for row in logged] == [2, 4]
+    assert all(row["eval_edit_distance"] > 0 and 0 <= row["eval_correct"] <= 1 for row in logged)
+    best = min(row["eval_edit_distance"] for row in logged)
+    assert trainer.state.best_metric == pytest.approx(best)
+    model, tokenizer = load_checkpoint("out")
+    (before,) = [trainer.model.state_dict()]
+    assert_same({k: v for k, v in model.state_dict().items()}, before)
+    assert tokenizer.symbol_classes == {"variable": 10, "function": 10}
+    # It is resumed with the same vocabulary, and a finished run stays as it is.
+    again: list[str] = []
+    train(read_recipe("own.yaml", QUIET), say=again.append)
+    assert "holds a finished run of 4 steps" in again[-1]
+
+
+def test_streamed_pairs_are_trained(own_task):
+    changes = ["data.streaming=true", "training.eval_strategy=no", "check=null",
+               "training.load_best_model_at_end=false", "training.output_dir=streamed"]  # fmt: skip
+    trainer = train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
+    assert trainer.state.global_step == 4
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("    return 1 / 0", "check: swap_check:check, training pair 0 .*: ZeroDivisionError"),
+        ("    return 'maybe'", "check: .*returned 'maybe'"),
+        ("", "check: .*IndentationError"),
+    ],
+)
+def test_a_check_that_fails_ends_before_training(own_task, body, message):
+    (own_task / "swap_check.py").write_text(f"def check(source, answer, target):\n{body}\n")
+    with pytest.raises(RecipeError, match=message):
+        train(read_recipe("own.yaml", QUIET), say=lambda _: None)
+    assert not (own_task / "out" / "model.safetensors").exists()
 
 
 @pytest.mark.parametrize(

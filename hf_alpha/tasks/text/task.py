@@ -206,6 +206,11 @@ class TextTask(Task):
         # What is `exact` only the target says.
         return Verdict.correct if found is Verdict.exact else found
 
+    @staticmethod
+    def forget_checks() -> None:
+        """Have checks loaded anew: their code may have changed, or the current folder."""
+        _process().stop()
+
     def ask(self, problem: str, answer: str, target: str | None, timeout: float = 10.0) -> Verdict:
         """Ask the user's own check.
 

@@ -51,9 +51,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "own_checks.py").write_text(CHECKS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    from hf_alpha.tasks.text import task
-
-    task._process().stop()  # it knows the folder in which it was started
+    TextTask.forget_checks()
     return tmp_path
 
 
