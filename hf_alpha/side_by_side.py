@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -127,6 +128,7 @@ def _timed(seconds: float, name: str) -> type[AlphaTrainer]:
     class TimedTrainer(AlphaTrainer):
         def __init__(self, *args: Any, **kwargs: Any):
             super().__init__(*args, **kwargs)
+            self.args.max_steps = sys.maxsize  # time ends the training, not the recipe's steps
             self.clock = _Clock(seconds, name)
             self.remove_callback(TrainingProgress)  # which counts steps, and knows their number
             self.add_callback(self.clock)

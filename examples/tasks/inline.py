@@ -1,0 +1,80 @@
+"""Make pairs for a rewriting of Python functions: a variable is inlined; identifiers are names.
+
+    python examples/tasks/inline.py data/inline
+
+Source: the variable and a function; target: the function without it; as `ast.unparse` writes them.
+"""
+
+import ast
+import copy
+import json
+import random
+import sys
+from pathlib import Path
+
+OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+WORDS = ["old", "new", "rate", "size", "_tmp", "total", "i", "x", "y", "max_len", "node", "key"]
+NAMES = [f"{word}{number}" for word in WORDS for number in ["", 1, 2, 3]]
+READS = 6  # of parameters; a function with fewer parameters reads some again
+
+
+def draw(rng: random.Random, names: int) -> tuple[str, ast.FunctionDef]:
+    """Draw a function with so many different names; return the one to be inlined, too."""
+    function, one, two, *parameters = rng.sample(NAMES, names)
+    reads = [*parameters, *rng.choices(parameters, k=READS - len(parameters))]
+    rng.shuffle(reads)
+    x, y, z, u, v, w = (ast.Name(read) for read in reads)
+    a, b = ast.Name(one), ast.Name(two)
+    test = ast.Compare(binary(rng, a, u), [rng.choice([ast.Lt, ast.GtE])()], [v])
+    body: list[ast.stmt] = [
+        ast.Assign([ast.Name(one)], binary(rng, x, y)),
+        ast.Assign([ast.Name(two)], binary(rng, z, a)),
+        ast.If(test, [ast.Return(rng.choice([a, b, w]))], []),
+        ast.Return(binary(rng, binary(rng, a, w), b)),
+    ]
+    arguments = ast.arguments([], [ast.arg(name) for name in parameters], None, [], [], None, [])
+    return rng.choice([one, two]), ast.FunctionDef(function, arguments, body, [])
+
+
+def binary(rng: random.Random, left: ast.expr, right: ast.expr) -> ast.BinOp:
+    """Combine two expressions in random order."""
+    left, right = rng.sample([left, right], 2)
+    return ast.BinOp(left, rng.choice(OPERATORS)(), right)
+
+
+class Inline(ast.NodeTransformer):
+    """Puts the value of a variable, which is set once, wherever it is read."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        """Take the variable's own assignment away."""
+        if node.targets[0].id == self.name:
+            self.value = node.value
+            return None
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Replace the variable."""
+        return copy.deepcopy(self.value) if node.id == self.name else node
+
+
+def pair(rng: random.Random, names: int) -> dict[str, str]:
+    """Draw a source and its target."""
+    name, function = draw(rng, names)
+    source = ast.unparse(ast.fix_missing_locations(function))
+    target = ast.unparse(Inline(name).visit(ast.parse(source)))
+    return {"source": f"inline {name}\n{source}", "target": target}
+
+
+def save(file: Path, pairs: list[dict[str, str]]) -> None:
+    """Write pairs into a file."""
+    file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+
+
+if __name__ == "__main__":
+    folder, rng = Path(sys.argv[1]), random.Random(0)
+    folder.mkdir(parents=True, exist_ok=True)
+    save(folder / "train.jsonl", [pair(rng, rng.randint(4, 6)) for _ in range(20_000)])
+    save(folder / "test.jsonl", [pair(rng, names) for names in range(4, 10) for _ in range(60)])

@@ -1,0 +1,54 @@
+"""Make pairs about kinship of CLUTRR (its k23 split); people are names, women and men.
+
+    python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories]
+
+The source has facts in random order, or with `stories` CLUTRR's sentences, and a question about
+two people; the target is their relation. Training has 2 or 3 facts that lead from one of the two
+to the other, the test 2 to 10.
+"""
+
+import gzip
+import json
+import random
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def facts(row: dict[str, Any], rng: random.Random) -> str:
+    """Return the facts of a row in words."""
+    people = [person.partition(":")[0] for person in row["genders"].split(",")]
+    found = [
+        f"the {relation} of {people[one]} is {people[two]} ."
+        for (one, two), relation in zip(row["story_edges"], row["edge_types"], strict=True)
+    ]
+    return " ".join(rng.sample(found, len(found)))
+
+
+def pair(row: dict[str, Any], rng: random.Random, stories: bool) -> dict[str, Any]:
+    """Return source and target of a row, and its names: women and men."""
+    one, two = row["query"]
+    told = row["story"].translate(str.maketrans("", "", "[]")) if stories else facts(row, rng)
+    source = f"{told} who is {two} to {one} ?"
+    words = re.findall(r"\w+", source)
+    people = [person.split(":") for person in row["genders"].split(",")]
+    women = [name for name, gender in people if gender == "female" and name in words]
+    men = [name for name, gender in people if gender == "male" and name in words]
+    target = f"{two} is the {row['target']} of {one}"
+    return {"source": source, "target": target, "women": women, "men": men}
+
+
+def convert(original: Path, file: Path, stories: bool) -> None:
+    """Write the pairs of a file of CLUTRR."""
+    rng = random.Random(0)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(original, "rt", encoding="utf-8") as rows:
+        pairs = [pair(json.loads(row), rng, stories) for row in rows]
+    file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    clutrr, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    for part in ("train", "test"):
+        convert(clutrr / f"k23_{part}.jsonl.gz", folder / f"{part}.jsonl", "stories" in sys.argv)

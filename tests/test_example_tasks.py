@@ -1,0 +1,119 @@
+"""The scripts of examples/tasks make right pairs, in the form that their recipes expect."""
+
+import gzip
+import json
+import random
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from hf_alpha.data.own import own_rows, read_own
+from hf_alpha.recipe import read_recipe
+
+SCRIPTS = Path(__file__).parents[1] / "examples" / "tasks"
+
+
+def run(script, *arguments):
+    subprocess.run([sys.executable, SCRIPTS / script, *map(str, arguments)], check=True)
+
+
+def rows_of(file):
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def names_in(task, folder):
+    """Read the test as a user's recipe does: how many names each source has."""
+    recipe = read_recipe(f"text/{task}")
+    solved = recipe.solved
+    dataset = read_own(recipe.data, str(folder / "test.jsonl"), solved.finder, "test")
+    return [row["num_symbols"] for row in own_rows(dataset, solved)]
+
+
+def test_inlined_functions_compute_the_same(tmp_path):
+    run("inline.py", tmp_path)
+    rows = rows_of(tmp_path / "test.jsonl")
+    rng = random.Random(0)
+    for row in rows:
+        order, _, source = row["source"].partition("\n")
+        variable = order.removeprefix("inline ")
+        assert re.search(rf"\b{variable}\b", source)
+        assert not re.search(rf"\b{variable}\b", row["target"])
+        values = [[Fraction(rng.randint(1, 99), 7) for _ in range(9)] for _ in range(5)]
+        assert computed(source, values) == computed(row["target"], values)
+    assert names_in("inline", tmp_path) == sorted(list(range(4, 10)) * 60)
+
+
+def computed(text, values):
+    space = {}
+    exec(text, space)
+    function = next(value for name, value in space.items() if name != "__builtins__")
+    results = []
+    for numbers in values:
+        try:
+            results.append(function(*numbers[: function.__code__.co_argcount]))
+        except ZeroDivisionError:
+            results.append(None)
+    return results
+
+
+def test_normal_forms_mean_the_same(tmp_path):
+    run("nnf.py", tmp_path)
+    for row in rows_of(tmp_path / "test.jsonl"):
+        assert not re.search(r"~ [^a-z]", row["target"])
+        for world in range(5):
+            assert truth(row["source"], world) == truth(row["target"], world)
+    assert names_in("nnf", tmp_path) == sorted(list(range(2, 13)) * 40)
+
+
+def truth(text, world):
+    """Whether a formula holds in one of many worlds of two things; free variables are thing 0."""
+    return holds(text.split(), 0, {}, world)[0]
+
+
+def holds(tokens, at, values, world):
+    """Return whether the formula that begins there holds, and where it ends."""
+    head = tokens[at]
+    if head == "~":
+        value, end = holds(tokens, at + 1, values, world)
+        return not value, end
+    if head in "!?":
+        found = [holds(tokens, at + 5, values | {tokens[at + 2]: v}, world) for v in (0, 1)]
+        return (all if head == "!" else any)(value for value, _ in found), found[0][1]
+    if head == "(":
+        left, middle = holds(tokens, at + 1, values, world)
+        right, end = holds(tokens, middle + 1, values, world)
+        return (left and right if tokens[middle] == "&" else left or right), end + 1
+    end = tokens.index(")", at) + 1
+    things = tuple(values.get(name, 0) for name in tokens[at + 2 : end - 1 : 2])
+    return random.Random(f"{world} {head} {things}").random() < 0.5, end
+
+
+@pytest.mark.parametrize("words", [[], ["stories"]])
+def test_kinship_asks_for_the_relation_of_two_people(words, tmp_path):
+    row = {
+        "story": "[Ann]'s son, [Bob], met his sister [Cleo].",
+        "query": ["Ann", "Cleo"],
+        "target": "daughter",
+        "genders": "Ann:female,Bob:male,Cleo:female",
+        "story_edges": [[0, 1], [1, 2]],
+        "edge_types": ["son", "sister"],
+    }
+    for part in ("train", "test"):
+        with gzip.open(tmp_path / f"k23_{part}.jsonl.gz", "wt") as file:
+            file.write(json.dumps(row) + "\n")
+    run("kinship.py", tmp_path, tmp_path, *words)
+    (made,) = rows_of(tmp_path / "test.jsonl")
+    told = made["source"].removesuffix(" who is Cleo to Ann ?")
+    if words:
+        assert told == "Ann's son, Bob, met his sister Cleo."
+    else:
+        facts = ["the son of Ann is Bob .", "the sister of Bob is Cleo ."]
+        assert told in map(" ".join, permutations(facts))
+    assert made["target"] == "Cleo is the daughter of Ann"
+    assert (made["women"], made["men"]) == (["Ann", "Cleo"], ["Bob"])
+    assert names_in("kinship", tmp_path) == [3]
