@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hf_alpha.tasks import Verdict as Verdict
     from hf_alpha.tasks import get_task as get_task
     from hf_alpha.tasks import register_task as register_task
+    from hf_alpha.tasks.text import TextTask as TextTask
     from hf_alpha.train import AlphaTrainer as AlphaTrainer
 
 __version__ = "0.2.0"
@@ -61,6 +62,7 @@ _MODULES = {
     "SymbolLayer": "hf_alpha.modeling.symbol_layer",
     "SymbolModel": "hf_alpha.modeling.symbol_model",
     "Task": "hf_alpha.tasks",
+    "TextTask": "hf_alpha.tasks.text",
     "TextTokenizer": "hf_alpha.modeling.tokenization_text",
     "Verdict": "hf_alpha.tasks",
     "alpha_covariance": "hf_alpha.evaluation",

@@ -92,6 +92,8 @@ class AlphaTrainer(Seq2SeqTrainer):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
+        # Without an accelerator, PyTorch would warn in every run.
+        self.args.dataloader_pin_memory &= torch.accelerator.is_available()
         self.answer_rates: Callable[[Any], dict[str, float]] | None = None
         if self.args.label_smoothing_factor:
             raise ValueError(LABEL_SMOOTHING)
@@ -392,7 +394,6 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
         RecipeError: a setting of training has a wrong kind or value.
     """
     defaults = {
-        "dataloader_pin_memory": torch.cuda.is_available(),
         # Without it, processes that torchrun starts on a CPU would not know of each other.
         "use_cpu": not torch.accelerator.is_available(),
         "ddp_find_unused_parameters": False,

@@ -123,7 +123,10 @@ def load_from_hub(
         FileNotFoundError: the Hub gives none, or the name is that of a file that is not there.
     """
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
-        raise FileNotFoundError(f"no file or folder {name}; data is made with `generate-data`")
+        raise FileNotFoundError(
+            f"no file or folder {name}; a dataset of the Hub is named owner/name, and formulas are "
+            "made by `hf-alpha generate-data`"
+        )
     try:
         return load_dataset(name, config, streaming=streaming)
     except Exception as error:

@@ -72,8 +72,9 @@ def evaluate(
         model: on the device on which to work.
         tokenizer: the one that belongs to the model.
         task: a task or its name.
-        dataset: rows with `problem` and, if there is a target, `answer`; a `datasets.Dataset` is
-            one. `num_symbols` and `size` are used if they are there.
+        dataset: rows with `problem` (or `source`) and, if there is a target, `answer` (or
+            `target`); a `datasets.Dataset` is one. `num_symbols` and `size` are used if they are
+            there.
         name: what the row of a table is called.
         num_beams: number of beams, by default the papers', and at least `top_n`: top-N accuracy is
             that of a search with N beams (2601.23169, Appendix I).
@@ -205,13 +206,16 @@ def read_samples(task: Task, dataset: Iterable[Row]) -> list[Sample]:
 
     Raises:
         FormulaError: a problem cannot be read; the message has its row.
-        ValueError: a row has no `problem`.
+        ValueError: a row has no `problem` and no `source`.
     """
     samples = []
     for index, row in enumerate(dataset):
-        problem = row.get("problem")
+        problem, target = (
+            row.get("problem", row.get("source")),
+            row.get("answer", row.get("target")),
+        )
         if problem is None:
-            raise ValueError(f"row {index} has no `problem`: it has {', '.join(row)}")
+            raise ValueError(f"row {index} has no `problem` or `source`: it has {', '.join(row)}")
         num_symbols, size = row.get("num_symbols"), row.get("size")
         facts: Mapping[str, int | None] = {name: row[name] for name in task.facts if name in row}
         if num_symbols is None or size is None or len(facts) < len(task.facts):
@@ -219,7 +223,7 @@ def read_samples(task: Task, dataset: Iterable[Row]) -> list[Sample]:
                 num_symbols, size, facts = _describe(task, problem)
             except FormulaError as error:
                 raise FormulaError(f"problem {index}: {error}", error.position) from None
-        samples.append(Sample(index, problem, row.get("answer"), num_symbols, size, facts))
+        samples.append(Sample(index, problem, target, num_symbols, size, facts))
     return samples
 
 

@@ -139,10 +139,20 @@ def test_a_crash_in_a_worker_costs_one_verdict():
 
 def test_bad_rows_are_named():
     model, tokenizer = make_model(), build_tokenizer("propositional", 5)
-    with pytest.raises(ValueError, match="row 1 has no `problem`: it has formula"):
+    with pytest.raises(ValueError, match="row 1 has no `problem` or `source`: it has formula"):
         evaluate(model, tokenizer, TASK, [{"problem": "a"}, {"formula": "a"}], **FAST)
     with pytest.raises(FormulaError, match="problem 1: "):
         evaluate(model, tokenizer, TASK, [{"problem": "a"}, {"problem": "&a"}], **FAST)
+
+
+def test_pairs_may_be_called_source_and_target():
+    model, tokenizer = make_model(), build_tokenizer("propositional", 5)
+    pairs = [("a", "a1"), ("&a!b", "a1b0")]
+    ours = [{"problem": problem, "answer": answer} for problem, answer in pairs]
+    users = [{"source": problem, "target": answer} for problem, answer in pairs]
+    assert evaluate(model, tokenizer, TASK, users, **FAST) == evaluate(
+        model, tokenizer, TASK, ours, **FAST
+    )
 
 
 def test_strings_outside_the_vocabulary_are_as_far_as_they_are_long():
