@@ -109,7 +109,7 @@ def test_a_dataset_of_the_hub(hub, tmp_path):
     assert found.to_dict() == {"problem": ["large x"], "answer": ["x"]}
     with pytest.raises(FileNotFoundError, match="me/nothing is neither a file or folder here nor"):
         read_pairs("me/nothing", finder=FINDER)
-    with pytest.raises(FileNotFoundError, match="no file or folder nowhere; a dataset of the Hub is"):
+    with pytest.raises(FileNotFoundError, match="no file or folder nowhere; a dataset of the Hub"):
         read_pairs("nowhere", finder=FINDER)
     place = write(tmp_path / "a.jsonl", ROWS)
     with pytest.raises(ValueError, match=r"a.jsonl is no dataset of the Hub: .* 'large'"):
