@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ LEAVES = 6
 NAMES = range(3, 2 * LEAVES)
 """Names of a term that is tested, variables and functions together."""
 TRAINED = (3, 6)
+VARIABLES, FUNCTIONS = "wxyz", "FGHK"
+"""The names of the training data; a test has all letters."""
 RECIPE = "swap.yaml"
 CAPTION = (
     "The terms are equally long everywhere; only the number of different names grows. "
@@ -61,10 +63,11 @@ def run(
     train_rows = TRAIN_ROWS if steps is None else min(TRAIN_ROWS, 100 * steps)
     rows = _make_data(output, train_rows, samples, seed)
     recipe = _recipe(output, steps)
+    first = next(_training_pairs(1, seed))
     say("1. The task: two names of a term change places. Small letters are variables, capital")
-    say("   letters functions; all are only names. In training a term has")
-    say(f"   {TRAINED[0]} to {TRAINED[1]} of them, in {train_rows:,} pairs:")
-    say(f"     {rows[0]['problem']}  ->  {rows[0]['answer']}")
+    say("   letters functions; all are only names. In training there are four of each,")
+    say(f"   {TRAINED[0]} to {TRAINED[1]} in a term. {train_rows:,} pairs such as")
+    say(f"     {first['source']}  ->  {first['target']}")
     say(f"2. The same model with three encodings of names, each trained for {_time(steps)}:")
     table, reports = compare_encodings(
         recipe,
@@ -92,7 +95,7 @@ def run(
 
 def _make_data(output: Path, train_rows: int, samples: int, seed: int) -> list[dict[str, Any]]:
     """Write training and test pairs; return the test as evaluation takes it."""
-    _write_pairs(output / "train.jsonl", swapping_pairs(train_rows, seed=seed))
+    _write_pairs(output / "train.jsonl", _training_pairs(train_rows, seed))
     tests: list[Mapping[str, str]] = []
     for count in NAMES:
         variables = (count + 1) // 2
@@ -104,6 +107,10 @@ def _make_data(output: Path, train_rows: int, samples: int, seed: int) -> list[d
     finder = recipe.solved.finder  # type: ignore[attr-defined]
     pairs = read_own(recipe.data, str(output / "test.jsonl"), finder, "test")
     return own_rows(pairs, recipe.solved)
+
+
+def _training_pairs(count: int, seed: int) -> Iterator[Mapping[str, str]]:
+    return swapping_pairs(count, seed=seed, variables=VARIABLES, functions=FUNCTIONS)
 
 
 def _write_pairs(path: Path, pairs: Iterable[Mapping[str, str]]) -> None:
