@@ -266,6 +266,11 @@ def own_pairs(recipe: Recipe, say: Callable[[str], object] = print) -> OwnPairs 
         raise RecipeError("the key 'symbols' is missing: say which words are names")
     with _named("data"):
         pairs = OwnPairs(recipe.data, finder, recipe.training.get("seed", 42), say)
+    if pairs.validation is None and recipe.training.get("eval_strategy", "no") != "no":
+        raise RecipeError(
+            "training: eval_strategy needs data.validation: give a share of the pairs (0.05) or a "
+            "file, or set eval_strategy to 'no'"
+        )
     with _named("check"):
         _try_check(recipe, pairs, say)
     return pairs

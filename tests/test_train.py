@@ -42,7 +42,12 @@ from hf_alpha.train import (
     train,
 )
 
-RECIPES = sorted(resource_path("training").rglob("*.yaml"))
+BASES = ("text/small",)  # recipes that are whole only in those that extend them
+RECIPES = [
+    path
+    for path in sorted(resource_path("training").rglob("*.yaml"))
+    if f"{path.parent.name}/{path.stem}" not in BASES
+]
 PARAMETERS = {
     "propositional": 2_906_496,  # 2601.23169, Table 6
     "ltl": 2_654_144,
