@@ -23,9 +23,14 @@ from typing import Any
 import measure
 from datasets import disable_progress_bars
 
+from hf_alpha.data.bucket import BucketSampler
+from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.first_look import drop_bad, look
+from hf_alpha.data.own import PairTexts
 from hf_alpha.data.pairs import hold_out, overlap, read_pairs
 from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.train import bucket_keys
 
 RULES = {"variable": {"pattern": "[a-z][0-9]+", "count": 100}}
 COLUMNS = ["step", "seconds", "rows/s", "peak memory, MB", "of it anonymous, MB"]
@@ -67,6 +72,18 @@ def steps(path: Path, share: float) -> dict[str, Callable[[], Any]]:
     def hold() -> None:
         made["sides"] = hold_out(made["data"], share, finder)
 
+    def vocabulary() -> None:
+        texts = PairTexts(made["data"], finder)
+        made["tokenizer"] = TextTokenizer.from_texts(texts, RULES)
+
+    def encode() -> None:
+        made["encoded"] = tokenize(made["sides"][0], made["tokenizer"])
+
+    def first_batch() -> None:
+        rows = made["encoded"]
+        first = next(iter(BucketSampler(bucket_keys(rows), 64)))
+        AlphaCollator(made["tokenizer"])([rows[first]])
+
     return {
         "find the names of the sources, nothing else": lambda: [
             finder.find(text)
@@ -78,6 +95,9 @@ def steps(path: Path, share: float) -> dict[str, Callable[[], Any]]:
         "drop_bad": lambda: drop_bad(made["data"], finder),
         "hold_out": hold,
         "overlap": lambda: overlap(*made["sides"], finder),
+        "TextTokenizer.from_texts": vocabulary,
+        "tokenize": encode,
+        "order of batches, first batch": first_batch,
         "read_pairs": read,
     }
 

@@ -68,7 +68,7 @@ class OwnPairs:
     @property
     def texts(self) -> Iterable[str]:
         """Sources and targets of the training pairs, with names marked where a rule needs it."""
-        return _Texts(self.train, self.finder)
+        return PairTexts(self.train, self.finder)
 
     def look(self, tokenizer: Any) -> None:
         """Say what the pairs are like, those held out included.
@@ -85,7 +85,7 @@ class OwnPairs:
             self._say(f"validation: {same:,} of its pairs are renamings of training pairs")
 
 
-class _Texts:
+class PairTexts:
     """Sources and targets of a dataset; can be read several times."""
 
     def __init__(self, dataset: AnyDataset, finder: NameFinder):
@@ -157,4 +157,4 @@ def own_rows(dataset: AnyDataset, task: Task, most: int | None = None) -> list[d
     return rows
 
 
-__all__ = ["OwnPairs", "own_rows", "read_own"]
+__all__ = ["OwnPairs", "PairTexts", "own_rows", "read_own"]
