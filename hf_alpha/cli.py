@@ -671,7 +671,7 @@ def solve(
     unsolved = 0
     for problem, fault in zip(problems, faults, strict=True):
         solution = next(solutions) if fault is None else None
-        answered = solution is not None and bool(solution.answers) and not solved.checks
+        answered = solution is not None and bool(solution.answers) and not solved.has_check
         unsolved += solution is None or not (solution.solved or answered)
         typer.echo(problem)
         if solution is not None and solution.read_as is not None:
@@ -679,7 +679,7 @@ def solve(
         if error := fault if solution is None else solution.error:
             typer.echo(f"  error: {error}", err=True)
         for answer, verdict in solution.answers if solution is not None else ():
-            label = verdict.value if solved.checks else "answer"
+            label = verdict.value if solved.has_check else "answer"
             typer.echo(f"  {label:<10} {answer or solved.empty_answer}")
     if unsolved:
         raise typer.Exit(1)
@@ -690,10 +690,11 @@ def _task_of(task: str | None, model: str | None) -> "AnyTask":
     from hf_alpha.tasks import get_task
 
     if task is None and model is not None and Path(model).is_dir():
-        from hf_alpha.recipe import recipe_of
+        from hf_alpha.recipe import RecipeError, recipe_of
 
-        if (recipe := recipe_of(model)) is not None:
-            return recipe.solved
+        with contextlib.suppress(RecipeError):  # the model may be damaged, which is said later
+            if (recipe := recipe_of(model)) is not None:
+                return recipe.solved
     return get_task(task or DEFAULT_TASK)
 
 

@@ -279,7 +279,7 @@ def own_pairs(recipe: Recipe, say: Callable[[str], object] = print) -> OwnPairs 
 def _try_check(recipe: Recipe, pairs: OwnPairs, say: Callable[[str], object]) -> None:
     """Ask the user's own check, if there is one, about targets: before hours of training."""
     task: Any = recipe.solved
-    if not task.checks:
+    if not task.has_check:
         return
     task.forget_checks()
     for row, pair in enumerate(own_rows(pairs.train, task, TRIED)):

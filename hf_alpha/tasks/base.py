@@ -224,7 +224,7 @@ class Task(ABC):
         return {}
 
     @property
-    def checks(self) -> bool:
+    def has_check(self) -> bool:
         """Whether an answer can be judged where the data has no target."""
         return True
 

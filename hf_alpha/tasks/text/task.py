@@ -120,7 +120,7 @@ class TextTask(Task):
         return numbers
 
     @property
-    def checks(self) -> bool:
+    def has_check(self) -> bool:
         """Whether there is a check of the user's own."""
         return self.own_check is not None
 

@@ -106,7 +106,7 @@ def test_an_answer_is_right_if_it_is_the_target(answer, target, loose, verdict):
 def test_own_checks(own: Path):
     def verdict_of(name: str, answer: str = "y x", target: str | None = "x y") -> Verdict:
         task = TextTask(SYMBOLS, check=f"own_checks:{name}")
-        assert task.checks
+        assert task.has_check
         return task.check("a b", answer, target, timeout=2)
 
     assert verdict_of("same_length") is Verdict.correct
