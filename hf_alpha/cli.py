@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import sys
@@ -52,6 +53,8 @@ def prepare(
     ] = False,
 ) -> None:
     """Quiet the bars of loading and saving; our own say more."""
+    if not sys.stderr.isatty():  # a log file is no place for bars
+        os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     if context.invoked_subcommand not in LATE:
         quiet_bars()
 
