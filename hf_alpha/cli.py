@@ -507,7 +507,7 @@ def evaluate(
         each.model.to(where)
     recipe = None if task is not None else recipe_of(models[0])
     solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
-    out = out or _beside(models)
+    out = out or _beside(models, data)
     known = [problem for each in exclude or () for problem in training_problems(each)]
     if recipe is not None and solved.own_data:
         rows = _own_rows(recipe, data, split)
@@ -549,11 +549,12 @@ def evaluate(
     typer.echo(f"report and pictures are in {out}")
 
 
-def _beside(models: list[str]) -> Path:
-    """The folder `evaluation` in that of the model."""
+def _beside(models: list[str], data: str | None) -> Path:
+    """The folder `evaluation` in that of the model; of data that is named, one of its own."""
     if len(models) > 1 or not Path(models[0]).is_dir():
         raise ValueError("name a folder for the report with --out")
-    return Path(models[0]) / "evaluation"
+    name = "evaluation" if data is None else f"evaluation-{Path(data).name.partition('.')[0]}"
+    return Path(models[0]) / name
 
 
 def _own_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
@@ -563,6 +564,12 @@ def _own_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dic
     where = data or recipe.data.test
     if where is None:
         raise ValueError("name a file of pairs with --data: the model's recipe has no data.test")
+    path = where if isinstance(where, str) else where["path"]
+    if data is None and not Path(path).exists() and path.count("/") != 1:
+        raise ValueError(
+            f"the recipe's data.test, {path}, is not here (it is relative to the folder in which "
+            "training was started): name a file of pairs with --data"
+        )
     solved = recipe.solved
     pairs = read_own(recipe.data, where, solved.finder, "test", split)  # type: ignore[attr-defined]
     return own_rows(pairs, solved)
@@ -692,10 +699,10 @@ def _task_of(task: str | None, model: str | None) -> "AnyTask":
     """The task that is asked for, or that of the model's recipe."""
     from hf_alpha.tasks import get_task
 
-    if task is None and model is not None and Path(model).is_dir():
+    if task is None and model is not None:
         from hf_alpha.recipe import RecipeError, recipe_of
 
-        with contextlib.suppress(RecipeError):  # the model may be damaged, which is said later
+        with contextlib.suppress(RecipeError, OSError):  # what is wrong is said when it is loaded
             if (recipe := recipe_of(model)) is not None:
                 return recipe.solved
     return get_task(task or DEFAULT_TASK)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tqdm import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_utils import has_length
 
 SHORT = {"learning_rate": "lr"}
 SILENT = ("epoch", "grad_norm", "total_flos", "_runtime", "_per_second", "num_input_tokens_seen")
@@ -63,7 +64,10 @@ class TrainingProgress(TrainerCallback):
             return
         if self._batches is None:
             self._batches = tqdm(
-                total=len(eval_dataloader), desc="evaluation", leave=False, dynamic_ncols=True
+                total=len(eval_dataloader) if has_length(eval_dataloader) else None,
+                desc="evaluation",
+                leave=False,
+                dynamic_ncols=True,
             )
         self._batches.update()
 

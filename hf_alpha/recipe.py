@@ -552,7 +552,8 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
 def _said(settings: Any) -> dict[str, Any]:
     """The fields of a dataclass that say something."""
     fields = dataclasses.asdict(settings).items()
-    return {key: value for key, value in fields if value not in (None, {}, False)}
+    silent = (type(None), bool, dict)  # a number says something, 0 too
+    return {key: value for key, value in fields if value or not isinstance(value, silent)}
 
 
 __all__ = [

@@ -16,10 +16,11 @@ from transformers import TrainerCallback
 from hf_alpha.evaluation.compare import EvaluatedModel, compare
 from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.report import Report
+from hf_alpha.folders import write_text
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.processes import choose_device
 from hf_alpha.progress import TrainingProgress
-from hf_alpha.recipe import Recipe
+from hf_alpha.recipe import RECIPE_FILE, Recipe, differences, read_recipe
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
 
 ENCODINGS: Mapping[str, Mapping[str, Any]] = {
@@ -32,6 +33,8 @@ ENCODINGS: Mapping[str, Mapping[str, Any]] = {
 }
 """What a comparison calls an encoding -> settings of the model."""
 CURVES_FILE = "curves.png"
+SECONDS_FILE = "seconds.txt"
+ALONE = {"save_strategy": "no", "eval_strategy": "no", "load_best_model_at_end": False}
 WARM_UP = 0.05
 """Share of the time in which the learning rate grows, where training is limited by time."""
 
@@ -75,22 +78,28 @@ def compare_encodings(
         The table and the reports, that of the baseline last.
 
     Raises:
-        ValueError: there is no such encoding.
+        ValueError: there is no such encoding, the recipe goes on from a checkpoint, or `out` has
+            models of other settings.
     """
+    if recipe.checkpoint is not None:
+        raise ValueError("models are compared from scratch: leave out 'checkpoint'")
     if unknown := [name for name in encodings if name not in ENCODINGS]:
         raise ValueError(f"no encoding {unknown[0]!r}: choose from {', '.join(ENCODINGS)}")
     models = []
     for number, name in enumerate(encodings):
         folder = out / name
-        if not (folder / TRAINER_STATE).is_file():
+        wanted = with_encoding(recipe, name, folder, timed=seconds is not None)
+        if seconds is None or not _is_trained(folder, wanted, seconds):
             start = time.monotonic()
             trainer = train(
-                with_encoding(recipe, name, folder),
+                wanted,
                 say=say if number == 0 else _nothing,  # the data is looked at once
                 make_trainer=AlphaTrainer if seconds is None else _timed(seconds, name),
             )
             steps, took = trainer.state.global_step, time.monotonic() - start
             say(f"{name}: {steps:,} steps, {took:.0f} s with data and saving")
+            if seconds is not None:
+                write_text(folder / SECONDS_FILE, f"{seconds}\n")
         model, tokenizer = load_checkpoint(folder)
         models.append(EvaluatedModel(name, model.eval().to(choose_device()), tokenizer))
     table, reports = compare(
@@ -108,8 +117,29 @@ def compare_encodings(
     return table, reports
 
 
-def with_encoding(recipe: Recipe, name: str, folder: Path) -> Recipe:
-    """Return a recipe with another encoding and output folder."""
+def _is_trained(folder: Path, wanted: Recipe, seconds: float) -> bool:
+    """Whether a folder has a model of this recipe that was trained for so long.
+
+    Raises:
+        ValueError: it has a model of other settings.
+    """
+    if not (folder / TRAINER_STATE).is_file():
+        return False
+    time_file, recipe_file = folder / SECONDS_FILE, folder / RECIPE_FILE
+    same = time_file.is_file() and time_file.read_text(encoding="utf-8") == f"{seconds}\n"
+    if not same or differences(read_recipe(recipe_file), wanted):
+        raise ValueError(
+            f"{folder} holds a model that was trained with other settings, or for another time: "
+            "choose another folder, or remove that one"
+        )
+    return True
+
+
+def with_encoding(recipe: Recipe, name: str, folder: Path, timed: bool = False) -> Recipe:
+    """Return a recipe with another encoding and output folder.
+
+    With `timed`, nothing but training takes time: no evaluations and checkpoints on the way.
+    """
     kept = {
         key: value
         for key, value in recipe.model.items()
@@ -118,7 +148,7 @@ def with_encoding(recipe: Recipe, name: str, folder: Path) -> Recipe:
     return dataclasses.replace(
         copy.deepcopy(recipe),
         model={**kept, **ENCODINGS[name]},
-        training={**recipe.training, "output_dir": str(folder)},
+        training={**recipe.training, **(ALONE if timed else {}), "output_dir": str(folder)},
     )
 
 

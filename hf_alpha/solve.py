@@ -50,6 +50,7 @@ def solve(
     A vocabulary of one class that is too small for a problem is extended on the way, if the
     encoding takes new symbols without training.
     """
+    task.prepare(tokenizer)
     for problem in problems:
         try:
             tokens = task.parse(problem, notation)

@@ -67,6 +67,8 @@ logger = logging.getLogger(__name__)
 TrainingData: TypeAlias = Dataset | IterableDataset | DrawnProblems
 
 TRAINER_STATE = "trainer_state.json"
+SHUFFLED = 10_000
+"""Rows of a stream that are shuffled at a time."""
 TRIED = 5
 """Targets about which a check of the user's own is asked before training."""
 NOTE = r"^# until step (\d+): ([^=]+)=(.*)$"
@@ -298,7 +300,10 @@ def _own_data(
     settings = recipe.data
     with _named("data"):
         own.look(tokenizer)
-        train = _tokenized(own.train, settings.max_train_samples, tokenizer, recipe)
+        rows = own.train
+        if isinstance(rows, IterableDataset):
+            rows = rows.shuffle(seed=recipe.training.get("seed", 42), buffer_size=SHUFFLED)
+        train = _tokenized(rows, settings.max_train_samples, tokenizer, recipe)
         if own.validation is None:
             return train, None
         return train, _tokenized(own.validation, settings.max_eval_samples, tokenizer, recipe)
@@ -370,6 +375,8 @@ def prepare_model(
     else:
         with _named("tokenizer"):
             tokenizer = TextTokenizer.from_texts(own.texts, own.finder.rules, recipe.tokenizer)
+            tokenizer.finder.functions.update(own.finder.functions)
+            tokenizer.extend_symbols(own.lacking(tokenizer.symbol_classes))
     with _named("model"):
         config = config_for(
             tokenizer, {"symbol_seed": recipe.training.get("seed", 42), **recipe.model}
@@ -398,11 +405,13 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
     Raises:
         RecipeError: a setting of training has a wrong kind or value.
     """
-    defaults = {
+    defaults: dict[str, Any] = {
         # Without it, processes that torchrun starts on a CPU would not know of each other.
         "use_cpu": not torch.accelerator.is_available(),
         "ddp_find_unused_parameters": False,
     }
+    if recipe.data.streaming:  # else several processes would get parts of one batch
+        defaults["accelerator_config"] = {"dispatch_batches": False}
     if recipe.training.get("label_smoothing_factor"):
         raise RecipeError(f"training: {LABEL_SMOOTHING}")
     with _named("training"):
@@ -550,8 +559,9 @@ def _run(
     """Train from the beginning, or from a checkpoint whose weights fit."""
     out = trainer.args.output_dir
     if start is not None:
-        saved, _ = load_checkpoint(start)
+        saved, theirs = load_checkpoint(start)
         _check_shapes(trainer.model, saved, start)
+        _check_vocabulary(trainer.processing_class, theirs, start)
         say(f"{out}: resuming from {start}, step {_state(start).global_step}")
     with stop.listening(alone=trainer.args.world_size == 1):
         trainer.train(resume_from_checkpoint=None if start is None else str(start))
@@ -574,6 +584,15 @@ def _check_shapes(model: PreTrainedModel, saved: PreTrainedModel, where: Path) -
                 f"{where} holds another model: tensor {name!r} is {theirs.get(name)} there and "
                 f"{ours.get(name)} by the recipe; choose another training.output_dir"
             )
+
+
+def _check_vocabulary(ours: Any, theirs: Any, where: Path) -> None:
+    """Check that a vocabulary made from data is still that of the run."""
+    if isinstance(ours, TextTokenizer) and ours.settings() != theirs.settings():
+        raise RecipeError(
+            f"{where} has another vocabulary: the data has changed since that run began; choose "
+            "another training.output_dir, or bring back the data"
+        )
 
 
 def _notes(recipe: Recipe, out: Path, step: int, allow_changes: bool) -> list[str]:

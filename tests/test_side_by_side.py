@@ -1,6 +1,7 @@
 """Encodings side by side, from the command line and by time."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,9 @@ def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
     model, _ = load_checkpoint(out / "canonical")
     assert model.config.symbol_renaming == "first_occurrence"
     again = hf_alpha("compare", "text/swap", "training.max_steps=2", *changes, *arguments)
-    assert again.code == 0 and "steps" not in again.out.replace("steps/s", "")  # nothing is trained
+    assert again.code == 0 and "holds a finished run of 2 steps: nothing is done" in again.out
+    other = hf_alpha("compare", "text/swap", "training.max_steps=1", *changes, *arguments)
+    assert other.code == 2 and "holds a run with other settings" in other.err
 
     answered = hf_alpha("solve", "--model", out / "relational", "swap x y : F x y")
     assert answered.code == 0 and "  answer " in answered.out
@@ -64,6 +67,26 @@ def test_equal_time_whatever_the_recipe_says_of_steps(tmp_path: Path, changes):
     assert [report.model for report in reports] == ["learned", "copy of the input"]
     state = json.loads((tmp_path / "learned" / "trainer_state.json").read_text())
     assert 1 < state["global_step"] < 1500 and said[-1].startswith("learned: ")
+
+
+def test_timed_models_are_those_of_the_same_settings(tmp_path: Path, changes):
+    recipe = read_recipe("text/swap", changes)
+    rows = [{"problem": "swap x y : F x y", "answer": "F y x", "num_symbols": 3, "size": 7}]
+
+    def run(seconds: float, *more: str) -> list[str]:
+        said: list[str] = []
+        chosen = read_recipe("text/swap", [*changes, *more])
+        compare_encodings(
+            chosen, ["learned"], rows, tmp_path, seconds=seconds, say=said.append, progress=False
+        )
+        return said
+
+    assert run(0.3) and run(0.3) == []
+    for seconds, more in ((0.4, ()), (0.3, ("training.learning_rate=0.1",))):
+        with pytest.raises(ValueError, match="trained with other settings, or for another time"):
+            run(seconds, *more)
+    with pytest.raises(ValueError, match="leave out 'checkpoint'"):
+        compare_encodings(replace(recipe, checkpoint="x"), ["learned"], rows, tmp_path)
 
 
 def test_recipes_differ_in_the_encoding_alone(changes):

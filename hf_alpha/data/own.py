@@ -1,6 +1,7 @@
 """The user's own pairs, as a recipe names them: training and validation, a first look, a test."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -64,6 +65,23 @@ class OwnPairs:
             for reason, count in dropped.items():
                 self._say(f"{split}: {count:,} pairs dropped: {reason}")
         return pairs
+
+    def lacking(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Return how many symbols validation needs beyond those of training, class by class.
+
+        Args:
+            counts: class -> symbols that there are. A class with a `count` keeps it.
+        """
+        lacking = dict.fromkeys(counts, 0)
+        if isinstance(self.validation, Dataset):
+            for batch in batches(self.validation, "validation"):
+                for problem in problems(batch):
+                    found = self.finder.find(problem)
+                    names = {(kind, problem[start:stop]) for start, stop, kind in found}
+                    for kind, most in Counter(kind for kind, _ in names).items():
+                        if self.finder.rules[kind].count is None:
+                            lacking[kind] = max(lacking[kind], most - counts[kind])
+        return lacking
 
     @property
     def texts(self) -> Iterable[str]:

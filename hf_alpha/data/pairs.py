@@ -12,7 +12,7 @@ from datasets import Dataset, Features, IterableDataset, List, Value
 from tqdm import tqdm
 
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, name_pattern
-from hf_alpha.tasks.registry import own_object
+from hf_alpha.tasks.registry import import_functions
 
 from .keys import key_of
 from .pair_files import load_files, missing_columns
@@ -66,7 +66,7 @@ def read_pairs(
             that its source lacks. The message names the file and the row; rows count from 0.
         ImportError: the module of a function cannot be imported because another one is missing.
     """
-    _import_functions(finder)
+    import_functions(finder)
     by_column = {name: r.column for name, r in finder.rules.items() if r.column is not None}
     wanted = list(dict.fromkeys([source, target, *by_column.values()]))
     data = load_files(where, wanted, config, streaming, encoding)
@@ -277,16 +277,6 @@ class _Rows:
 
 def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and [type(place) for place in value] == [int, int]
-
-
-def _import_functions(finder: NameFinder) -> None:
-    for name, rule in finder.rules.items():
-        if rule.function is not None and name not in finder.functions:
-            what = f"symbols: {name!r}: the function"
-            found = own_object(rule.function, what, "package.module:function")
-            if not callable(found):
-                raise ValueError(f"{what} {rule.function!r} is {found!r}, which cannot be called")
-            finder.functions[name] = found
 
 
 def _columns(dataset: AnyDataset, where: str | os.PathLike[str]) -> list[str]:

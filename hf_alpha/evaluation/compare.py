@@ -137,6 +137,7 @@ def compare(
     reports, notes = [], []
     for entry in models:
         model, tokenizer = entry.model, entry.tokenizer
+        task.prepare(tokenizer)
         extend_vocabulary(model, tokenizer, needed)
         folder = out / _slug(entry.name)
         settings["max_new_tokens"] = max_new_tokens or answer_limit(task, tokenizer, rows)

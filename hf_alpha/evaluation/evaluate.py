@@ -95,6 +95,7 @@ def evaluate(
         ValueError: a row has no problem, or `folder` holds a run with other settings.
     """
     task = get_task(task) if isinstance(task, str) else task
+    task.prepare(tokenizer)
     samples = read_samples(task, dataset)
     num_beams = max(num_beams or task.num_beams, top_n)
     search = search_settings(num_beams, length_penalty, max_new_tokens, top_n)
@@ -107,6 +108,7 @@ def evaluate(
         "num_samples": len(samples),
         "solver": solver,
         "timeout": timeout,
+        **task.settings,
         **search,
     }
     run = _RunFiles(folder, settings)
@@ -147,8 +149,11 @@ def answer_limit(task: Task, tokenizer: AnyTokenizer, rows: Iterable[Row]) -> in
     longest = 0
     for row in rows:
         if row.get("answer") is not None:
-            with suppress(ValueError):  # a target with more names than there are symbols
-                longest = max(longest, len(tokenizer(row["answer"])["input_ids"]))
+            with suppress(ValueError):  # more names than there are symbols
+                encoded = tokenizer.encode_pair(
+                    row["problem"], row["answer"], allow_absent_symbols=True
+                )
+                longest = max(longest, len(encoded["labels"]))
     return longest + longest // 2 + 8 if longest else MAX_NEW_TOKENS
 
 

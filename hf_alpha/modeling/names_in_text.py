@@ -201,6 +201,19 @@ class NameFinder:
             return tuple(found)  # of one pattern they are in order, and apart
         return _apart(_with_known(text, found, known or {}), list(self.rules))
 
+    def require_names(self, text: str) -> None:
+        """Refuse a problem that does not say where its names are, where rules need that.
+
+        Raises:
+            ValueError: the names of a class are listed in a column of the data.
+        """
+        for name, rule in self.rules.items():
+            if rule.by_row and not isinstance(text, MarkedText):
+                raise ValueError(
+                    f"the names of class {name!r} are listed in the column {rule.column!r} of the "
+                    "data, which this text lacks: give it as MarkedText, with its names"
+                )
+
     def mark(self, text: str, names: Names) -> MarkedText:
         """Return a text with its names marked, those of classes with a column listed for it.
 

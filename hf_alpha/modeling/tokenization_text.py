@@ -102,6 +102,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         order = [name for name in self.symbol_ranges if name in (symbols or {})]
         symbols = symbols or {}
         self.finder = NameFinder({name: symbols[name] for name in (*order, *symbols)})
+        self._by_row = any(rule.by_row for rule in self.finder.rules.values())
         for key in ("is_local", "local_files_only"):  # where it was loaded from is not its data
             kwargs.pop(key, None)
         super().__init__(
@@ -487,7 +488,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         for row, text in enumerate(texts):
             both = (text,) if pairs is None else (text, pairs[row])
             try:
-                rows.append(self._prepare(both, {} if known is None else known[row], strict))
+                rows.append(self._prepare(both, None if known is None else known[row], strict))
             except FormulaError as error:
                 raise FormulaError(f"row {first_row + row}: {error}", error.position) from None
             except ValueError as error:
@@ -499,10 +500,14 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             raise ValueError(f"row {row}: `names` has {unknown[0]!r}, which is no symbol")
         return {name: self._tokens[token] for token, name in names.items()}
 
-    def _prepare(self, texts: tuple[str, ...], table: Table, strict: bool) -> "_Row":
-        """Put symbols in place of the names of a row."""
+    def _prepare(self, texts: tuple[str, ...], known: Table | None, strict: bool) -> "_Row":
+        """Put symbols in place of the names of a row; `known` are those of the row it answers."""
+        table = known or {}
         classes = {name: self._class_of[index] for name, index in table.items()}
-        found = [self.find_names(text, classes or None) for text in texts]
+        if known is None and self._by_row:
+            for text in texts:
+                self.finder.require_names(text)
+        found = [self.find_names(text, None if known is None else classes) for text in texts]
         if strict:
             self._check_known(texts, found, table)
         else:

@@ -223,6 +223,15 @@ class Task(ABC):
         """
         return {}
 
+    def prepare(self, tokenizer: Any) -> None:
+        """Give a tokenizer that was loaded what its files cannot hold; nothing by default."""
+        return None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What verdicts depend on beside the task's name: none of a task without settings."""
+        return {}
+
     @property
     def has_check(self) -> bool:
         """Whether an answer can be judged where the data has no target."""

@@ -2,11 +2,15 @@
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from inspect import isabstract
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, TypeVar
+
+from hf_alpha.modeling.names_in_text import NameFinder
 
 from .base import Task
 
@@ -148,6 +152,33 @@ def _own_task(path: str, called: str | None = None) -> type[Task]:
     return task
 
 
+def own_source(path: str) -> str:
+    """Return the code of the module of `package.module:name`; "" where it cannot be found."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    with suppress(ImportError, ValueError, OSError):
+        spec = find_spec(path.partition(":")[0])
+        if spec is not None and spec.origin is not None:
+            return Path(spec.origin).read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def import_functions(finder: NameFinder) -> None:
+    """Import the user's own functions by which names are found, and set them in the finder.
+
+    Raises:
+        ValueError: there is no such function.
+        ImportError: its module cannot be imported because another one is missing.
+    """
+    for name, rule in finder.rules.items():
+        if rule.function is not None and name not in finder.functions:
+            what = f"symbols: {name!r}: the function"
+            found = own_object(rule.function, what, "package.module:function")
+            if not callable(found):
+                raise ValueError(f"{what} {rule.function!r} is {found!r}, which cannot be called")
+            finder.functions[name] = found
+
+
 def _check(task: Any) -> None:
     """Refuse what is no class of a task that can be made and used under its name."""
     if not isinstance(task, type) or not issubclass(task, Task):
@@ -173,8 +204,10 @@ __all__ = [
     "ENTRY_POINTS",
     "built_in_tasks",
     "get_task",
+    "import_functions",
     "name_of",
     "own_object",
+    "own_source",
     "register_task",
     "task_names",
 ]

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from datasets import disable_progress_bars
 from transformers.utils import logging
 
 from hf_alpha.data.own import own_rows, read_own
+from hf_alpha.data.pairs import pair_key
 from hf_alpha.evaluation.report import Report
 from hf_alpha.folders import write_text
 from hf_alpha.recipe import Recipe, read_recipe
@@ -96,15 +98,18 @@ def run(
 def _make_data(output: Path, train_rows: int, samples: int, seed: int) -> list[dict[str, Any]]:
     """Write training and test pairs; return the test as evaluation takes it."""
     _write_pairs(output / "train.jsonl", _training_pairs(train_rows, seed))
+    recipe = _recipe(output, None)
+    finder = recipe.solved.finder  # type: ignore[attr-defined]
+    known = {pair_key(pair["source"], finder) for pair in _training_pairs(train_rows, seed)}
     tests: list[Mapping[str, str]] = []
     for count in NAMES:
         variables = (count + 1) // 2
-        tests += swapping_pairs(
-            samples, [variables], [count - variables], [LEAVES], seed=seed + 1000 * count
+        drawn = swapping_pairs(
+            20 * samples, [variables], [count - variables], [LEAVES], seed=seed + 1000 * count
         )
+        new = (pair for pair in drawn if pair_key(pair["source"], finder) not in known)
+        tests += islice(new, samples)
     _write_pairs(output / "test.jsonl", tests)
-    recipe = _recipe(output, None)
-    finder = recipe.solved.finder  # type: ignore[attr-defined]
     pairs = read_own(recipe.data, str(output / "test.jsonl"), finder, "test")
     return own_rows(pairs, recipe.solved)
 
@@ -121,7 +126,10 @@ def _write_pairs(path: Path, pairs: Iterable[Mapping[str, str]]) -> None:
 def _recipe(output: Path, steps: int | None) -> Recipe:
     """The shipped recipe, with the data of this folder; a copy of it is left there."""
     file = resource_path("training", "text", RECIPE)
-    write_text(output / RECIPE, file.read_text(encoding="utf-8"))
+    text = file.read_text(encoding="utf-8")
+    for name in ("train.jsonl", "test.jsonl"):  # paths are those of the current folder
+        text = text.replace(f": {name}", f": {json.dumps(str(output / name))}")
+    write_text(output / RECIPE, text)
     changes = [
         f"data.train={output / 'train.jsonl'}",
         f"data.test={output / 'test.jsonl'}",

@@ -21,5 +21,5 @@ def test_the_tour_shows_more_names_than_training_has(tmp_path: Path):
         assert f" {name} " in table
     assert is_picture(folder / "curves.png") and "For example swap " in done.out
     # What is left there is a recipe to start from.
-    assert read_recipe(folder / "swap.yaml").data.train == "train.jsonl"
+    assert read_recipe(folder / "swap.yaml").data.train == str(folder / "train.jsonl")
     assert (folder / "train.jsonl").is_file()

@@ -4,13 +4,14 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.tasks.base import EQUIVALENCES, Task, Verdict, warn_once
-from hf_alpha.tasks.registry import own_object, register_task
+from hf_alpha.tasks.registry import import_functions, own_object, own_source, register_task
 from hf_alpha.tasks.solver_process import SolverCrashError, SolverProcess
 
 WORKER = Path(__file__).with_name("check_worker.py")
@@ -65,6 +66,8 @@ class TextTask(Task):
         ignore_whitespace: bool = False,
     ):
         self.finder = NameFinder(symbols) if symbols else None
+        if self.finder is not None:
+            import_functions(self.finder)
         self.own_measures = dict(measures or {})
         paths = {"check": check} if check is not None else {}
         for name, path in {**paths, **self.own_measures}.items():
@@ -119,6 +122,23 @@ class TextTask(Task):
             numbers |= {k: float(v) for k, v in kept.items()}
         return numbers
 
+    def prepare(self, tokenizer: Any) -> None:
+        """Give a tokenizer the functions by which names are found."""
+        if self.finder is not None and hasattr(tokenizer, "finder"):
+            tokenizer.finder.functions.update(self.finder.functions)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What verdicts depend on."""
+        rules = self.finder.to_dict() if self.finder is not None else {}
+        code = own_source(self.own_check) if self.own_check is not None else ""
+        return {
+            "symbols": rules,
+            "check": self.own_check,
+            "check_code": sha256(code.encode()).hexdigest()[:16],
+            "ignore_whitespace": self.ignore_whitespace,
+        }
+
     @property
     def has_check(self) -> bool:
         """Whether there is a check of the user's own."""
@@ -130,7 +150,13 @@ class TextTask(Task):
 
     def parse(self, problem: str, notation: str | None = None) -> list[str]:
         """Return the words of a text, without spaces; its names are `Name`s."""
-        spans = self.finder.find(problem) if self.finder is not None else ()
+        return self._parse(problem, None)
+
+    def _parse(self, problem: str, known: Mapping[str, str] | None) -> list[str]:
+        """`parse`; in an answer the names of its problem are known: name -> class."""
+        if self.finder is not None and known is None:
+            self.finder.require_names(problem)
+        spans = self.finder.find(problem, known) if self.finder is not None else ()
         tokens: list[str] = []
         at, plain = 0, str(problem)
         for start, stop, kind in spans:
@@ -167,7 +193,9 @@ class TextTask(Task):
 
         if target is None:
             return None
-        return Levenshtein.distance(self.parse(target), self.parse(answer or ""))
+        names = (token for token in self.parse(problem) if isinstance(token, Name))
+        known = {str(name): name.symbol_class for name in names}
+        return Levenshtein.distance(self._parse(target, known), self._parse(answer or "", known))
 
     def check(
         self,

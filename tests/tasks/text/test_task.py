@@ -29,6 +29,11 @@ def nothing(source, answer, target):
 def nonsense(source, answer, target):
     return "perhaps"
 
+def prints(source, answer, target):
+    print("comparing", source)
+    import numpy
+    return (numpy.array([1]) == 1).all()
+
 def raises(source, answer, target):
     raise KeyError("no such thing")
 
@@ -69,6 +74,12 @@ def test_names_words_and_needed_symbols():
     assert task.parse("F(x, y1)  max\n") == ["F", "(", "x", ",", "y1", ")", "max"]
     assert task.symbols_of("F(x, y1) max x") == ["F", "x", "y1"]
     assert task.needed_symbols(["F x", "x y z", "G F"]) == {"variable": 3, "function": 2}
+    listed = TextTask({"person": {"column": "people"}})
+    story = MarkedText("Ann met Di Ray", [(0, 3, "person"), (8, 14, "person")])
+    assert listed.parse(story) == ["Ann", "met", "Di Ray"]
+    assert listed.distance(story, "Di Ray", "Ann") == 1 and listed.distance(story, "x", "x") == 0
+    with pytest.raises(ValueError, match="column 'people' of the data, which this text lacks"):
+        listed.parse("Ann met Di Ray")
     marked = MarkedText("one two", [(0, 3, "variable")])
     assert task.symbols_of(marked) == ["one"]
 
@@ -116,6 +127,7 @@ def test_own_checks(own: Path):
     assert verdict_of("verdict", "(") is Verdict.malformed
     assert verdict_of("nothing") is Verdict.undecided
     assert verdict_of("nonsense") is Verdict.undecided
+    assert verdict_of("prints") is Verdict.correct
     assert verdict_of("raises") is Verdict.undecided
     assert verdict_of("hangs") is Verdict.timeout
     with pytest.raises(SolverCrashError, match="KeyError: 'no such thing'"):
