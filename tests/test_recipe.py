@@ -231,6 +231,17 @@ def test_recipes_of_own_pairs(tmp_path, change, message):
         read_recipe(file, [change])
 
 
+def test_zeros_are_written(tmp_path):
+    recipe = parse_recipe({
+        "task": "text",
+        "data": {"train": "x.jsonl", "max_answer_samples": 0, "max_eval_samples": 0},
+        "symbols": {"x": "[a-z]"},
+        "training": {"output_dir": "out"},
+    })  # fmt: skip
+    write_recipe(recipe, tmp_path / "recipe.yaml")
+    assert read_recipe(tmp_path / "recipe.yaml") == recipe
+
+
 def test_what_is_said_of_a_text_reaches_its_task(tmp_path):
     file = tmp_path / "own.yaml"
     file.write_text(OWN)

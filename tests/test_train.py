@@ -137,6 +137,39 @@ def test_own_pairs_are_trained_and_answered_on_the_way(own_task):
     assert "holds a finished run of 4 steps" in again[-1]
 
 
+def test_a_run_goes_on_with_its_own_vocabulary_only(own_task):
+    loss = "training.metric_for_best_model=loss"
+    short = ["check=null", "data.max_answer_samples=0", loss, "training.max_steps=2"]
+    train(read_recipe("own.yaml", [*QUIET, *short]), say=lambda _: None)
+    (own_task / "out" / "model.safetensors").unlink()
+    lines = (own_task / "train.jsonl").read_text()
+    (own_task / "train.jsonl").write_text(lines + lines.replace("SWAP", "EXCHANGE", 1))
+    longer = read_recipe("own.yaml", [*QUIET, *short[:3], "training.max_steps=4"])
+    with pytest.raises(RecipeError, match=r"another (vocabulary|model)"):
+        train(longer, allow_changes=True, say=lambda _: None)
+    (own_task / "train.jsonl").write_text(lines)
+    assert train(longer, allow_changes=True, say=lambda _: None).state.global_step == 4
+
+
+def test_validation_may_have_more_names_than_training(own_task):
+    row = {"source": "SWAP a b : " + " ".join("abcdefghijklm"), "target": "a"}
+    (own_task / "valid.jsonl").write_text(json.dumps(row) + "\n")
+    changes = ["data.validation=valid.jsonl", "check=null", "training.output_dir=more"]
+    trainer = train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
+    assert trainer.model.config.symbol_classes == {"variable": 13, "function": 10}
+
+
+def test_names_that_a_function_finds_reach_every_tool(own_task):
+    code = "import re\ndef find(text):\n    return [m.span() for m in re.finditer('[a-z]', text)]\n"
+    (own_task / "own_names.py").write_text(code)
+    changes = ["symbols={variable: {function: 'own_names:find'}}", "training.output_dir=found"]
+    train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
+    model, tokenizer = load_checkpoint("found")
+    task = read_recipe("own.yaml", changes).solved
+    (solution,) = solve(model, tokenizer, task, ["SWAP a b : F a b"])
+    assert solution.error is None and solution.answers
+
+
 def test_streamed_pairs_are_trained(own_task):
     changes = ["data.streaming=true", "training.eval_strategy=no", "check=null",
                "training.load_best_model_at_end=false", "training.output_dir=streamed"]  # fmt: skip
