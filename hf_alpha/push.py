@@ -14,6 +14,7 @@ from hf_alpha.loading import load_checkpoint
 NOT_SHARED = [
     *("checkpoint-*", "*.pt", "*.pth", "*.bin", "runs/*"),
     *(f"{PARTS}/*", TEMPORARY, f"{TEMPORARY}/*"),
+    "evaluation*/**",  # whose records hold the test's problems and answers
 ]
 
 

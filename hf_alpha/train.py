@@ -263,11 +263,19 @@ def own_pairs(recipe: Recipe, say: Callable[[str], object] = print) -> OwnPairs 
     """
     if recipe.data.train is None:
         return None
-    finder = getattr(recipe.solved, "finder", None)
+    task: Any = recipe.solved
+    finder = getattr(task, "finder", None)
     if finder is None:
         raise RecipeError("the key 'symbols' is missing: say which words are names")
     with _named("data"):
-        pairs = OwnPairs(recipe.data, finder, recipe.training.get("seed", 42), say)
+        pairs = OwnPairs(
+            recipe.data,
+            finder,
+            recipe.training.get("seed", 42),
+            say,
+            same=task.same,
+            has_check=task.has_check,
+        )
     if pairs.validation is None and recipe.training.get("eval_strategy", "no") != "no":
         raise RecipeError(
             "training: eval_strategy needs data.validation: give a share of the pairs (0.05) or a "

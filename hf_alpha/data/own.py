@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import eq
 from typing import Any, Protocol
 
 from datasets import Dataset
@@ -14,6 +15,8 @@ from .first_look import drop_bad, look
 from .pairs import AnyDataset, batches, hold_out, overlap, problems, read_pairs
 
 Where = str | Mapping[str, Any]
+DECODED = 200
+"""Targets that are compared with what the tokenizer makes of them."""
 FEW = 100_000
 """Rows of a stream that are looked at before training starts."""
 
@@ -47,8 +50,11 @@ class OwnPairs:
         finder: NameFinder,
         seed: int = 0,
         say: Callable[[str], object] = print,
+        same: Callable[[str, str], bool] = eq,
+        has_check: bool = False,
     ):
         self.finder, self._say = finder, say
+        self._same, self._has_check = same, has_check
         pairs = self._read(settings, settings.train, "train", settings.streaming)
         self._all = self.train = pairs
         self.validation: AnyDataset | None = None
@@ -98,9 +104,31 @@ class OwnPairs:
         found = look(self._all, self.finder, tokenizer, limit)
         self._say(str(found))
         found.refuse_bad()
+        self._compare_decoded(tokenizer)
         counted = self.validation is not None and limit is None
         if counted and (same := overlap(self.train, self.validation, self.finder)):
             self._say(f"validation: {same:,} of its pairs are renamings of training pairs")
+
+    def _compare_decoded(self, tokenizer: Any) -> None:
+        """Say which targets a tokenizer does not give back, so that no answer can be right.
+
+        Raises:
+            ValueError: it gives none of them back.
+        """
+        batch = next(iter(self.train.iter(batch_size=DECODED)))
+        texts, targets = problems(batch), batch["answer"]
+        labels = tokenizer(texts, text_target=targets, allow_absent_symbols=True)
+        decoded = tokenizer.batch_decode(labels["labels"], names=labels.names)
+        lost = [pair for pair in zip(targets, decoded, strict=True) if not self._same(*pair)]
+        if lost:
+            said = (
+                f"{len(lost)} of the first {len(targets)} targets do not come back from the "
+                f"tokenizer: {lost[0][0]!r} becomes {lost[0][1]!r}; an answer can never be right "
+                "there. Take another tokenizer, or a check of your own"
+            )
+            if len(lost) == len(targets) and not self._has_check:
+                raise ValueError(said)
+            self._say(said)
 
 
 class PairTexts:

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from hf_alpha.data.own import OwnPairs, own_rows, read_own
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
@@ -59,6 +61,26 @@ def test_pairs_that_cannot_be_learned(tmp_path):
     lines: list[str] = []
     kept = OwnPairs(DataSettings(train=train, drop_bad=True), NameFinder(SYMBOLS), say=lines.append)
     assert len(kept.train) == 30 and lines[0].startswith("train: 1 pairs dropped: ")
+
+
+def test_targets_that_the_tokenizer_changes_are_said(tmp_path):
+    rows = [{"source": f"swap x y : {w} x", "target": f"{w} y"} for w in ("F", "G", "ok", "fine")]
+    train = write(tmp_path / "train.jsonl", rows * 3)
+    rules = {"variable": {"tokens": ["x", "y"]}}
+    lower = Tokenizer(models.WordLevel({"[UNK]": 0, "f": 1, "g": 2, "ok": 3, "fine": 4, "swap": 5,
+                                        ":": 6}, unk_token="[UNK]"))  # fmt: skip
+    lower.normalizer, lower.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
+    host = PreTrainedTokenizerFast(tokenizer_object=lower, unk_token="[UNK]")
+    tokenizer = TextTokenizer.from_tokenizer(host, rules)
+    lines: list[str] = []
+    OwnPairs(DataSettings(train=train), NameFinder(rules), say=lines.append).look(tokenizer)
+    assert lines[1].startswith(
+        "6 of the first 12 targets do not come back from the tokenizer: 'F y'"
+    )
+    capital = write(tmp_path / "capital.jsonl", rows[:2])
+    pairs = OwnPairs(DataSettings(train=capital), NameFinder(rules), say=lines.append)
+    with pytest.raises(ValueError, match="2 of the first 2 targets do not come back"):
+        pairs.look(tokenizer)
 
 
 def test_names_of_a_column_are_names_in_targets_too(tmp_path):

@@ -220,7 +220,7 @@ class TextTask(Task):
             solver: not needed.
             timeout: seconds for the user's own check.
         """
-        if target is not None and self._same(answer, target):
+        if target is not None and self.same(answer, target):
             return Verdict.exact
         if self.own_check is None:
             return Verdict.undecided if target is None else Verdict.wrong
@@ -260,7 +260,8 @@ class TextTask(Task):
                 f"it returned {found!r}: return yes or no, or one of {known}"
             ) from None
 
-    def _same(self, answer: str, target: str) -> bool:
+    def same(self, answer: str, target: str) -> bool:
+        """Whether an answer is the target."""
         if self.ignore_whitespace:
             return "".join(answer.split()) == "".join(target.split())
         return answer.strip() == target.strip()
