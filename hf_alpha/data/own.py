@@ -36,6 +36,14 @@ class OwnSettings(Protocol):
 class OwnPairs:
     """Training and validation pairs, held out up to renaming.
 
+    Args:
+        settings: where they are.
+        finder: the rules by which names are found.
+        seed: of what is held out.
+        say: is told what the pairs are like.
+        same: whether an answer is the target.
+        has_check: answers can be right that are not the target.
+
     Attributes:
         train: with the columns `problem` and `answer`, and `spans` where a rule needs it.
         validation: likewise; None if the recipe has none.
