@@ -126,6 +126,13 @@ TASKS = ", ".join(built_in_tasks())
 Task = Annotated[
     str, typer.Option(help=f"What is solved: {TASKS}, or package.module:Class of your own.")
 ]
+ModelsTask = Annotated[
+    str | None,
+    typer.Option(
+        help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what the "
+        f"model's recipe.yaml says, or {DEFAULT_TASK}."
+    ),
+]
 Beams = Annotated[
     int | None, typer.Option(min=1, help="Number of beams, 1 for greedy; by default the task's.")
 ]
@@ -427,13 +434,7 @@ def evaluate(
             "default `evaluation` there."
         ),
     ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what "
-            f"the model's recipe.yaml says, or {DEFAULT_TASK}."
-        ),
-    ] = None,
+    task: ModelsTask = None,
     data: Annotated[
         str | None,
         typer.Option(
@@ -653,13 +654,7 @@ def solve(
         str | None,
         typer.Option(help="Folder or Hub name; by default the released TASK-streams-small."),
     ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what "
-            f"the recipe.yaml of --model says, or {DEFAULT_TASK}."
-        ),
-    ] = None,
+    task: ModelsTask = None,
     top: Annotated[int, typer.Option(min=1, help="Print the N best answers.")] = 1,
     beams: Beams = None,
     notation: Annotated[

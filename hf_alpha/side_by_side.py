@@ -85,7 +85,7 @@ def compare_encodings(
         raise ValueError("models are compared from scratch: leave out 'checkpoint'")
     if unknown := [name for name in encodings if name not in ENCODINGS]:
         raise ValueError(f"no encoding {unknown[0]!r}: choose from {', '.join(ENCODINGS)}")
-    models = []
+    task, models = recipe.solved, []
     for number, name in enumerate(encodings):
         folder = out / name
         wanted = with_encoding(recipe, name, folder, timed=seconds is not None)
@@ -93,7 +93,7 @@ def compare_encodings(
             start = time.monotonic()
             trainer = train(
                 wanted,
-                say=say if number == 0 else _nothing,  # the data is looked at once
+                say=say if number == 0 else lambda _: None,  # the data is looked at once
                 make_trainer=AlphaTrainer if seconds is None else _timed(seconds, name),
             )
             steps, took = trainer.state.global_step, time.monotonic() - start
@@ -103,12 +103,12 @@ def compare_encodings(
         model, tokenizer = load_checkpoint(folder)
         models.append(EvaluatedModel(name, model.eval().to(choose_device()), tokenizer))
     table, reports = compare(
-        models, recipe.solved, rows, out / "evaluation", covariance=covariance, **settings
+        models, task, rows, out / "evaluation", covariance=covariance, **settings
     )
     draw_curves(
         reports[:-1],
         out / CURVES_FILE,
-        metric=recipe.solved.measure,
+        metric=task.measure,
         trained=trained,
         baseline=reports[-1],
         title=title,
@@ -205,10 +205,6 @@ def _schedule(share: float) -> float:
     if share < WARM_UP:
         return (share + 0.1 * WARM_UP) / (1.1 * WARM_UP)
     return 0.5 * (1 + math.cos(math.pi * min((share - WARM_UP) / (1 - WARM_UP), 1.0)))
-
-
-def _nothing(_: object) -> None:
-    return None
 
 
 __all__ = ["ENCODINGS", "compare_encodings", "with_encoding"]

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -137,20 +138,20 @@ class AnswerRates:
     tokenizer: AnyTokenizer
     rows: list[dict[str, Any]]
 
+    @cached_property
+    def limit(self) -> int:
+        """How long an answer may be, in tokens."""
+        return answer_limit(self.task, self.tokenizer, self.rows)
+
     def __call__(self, model: Any) -> dict[str, float]:
         """Return `correct`, between 0 and 1, and `edit_distance` where the task has one."""
         if not self.rows:
             return {}
-        limit = answer_limit(self.task, self.tokenizer, self.rows)
         found = evaluate(
-            model, self.tokenizer, self.task, self.rows, max_new_tokens=limit, progress=False
+            model, self.tokenizer, self.task, self.rows, max_new_tokens=self.limit, progress=False
         ).overall
         distance = {} if found.edit_distance is None else {"edit_distance": found.edit_distance}
         return {"correct": found.correct, **distance}
-
-
-def _nothing(_: object) -> None:
-    return None
 
 
 @contextmanager
@@ -282,18 +283,17 @@ def own_pairs(recipe: Recipe, say: Callable[[str], object] = print) -> OwnPairs 
             "file, or set eval_strategy to 'no'"
         )
     with _named("check"):
-        _try_check(recipe, pairs, say)
+        _try_check(task, pairs, say)
     return pairs
 
 
-def _try_check(recipe: Recipe, pairs: OwnPairs, say: Callable[[str], object]) -> None:
+def _try_check(task: Any, pairs: OwnPairs, say: Callable[[str], object]) -> None:
     """Ask the user's own check, if there is one, about targets: before hours of training."""
-    task: Any = recipe.solved
     if not task.has_check:
         return
     task.forget_checks()
     for row, pair in enumerate(own_rows(pairs.train, task, TRIED)):
-        place = f"{recipe.check}, training pair {row} with its target as the answer"
+        place = f"{task.own_check}, training pair {row} with its target as the answer"
         try:
             verdict = task.ask(pair["problem"], pair["answer"], pair["answer"])
         except (TimeoutError, RuntimeError, ValueError) as error:
@@ -383,7 +383,6 @@ def prepare_model(
     else:
         with _named("tokenizer"):
             tokenizer = TextTokenizer.from_texts(own.texts, own.finder.rules, recipe.tokenizer)
-            tokenizer.finder.functions.update(own.finder.functions)
             tokenizer.extend_symbols(own.lacking(tokenizer.symbol_classes))
     with _named("model"):
         config = config_for(
@@ -526,13 +525,15 @@ def train(
     notes = [] if start is None else _notes(recipe, out, _state(start).global_step, allow_changes)
     finished = start is not None and _is_finished(_state(start), arguments)
     set_seed(arguments.seed)  # for the weights of a new model
-    tell = say if arguments.process_index == 0 else _nothing
+    tell = say if arguments.process_index == 0 else lambda _: None
+    task = recipe.solved
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):
         own = own_pairs(recipe, tell)
         model, tokenizer = (
             load_checkpoint(start) if start and finished else prepare_model(recipe, own)
         )
+        task.prepare(tokenizer)
         train_data, valid_data = prepare_data(recipe, tokenizer, own)
     stop = _StopOnInterrupt()
     trainer = make_trainer(
@@ -545,8 +546,8 @@ def train(
         callbacks=[stop],
     )
     if own is not None and own.validation is not None:
-        few = own_rows(own.validation, recipe.solved, recipe.data.max_answer_samples)
-        trainer.answer_rates = AnswerRates(recipe.solved, tokenizer, few)
+        few = own_rows(own.validation, task, recipe.data.max_answer_samples)
+        trainer.answer_rates = AnswerRates(task, tokenizer, few)
     if trainer.is_world_process_zero() and not (finished and (out / RECIPE_FILE).is_file()):
         write_recipe(recipe, out / RECIPE_FILE, notes)
     if start is not None and finished:

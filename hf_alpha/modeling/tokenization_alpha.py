@@ -172,11 +172,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         Raises:
             ValueError: a class is unknown, or a count is negative or beyond a million.
         """
-        check_counts(counts)
-        for name in counts:
-            if name not in self.symbol_ranges:
-                known = ", ".join(map(repr, self.symbol_ranges)) or "none"
-                raise ValueError(f"no symbol class {name!r}: this tokenizer's classes are {known}")
+        check_counts(counts, self.symbol_ranges)
         first = len(self._tokens)
         self._grow(counts)
         self._update_total_vocab_size()

@@ -6,7 +6,7 @@ A sample's names are mapped onto symbols row by row; the mapping travels with th
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from transformers import BatchEncoding
@@ -194,7 +194,8 @@ def as_ranges(value: Any) -> dict[str, list[list[int]]]:
     raise ValueError(f"`symbol_ranges` is {value!r}: give class -> [[start, stop], ...]")
 
 
-def check_counts(value: Any) -> None:
+def check_counts(value: Any, known: Collection[str] | None = None) -> None:
+    """Refuse what is not class -> number of symbols; `known` are the classes that there are."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value):
         raise ValueError(f"{value!r} symbols: give class -> number")
     for name, count in value.items():
@@ -202,6 +203,9 @@ def check_counts(value: Any) -> None:
             raise ValueError(
                 f"cannot add {count!r} symbols to class {name!r}: give 0 to {MAX_SYMBOLS:,}"
             )
+        if known is not None and name not in known:
+            classes = ", ".join(map(repr, known)) or "none"
+            raise ValueError(f"no symbol class {name!r}: this tokenizer's classes are {classes}")
 
 
 def text_rows(value: str | Sequence[str] | None, name: str) -> list[str] | None:

@@ -32,6 +32,7 @@ from .tokenization_symbols import (
     AlphaEncoding,
     Names,
     SymbolTokenizer,
+    as_ranges,
     check_counts,
     name_rows,
     text_rows,
@@ -94,9 +95,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             raise ValueError(f"spacing is {spacing!r}: choose one of {', '.join(SPACINGS)}")
         self.spacing = spacing
         self.symbol_names = dict(symbol_names or {})
-        ranges = {
-            name: [list(pair) for pair in pairs] for name, pairs in (symbol_ranges or {}).items()
-        }
+        ranges = as_ranges(symbol_ranges or {})
         self.symbol_ranges = dict(sorted(ranges.items(), key=lambda item: item[1]))
         # JSON files sort their keys: the order of the classes is that of their first symbols
         order = [name for name in self.symbol_ranges if name in (symbols or {})]
@@ -157,11 +156,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         Raises:
             ValueError: a class is unknown, or a count is negative or beyond a million.
         """
-        check_counts(counts)
-        for name in counts:
-            if name not in self.finder.rules:
-                known = ", ".join(map(repr, self.finder.rules))
-                raise ValueError(f"no symbol class {name!r}: this tokenizer's classes are {known}")
+        check_counts(counts, self.finder.rules)
         classes = self.symbol_classes
         tokens = {
             name: [f"<{name}_{classes.get(name, 0) + i}>" for i in range(counts[name])]
@@ -633,13 +628,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             texts = list(texts)
         seen = Seen(finder, texts)
         beneath, spacing, special = tokenizer_beneath(tokenizer, seen)
-        made = cls._over(beneath, spacing, finder, {**special, **kwargs})
-        counts = {
-            name: rule.count or max(len(rule.tokens), seen.most[name], FEWEST_SYMBOLS)
-            for name, rule in finder.rules.items()
-        }
-        made._call_symbols(counts, {name: seen.frequent(name) for name in counts})
-        return made
+        return cls._over(beneath, spacing, finder, seen, {**special, **kwargs})
 
     @classmethod
     def from_tokenizer(
@@ -664,24 +653,29 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         seen = Seen(finder, texts) if texts is not None else None
         beneath, special = fast_backend(tokenizer)
         spacing = "before" if seen is None else seen.spacing
-        made = cls._over(beneath, spacing, finder, {**special, **kwargs})
+        return cls._over(beneath, spacing, finder, seen, {**special, **kwargs})
+
+    @classmethod
+    def _over(
+        cls,
+        beneath: Tokenizer,
+        spacing: str,
+        finder: NameFinder,
+        seen: Seen | None,
+        kwargs: Mapping[str, Any],
+    ) -> "TextTokenizer":
+        """Put symbols on top of a tokenizer, as many as rules or data ask for."""
+        if spacing != "kept" and beneath.token_to_id(JOIN) is None:
+            beneath.add_tokens([AddedToken(JOIN, normalized=False)])
+        symbols = finder.to_dict()
+        made = cls(tokenizer_object=beneath, symbols=symbols, spacing=spacing, **kwargs)
+        made.finder.functions.update(finder.functions)
         counts, names = {}, {}
         for name, rule in finder.rules.items():
             most = seen.most[name] if seen else 0
             counts[name] = rule.count or max(len(rule.tokens), most, FEWEST_SYMBOLS)
             names[name] = seen.frequent(name) if seen else list(rule.tokens)
         made._call_symbols(counts, names)
-        return made
-
-    @classmethod
-    def _over(
-        cls, beneath: Tokenizer, spacing: str, finder: NameFinder, kwargs: Mapping[str, Any]
-    ) -> "TextTokenizer":
-        if spacing != "kept" and beneath.token_to_id(JOIN) is None:
-            beneath.add_tokens([AddedToken(JOIN, normalized=False)])
-        symbols = finder.to_dict()
-        made = cls(tokenizer_object=beneath, symbols=symbols, spacing=spacing, **kwargs)
-        made.finder.functions.update(finder.functions)
         return made
 
     def _call_symbols(self, counts: Mapping[str, int], names: Mapping[str, Sequence[str]]) -> None:
