@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from datasets import Dataset
 
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, parts
 
 from .pairs import BATCH, AnyDataset, batches, problems
 
@@ -277,22 +277,18 @@ def _count(counter: Counter[str], words: Sequence[str]) -> None:
 
 def _words(text: str, spans: Sequence[Span]) -> list[str]:
     """Return the words of a text, what is between its names; spaces separate them."""
-    parts, end = [], 0
-    for start, stop, _ in spans:
-        parts.append(text[end:start])
-        end = stop
-    return " ".join([*parts, text[end:]]).split()
+    return " ".join(part for part, _ in parts(text, spans)).split()
 
 
 def _shown(text: str, spans: Sequence[Span], with_class: bool) -> str:
     """Return a text with its names between « and », in one line."""
-    parts: list[str] = []
-    end = 0
-    for start, stop, kind in spans:
-        name = text[start:stop]
-        parts += (text[end:start], f"«{name}: {kind}»" if with_class else f"«{name}»")
-        end = stop
-    line = " ".join("".join([*parts, text[end:]]).split())
+    marked = ""
+    for part, span in parts(text, spans):
+        marked += part
+        if span is not None:
+            kind = f": {span.symbol_class}" if with_class else ""
+            marked += f"«{text[span.start : span.stop]}{kind}»"
+    line = " ".join(marked.split())
     return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from datasets import Dataset, Features, IterableDataset, List, Value
 from tqdm import tqdm
 
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, name_pattern
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, name_pattern, parts
 from hf_alpha.tasks.registry import import_functions
 
 from .keys import key_of
@@ -137,13 +137,13 @@ def canonical_text(text: str, finder: NameFinder) -> str:
     becomes NUL, its class and number, and `;`; a NUL of the text becomes two.
     """
     numbers: dict[str, int] = {}
-    parts: list[str] = []
-    end = 0
-    for start, stop, symbol_class in finder.find(text):
-        number = numbers.setdefault(text[start:stop], len(numbers))
-        parts += (text[end:start].replace("\0", "\0\0"), f"\0{symbol_class} {number};")
-        end = stop
-    return "".join(parts) + text[end:].replace("\0", "\0\0")
+    written = ""
+    for part, span in parts(text, finder.find(text)):
+        written += part.replace("\0", "\0\0")
+        if span is not None:
+            number = numbers.setdefault(text[span.start : span.stop], len(numbers))
+            written += f"\0{span.symbol_class} {number};"
+    return written
 
 
 def pair_key(problem: str, finder: NameFinder) -> bytes:

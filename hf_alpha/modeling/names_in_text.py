@@ -4,7 +4,7 @@ A rule finds names by a regular expression, by a list, by a column of the data t
 by a function of the user's. What a rule finds are whole words: `x` is no part of `max`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -273,6 +273,15 @@ class NameFinder:
         return {name: rule.to_dict() for name, rule in self.rules.items()}
 
 
+def parts(text: str, spans: Iterable[Span]) -> Iterator[tuple[str, Span | None]]:
+    """Yield what stands before each name, with the name, and what stands behind the last one."""
+    end = 0
+    for span in spans:
+        yield text[end : span.start], span
+        end = span.stop
+    yield text[end:], None
+
+
 def name_pattern(names: tuple[str, ...]) -> Any:
     """Compile a pattern of names as whole words, the longest first."""
     ordered = sorted(names, key=len, reverse=True)
@@ -343,4 +352,4 @@ def _words(where: str, key: str, value: Any) -> tuple[str, ...]:
     return words
 
 
-__all__ = ["MarkedText", "NameFinder", "NameRule", "Span", "name_pattern", "whole_words"]
+__all__ = ["MarkedText", "NameFinder", "NameRule", "Span", "name_pattern", "parts", "whole_words"]

@@ -17,7 +17,7 @@ from tokenizers import (
     trainers,
 )
 
-from .names_in_text import NameFinder
+from .names_in_text import NameFinder, parts
 from .text_pieces import BETWEEN, JOIN, WORD
 
 PAD, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
@@ -63,13 +63,7 @@ class Seen:
     def rest(self) -> Iterator[str]:
         """The texts between names."""
         for text in self.texts:
-            at = 0
-            for start, stop, _ in self.finder.find(text):
-                if start > at:
-                    yield str(text)[at:start]
-                at = stop
-            if at < len(text):
-                yield str(text)[at:]
+            yield from (part for part, _ in parts(text, self.finder.find(text)) if part)
 
 
 def tokenizer_beneath(kind: str, seen: Seen) -> tuple[Tokenizer, str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.names_in_text import NameFinder, parts
 from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.tasks.base import EQUIVALENCES, Task, Verdict, warn_once
 from hf_alpha.tasks.registry import import_functions, own_object, own_source, register_task
@@ -158,12 +158,11 @@ class TextTask(Task):
             self.finder.require_names(problem)
         spans = self.finder.find(problem, known) if self.finder is not None else ()
         tokens: list[str] = []
-        at, plain = 0, str(problem)
-        for start, stop, kind in spans:
-            tokens += _words(plain, at, start)
-            tokens.append(Name(plain[start:stop], kind))
-            at = stop
-        return tokens + _words(plain, at, len(plain))
+        for part, span in parts(problem, spans):
+            tokens += [word for word in WORD.findall(part) if not word.isspace()]
+            if span is not None:
+                tokens.append(Name(problem[span.start : span.stop], span.symbol_class))
+        return tokens
 
     def symbols_in(self, tokens: Sequence[str]) -> list[str]:
         """Return the distinct names among the tokens of `parse`."""
@@ -265,10 +264,6 @@ class TextTask(Task):
         if self.ignore_whitespace:
             return "".join(answer.split()) == "".join(target.split())
         return answer.strip() == target.strip()
-
-
-def _words(text: str, start: int, stop: int) -> list[str]:
-    return [m.group() for m in WORD.finditer(text, start, stop) if not m.group().isspace()]
 
 
 @cache
