@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hf_alpha.generation import generate_answers as generate_answers
     from hf_alpha.loading import load_checkpoint as load_checkpoint
     from hf_alpha.modeling.configuration_alpha import AlphaConfig as AlphaConfig
-    from hf_alpha.modeling.configuration_symbols import SymbolConfig as SymbolConfig
+    from hf_alpha.modeling.configuration_symbols import SymbolModelConfig as SymbolModelConfig
     from hf_alpha.modeling.modeling_alpha import (
         AlphaForConditionalGeneration as AlphaForConditionalGeneration,
     )
@@ -56,7 +56,7 @@ _MODULES = {
     "MarkedText": "hf_alpha.modeling.names_in_text",
     "Recipe": "hf_alpha.recipe",
     "Streams": "hf_alpha.modeling.streams",
-    "SymbolConfig": "hf_alpha.modeling.configuration_symbols",
+    "SymbolModelConfig": "hf_alpha.modeling.configuration_symbols",
     "SymbolEncoding": "hf_alpha.modeling.symbol_encodings",
     "SymbolHead": "hf_alpha.modeling.symbol_model",
     "SymbolLayer": "hf_alpha.modeling.symbol_layer",

@@ -204,8 +204,8 @@ def test_public_names_are_declared_once():
 def test_what_a_task_encoding_or_backbone_is_made_of_is_public():
     """Of the package itself, as docs/architecture.md and CONTRIBUTING.md offer it."""
     assert {
-        "Streams", "SymbolConfig", "SymbolEncoding", "SymbolHead", "SymbolLayer", "SymbolModel",
-        "Task", "register_encoding", "register_task",
+        "Streams", "SymbolEncoding", "SymbolHead", "SymbolLayer", "SymbolModel",
+        "SymbolModelConfig", "Task", "register_encoding", "register_task",
     } <= set(hf_alpha.__all__)  # fmt: skip
 
 

@@ -10,17 +10,16 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
-from hf_alpha.modeling.configuration_symbols import SymbolConfig
+from hf_alpha.modeling.configuration_symbols import SymbolModelConfig
 from hf_alpha.modeling.logit_scale import LogitScale
-from hf_alpha.modeling.modeling_alpha import AlphaEncoderOutput
-from hf_alpha.modeling.streams import Streams
+from hf_alpha.modeling.streams import Streams, SymbolEncoderOutput
 from hf_alpha.modeling.symbol_layer import SymbolDraws, SymbolLayer
 from hf_alpha.modeling.symbol_model import SymbolHead, SymbolModel
 from hf_alpha.modeling.symbols import pack_streams, unpack_streams
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
 
-class ToyConfig(SymbolConfig):
+class ToyConfig(SymbolModelConfig):
     model_type = "toy"
 
     hidden_size: int = 16
@@ -46,13 +45,13 @@ class ToyModel(SymbolModel):
 
     def forward(
         self, input_ids, attention_mask=None, stream_ids=None, return_dict=True, **kwargs
-    ) -> AlphaEncoderOutput:
+    ) -> SymbolEncoderOutput:
         """The encoder: embeddings of each stream; padding is zero."""
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
         hidden = self.symbols.embed(input_ids, streams)
         if attention_mask is not None:
             hidden = hidden * attention_mask[:, None, :, None]
-        return AlphaEncoderOutput(pack_streams(hidden), **streams.fields())
+        return SymbolEncoderOutput(pack_streams(hidden), **streams.fields())
 
     def decode(self, ids_BT: torch.Tensor, source: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Each token from itself, the mean of those before it and that of the source."""

@@ -23,8 +23,8 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.modeling.cpu import BlockLinear
 from hf_alpha.modeling.logit_scale import token_loss
-from hf_alpha.modeling.modeling_alpha import AlphaEncoderOutput
 from hf_alpha.modeling.positions import rotary, rotate, token_positions, tree
+from hf_alpha.modeling.streams import SymbolEncoderOutput
 from hf_alpha.modeling.symbol_encodings import UNUSABLE
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -39,7 +39,7 @@ class Encoder:
     def __init__(self, forward: Any):
         self.forward = forward
 
-    def __call__(self, *args: Any, **kwargs: Any) -> AlphaEncoderOutput:
+    def __call__(self, *args: Any, **kwargs: Any) -> SymbolEncoderOutput:
         return self.forward(*args, **kwargs)
 
 
@@ -141,7 +141,7 @@ class AllStreams(AlphaForConditionalGeneration):
     def encode(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor, tree_paths: torch.Tensor,
         **kwargs: Any,
-    ) -> AlphaEncoderOutput:  # fmt: skip
+    ) -> SymbolEncoderOutput:  # fmt: skip
         """Returns hidden states (B, S, L, D), as `stream_ids` the streams' weights (B, S), and as
         `own_streams` which of their symbols the input holds: (B, S)."""
         hidden, own_BSL = self.embed(input_ids)
@@ -160,10 +160,10 @@ class AllStreams(AlphaForConditionalGeneration):
             x = self.aggregated(layer, x, self.view(x, own_BSL, weights), mask, None, None)
             x = self.feed_forward(layer, x)
         hidden = x.unflatten(0, own_BSL.shape[:2])
-        return AlphaEncoderOutput(hidden, stream_ids=weights, own_streams=present)
+        return SymbolEncoderOutput(hidden, stream_ids=weights, own_streams=present)
 
     def decode(
-        self, ids_BT: torch.Tensor, encoded: AlphaEncoderOutput, mask_BL: torch.Tensor,
+        self, ids_BT: torch.Tensor, encoded: SymbolEncoderOutput, mask_BL: torch.Tensor,
         cache: EncoderDecoderCache | None,
     ) -> torch.Tensor:  # fmt: skip
         """Hidden states (N, T, D)."""
@@ -216,7 +216,7 @@ class AllStreams(AlphaForConditionalGeneration):
         attention_mask: torch.Tensor | None = None,
         tree_paths: torch.Tensor | None = None,
         decoder_input_ids: torch.Tensor | None = None,
-        encoder_outputs: AlphaEncoderOutput | None = None,
+        encoder_outputs: SymbolEncoderOutput | None = None,
         past_key_values: EncoderDecoderCache | None = None,
         labels: torch.Tensor | None = None,
         **kwargs: Any,

@@ -11,7 +11,7 @@ import os
 
 import torch
 
-from .configuration_symbols import SymbolConfig
+from .configuration_symbols import SymbolModelConfig
 
 DEBUG = "HF_ALPHA_DEBUG"
 IGNORE = -100
@@ -24,7 +24,7 @@ def can_look(x: torch.Tensor) -> bool:
     return x.device.type == "cpu" or bool(os.environ.get(DEBUG))
 
 
-def check_ids(config: SymbolConfig, ids_BL: torch.Tensor) -> None:
+def check_ids(config: SymbolModelConfig, ids_BL: torch.Tensor) -> None:
     """Raise a ValueError for an id outside the vocabulary."""
     if not can_look(ids_BL) or not ids_BL.numel():
         return
@@ -38,7 +38,7 @@ def check_ids(config: SymbolConfig, ids_BL: torch.Tensor) -> None:
 
 
 def check_symbols(
-    config: SymbolConfig,
+    config: SymbolModelConfig,
     ids_BL: torch.Tensor,
     mask_BL: torch.Tensor | None,
     stream_BL: torch.Tensor,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers.activations import ACT2FN
 
-from .configuration_symbols import SymbolConfig, check_choice
+from .configuration_symbols import SymbolModelConfig, check_choice
 
 CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
 ENCODER_POSITIONS = ("tree", "rope", "sinusoidal", "none")
@@ -22,10 +22,10 @@ AUTO_MAP = {
 
 
 @strict
-class AlphaConfig(SymbolConfig):
+class AlphaConfig(SymbolModelConfig):
     r"""Settings of [`AlphaModel`]; sizes are named as in BART's configuration.
 
-    Those of symbols and the head are described in [`SymbolConfig`].
+    Those of symbols and the head are described in [`SymbolModelConfig`].
 
     Args:
         d_model, encoder_layers, encoder_attention_heads, encoder_ffn_dim, decoder_layers,
@@ -55,7 +55,7 @@ class AlphaConfig(SymbolConfig):
         "num_hidden_layers": "encoder_layers",
     }
     smallest: ClassVar[dict[str, int]] = {
-        **SymbolConfig.smallest,
+        **SymbolModelConfig.smallest,
         "d_model": 1,
         "encoder_layers": 0,
         "encoder_attention_heads": 1,
@@ -64,8 +64,12 @@ class AlphaConfig(SymbolConfig):
         "decoder_attention_heads": 1,
         "decoder_ffn_dim": 1,
     }
-    shares: ClassVar[tuple[str, ...]] = (*SymbolConfig.shares, "dropout", "attention_dropout")
-    positive: ClassVar[tuple[str, ...]] = (*SymbolConfig.positive, "rope_theta", "layer_norm_eps")
+    shares: ClassVar[tuple[str, ...]] = (*SymbolModelConfig.shares, "dropout", "attention_dropout")
+    positive: ClassVar[tuple[str, ...]] = (
+        *SymbolModelConfig.positive,
+        "rope_theta",
+        "layer_norm_eps",
+    )
     takes_relations: ClassVar[bool] = True
 
     d_model: int = 96

@@ -17,7 +17,7 @@ SYMBOL_RENAMINGS = ("none", "random", "random_per_batch", "first_occurrence")
 
 
 @strict
-class SymbolConfig(SavesCode, PreTrainedConfig):
+class SymbolModelConfig(SavesCode, PreTrainedConfig):
     r"""Settings of a symbol layer: which ids are symbols, and how they become vectors.
 
     A subclass adds the sizes of its backbone, and a `hidden_size` among them.
@@ -177,6 +177,11 @@ class SymbolConfig(SavesCode, PreTrainedConfig):
         return encoding_class(self.symbol_encoding)
 
     @property
+    def max_random_dim(self) -> int:
+        """How wide random parts can be: a row keeps one dimension that is learned."""
+        return self.hidden_size - 1
+
+    @property
     def size_text(self) -> str:
         """The sizes that a model card gives."""
         return f"width {self.hidden_size}"
@@ -245,4 +250,4 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; not {value!r}")
 
 
-__all__ = ["SYMBOL_RENAMINGS", "SymbolConfig", "check_choice"]
+__all__ = ["SYMBOL_RENAMINGS", "SymbolModelConfig", "check_choice"]

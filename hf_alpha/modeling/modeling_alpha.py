@@ -19,7 +19,6 @@ from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 from transformers.generation import GenerationMixin
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import (
-    BaseModelOutput,
     BaseModelOutputWithPastAndCrossAttentions,
     Seq2SeqLMOutput,
     Seq2SeqModelOutput,
@@ -31,36 +30,15 @@ from .checks import check_ids
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, in_blocks
 from .logit_scale import LogitScale
-from .masks import causal_mask, padding_mask, visible_keys
-from .positions import rotary, sinusoidal, token_positions, tree
-from .streams import Streams, match_rows
+from .masks import causal_mask, padding_mask
+from .positions import decoder_positions, rotary, sinusoidal, token_positions, tree
+from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import RESETTING, SymbolHead, SymbolModel
 from .symbols import pack_streams, unpack_streams
 
 # Switch -> name of the module.
 CROSS_ATTENTION = {"per_stream": "encoder_attn", "aggregated": "encoder_aggregated_attn"}
-
-
-@dataclass
-class AlphaEncoderOutput(BaseModelOutput):
-    """Encoder output with what the decoder has to know about the streams and names.
-
-    Attributes:
-        last_hidden_state: (B, L, S * D).
-        stream_ids: each stream's symbol, by first occurrence, -1 padded: (B, S). Without streams,
-            the input's symbols where `first_occurrence` asks for them, else -1.
-        own_streams: index of the stream of the symbol at each input position, or -1: (B, L).
-        renaming: what each id is called inside the model, where symbols are renamed: (B, V).
-        symbol_memory: what the encoder found about each symbol, where the encoding asks for it:
-            (B, S, 2, D); see [`Streams`].
-    """
-
-    # Optional only because every field of a ModelOutput is.
-    stream_ids: torch.Tensor = None  # type: ignore[assignment]
-    own_streams: torch.Tensor = None  # type: ignore[assignment]
-    renaming: torch.Tensor | None = None
-    symbol_memory: torch.Tensor | None = None
 
 
 @dataclass
@@ -342,7 +320,7 @@ class AlphaEncoder(AlphaStack):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         **kwargs: Any,
-    ) -> AlphaEncoderOutput:
+    ) -> SymbolEncoderOutput:
         """Encode.
 
         Args:
@@ -373,7 +351,7 @@ class AlphaEncoder(AlphaStack):
             hidden = states.keep(hidden)
             attentions += (weights,) if output_attentions else ()
         streams = self.symbols.remember(hidden[:, 0], streams)
-        return AlphaEncoderOutput(
+        return SymbolEncoderOutput(
             last_hidden_state=states.last(hidden),
             hidden_states=states.packed or None,
             attentions=attentions or None,
@@ -412,7 +390,7 @@ class AlphaDecoder(AlphaStack):
     def forward(
         self,
         input_ids: torch.Tensor,
-        encoder_outputs: AlphaEncoderOutput,
+        encoder_outputs: SymbolEncoderOutput,
         attention_mask: torch.Tensor | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
@@ -447,7 +425,7 @@ class AlphaDecoder(AlphaStack):
             history = past_key_values.self_attention_cache
         slot = config.history_slot
         streams = self.symbols.follow(source, input_ids, attention_mask, history, slot)
-        positions = self._positions(input_ids, attention_mask, past_key_values)
+        positions = decoder_positions(input_ids, attention_mask, past_key_values)
         hidden = self._embed(input_ids, streams, positions)
         encoder_attention_mask = match_rows(encoder_attention_mask, samples)
         rope, encoder_rope = self._rope(positions, encoder_NSLD, encoder_attention_mask)
@@ -503,19 +481,6 @@ class AlphaDecoder(AlphaStack):
     def _new_cache(self) -> EncoderDecoderCache:
         side = self.config.get_text_config(decoder=True)
         return EncoderDecoderCache(DynamicCache(config=side), DynamicCache(config=side))
-
-    @staticmethod
-    def _positions(
-        ids_BT: torch.Tensor, attention_mask: torch.Tensor | None, past_key_values: Cache | None
-    ) -> torch.Tensor:
-        length = ids_BT.shape[1]
-        if attention_mask is not None and attention_mask.dim() == 2:
-            return token_positions(attention_mask, ids_BT)[:, -length:]
-        if attention_mask is not None:
-            # A prepared mask (B, 1, T, M): a token's position is the number of keys before it.
-            return (visible_keys(attention_mask).sum(-1) - 1).clamp(min=0)
-        past = past_key_values.get_seq_length() if past_key_values is not None else 0
-        return token_positions(None, ids_BT) + past
 
     def _rope(
         self,
@@ -631,7 +596,9 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_outputs = self.encoder(
                 input_ids, attention_mask, stream_ids, tree_paths, return_dict=True, **returned
             )
-        encoder_outputs = self._complete(encoder_outputs, stream_ids, input_ids, attention_mask)
+        encoder_outputs = self.complete_encoder_output(
+            encoder_outputs, stream_ids, input_ids, attention_mask
+        )
         use_cache = self.config.use_cache if use_cache is None else use_cache
         decoded = self.decoder(
             decoder_input_ids,
@@ -658,40 +625,6 @@ class AlphaModel(AlphaPreTrainedModel):
             symbol_pointer=decoded.symbol_pointer,
         )
 
-    def _complete(
-        self,
-        outputs: ModelOutput | tuple,
-        stream_ids: torch.Tensor | None,
-        input_ids: torch.Tensor | None,
-        attention_mask: torch.Tensor | None,
-    ) -> AlphaEncoderOutput:
-        """Accept what other code makes of an encoder output, as long as the streams are known."""
-        if isinstance(outputs, (tuple, list)):
-            # As the encoder returns it with `return_dict=False`: the streams and names come last.
-            renames = self.symbols.renames_now(self.training)
-            names = ["stream_ids", "own_streams", *["renaming"] * renames]
-            names += ["symbol_memory"] * (self.symbol_memory is not None)
-            tail = outputs[-len(names) :] if len(outputs) > len(names) else ()
-            outputs = AlphaEncoderOutput(outputs[0], **dict(zip(names, tail, strict=False)))
-        if getattr(outputs, "stream_ids", None) is not None:
-            return outputs
-        hidden = outputs.last_hidden_state
-        ids, mask, stream_ids = (
-            match_rows(x, hidden.shape[0]) for x in (input_ids, attention_mask, stream_ids)
-        )
-        streams = self.symbols.resume(ids, mask, stream_ids, hidden, self.training)
-        if streams is None:
-            raise ValueError(
-                "encoder_outputs lack stream_ids and own_streams: pass the output of "
-                "model.get_encoder() as it is, or stream_ids and input_ids beside it"
-            )
-        return AlphaEncoderOutput(
-            last_hidden_state=hidden,
-            hidden_states=getattr(outputs, "hidden_states", None),
-            attentions=getattr(outputs, "attentions", None),
-            **streams.fields(),
-        )
-
 
 @dataclass
 class AlphaModelOutput(Seq2SeqModelOutput):
@@ -699,8 +632,8 @@ class AlphaModelOutput(Seq2SeqModelOutput):
 
     Attributes:
         last_hidden_state: (B, T, S * D).
-        stream_ids: (B, S), as in [`AlphaEncoderOutput`]; `renaming` (B, V) likewise.
-        symbol_memory: as in [`AlphaEncoderOutput`], one for each source: (N, S, 2, D).
+        stream_ids: (B, S), as in [`SymbolEncoderOutput`]; `renaming` (B, V) likewise.
+        symbol_memory: as in [`SymbolEncoderOutput`], one for each source: (N, S, 2, D).
         symbol_pointer: as in [`AlphaDecoderOutput`]: (B, T, S).
     """
 
@@ -873,7 +806,6 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
 __all__ = [
     "AlphaDecoder",
     "AlphaEncoder",
-    "AlphaEncoderOutput",
     "AlphaForConditionalGeneration",
     "AlphaModel",
     "AlphaPreTrainedModel",

@@ -4,6 +4,9 @@ Shapes: B batch, T or L length, K head width, D model width.
 """
 
 import torch
+from transformers.cache_utils import Cache
+
+from .masks import visible_keys
 
 TREE_STEPS = 62  # the steps that one signed 64-bit heap number can hold
 
@@ -13,6 +16,24 @@ def token_positions(mask_BL: torch.Tensor | None, ids_BL: torch.Tensor) -> torch
     if mask_BL is None:
         return torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
     return (mask_BL.long().cumsum(-1) - 1).clamp(min=0)
+
+
+def decoder_positions(
+    ids_BT: torch.Tensor, mask: torch.Tensor | None, cache: Cache | None
+) -> torch.Tensor:
+    """Positions of a decoder's tokens, which may go on from a cache: (B or 1, T).
+
+    Args:
+        ids_BT: without the tokens that the cache holds.
+        mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention,
+            (B or 1, 1, T, M).
+    """
+    length = ids_BT.shape[1]
+    if mask is not None and mask.dim() == 2:
+        return token_positions(mask, ids_BT)[:, -length:]
+    if mask is not None:  # a token's position is the number of keys before it
+        return (visible_keys(mask).sum(-1) - 1).clamp(min=0)
+    return token_positions(None, ids_BT) + (0 if cache is None else cache.get_seq_length())
 
 
 def rotary(
@@ -62,4 +83,4 @@ def tree(paths_BL: torch.Tensor, width: int, dtype: torch.dtype) -> torch.Tensor
     return torch.nn.functional.pad(pairs, (0, width - 2 * steps))
 
 
-__all__ = ["rotary", "rotate", "sinusoidal", "token_positions", "tree"]
+__all__ = ["decoder_positions", "rotary", "rotate", "sinusoidal", "token_positions", "tree"]

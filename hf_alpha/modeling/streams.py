@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import torch
+from transformers.modeling_outputs import BaseModelOutput
 
 from .symbols import aggregate, own_streams, stream_weights
 
@@ -97,6 +98,27 @@ class Streams:
         return aggregate(hidden, self.own.to(hidden.device), self.weights.to(hidden))[:, None]
 
 
+@dataclass
+class SymbolEncoderOutput(BaseModelOutput):
+    """Output of an encoder with what the decoder has to know about the streams and names.
+
+    Attributes:
+        last_hidden_state: (B, L, S * D).
+        stream_ids: each stream's symbol, by first occurrence, -1 padded: (B, S). Without streams,
+            the input's symbols where `first_occurrence` asks for them, else -1.
+        own_streams: index of the stream of the symbol at each input position, or -1: (B, L).
+        renaming: what each id is called inside the model, where symbols are renamed: (B, V).
+        symbol_memory: what the encoder found about each symbol, where the encoding asks for it:
+            (B, S, 2, D); see [`Streams`].
+    """
+
+    # Optional only because every field of a ModelOutput is.
+    stream_ids: torch.Tensor = None  # type: ignore[assignment]
+    own_streams: torch.Tensor = None  # type: ignore[assignment]
+    renaming: torch.Tensor | None = None
+    symbol_memory: torch.Tensor | None = None
+
+
 def match_rows(x: Rows, rows: int) -> Rows:
     """Repeat each row for the beams of its sample, or keep one for each sample; None stays None."""
     if x is None or x.shape[0] == rows:
@@ -106,4 +128,4 @@ def match_rows(x: Rows, rows: int) -> Rows:
     return x.repeat_interleave(rows // x.shape[0], dim=0)  # type: ignore[return-value]
 
 
-__all__ = ["Streams", "match_rows"]
+__all__ = ["Streams", "SymbolEncoderOutput", "match_rows"]

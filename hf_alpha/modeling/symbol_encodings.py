@@ -19,7 +19,7 @@ from .symbol_vocabulary import SymbolVocabulary
 from .symbols import mean_streams
 
 if TYPE_CHECKING:
-    from .configuration_symbols import SymbolConfig
+    from .configuration_symbols import SymbolModelConfig
 
 # Logit of a column that a sample cannot use: out of reach of any other, and finite in all dtypes.
 UNUSABLE = -1e4
@@ -45,6 +45,7 @@ class SymbolEncoding:
             do that.
         sees_names: whether results depend on what symbols are called, so that a renaming matters.
         random_parts: whether symbols have random vectors, drawn anew in each step of training.
+        rows_per_class: trained rows that the symbols of a class share; None where each has its own.
         no_extension: why symbols cannot be added without training; empty where they can.
     """
 
@@ -56,17 +57,18 @@ class SymbolEncoding:
     relates: ClassVar[bool] = False
     sees_names: ClassVar[bool] = True
     random_parts: ClassVar[bool] = False
+    rows_per_class: ClassVar[int | None] = None
     no_extension: ClassVar[str] = ""
 
-    def __init__(self, config: "SymbolConfig"):
+    def __init__(self, config: "SymbolModelConfig"):
         self.config = config
 
     @classmethod
-    def complete(cls, config: "SymbolConfig") -> None:
+    def complete(cls, config: "SymbolModelConfig") -> None:
         """Set the defaults of settings that depend on others."""
 
     @classmethod
-    def validate(cls, config: "SymbolConfig", num_symbols: int) -> None:
+    def validate(cls, config: "SymbolModelConfig", num_symbols: int) -> None:
         """Raise a ValueError for settings that do not fit each other.
 
         Args:
@@ -81,7 +83,9 @@ class SymbolEncoding:
     @property
     def num_rows(self) -> int:
         """Trained rows of the embedding."""
-        return self.config.vocab_size
+        if self.rows_per_class is None:
+            return self.config.vocab_size
+        return self.vocabulary.num_base_tokens + self.rows_per_class * len(self.vocabulary.ranges)
 
     @property
     def row_dim(self) -> int:
@@ -89,7 +93,7 @@ class SymbolEncoding:
         return self.config.hidden_size
 
     @classmethod
-    def memory(cls, config: "SymbolConfig", num_heads: int) -> SymbolMemory | None:
+    def memory(cls, config: "SymbolModelConfig", num_heads: int) -> SymbolMemory | None:
         """The module that keeps what the encoder found about symbols, if the encoding `relates`.
 
         Args:
@@ -125,6 +129,16 @@ class SymbolEncoding:
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Logits (B, T, V) from `scores`."""
         return scores_BSTR[:, 0]
+
+    def join(self, base_BTV: torch.Tensor, own: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Logits (B, T, V) from those of base tokens and those of symbols.
+
+        Args:
+            base_BTV: as `SymbolVocabulary.join` takes them.
+            own: of all symbols, in the order of their ids; of those that `streams` list where the
+                encoding `lists_symbols`: (B, T, symbols).
+        """
+        return self.vocabulary.join(base_BTV, own, dim=-1)
 
 
 _ENCODINGS: dict[str, type[SymbolEncoding]] = {}
@@ -192,18 +206,20 @@ class DualPartEncoding(SymbolEncoding):
     )
     promises = frozenset({"extension"})
     random_parts = True
+    rows_per_class = 1
 
     @classmethod
-    def complete(cls, config: "SymbolConfig") -> None:
+    def complete(cls, config: "SymbolModelConfig") -> None:
         if not config.random_dim:
             config.random_dim = max(1, min(32, config.hidden_size // 2))
 
     @classmethod
-    def validate(cls, config: "SymbolConfig", num_symbols: int) -> None:
-        widest = config.hidden_size - 1
+    def validate(cls, config: "SymbolModelConfig", num_symbols: int) -> None:
+        widest = config.max_random_dim
         if not 0 < config.random_dim <= widest:
             raise ValueError(
-                f"random_dim must lie between 1 and d_model - 1 = {widest}, not {config.random_dim}"
+                f"random_dim must lie between 1 and {widest}, not {config.random_dim}: the model "
+                f"is {config.hidden_size} wide"
             )
         vectors = capacity(config.random_method, config.random_dim)
         if vectors is not None and num_symbols > vectors:
@@ -214,12 +230,14 @@ class DualPartEncoding(SymbolEncoding):
             )
 
     @property
-    def num_rows(self) -> int:
-        return self.vocabulary.num_base_tokens + len(self.config.symbol_classes)
-
-    @property
     def row_dim(self) -> int:
         return self.config.hidden_size - self.config.random_dim
+
+    def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """As in the base class; over the table of another model, the class's row of each symbol."""
+        if self.vocabulary.class_rows is None:
+            return super().rows(ids_BL, streams)
+        return self.vocabulary.rows(ids_BL, per_class=1)[:, None]
 
     def table(self, trained_RD: torch.Tensor, parts_VK: torch.Tensor | None) -> torch.Tensor:
         assert parts_VK is not None
@@ -250,33 +268,35 @@ class StreamsEncoding(SymbolEncoding):
     lists_symbols = True
     opens_streams = True
     sees_names = False
+    rows_per_class = 2
 
-    @property
-    def num_rows(self) -> int:
-        return self.vocabulary.num_base_tokens + 2 * len(self.config.symbol_classes)
-
-    def placeholder_rows(self, ids: torch.Tensor) -> torch.Tensor:
-        """Row of each token in a stream of another symbol; base tokens have but one."""
-        return self.vocabulary.rows(ids, per_class=2)
+    def actual_rows(self, ids: torch.Tensor) -> torch.Tensor:
+        """Row of each token in its own stream; base tokens have but one."""
+        return self.vocabulary.rows(ids, per_class=2, nth=0)
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
-        placeholder = self.placeholder_rows(ids_BL)[:, None]
+        actual, placeholder = (
+            self.vocabulary.rows(ids_BL, per_class=2, nth=nth)[:, None] for nth in (0, 1)
+        )
         stream = torch.arange(streams.ids.shape[1], device=ids_BL.device)[None, :, None]
-        return torch.where(streams.own[:, None] == stream, placeholder - 1, placeholder)
+        return torch.where(streams.own[:, None] == stream, actual, placeholder)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Algorithm 5: a base token's logit is the mean over streams, a symbol's its own stream's.
 
         Symbols that a sample has no stream for hold `UNUSABLE`.
         """
-        ids_BS, length = streams.ids, scores_BSTR.shape[2]
-        base = scores_BSTR[..., : self.vocabulary.num_base_tokens]
+        length = scores_BSTR.shape[2]
+        base = scores_BSTR[..., : self.vocabulary.num_base_rows]
         base_BTV = mean_streams(base, streams.weights.to(base.dtype))
         # Any row will do for a padded stream, whose column is cut off.
-        actual_BS = (self.placeholder_rows(ids_BS.clamp(min=0)) - 1).clamp(min=0)
+        actual_BS = self.actual_rows(streams.ids.clamp(min=0))
         index = actual_BS[:, :, None, None].expand(-1, -1, length, 1)
         own_BTS = scores_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
-        return listed_logits(base_BTV, own_BTS, ids_BS, self.vocabulary)
+        return self.join(base_BTV, own_BTS, streams)
+
+    def join(self, base_BTV: torch.Tensor, own: torch.Tensor, streams: Streams) -> torch.Tensor:
+        return listed_logits(base_BTV, own, streams.ids, self.vocabulary)
 
 
 @register_encoding
@@ -298,9 +318,10 @@ class RelationalEncoding(SymbolEncoding):
     lists_symbols = True
     relates = True
     sees_names = False
+    rows_per_class = 1
 
     @classmethod
-    def validate(cls, config: "SymbolConfig", num_symbols: int) -> None:
+    def validate(cls, config: "SymbolModelConfig", num_symbols: int) -> None:
         if not config.takes_relations:
             raise ValueError(
                 f"symbol_encoding 'relational' needs attention that takes relations between "
@@ -308,12 +329,8 @@ class RelationalEncoding(SymbolEncoding):
                 "encoding, or an 'alpha' model"
             )
 
-    @property
-    def num_rows(self) -> int:
-        return self.vocabulary.num_base_tokens + len(self.config.symbol_classes)
-
     @classmethod
-    def memory(cls, config: "SymbolConfig", num_heads: int) -> SymbolMemory | None:
+    def memory(cls, config: "SymbolModelConfig", num_heads: int) -> SymbolMemory | None:
         return SymbolMemory(config.hidden_size, num_heads)
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
@@ -340,7 +357,10 @@ class RelationalEncoding(SymbolEncoding):
         """Symbols that a sample has not got hold `UNUSABLE`."""
         count = self.vocabulary.num_base_tokens
         base, own = scores_BSTR[:, 0, :, :count], scores_BSTR[:, 0, :, count:]
-        return listed_logits(base, own, streams.ids, self.vocabulary)
+        return self.join(base, own, streams)
+
+    def join(self, base_BTV: torch.Tensor, own: torch.Tensor, streams: Streams) -> torch.Tensor:
+        return listed_logits(base_BTV, own, streams.ids, self.vocabulary)
 
 
 def listed_logits(
@@ -352,7 +372,7 @@ def listed_logits(
     """Logits (B, T, V) of base tokens and of each sample's symbols; the others hold `UNUSABLE`.
 
     Args:
-        base_BTV: in the order of the base tokens' ids.
+        base_BTV: as `SymbolVocabulary.join` takes them.
         own_BTS: of the symbols of the sample.
         ids_BS: which those are, -1 padded.
     """

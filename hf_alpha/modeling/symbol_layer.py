@@ -16,7 +16,7 @@ from transformers.cache_utils import Cache
 from transformers.modeling_utils import PreTrainedModel
 
 from .checks import check_ids, check_symbols
-from .configuration_symbols import SymbolConfig
+from .configuration_symbols import SymbolModelConfig
 from .masks import shown_tokens
 from .random_numbers import draw_key, sample_keys, symbol_vectors
 from .relations import (
@@ -58,7 +58,7 @@ class SymbolDraws(nn.Module):
     random_parts: torch.Tensor
     step: torch.Tensor
 
-    def __init__(self, config: SymbolConfig):
+    def __init__(self, config: SymbolModelConfig):
         super().__init__()
         self.config = config
         self.has_parts = config.encoding.random_parts
@@ -68,7 +68,7 @@ class SymbolDraws(nn.Module):
         self.reset()
 
     @classmethod
-    def of(cls, config: SymbolConfig) -> "SymbolDraws | None":
+    def of(cls, config: SymbolModelConfig) -> "SymbolDraws | None":
         """What a model of this configuration draws; None if nothing."""
         return cls(config) if config.draws_symbols else None
 
@@ -162,7 +162,9 @@ class SymbolLayer:
         steps: counts optimiser steps, for draws and for the scale of the head.
     """
 
-    def __init__(self, config: SymbolConfig, draws: SymbolDraws | None, owner: PreTrainedModel):
+    def __init__(
+        self, config: SymbolModelConfig, draws: SymbolDraws | None, owner: PreTrainedModel
+    ):
         self.config = config
         self.draws = draws
         self.owner = owner
@@ -343,6 +345,19 @@ class SymbolLayer:
         pointer = self._memory.pointer(written_BTS, last_BTS, weights_BHTL, where_NSL)
         return replace(streams, pointer=pointer)
 
+    def renamed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """What ids are called inside the model: (B, L)."""
+        return ids_BL if streams.renaming is None else streams.renaming.gather(1, ids_BL)
+
+    def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Row of each token in each stream: (B, S, L).
+
+        Args:
+            ids_BL: token ids of the sequence that `streams` is over.
+            streams: of the batch.
+        """
+        return self.encoding.rows(self.renamed(ids_BL, streams), streams)
+
     def embed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Embed tokens once per stream: (B, S, L, D).
 
@@ -350,9 +365,7 @@ class SymbolLayer:
             ids_BL: token ids of the sequence that `streams` is over.
             streams: of the batch.
         """
-        if streams.renaming is not None:
-            ids_BL = streams.renaming.gather(1, ids_BL)
-        rows_BSL = self.encoding.rows(ids_BL, streams)
+        rows_BSL = self.rows(ids_BL, streams)
         vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
         if streams.memory is not None:
             where_BSL = occurrences(streams.own, streams.ids.shape[1], vectors_BSLD.dtype)
@@ -432,7 +445,10 @@ class SymbolLayer:
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Logits (B, T, V) from scores; columns that a sample cannot use hold `UNUSABLE`."""
-        logits = self.encoding.logits(scores_BSTR, streams)
+        return self.finish(self.encoding.logits(scores_BSTR, streams), streams)
+
+    def finish(self, logits: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Logits (B, T, V) in the caller's names, from those in the model's, likewise."""
         if streams.renaming is not None:
             logits = logits.gather(-1, streams.renaming[:, None].expand_as(logits))
         if self.config.needs_stream_ids and not self.encoding.lists_symbols:

@@ -8,13 +8,14 @@ from typing import Any, NoReturn
 import torch
 from torch import nn
 from transformers.modeling_utils import PreTrainedModel
+from transformers.utils import ModelOutput
 
 from .checks import check_labels
-from .configuration_symbols import SymbolConfig
+from .configuration_symbols import SymbolModelConfig
 from .logit_scale import LogitScale, token_loss
 from .relations import RelationGates, SymbolPointer
 from .saving import SavesCode
-from .streams import Streams
+from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_encodings import UNUSABLE
 from .symbol_layer import SymbolDraws, SymbolLayer
 
@@ -39,7 +40,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
     None.
     """
 
-    config: SymbolConfig
+    config: SymbolModelConfig
 
     @property
     def symbol_layer(self) -> SymbolLayer:
@@ -92,6 +93,48 @@ class SymbolModel(SavesCode, PreTrainedModel):
             )
         self.config.symbol_seed = seed
         draws.redraw()
+
+    def complete_encoder_output(
+        self,
+        outputs: ModelOutput | tuple,
+        stream_ids: torch.Tensor | None,
+        input_ids: torch.Tensor | None,
+        attention_mask: torch.Tensor | None,
+    ) -> SymbolEncoderOutput:
+        """Accept what other code makes of an encoder output, as long as the streams are known.
+
+        Args:
+            outputs: with one row for each input, or for each of its beams.
+            stream_ids: of the inputs; `input_ids` and `attention_mask` likewise.
+
+        Raises:
+            ValueError: they are not.
+        """
+        if isinstance(outputs, (tuple, list)):
+            # As the encoder returns it with `return_dict=False`: the streams and names come last.
+            renames = self.symbol_layer.renames_now(self.training)
+            names = ["stream_ids", "own_streams", *["renaming"] * renames]
+            names += ["symbol_memory"] * (self.symbol_layer.encoding.relates)
+            tail = outputs[-len(names) :] if len(outputs) > len(names) else ()
+            outputs = SymbolEncoderOutput(outputs[0], **dict(zip(names, tail, strict=False)))
+        if getattr(outputs, "stream_ids", None) is not None:
+            return outputs
+        hidden = outputs.last_hidden_state
+        ids, mask, stream_ids = (
+            match_rows(x, hidden.shape[0]) for x in (input_ids, attention_mask, stream_ids)
+        )
+        streams = self.symbol_layer.resume(ids, mask, stream_ids, hidden, self.training)
+        if streams is None:
+            raise ValueError(
+                "encoder_outputs lack stream_ids and own_streams: pass the output of "
+                "model.get_encoder() as it is, or stream_ids and input_ids beside it"
+            )
+        return SymbolEncoderOutput(
+            last_hidden_state=hidden,
+            hidden_states=getattr(outputs, "hidden_states", None),
+            attentions=getattr(outputs, "attentions", None),
+            **streams.fields(),
+        )
 
     def settle_step(self) -> None:
         """Bring what changes once per optimiser step up to date with the steps so far."""

@@ -10,6 +10,7 @@ import torch
 MAX_VOCABULARY = 2**24
 
 Ranges = dict[str, list[list[int]]]
+ClassRows = dict[str, list[int]]
 
 
 class SymbolVocabulary:
@@ -18,15 +19,19 @@ class SymbolVocabulary:
     Args:
         size: ids in all, V.
         ranges: symbol class -> half-open id ranges `[start, stop]`; no id is in two of them.
+        class_rows: class -> its rows, in a table that has a row for each base token at its id, as
+            the table of another model has. Without it, base tokens have the first rows of a table,
+            in the order of their ids, and classes follow.
 
     Attributes:
         spans: (start, stop, number of the class) of each range, in the order of ids. Classes are
             numbered from 1 on, in the order of `ranges`; 0 stands for base tokens.
     """
 
-    def __init__(self, size: int, ranges: Ranges):
+    def __init__(self, size: int, ranges: Ranges, class_rows: ClassRows | None = None):
         self.size = size
         self.ranges = ranges
+        self.class_rows = class_rows
         # Pairs are not taken apart here: whether they are pairs, `check` says.
         self.spans = sorted(
             (*pair, number)
@@ -43,6 +48,11 @@ class SymbolVocabulary:
     def num_base_tokens(self) -> int:
         """Ids that are no symbols."""
         return self.size - self.num_symbols
+
+    @property
+    def num_base_rows(self) -> int:
+        """How many rows of a table come before those of classes, if any do."""
+        return self.num_base_tokens if self.class_rows is None else self.size
 
     @property
     def pieces(self) -> list[tuple[int, int, int]]:
@@ -85,28 +95,38 @@ class SymbolVocabulary:
             before = before + (ids - start).clamp(0, stop - start)
         return before
 
-    def rows(self, ids: torch.Tensor, per_class: int) -> torch.Tensor:
-        """Row of each token where base tokens have a row each, and behind them classes a few.
+    def rows(self, ids: torch.Tensor, per_class: int, nth: int = 0) -> torch.Tensor:
+        """Row of each token where base tokens have a row each, and classes a few.
 
         Args:
             ids: of any shape; the rows are of the same.
-            per_class: how many; a symbol gets the last one of its class.
+            per_class: how many rows a class has.
+            nth: which of them a symbol gets.
         """
         number = self.classes(ids)
-        symbol = self.num_base_tokens + per_class * number - 1
-        return torch.where(number > 0, symbol, ids - self.symbols_before(ids))
+        if self.class_rows is None:
+            row = self.num_base_tokens + per_class * (number - 1) + nth
+            return torch.where(number > 0, row, ids - self.symbols_before(ids))
+        for index, name in enumerate(self.ranges, start=1):
+            ids = torch.where(number == index, self.class_rows[name][nth], ids)
+        return ids
 
     def join(self, base: torch.Tensor, symbols: torch.Tensor, dim: int) -> torch.Tensor:
         """Merge the entries of base tokens and of symbols into one tensor, ordered by id.
 
         Args:
-            base: with one entry for each base token along `dim`; `symbols` likewise.
+            base: with one entry for each base token along `dim`, in the order of their ids; with
+                `class_rows`, those of base tokens lie at their ids, and others are left out.
+            symbols: with one entry for each symbol, in the order of their ids.
         """
-        parts, taken = [], [0, 0]
+        parts, taken = [], 0
         for start, stop, number in self.pieces:
-            source, count = (symbols if number else base), stop - start
-            parts.append(source.narrow(dim, taken[number > 0], count))
-            taken[number > 0] += count
+            first = start if self.class_rows is not None else start - taken
+            if number:
+                parts.append(symbols.narrow(dim, taken, stop - start))
+                taken += stop - start
+            else:
+                parts.append(base.narrow(dim, first, stop - start))
         return torch.cat(parts, dim)
 
     def check(self, counts: dict[str, int]) -> None:
