@@ -1,6 +1,6 @@
 """Checks of what goes into a model: ids, lists of symbols, labels.
 
-Each reads values back from the device. On a CPU that costs next to nothing; elsewhere it would wait
+Most read values back from the device. On a CPU that costs next to nothing; elsewhere it would wait
 for the device in every step, so there the checks are on only where the environment variable
 `HF_ALPHA_DEBUG` is set. Compiled and exported models have none.
 
@@ -8,6 +8,7 @@ Shapes: B batch, L length, S listed symbols, T target length, V vocabulary.
 """
 
 import os
+from typing import Any
 
 import torch
 
@@ -88,4 +89,32 @@ def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
         )
 
 
-__all__ = ["IGNORE", "can_look", "check_ids", "check_labels", "check_symbols"]
+def refuse_vectors(kwargs: dict[str, Any]) -> None:
+    """Raise a ValueError for inputs that are vectors."""
+    for name in ("inputs_embeds", "decoder_inputs_embeds"):
+        if kwargs.get(name) is not None:
+            raise ValueError(
+                f"{name} is not supported: give token ids. A symbol's vector depends on the "
+                "stream, so prompt tuning and other methods that put vectors before the input do "
+                "not work with this model; LoRA and its kin do"
+            )
+
+
+def check_rows(rows: int, samples: int) -> None:
+    """Raise a ValueError if decoder rows cannot be shared out among the inputs."""
+    if rows < samples or rows % samples:
+        raise ValueError(
+            f"decoder_input_ids has {rows} rows for {samples} inputs: give one for each input, or "
+            "for each input as many, those of an input side by side"
+        )
+
+
+__all__ = [
+    "IGNORE",
+    "can_look",
+    "check_ids",
+    "check_labels",
+    "check_rows",
+    "check_symbols",
+    "refuse_vectors",
+]

@@ -26,7 +26,7 @@ from transformers.modeling_outputs import (
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .attention import AlphaAttention, CosSin
-from .checks import check_ids
+from .checks import check_ids, check_rows, refuse_vectors
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, in_blocks
 from .logit_scale import LogitScale
@@ -499,26 +499,6 @@ class AlphaDecoder(AlphaStack):
         return rope, rotary(encoder_positions, width, config.rope_theta)
 
 
-def _refuse_vectors(kwargs: dict[str, Any]) -> None:
-    """Raise a ValueError for inputs that are vectors."""
-    for name in ("inputs_embeds", "decoder_inputs_embeds"):
-        if kwargs.get(name) is not None:
-            raise ValueError(
-                f"{name} is not supported: give token ids. A symbol's vector depends on the "
-                "stream, so prompt tuning and other methods that put vectors before the input do "
-                "not work with this model; LoRA and its kin do"
-            )
-
-
-def check_rows(rows: int, samples: int) -> None:
-    """Raise a ValueError if decoder rows cannot be shared out among the inputs."""
-    if rows < samples or rows % samples:
-        raise ValueError(
-            f"decoder_input_ids has {rows} rows for {samples} inputs: give one for each input, or "
-            "for each input as many, those of an input side by side"
-        )
-
-
 def _check_cache(past_key_values: Cache | None) -> None:
     """Raise a ValueError for a cache that this model cannot go on from."""
     if past_key_values is None:
@@ -707,7 +687,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
             `logits` (B, T, V); where `config.needs_stream_ids`, columns of symbols that are not in
             a sample's input hold -1e4.
         """
-        _refuse_vectors(kwargs)
+        refuse_vectors(kwargs)
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:

@@ -159,14 +159,14 @@ class SymbolModel(SavesCode, PreTrainedModel):
 class SymbolHead(SymbolModel):
     """A model whose output is a score for each id, and its loss.
 
-    It has the module `logit_scale`, a [`LogitScale`].
+    It has the module `logit_scale`, a [`LogitScale`]; None where a backbone brings its own head.
     """
 
-    logit_scale: LogitScale
+    logit_scale: LogitScale | None
 
     def predict(
         self,
-        hidden_BSTD: torch.Tensor,
+        hidden_BSTD: Any,
         streams: Streams,
         labels_BT: torch.Tensor | None = None,
         num_items: torch.Tensor | int | None = None,
@@ -174,7 +174,7 @@ class SymbolHead(SymbolModel):
         """Logits (B, T, V) and, with labels, the loss.
 
         Args:
-            hidden_BSTD: of each stream.
+            hidden_BSTD: of each stream; whatever `_logits` takes in a model that has its own.
             streams: over the sequence of which these are the hidden states.
             labels_BT: ids, -100 where no loss is wanted.
             num_items: labelled tokens of the whole optimiser step; the loss is summed and divided
@@ -201,23 +201,24 @@ class SymbolHead(SymbolModel):
         return logits, loss
 
     def scores(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Scores of hidden states against the rows that the encoding compares with: (B, S, T, R).
-
-        A backbone with a projection of its own has them from there.
-        """
+        """Scores of hidden states against the rows that the encoding compares with: (B, S, T, R)."""
+        assert self.logit_scale is not None
         return self.logit_scale(self.symbol_layer.scores(hidden_BSTD, streams))
 
-    def _logits(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
+    def _logits(self, hidden_BSTD: Any, streams: Streams) -> torch.Tensor:
+        """Logits (B, T, V). A model whose backbone has a head of its own has them from there."""
         return self.symbol_layer.logits(self.scores(hidden_BSTD, streams), streams)
 
     # Compilers would make a condition of the number of steps.
     @torch.compiler.disable
     def _start_step(self) -> None:
+        assert self.logit_scale is not None
         self.symbol_layer.steps.watch()
         self.logit_scale.advance(self.symbol_layer.steps.settle())
 
     @torch.compiler.disable
     def _observe(self, logits: torch.Tensor, labels: torch.Tensor, usable: torch.Tensor) -> None:
+        assert self.logit_scale is not None
         count = self.symbol_layer.steps.count
         self.logit_scale.observe(logits.detach(), labels, usable, count)
 
@@ -230,10 +231,12 @@ class SymbolHead(SymbolModel):
 
     def _adapts_scale(self) -> bool:
         """Whether AdaCos is at work."""
-        return self.training and self.logit_scale.adaptive and not self.logit_scale.frozen
+        scale = self.logit_scale
+        return scale is not None and self.training and scale.adaptive and not scale.frozen
 
     def settle_step(self) -> None:
-        self.logit_scale.advance(self.symbol_layer.steps.settle())
+        if self.logit_scale is not None:
+            self.logit_scale.advance(self.symbol_layer.steps.settle())
         super().settle_step()
 
 

@@ -1,0 +1,185 @@
+"""Configuration of a Transformers encoder-decoder with a symbol layer around it."""
+
+import copy
+from dataclasses import field
+from typing import Any, ClassVar
+
+from huggingface_hub.dataclasses import strict
+from transformers import CONFIG_MAPPING, AutoConfig
+from transformers.configuration_utils import PreTrainedConfig
+
+from .configuration_symbols import SymbolModelConfig
+from .symbol_vocabulary import SymbolVocabulary
+
+AUTO_MAP = {
+    "AutoConfig": "configuration_retrofit.RetrofitConfig",
+    "AutoModelForSeq2SeqLM": "modeling_retrofit.RetrofitForConditionalGeneration",
+}
+SIDES = ("encoder", "decoder")
+
+
+@strict
+class RetrofitConfig(SymbolModelConfig):
+    r"""Settings of [`RetrofitForConditionalGeneration`]: a backbone's, and those of its symbols.
+
+    Those of symbols are described in [`SymbolModelConfig`]. The head is the backbone's own: its
+    vectors are not normalised, and logits have no scale.
+
+    Args:
+        backbone_config: of any model behind `AutoModelForSeq2SeqLM`, or the same as a dictionary.
+        vocab_size: ids in all. Base tokens have the backbone's rows of the same number; rows of the
+            backbone beyond the vocabulary are out of use.
+        class_rows: class -> rows of the backbone that its symbols share: the actual and the
+            placeholder row (`streams`), or one (`dual_part`). Empty where each symbol has its own.
+        random_dim: width of the random part, which is added to the last dimensions of a class's
+            row; by default all.
+        random_scale: length of random parts in the input and before the head, each finite and above
+            0; of unit length without `normalize_parts`, they are multiplied by it.
+        aggregated_attention: sides, `"encoder"` or `"decoder"`, behind whose layers streams attend
+            to the aggregated view of all of them.
+        aggregated_attention_heads: of those blocks; by default as many as the backbone has.
+        rope_theta: of the positions in those blocks.
+        attention_dropout, dropout: of those blocks, in [0, 1).
+
+    Raises:
+        ValueError: a setting is out of its range or two settings contradict each other.
+    """
+
+    model_type = "alpha-retrofit"
+    sub_configs: ClassVar[dict[str, Any]] = {"backbone_config": AutoConfig}
+    has_no_defaults_at_init = True
+    keys_to_ignore_at_inference = ["past_key_values", "encoder_last_hidden_state", "stream_ids"]  # noqa: RUF012
+    shares: ClassVar[tuple[str, ...]] = (
+        *SymbolModelConfig.shares,
+        "dropout",
+        "attention_dropout",
+    )
+    positive: ClassVar[tuple[str, ...]] = (*SymbolModelConfig.positive, "rope_theta")
+
+    backbone_config: dict | PreTrainedConfig | None = None
+    class_rows: dict[str, list[int]] = field(default_factory=dict)
+    random_scale: list[float | int] = field(default_factory=lambda: [1.0, 1.0])
+    aggregated_attention: list[str] = field(default_factory=list)
+    aggregated_attention_heads: int | None = None
+    rope_theta: float = 10000.0
+    dropout: float | int = 0.0
+    attention_dropout: float | int = 0.0
+
+    normalize_embeddings: bool = False
+    normalize_features: bool = False
+    adacos: bool = False
+
+    pad_token_id: int | None = None
+    bos_token_id: int | None = None
+    decoder_start_token_id: int | None = None
+    eos_token_id: int | list[int] | None = None
+
+    use_cache: bool = True
+    is_encoder_decoder: bool = True
+    tie_word_embeddings: bool = False  # the backbone ties its own
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("auto_map", dict(AUTO_MAP))
+        if isinstance(self.backbone_config, dict):
+            settings = dict(self.backbone_config)
+            self.backbone_config = CONFIG_MAPPING[settings.pop("model_type")](**settings)
+        if self.backbone_config is None:
+            raise ValueError("backbone_config is missing: the configuration of an encoder-decoder")
+        for name in ("pad_token_id", "bos_token_id", "decoder_start_token_id", "eos_token_id"):
+            if getattr(self, name) is None:
+                setattr(self, name, getattr(self.backbone_config, name, None))
+        if not self.random_dim and self.encoding.random_parts:
+            self.random_dim = self.hidden_size
+        super().__post_init__(**kwargs)
+
+    def validate_architecture(self) -> None:
+        """Part of `@strict` validation: cross-field checks."""
+        super().validate_architecture()
+        for name in ("normalize_embeddings", "normalize_features", "scale_embedding"):
+            if getattr(self, name):
+                raise ValueError(f"{name} is not for models with a backbone, which has its own way")
+        if unknown := [side for side in self.aggregated_attention if side not in SIDES]:
+            raise ValueError(f"aggregated_attention lists encoder and decoder, not {unknown[0]!r}")
+        if len(self.random_scale) != 2 or not all(0 < x < float("inf") for x in self.random_scale):
+            raise ValueError(f"random_scale is {self.random_scale}: give two numbers above 0")
+        if self.aggregated_attention and self.hidden_size % (2 * self.num_aggregated_heads):
+            raise ValueError(
+                f"the backbone's width {self.hidden_size} has no {self.num_aggregated_heads} heads "
+                "of even width: set aggregated_attention_heads"
+            )
+        self._check_rows()
+
+    def _check_rows(self) -> None:
+        wanted = self.encoding.rows_per_class
+        if wanted is None:
+            return
+        for name in self.symbol_classes:
+            rows = self.class_rows.get(name, [])
+            if len(set(rows)) != wanted or len(rows) != wanted:
+                raise ValueError(
+                    f"class_rows[{name!r}] is {rows}: symbol_encoding {self.symbol_encoding!r} "
+                    f"needs {wanted} different rows of the backbone for each class"
+                )
+
+    @property
+    def decoder_config(self) -> PreTrainedConfig:
+        """The backbone's configuration, as its decoder sees it."""
+        assert isinstance(self.backbone_config, PreTrainedConfig)
+        return self.backbone_config.get_text_config(decoder=True)
+
+    @property
+    def hidden_size(self) -> int:
+        """Width of the backbone's decoder."""
+        return self.decoder_config.hidden_size
+
+    @property
+    def d_model(self) -> int:
+        """The same, by the name that blocks of attention read."""
+        return self.hidden_size
+
+    @property
+    def num_aggregated_heads(self) -> int:
+        """Heads of the blocks of aggregated attention."""
+        return self.aggregated_attention_heads or self.decoder_config.num_attention_heads
+
+    @property
+    def max_random_dim(self) -> int:
+        """How wide random parts can be: they are added to a row, so all of it."""
+        return self.hidden_size
+
+    @property
+    def vocabulary(self) -> SymbolVocabulary:
+        """Which ids are symbols, of which class, and which rows of the backbone they share."""
+        shares_rows = self.encoding.rows_per_class is not None
+        return SymbolVocabulary(
+            self.vocab_size, self.symbol_ranges, self.class_rows if shares_rows else None
+        )
+
+    @property
+    def size_text(self) -> str:
+        """The sizes that a model card gives."""
+        config = self.decoder_config
+        return f"{self.backbone_config.model_type}, width {config.hidden_size}"
+
+    @property
+    def num_slots(self) -> int:
+        """Slots of the decoder's cache that are the backbone's; blocks of ours have those behind.
+
+        Some families name the layers of their decoder in a way of their own.
+        """
+        layers = getattr(self.backbone_config, "num_decoder_layers", None) or 0
+        return max(layers, self.decoder_config.num_hidden_layers)
+
+    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> Any:
+        """The configuration as one side sees it; the decoder's has a layer for each cache slot."""
+        if bool(decoder) == bool(encoder):
+            return self
+        side = copy.deepcopy(self.backbone_config.get_text_config(decoder=decoder, encoder=encoder))
+        if decoder and "decoder" in self.aggregated_attention:
+            side.num_hidden_layers = 2 * self.num_slots
+            if (kinds := getattr(side, "layer_types", None)) is not None:
+                side.layer_types = [*kinds, *["full_attention"] * self.num_slots]
+        return side
+
+
+__all__ = ["SIDES", "RetrofitConfig"]

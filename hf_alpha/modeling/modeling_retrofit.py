@@ -1,0 +1,574 @@
+"""A symbol layer around any encoder-decoder of Transformers, which stays as Transformers made it.
+
+The backbone sees token ids, as ever. With `streams`, each stream of a sample is a row of the
+backbone's batch, in which the stream's own symbol is the actual token and the others of its class
+are the placeholder (2601.23169, Algorithm 1); what comes out is joined as in Algorithm 5. With
+`dual_part`, a symbol is a row of its class and a random part (2410.17161, Section 4.1).
+
+Shapes: B batch, S streams (1 unless the encoding opens streams), L source length, T target length,
+D width of the backbone, R rows of its table, V vocabulary.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import AutoModelForSeq2SeqLM
+from transformers import initialization as init
+from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
+from transformers.generation import GenerationMixin
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
+from transformers.modeling_utils import PreTrainedModel
+from transformers.utils import ModelOutput, can_return_tuple
+
+from .attention import AlphaAttention, CosSin
+from .checks import check_ids, check_rows, refuse_vectors
+from .configuration_retrofit import RetrofitConfig
+from .host_layers import hidden_of, layers_of, with_hidden
+from .masks import causal_mask, padding_mask
+from .positions import decoder_positions, rotary, token_positions
+from .streams import Streams, SymbolEncoderOutput, match_rows
+from .symbol_layer import SymbolDraws, SymbolLayer
+from .symbol_model import SymbolHead
+from .symbols import mean_streams, pack_streams, unpack_streams
+
+
+class AggregatedBlock(nn.Module):
+    """Attention of each stream to the aggregated view of all of them, added to a layer's output.
+
+    The norm sits inside the branch and the output projection is 0 at first, so that a new block is
+    an exact identity.
+
+    Args:
+        config: of the model.
+        slot: of the decoder's cache; None in an encoder.
+    """
+
+    def __init__(self, config: RetrofitConfig, slot: int | None):
+        super().__init__()
+        self.attention = AlphaAttention(config, config.num_aggregated_heads, slot)
+        self.layer_norm = nn.LayerNorm(config.hidden_size)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self,
+        hidden_BSLD: torch.Tensor,
+        streams: Streams,
+        mask: torch.Tensor | None,
+        rope: CosSin,
+        cache: EncoderDecoderCache | None,
+    ) -> torch.Tensor:
+        """The new hidden state; arguments as of [`AlphaAttention`]."""
+        view = self.layer_norm(streams.aggregate(hidden_BSLD))
+        update, _ = self.attention(
+            self.layer_norm(hidden_BSLD), view, mask, query_rope=rope, key_rope=rope, cache=cache
+        )
+        return hidden_BSLD + self.dropout(update)
+
+
+@dataclass
+class StackCall:
+    """What blocks between the layers of a stack have to know about the call that is under way.
+
+    Attributes:
+        streams: over the stack's sequence.
+        mask, rope, cache: of the blocks' attention, see [`AlphaAttention`].
+    """
+
+    streams: Streams
+    mask: torch.Tensor | None
+    rope: CosSin
+    cache: EncoderDecoderCache | None = None
+
+
+@dataclass
+class HeadCall:
+    """What passes the backbone's head in the call that is under way.
+
+    Attributes:
+        streams: of the decoder's sequence.
+        hidden_BSTD: what went in, stream by stream.
+        averaged: whether the head has seen the mean over streams.
+    """
+
+    streams: Streams
+    hidden_BSTD: torch.Tensor | None = None
+    averaged: bool = False
+
+
+@dataclass
+class HostOutput:
+    """What the backbone's decoder and head gave: logits (B * S or B, T, R), and what went in."""
+
+    logits: torch.Tensor
+    head: HeadCall
+
+
+class RetrofitEncoder(nn.Module):
+    """The encoder of a model as generation sees it; it owns nothing."""
+
+    main_input_name = "input_ids"
+
+    def __init__(self, model: "RetrofitForConditionalGeneration"):
+        super().__init__()
+        self.__dict__["model"] = model  # no child: its weights are not this module's
+
+    def forward(self, *args: Any, **kwargs: Any) -> SymbolEncoderOutput:
+        """As `RetrofitForConditionalGeneration.encode`."""
+        return self.model.encode(*args, **kwargs)
+
+
+class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
+    """A backbone with a symbol layer around it.
+
+    Args:
+        config: of the model.
+        backbone: a model that is there already, of `config.backbone_config`. It becomes part of
+            this one, and is not copied.
+    """
+
+    config: RetrofitConfig
+    base_model_prefix = ""
+    main_input_name = "input_ids"
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+
+    def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
+        super().__init__(config)
+        if backbone is None:
+            backbone = AutoModelForSeq2SeqLM.from_config(config.backbone_config)
+        else:
+            _keep_weights(backbone)
+        self.backbone = backbone
+        config.backbone_config = backbone.config  # one object: changes reach both
+        self.symbol_draws = SymbolDraws.of(config)
+        self.symbols = SymbolLayer(config, self.symbol_draws, self)
+        self.logit_scale = None
+        self._no_split_modules = backbone._no_split_modules
+        self._add_blocks()
+        self._calls: dict[str, StackCall | HeadCall] = {}
+        head = backbone.get_output_embeddings()
+        if self.symbols.encoding.opens_streams or self.symbols.encoding.random_parts:
+            head.register_forward_pre_hook(self._before_head)
+        self.post_init()
+
+    def _add_blocks(self) -> None:
+        """Blocks of aggregated attention behind the backbone's layers."""
+        for side in self.config.aggregated_attention:
+            layers = layers_of(self._stack(side))
+            first = self.config.num_slots if side == "decoder" else None
+            blocks = nn.ModuleList(
+                AggregatedBlock(self.config, None if first is None else first + index)
+                for index in range(len(layers))
+            )
+            setattr(self, f"{side}_aggregated", blocks)
+            for layer, block in zip(layers, blocks, strict=True):
+                layer.register_forward_hook(partial(self._behind_layer, side, block))
+
+    def _stack(self, side: str) -> nn.Module:
+        return self.backbone.get_encoder() if side == "encoder" else self.backbone.get_decoder()
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, AggregatedBlock):
+            init.zeros_(module.attention.out_proj.weight)
+            init.zeros_(module.attention.out_proj.bias)
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def get_encoder(self, *args: Any, **kwargs: Any) -> RetrofitEncoder:
+        return RetrofitEncoder(self)
+
+    def get_decoder(self) -> nn.Module:
+        return self.backbone.get_decoder()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.backbone.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.backbone.set_input_embeddings(value)
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self.backbone.get_output_embeddings()
+
+    def set_output_embeddings(self, value: nn.Module) -> None:
+        self.backbone.set_output_embeddings(value)
+
+    def freeze_backbone(self) -> None:
+        """Leave the backbone as it is in training; blocks of aggregated attention are trained."""
+        self.backbone.requires_grad_(False)
+
+    # -- forward ----------------------------------------------------------------------------------
+
+    def encode(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        return_dict: bool | None = None,
+        **kwargs: Any,
+    ) -> SymbolEncoderOutput:
+        """Encode each stream.
+
+        Args:
+            input_ids: (B, L).
+            attention_mask: 1 for tokens, 0 for padding on either side: (B, L).
+            stream_ids: the samples' symbols by first occurrence, -1 padded: (B, S). Derived from
+                `input_ids` when absent, where `config.needs_stream_ids`.
+            **kwargs: for the backbone's encoder; tensors with a row for each sample.
+        """
+        streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
+        number = streams.ids.shape[1]
+        inputs = self._inputs(input_ids, streams, "encoder")
+        with self._calling("encoder", lambda: self._encoder_call(input_ids, attention_mask, streams)):
+            outputs = self._stack("encoder")(
+                **inputs,
+                attention_mask=repeat_rows(attention_mask, number),
+                return_dict=True,
+                **{name: repeat_rows(value, number) for name, value in kwargs.items()},
+            )
+        return SymbolEncoderOutput(
+            last_hidden_state=packed(outputs.last_hidden_state, number),
+            hidden_states=each(packed, outputs.get("hidden_states"), number),
+            attentions=each(by_sample, outputs.get("attentions"), number),
+            **streams.fields(),
+        )
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
+        decoder_attention_mask: Any = None,
+        encoder_outputs: ModelOutput | tuple | None = None,
+        past_key_values: Cache | None = None,
+        labels: torch.Tensor | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> Seq2SeqLMOutput:
+        """Next-token logits, and the loss where labels are given.
+
+        Args:
+            input_ids: (B, L); `attention_mask` (B, L) and `stream_ids` (B, S) as the tokenizer
+                returns them.
+            labels: (B, T), -100 where no loss is wanted; they also give `decoder_input_ids`, as the
+                backbone does it.
+            num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
+                divided by it.
+            **kwargs: for the backbone's encoder; tensors with a row for each sample.
+
+        Returns:
+            `logits` (B, T, V); where `config.needs_stream_ids`, columns of symbols that are not in
+            a sample's input hold -1e4.
+        """
+        refuse_vectors(kwargs)
+        if labels is not None:
+            use_cache = False
+            if decoder_input_ids is None:
+                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        if decoder_input_ids is None:
+            raise ValueError("decoder_input_ids are missing (or give labels)")
+        returned = {
+            "output_attentions": output_attentions,
+            "output_hidden_states": output_hidden_states,
+        }
+        returned = {name: value for name, value in returned.items() if value is not None}
+        if encoder_outputs is None:
+            if input_ids is None:
+                raise ValueError("give input_ids or encoder_outputs")
+            encoder_outputs = self.encode(
+                input_ids, attention_mask, stream_ids, **returned, **kwargs
+            )
+        encoder_outputs = self.complete_encoder_output(
+            encoder_outputs, stream_ids, input_ids, attention_mask
+        )
+        samples = encoder_outputs.last_hidden_state.shape[0]
+        check_rows(decoder_input_ids.shape[0], samples)
+        if labels is not None and labels.shape[0] != samples:
+            raise ValueError(f"labels has {labels.shape[0]} rows for {samples} inputs")
+        use_cache = self.config.use_cache if use_cache is None else use_cache
+        outputs, head = self._decode(
+            decoder_input_ids, decoder_attention_mask, encoder_outputs, attention_mask,
+            past_key_values, use_cache, returned,
+        )  # fmt: skip
+        found = HostOutput(outputs.logits, head)
+        logits, loss = self.predict(found, head.streams, labels, num_items_in_batch)
+        number = head.streams.ids.shape[1]
+        return Seq2SeqLMOutput(
+            loss=loss,
+            logits=logits,
+            past_key_values=outputs.get("past_key_values"),
+            decoder_hidden_states=each(packed, outputs.get("decoder_hidden_states"), number),
+            decoder_attentions=each(by_sample, outputs.get("decoder_attentions"), number),
+            cross_attentions=each(by_sample, outputs.get("cross_attentions"), number),
+            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
+            encoder_hidden_states=encoder_outputs.hidden_states,
+            encoder_attentions=encoder_outputs.attentions,
+        )
+
+    def _decode(
+        self,
+        ids_BT: torch.Tensor,
+        mask: Any,
+        source: SymbolEncoderOutput,
+        source_mask: torch.Tensor | None,
+        past_key_values: Cache | None,
+        use_cache: bool,
+        returned: dict[str, bool],
+    ) -> tuple[ModelOutput, HeadCall]:
+        """What the backbone gives for rows of the decoder, and what passed its head."""
+        rows = ids_BT.shape[0]
+        check_ids(self.config, ids_BT)
+        streams = Streams.of(source, source.last_hidden_state.dtype).expand(rows).over(ids_BT)
+        number = streams.ids.shape[1]
+        if past_key_values is None and use_cache and not self._recomputes():
+            past_key_values = self._new_cache()
+        hidden = unpack_streams(match_rows(source.last_hidden_state, rows), self.config.hidden_size)
+        head = HeadCall(streams)
+        call = partial(self._decoder_call, ids_BT, mask, streams, past_key_values)
+        with self._known({"head": head}), self._calling("decoder", call):
+            outputs = self.backbone(
+                **self._inputs(ids_BT, streams, "decoder"),
+                encoder_outputs=BaseModelOutput(last_hidden_state=hidden.flatten(0, 1)),
+                attention_mask=repeat_rows(match_rows(source_mask, rows), number),
+                decoder_attention_mask=repeat_rows(mask, number),
+                past_key_values=past_key_values,
+                use_cache=use_cache,
+                return_dict=True,
+                **returned,
+            )
+        return outputs, head
+
+    def _inputs(self, ids_BL: torch.Tensor, streams: Streams, side: str) -> dict[str, torch.Tensor]:
+        """What the backbone gets in place of token ids: ids of its own, stream by stream."""
+        rows = self.symbols.rows(ids_BL, streams).flatten(0, 1)
+        prefix = "" if side == "encoder" else "decoder_"
+        if not self.symbols.encoding.random_parts:
+            return {f"{prefix}input_ids": rows}
+        vectors = self._stack(side).get_input_embeddings()(rows)
+        parts = self.symbols.parts(self.symbols.renamed(ids_BL, streams))
+        return {f"{prefix}inputs_embeds": vectors + self._widened(parts, 0).to(vectors)}
+
+    def _widened(self, parts: torch.Tensor, place: int) -> torch.Tensor:
+        """Random parts as they are added: in the last dimensions of D, and of their length.
+
+        Args:
+            parts: (..., K).
+            place: 0 for the input, 1 for the head.
+        """
+        missing = self.config.hidden_size - parts.shape[-1]
+        return F.pad(parts, (missing, 0)) * self.config.random_scale[place]
+
+    # -- the head ---------------------------------------------------------------------------------
+
+    def _before_head(self, head: nn.Module, args: tuple) -> tuple | None:
+        """Keep what goes into the head, and let it see the mean over streams where that is linear.
+
+        A head's matrix has as many rows as there are tokens, so that it may cost as much as all
+        layers together; the mean of its outputs is its output for the mean.
+        """
+        call = self._calls.get("head")
+        if call is None:  # the backbone is called by itself
+            return None
+        number = call.streams.ids.shape[1]
+        call.hidden_BSTD = args[0].unflatten(0, (-1, number))
+        call.averaged = number > 1 and type(head) is nn.Linear and head.weight.device.type != "meta"
+        if not call.averaged:
+            return None
+        weights = call.streams.weights.to(args[0])
+        return (mean_streams(call.hidden_BSTD, weights), *args[1:])
+
+    def _logits(self, found: HostOutput, streams: Streams) -> torch.Tensor:
+        encoding = self.symbols.encoding
+        if encoding.opens_streams:
+            logits = self._joined_streams(found)
+        elif encoding.random_parts:
+            logits = self._with_parts(found)
+        else:
+            logits = found.logits[..., : self.config.vocab_size]
+        return self.symbols.finish(logits, streams)
+
+    def _joined_streams(self, found: HostOutput) -> torch.Tensor:
+        """Algorithm 5: base tokens by the mean over streams, a symbol by its own stream."""
+        streams, encoding = found.head.streams, self.symbols.encoding
+        if not found.head.averaged:
+            scores = found.logits.unflatten(0, (-1, streams.ids.shape[1]))
+            return encoding.logits(scores, streams)
+        hidden_BSTD = found.head.hidden_BSTD
+        actual_BS = encoding.actual_rows(streams.ids.clamp(min=0))
+        row_BSD = F.embedding(actual_BS, self.get_output_embeddings().weight)
+        mean_BTD = mean_streams(hidden_BSTD, streams.weights.to(hidden_BSTD))
+        off_BSTD = hidden_BSTD - mean_BTD[:, None]
+        off_BTS = torch.einsum("bstd,bsd->bts", off_BSTD, row_BSD)
+        index = actual_BS[:, None].expand(-1, found.logits.shape[1], -1)
+        own_BTS = self._shifted(found.logits.gather(-1, index), off_BTS)
+        return encoding.join(found.logits, own_BTS, streams)
+
+    def _with_parts(self, found: HostOutput) -> torch.Tensor:
+        """A symbol's logit is that of its class, and what its random part adds to the product."""
+        vocabulary = self.config.vocabulary
+        hidden_BTD = found.head.hidden_BSTD[:, 0]
+        parts_ND = self._widened(self.symbols.draws.symbols(self.training), 1).to(hidden_BTD)
+        rows_N = vocabulary.rows(vocabulary.symbol_ids(hidden_BTD.device), per_class=1)
+        own_BTN = self._shifted(found.logits[..., rows_N], F.linear(hidden_BTD, parts_ND))
+        return self.symbols.encoding.join(found.logits, own_BTN, found.head.streams)
+
+    def _shifted(self, logits: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
+        """Logits with something added to the products that they come from.
+
+        Some backbones squash them: logits = cap * tanh(products / cap).
+        """
+        cap = getattr(self._stack("decoder").config, "final_logit_softcapping", None)
+        if cap is None:
+            return logits + more
+        limit = 1.0 - 1e-6
+        products = (logits.float() / cap).clamp(-limit, limit).atanh() * cap
+        return (cap * ((products + more) / cap).tanh()).to(logits.dtype)
+
+    # -- aggregated attention ---------------------------------------------------------------------
+
+    def _behind_layer(
+        self, side: str, block: AggregatedBlock, layer: nn.Module, args: tuple, output: Any
+    ) -> Any:
+        """A layer's output with what the block behind it adds."""
+        call = self._calls.get(side)
+        if call is None:  # the backbone is called by itself
+            return None
+        hidden = hidden_of(output)
+        streams = hidden.unflatten(0, (-1, call.streams.ids.shape[1]))
+        updated = block(streams, call.streams, call.mask, call.rope, call.cache)
+        return with_hidden(output, updated.flatten(0, 1))
+
+    @contextmanager
+    def _calling(self, side: str, call: Callable[[], StackCall]) -> Iterator[None]:
+        """Meanwhile, blocks of a side know about its call, if there are such."""
+        if side not in self.config.aggregated_attention:
+            yield
+            return
+        with self._known({side: call()}):
+            yield
+
+    @contextmanager
+    def _known(self, calls: dict[str, Any]) -> Iterator[None]:
+        before = dict(self._calls)
+        self._calls.update(calls)
+        try:
+            yield
+        finally:
+            self._calls.clear()
+            self._calls.update(before)
+
+    def _encoder_call(
+        self, ids_BL: torch.Tensor, mask: torch.Tensor | None, streams: Streams
+    ) -> StackCall:
+        rope = self._rope(token_positions(mask, ids_BL))
+        return StackCall(streams, padding_mask(mask, self.dtype), rope)
+
+    def _decoder_call(
+        self, ids_BT: torch.Tensor, mask: Any, streams: Streams, cache: EncoderDecoderCache | None
+    ) -> StackCall:
+        if isinstance(mask, dict):  # one for each kind of the backbone's layers
+            mask = mask["full_attention"]
+        rope = self._rope(decoder_positions(ids_BT, mask, cache))
+        return StackCall(streams, causal_mask(ids_BT, mask, cache, self.dtype), rope, cache)
+
+    def _rope(self, positions: torch.Tensor) -> CosSin:
+        width = self.config.hidden_size // self.config.num_aggregated_heads
+        return rotary(positions, width, self.config.rope_theta)
+
+    def _set_gradient_checkpointing(
+        self, enable: bool = True, gradient_checkpointing_func: Callable = torch.utils.checkpoint
+    ) -> None:
+        """As in the base class; layers that are computed again see the call of the first time."""
+
+        def checkpoint(function: Callable, *args: Any, **kwargs: Any) -> Any:
+            calls = dict(self._calls)
+
+            def again(*inputs: Any) -> Any:
+                with self._known(calls):
+                    return function(*inputs)
+
+            return gradient_checkpointing_func(again, *args, **kwargs)
+
+        super()._set_gradient_checkpointing(enable, checkpoint)
+
+    # -- generation -------------------------------------------------------------------------------
+
+    def _recomputes(self) -> bool:
+        return self.training and self.is_gradient_checkpointing
+
+    def _new_cache(self) -> EncoderDecoderCache:
+        side = self.config.get_text_config(decoder=True)
+        return EncoderDecoderCache(DynamicCache(config=side), DynamicCache())
+
+    def _reorder_cache(
+        self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor
+    ) -> EncoderDecoderCache:
+        """Let rows go on from other beams of their samples, with all their streams."""
+        for layer in past_key_values.self_attention_cache.layers:
+            if layer.get_seq_length():
+                number = layer.keys.shape[0] // beam_idx.shape[0]
+                streams = torch.arange(number, device=beam_idx.device)
+                layer.reorder_cache((beam_idx[:, None] * number + streams).flatten())
+        return past_key_values
+
+    def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
+        """Labels shifted right as the backbone does it; -100 becomes padding."""
+        own = getattr(self.backbone, "prepare_decoder_input_ids_from_labels", None)
+        if own is not None:
+            return own(labels)
+        shifted = labels.new_full(labels.shape, self.config.decoder_start_token_id)
+        shifted[:, 1:] = labels[:, :-1]
+        return shifted.masked_fill(shifted == -100, self.config.pad_token_id)
+
+
+def _keep_weights(model: nn.Module) -> None:
+    """Mark a model's weights as they are: the model around it initialises only its own."""
+    for module in model.modules():
+        module._is_hf_initialized = True  # type: ignore[assignment]
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor._is_hf_initialized = True  # type: ignore[attr-defined]
+
+
+def repeat_rows(x: Any, number: int) -> Any:
+    """Repeat each sample's row for its streams; what has no row for each sample stays."""
+    if isinstance(x, dict):
+        return {name: repeat_rows(value, number) for name, value in x.items()}
+    if number == 1 or not isinstance(x, torch.Tensor) or x.dim() == 0:
+        return x
+    if x.dim() == 4 and x.shape[0] == 1:  # a mask for all rows
+        return x
+    return x.repeat_interleave(number, dim=0)
+
+
+def packed(hidden: torch.Tensor, number: int) -> torch.Tensor:
+    """(B * S, L, D) -> (B, L, S * D)."""
+    return pack_streams(hidden.unflatten(0, (-1, number)))
+
+
+def by_sample(weights: torch.Tensor, number: int) -> torch.Tensor:
+    """(B * S, H, T, M) -> (B, S * H, T, M)."""
+    return weights.unflatten(0, (-1, number)).flatten(1, 2)
+
+
+def each(change: Callable[..., Any], values: Any, number: int) -> Any:
+    """Each of several tensors changed; None stays None."""
+    if values is None:
+        return None
+    return tuple(None if value is None else change(value, number) for value in values)
+
+
+__all__ = ["AggregatedBlock", "RetrofitForConditionalGeneration"]
