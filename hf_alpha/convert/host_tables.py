@@ -1,0 +1,183 @@
+"""The tables of tokens in an encoder-decoder of Transformers: more rows, and what is in a row.
+
+They are found by Transformers' public methods, so no family is named here. Tables are grown in
+place, as the parameters that they are. Two modules that share one still share it, and those that do
+not still do not. (`resize_token_embeddings` ties again by the configuration: a T5 v1.1, whose
+configuration says that its head is tied although it is not, would lose its head.)
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from hf_alpha.convert.shared import ConversionError
+
+COUNTS = ("num_embeddings", "out_features")  # attributes of modules: the rows of their weight
+
+
+def table_rows(host: PreTrainedModel) -> int:
+    """How many tokens the host has rows for.
+
+    Raises:
+        ConversionError: as `resize_tables`.
+    """
+    return _output(host).weight.shape[0]
+
+
+def resize_tables(host: PreTrainedModel, rows: int) -> None:
+    """Give every table of tokens this many rows, in place; configurations say so too.
+
+    Tables are the input embeddings of encoder and decoder, the output projection, its bias, and
+    what the host itself holds for each token (`final_logits_bias`). Old rows stay as they are. A
+    new row is the mean of the old ones, until `fill_row` puts something else there.
+
+    Raises:
+        ConversionError: there are more rows already; a table cannot be found or is not in memory;
+            encoder and decoder have different vocabularies. The host is unchanged.
+    """
+    entries = _entries(host)
+    old = table_rows(host)
+    if rows < old:
+        raise ConversionError(
+            f"the host has rows for {old} tokens; {rows} would remove some: ask for {old} or more"
+        )
+    with torch.no_grad():
+        for tensor, dim in entries:
+            mean = tensor.float().mean(dim, keepdim=True).to(tensor.dtype)
+            new = mean.repeat_interleave(rows - old, dim)
+            tensor.data = torch.cat([tensor.data, new], dim)
+            tensor.grad = None
+    _state_rows(host, {id(tensor) for tensor, _ in entries}, old, rows)
+
+
+def fill_row(host: PreTrainedModel, row: int, sources: Sequence[int]) -> None:
+    """Put the mean of the rows `sources` into a row of every table of tokens, in place.
+
+    One source is copied as it is.
+
+    Raises:
+        ConversionError: no sources, or a row that the tables do not have; as `resize_tables`.
+    """
+    entries = _entries(host)
+    rows = table_rows(host)
+    if not sources:
+        raise ConversionError(f"row {row} is to be the mean of no rows: name one or more tokens")
+    if strange := [index for index in (row, *sources) if not 0 <= index < rows]:
+        raise ConversionError(f"the host has no row {strange[0]}: its rows are 0 to {rows - 1}")
+    with torch.no_grad():
+        for tensor, dim in entries:
+            chosen = tensor.index_select(dim, torch.tensor(list(sources), device=tensor.device))
+            tensor.select(dim, row).copy_(chosen.float().mean(dim))
+
+
+# -- finding the tables ---------------------------------------------------------------------------
+
+
+def _entries(host: PreTrainedModel) -> list[tuple[Tensor, int]]:
+    """Every tensor with an entry for each token, once, and the dimension that counts tokens."""
+    inputs = _inputs(host)
+    output = _output(host)
+    tables = [(module.weight, 0) for module in (*inputs.values(), output)]
+    rows = output.weight.shape[0]
+    own = [*host.parameters(recurse=False), *host.buffers(recurse=False), output.bias]
+    per_token = [
+        (tensor, tensor.dim() - 1)
+        for tensor in own
+        if tensor is not None and tensor.dim() and tensor.shape[-1] == tensor.numel() == rows
+    ]
+    _check_one_vocabulary(host, inputs, rows)
+    found = list({id(tensor): (tensor, dim) for tensor, dim in (*tables, *per_token)}.values())
+    if any(tensor.is_meta for tensor, _ in found):
+        raise ConversionError(
+            f"tables of {_name(host)} are not in memory: load the model without offloading"
+        )
+    return found
+
+
+def _inputs(host: PreTrainedModel) -> dict[str, nn.Embedding]:
+    """The input embeddings by the part that has them."""
+    parts = {"model": host, "encoder": host.get_encoder(), "decoder": host.get_decoder()}
+    tables = {}
+    for role, part in parts.items():
+        try:
+            table = part.get_input_embeddings()
+        except (AttributeError, NotImplementedError):
+            table = None
+        if not isinstance(table, nn.Embedding):
+            raise ConversionError(
+                f"{_name(host)} does not say where the input embeddings of its {role} are "
+                f"({_name(part)}.get_input_embeddings() gives {_name(table)}, not an Embedding): "
+                "take a model whose parts have them, as those of T5 and BART have"
+            )
+        tables[role] = table
+    return tables
+
+
+def _output(host: PreTrainedModel) -> nn.Linear:
+    """The projection onto tokens."""
+    output = host.get_output_embeddings()
+    if not isinstance(output, nn.Linear):
+        raise ConversionError(
+            f"{_name(host)} does not say where its output projection is "
+            f"(get_output_embeddings() gives {_name(output)}, not a Linear): "
+            "take a model with a language modeling head, as AutoModelForSeq2SeqLM loads it"
+        )
+    return output
+
+
+def _check_one_vocabulary(
+    host: PreTrainedModel, inputs: dict[str, nn.Embedding], rows: int
+) -> None:
+    """A symbol is one token, read and written: an id means the same everywhere.
+
+    Two tables of the same size can be of one vocabulary (T5Gemma) or of two. Then the
+    configuration has a size for each of these (`decoder_vocab_size`).
+    """
+    sizes = {role: table.weight.shape[0] for role, table in inputs.items()} | {"output": rows}
+    shared = inputs["encoder"].weight is inputs["decoder"].weight
+    named = [name for name in vars(host.config) if name.endswith("_vocab_size")]
+    if len(set(sizes.values())) > 1 or (named and not shared):
+        listed = ", ".join(f"{role} {size}" for role, size in sizes.items())
+        raise ConversionError(
+            f"encoder and decoder of {_name(host)} have different vocabularies (rows: {listed}); "
+            "a symbol needs one id for both: take a model with one vocabulary"
+        )
+
+
+def _name(thing: Any) -> str:
+    return "nothing" if thing is None else type(thing).__name__
+
+
+# -- what states the number of rows ---------------------------------------------------------------
+
+
+def _state_rows(host: PreTrainedModel, tables: set[int], old: int, rows: int) -> None:
+    """Write the number of rows wherever the old one is stated."""
+    for module in host.modules():
+        stated = vars(module)
+        if id(getattr(module, "weight", None)) in tables:
+            stated.update({name: rows for name in COUNTS if name in stated})
+    for holder in (*host.modules(), *_configs(host)):
+        for name, value in list(vars(holder).items()):
+            if name.endswith("vocab_size") and value == old:
+                setattr(holder, name, rows)
+
+
+def _configs(host: PreTrainedModel) -> Iterator[PreTrainedConfig]:
+    """The configurations of all parts (T5's stacks have copies), and those inside of them."""
+    waiting = [module.config for module in host.modules() if isinstance(module, PreTrainedModel)]
+    seen: set[int] = set()
+    while waiting:
+        config = waiting.pop()
+        if id(config) not in seen:
+            seen.add(id(config))
+            waiting += [
+                part for part in vars(config).values() if isinstance(part, PreTrainedConfig)
+            ]
+            yield config
+
+
+__all__ = ["fill_row", "resize_tables", "table_rows"]
