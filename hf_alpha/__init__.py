@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from hf_alpha.convert import to_dual_part as to_dual_part
     from hf_alpha.convert import to_relational as to_relational
     from hf_alpha.convert import to_streams as to_streams
+    from hf_alpha.convert.retrofit import SymbolConfig as SymbolConfig
+    from hf_alpha.convert.retrofit import get_symbol_model as get_symbol_model
     from hf_alpha.data.collate import AlphaCollator as AlphaCollator
     from hf_alpha.evaluation import alpha_covariance as alpha_covariance
     from hf_alpha.evaluation import evaluate as evaluate
@@ -56,6 +58,7 @@ _MODULES = {
     "MarkedText": "hf_alpha.modeling.names_in_text",
     "Recipe": "hf_alpha.recipe",
     "Streams": "hf_alpha.modeling.streams",
+    "SymbolConfig": "hf_alpha.convert.retrofit",
     "SymbolModelConfig": "hf_alpha.modeling.configuration_symbols",
     "SymbolEncoding": "hf_alpha.modeling.symbol_encodings",
     "SymbolHead": "hf_alpha.modeling.symbol_model",
@@ -68,6 +71,7 @@ _MODULES = {
     "alpha_covariance": "hf_alpha.evaluation",
     "evaluate": "hf_alpha.evaluation",
     "generate_answers": "hf_alpha.generation",
+    "get_symbol_model": "hf_alpha.convert.retrofit",
     "get_task": "hf_alpha.tasks",
     "load_checkpoint": "hf_alpha.loading",
     "read_recipe": "hf_alpha.recipe",

@@ -29,6 +29,10 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
         "AutoModelForSeq2SeqLM": ("modeling_alpha", "AlphaForConditionalGeneration"),
         "AutoTokenizer": ("tokenization_alpha", "AlphaTokenizer"),
     },
+    "alpha-retrofit": {
+        "AutoConfig": ("configuration_retrofit", "RetrofitConfig"),
+        "AutoModelForSeq2SeqLM": ("modeling_retrofit", "RetrofitForConditionalGeneration"),
+    },
 }
 """Model type -> Auto class -> module in `hf_alpha.modeling` and class."""
 TOKENIZERS = {"TextTokenizer": "tokenization_text"}

@@ -73,6 +73,41 @@ def fill_row(host: PreTrainedModel, row: int, sources: Sequence[int]) -> None:
             tensor.select(dim, row).copy_(chosen.float().mean(dim))
 
 
+def draw_row(host: PreTrainedModel, row: int, like: Sequence[int]) -> None:
+    """Put a row of average length and direction into every table of tokens, in place.
+
+    It is drawn from the normal distribution that has the mean and the spread of the rows `like`,
+    dimension by dimension; the same for the same row.
+
+    Raises:
+        ConversionError: as `fill_row`.
+    """
+    fill_row(host, row, like)
+    generator = torch.Generator().manual_seed(row)
+    with torch.no_grad():
+        for tensor, dim in _entries(host):
+            if tensor.dim() < 2 or tensor.shape[-1] == tensor.numel():
+                continue  # one number for each token
+            chosen = tensor.index_select(dim, torch.tensor(list(like), device=tensor.device))
+            noise = torch.randn(tensor.shape[-1], generator=generator).to(tensor.device)
+            spread = chosen.float().std(dim) * noise
+            tensor.select(dim, row).add_(spread.to(tensor.dtype))
+
+
+def row_length(host: PreTrainedModel, rows: Sequence[int]) -> list[float]:
+    """Mean length of these rows in the input's table, as it enters the layers, and in the head's.
+
+    Raises:
+        ConversionError: as `resize_tables`.
+    """
+    _entries(host)
+    table = host.get_encoder().get_input_embeddings()
+    ids = torch.tensor(list(rows), device=table.weight.device)
+    with torch.no_grad():
+        entered, leaving = table(ids), _output(host).weight[ids]
+    return [float(x.float().norm(dim=-1).mean()) for x in (entered, leaving)]
+
+
 # -- finding the tables ---------------------------------------------------------------------------
 
 
@@ -180,4 +215,4 @@ def _configs(host: PreTrainedModel) -> Iterator[PreTrainedConfig]:
             yield config
 
 
-__all__ = ["fill_row", "resize_tables", "table_rows"]
+__all__ = ["draw_row", "fill_row", "resize_tables", "row_length", "table_rows"]

@@ -83,7 +83,10 @@ class RetrofitConfig(SymbolModelConfig):
         if isinstance(self.backbone_config, dict):
             settings = dict(self.backbone_config)
             self.backbone_config = CONFIG_MAPPING[settings.pop("model_type")](**settings)
-        if self.backbone_config is None:
+        elif self.backbone_config is not None:
+            # Of a model that exists: what is set here must not reach it.
+            self.backbone_config = copy.deepcopy(self.backbone_config)
+        else:
             raise ValueError("backbone_config is missing: the configuration of an encoder-decoder")
         for name in ("pad_token_id", "bos_token_id", "decoder_start_token_id", "eos_token_id"):
             if getattr(self, name) is None:
@@ -122,10 +125,15 @@ class RetrofitConfig(SymbolModelConfig):
                 )
 
     @property
+    def backbone(self) -> PreTrainedConfig:
+        """The backbone's configuration."""
+        assert isinstance(self.backbone_config, PreTrainedConfig)
+        return self.backbone_config
+
+    @property
     def decoder_config(self) -> PreTrainedConfig:
         """The backbone's configuration, as its decoder sees it."""
-        assert isinstance(self.backbone_config, PreTrainedConfig)
-        return self.backbone_config.get_text_config(decoder=True)
+        return self.backbone.get_text_config(decoder=True)
 
     @property
     def hidden_size(self) -> int:
@@ -159,7 +167,7 @@ class RetrofitConfig(SymbolModelConfig):
     def size_text(self) -> str:
         """The sizes that a model card gives."""
         config = self.decoder_config
-        return f"{self.backbone_config.model_type}, width {config.hidden_size}"
+        return f"{self.backbone.model_type}, width {config.hidden_size}"
 
     @property
     def num_slots(self) -> int:
@@ -167,14 +175,14 @@ class RetrofitConfig(SymbolModelConfig):
 
         Some families name the layers of their decoder in a way of their own.
         """
-        layers = getattr(self.backbone_config, "num_decoder_layers", None) or 0
+        layers = getattr(self.backbone, "num_decoder_layers", None) or 0
         return max(layers, self.decoder_config.num_hidden_layers)
 
     def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> Any:
         """The configuration as one side sees it; the decoder's has a layer for each cache slot."""
         if bool(decoder) == bool(encoder):
             return self
-        side = copy.deepcopy(self.backbone_config.get_text_config(decoder=decoder, encoder=encoder))
+        side = copy.deepcopy(self.backbone.get_text_config(decoder=decoder, encoder=encoder))
         if decoder and "decoder" in self.aggregated_attention:
             side.num_hidden_layers = 2 * self.num_slots
             if (kinds := getattr(side, "layer_types", None)) is not None:

@@ -34,7 +34,7 @@ from .masks import causal_mask, padding_mask
 from .positions import decoder_positions, rotary, sinusoidal, token_positions, tree
 from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
-from .symbol_model import RESETTING, SymbolHead, SymbolModel
+from .symbol_model import RESETTING, SymbolHead, SymbolModel, shift_right
 from .symbols import pack_streams, unpack_streams
 
 # Switch -> name of the module.
@@ -768,9 +768,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Labels shifted right behind the start token; -100 becomes padding."""
-        shifted = labels.new_full(labels.shape, self.config.decoder_start_token_id)
-        shifted[:, 1:] = labels[:, :-1]
-        return shifted.masked_fill(shifted == -100, self.config.pad_token_id)
+        return shift_right(labels, self.config)
 
     def _adapts_scale(self) -> bool:
         """Whether AdaCos is at work.

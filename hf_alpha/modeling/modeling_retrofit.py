@@ -11,17 +11,19 @@ D width of the backbone, R rows of its table, V vocabulary.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForSeq2SeqLM
 from transformers import initialization as init
-from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
+from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache, StaticCache
 from transformers.generation import GenerationMixin
+from transformers.masking_utils import create_masks_for_generate
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
@@ -33,8 +35,9 @@ from .host_layers import hidden_of, layers_of, with_hidden
 from .masks import causal_mask, padding_mask
 from .positions import decoder_positions, rotary, token_positions
 from .streams import Streams, SymbolEncoderOutput, match_rows
+from .symbol_encodings import StreamsEncoding
 from .symbol_layer import SymbolDraws, SymbolLayer
-from .symbol_model import SymbolHead
+from .symbol_model import SymbolHead, shift_right
 from .symbols import mean_streams, pack_streams, unpack_streams
 
 
@@ -52,6 +55,7 @@ class AggregatedBlock(nn.Module):
     def __init__(self, config: RetrofitConfig, slot: int | None):
         super().__init__()
         self.attention = AlphaAttention(config, config.num_aggregated_heads, slot)
+        self.attention.out_proj.starts_at_zero = True  # type: ignore[assignment]
         self.layer_norm = nn.LayerNorm(config.hidden_size)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -77,13 +81,26 @@ class StackCall:
 
     Attributes:
         streams: over the stack's sequence.
-        mask, rope, cache: of the blocks' attention, see [`AlphaAttention`].
+        mask: additive, of the blocks' attention, see [`AlphaAttention`].
+        positions: of the tokens: (B or 1, T).
+        cache: of a decoder.
     """
 
     streams: Streams
     mask: torch.Tensor | None
-    rope: CosSin
+    positions: torch.Tensor
     cache: EncoderDecoderCache | None = None
+
+    def padded(self, length: int) -> "StackCall":
+        """The same for an encoder that pads its input on the right, as LED's does."""
+        more = length - self.streams.own.shape[1]
+        if not more:
+            return self
+        own, hidden = self.streams.own, torch.finfo(self.streams.weights.dtype).min
+        mask = self.streams.weights.new_zeros(own.shape[0], 1, 1, own.shape[1])
+        mask = F.pad(mask if self.mask is None else self.mask, (0, more), value=hidden)
+        streams = replace(self.streams, own=F.pad(own, (0, more), value=-1))
+        return StackCall(streams, mask, F.pad(self.positions, (0, more)))
 
 
 @dataclass
@@ -92,13 +109,26 @@ class HeadCall:
 
     Attributes:
         streams: of the decoder's sequence.
-        hidden_BSTD: what went in, stream by stream.
+        hidden_BSTD: what goes in, stream by stream; seen when it does.
         averaged: whether the head has seen the mean over streams.
     """
 
     streams: Streams
     hidden_BSTD: torch.Tensor | None = None
     averaged: bool = False
+
+
+class HostEncoderOutput(BaseModelOutput):
+    """What the backbone's decoder gets of its encoder.
+
+    Families ask for fields of their own, such as attention to all tokens or the choice of experts.
+    Of several streams there is no such thing: they are None.
+    """
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return None
 
 
 @dataclass
@@ -116,11 +146,11 @@ class RetrofitEncoder(nn.Module):
 
     def __init__(self, model: "RetrofitForConditionalGeneration"):
         super().__init__()
-        self.__dict__["model"] = model  # no child: its weights are not this module's
+        self.__dict__["encode"] = model.encode  # no child: its weights are not this module's
 
     def forward(self, *args: Any, **kwargs: Any) -> SymbolEncoderOutput:
         """As `RetrofitForConditionalGeneration.encode`."""
-        return self.model.encode(*args, **kwargs)
+        return self.__dict__["encode"](*args, **kwargs)
 
 
 class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
@@ -153,7 +183,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         self.logit_scale = None
         self._no_split_modules = backbone._no_split_modules
         self._add_blocks()
-        self._calls: dict[str, StackCall | HeadCall] = {}
+        self._calls: dict[str, Any] = {}  # side -> StackCall, "head" -> HeadCall
         head = backbone.get_output_embeddings()
         if self.symbols.encoding.opens_streams or self.symbols.encoding.random_parts:
             head.register_forward_pre_hook(self._before_head)
@@ -178,9 +208,10 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
-        if isinstance(module, AggregatedBlock):
-            init.zeros_(module.attention.out_proj.weight)
-            init.zeros_(module.attention.out_proj.bias)
+        # Not by the block itself: modules without parameters of their own are not asked.
+        if getattr(module, "starts_at_zero", False):
+            init.zeros_(module.weight)
+            init.zeros_(module.bias)
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -228,7 +259,9 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
         number = streams.ids.shape[1]
         inputs = self._inputs(input_ids, streams, "encoder")
-        with self._calling("encoder", lambda: self._encoder_call(input_ids, attention_mask, streams)):
+        with self._calling(
+            "encoder", lambda: self._encoder_call(input_ids, attention_mask, streams)
+        ):
             outputs = self._stack("encoder")(
                 **inputs,
                 attention_mask=repeat_rows(attention_mask, number),
@@ -327,7 +360,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         source_mask: torch.Tensor | None,
         past_key_values: Cache | None,
         use_cache: bool,
-        returned: dict[str, bool],
+        returned: dict[str, bool | None],
     ) -> tuple[ModelOutput, HeadCall]:
         """What the backbone gives for rows of the decoder, and what passed its head."""
         rows = ids_BT.shape[0]
@@ -342,7 +375,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         with self._known({"head": head}), self._calling("decoder", call):
             outputs = self.backbone(
                 **self._inputs(ids_BT, streams, "decoder"),
-                encoder_outputs=BaseModelOutput(last_hidden_state=hidden.flatten(0, 1)),
+                encoder_outputs=HostEncoderOutput(last_hidden_state=hidden.flatten(0, 1)),
                 attention_mask=repeat_rows(match_rows(source_mask, rows), number),
                 decoder_attention_mask=repeat_rows(mask, number),
                 past_key_values=past_key_values,
@@ -358,7 +391,8 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         prefix = "" if side == "encoder" else "decoder_"
         if not self.symbols.encoding.random_parts:
             return {f"{prefix}input_ids": rows}
-        vectors = self._stack(side).get_input_embeddings()(rows)
+        embedding: nn.Module = self._stack(side).get_input_embeddings()  # type: ignore[operator]
+        vectors = embedding(rows)
         parts = self.symbols.parts(self.symbols.renamed(ids_BL, streams))
         return {f"{prefix}inputs_embeds": vectors + self._widened(parts, 0).to(vectors)}
 
@@ -404,12 +438,15 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     def _joined_streams(self, found: HostOutput) -> torch.Tensor:
         """Algorithm 5: base tokens by the mean over streams, a symbol by its own stream."""
         streams, encoding = found.head.streams, self.symbols.encoding
+        assert isinstance(encoding, StreamsEncoding)
         if not found.head.averaged:
             scores = found.logits.unflatten(0, (-1, streams.ids.shape[1]))
             return encoding.logits(scores, streams)
         hidden_BSTD = found.head.hidden_BSTD
+        assert hidden_BSTD is not None
         actual_BS = encoding.actual_rows(streams.ids.clamp(min=0))
-        row_BSD = F.embedding(actual_BS, self.get_output_embeddings().weight)
+        weight: Any = self.get_output_embeddings().weight
+        row_BSD = F.embedding(actual_BS, weight)
         mean_BTD = mean_streams(hidden_BSTD, streams.weights.to(hidden_BSTD))
         off_BSTD = hidden_BSTD - mean_BTD[:, None]
         off_BTS = torch.einsum("bstd,bsd->bts", off_BSTD, row_BSD)
@@ -420,9 +457,11 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     def _with_parts(self, found: HostOutput) -> torch.Tensor:
         """A symbol's logit is that of its class, and what its random part adds to the product."""
         vocabulary = self.config.vocabulary
+        assert found.head.hidden_BSTD is not None and self.symbols.draws is not None
         hidden_BTD = found.head.hidden_BSTD[:, 0]
-        parts_ND = self._widened(self.symbols.draws.symbols(self.training), 1).to(hidden_BTD)
-        rows_N = vocabulary.rows(vocabulary.symbol_ids(hidden_BTD.device), per_class=1)
+        symbols = vocabulary.symbol_ids(hidden_BTD.device)
+        parts_ND = self._widened(self.symbols.draws(self.training)[symbols], 1).to(hidden_BTD)
+        rows_N = vocabulary.rows(symbols, per_class=1)
         own_BTN = self._shifted(found.logits[..., rows_N], F.linear(hidden_BTD, parts_ND))
         return self.symbols.encoding.join(found.logits, own_BTN, found.head.streams)
 
@@ -441,15 +480,18 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     # -- aggregated attention ---------------------------------------------------------------------
 
     def _behind_layer(
-        self, side: str, block: AggregatedBlock, layer: nn.Module, args: tuple, output: Any
+        self, side: str, block: nn.Module, layer: nn.Module, args: tuple, output: Any
     ) -> Any:
         """A layer's output with what the block behind it adds."""
         call = self._calls.get(side)
         if call is None:  # the backbone is called by itself
             return None
         hidden = hidden_of(output)
+        call = call.padded(hidden.shape[1])
+        width = self.config.hidden_size // self.config.num_aggregated_heads
+        rope = rotary(call.positions, width, self.config.rope_theta)
         streams = hidden.unflatten(0, (-1, call.streams.ids.shape[1]))
-        updated = block(streams, call.streams, call.mask, call.rope, call.cache)
+        updated = block(streams, call.streams, call.mask, rope, call.cache)
         return with_hidden(output, updated.flatten(0, 1))
 
     @contextmanager
@@ -474,27 +516,22 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     def _encoder_call(
         self, ids_BL: torch.Tensor, mask: torch.Tensor | None, streams: Streams
     ) -> StackCall:
-        rope = self._rope(token_positions(mask, ids_BL))
-        return StackCall(streams, padding_mask(mask, self.dtype), rope)
+        return StackCall(streams, padding_mask(mask, self.dtype), token_positions(mask, ids_BL))
 
     def _decoder_call(
         self, ids_BT: torch.Tensor, mask: Any, streams: Streams, cache: EncoderDecoderCache | None
     ) -> StackCall:
         if isinstance(mask, dict):  # one for each kind of the backbone's layers
             mask = mask["full_attention"]
-        rope = self._rope(decoder_positions(ids_BT, mask, cache))
-        return StackCall(streams, causal_mask(ids_BT, mask, cache, self.dtype), rope, cache)
-
-    def _rope(self, positions: torch.Tensor) -> CosSin:
-        width = self.config.hidden_size // self.config.num_aggregated_heads
-        return rotary(positions, width, self.config.rope_theta)
+        visible = causal_mask(ids_BT, mask, cache, self.dtype)
+        return StackCall(streams, visible, decoder_positions(ids_BT, mask, cache), cache)
 
     def _set_gradient_checkpointing(
-        self, enable: bool = True, gradient_checkpointing_func: Callable = torch.utils.checkpoint
+        self, enable: bool = True, gradient_checkpointing_func: Callable = checkpoint
     ) -> None:
         """As in the base class; layers that are computed again see the call of the first time."""
 
-        def checkpoint(function: Callable, *args: Any, **kwargs: Any) -> Any:
+        def keeping(function: Callable, *args: Any, **kwargs: Any) -> Any:
             calls = dict(self._calls)
 
             def again(*inputs: Any) -> Any:
@@ -503,9 +540,29 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
 
             return gradient_checkpointing_func(again, *args, **kwargs)
 
-        super()._set_gradient_checkpointing(enable, checkpoint)
+        super()._set_gradient_checkpointing(enable, keeping)
 
     # -- generation -------------------------------------------------------------------------------
+
+    def create_masks_for_generate(self, config: Any, **kwargs: Any) -> Any:
+        """Masks for static caches, as the backbone's decoder takes them."""
+        create = getattr(self.backbone, "create_masks_for_generate", create_masks_for_generate)
+        return create(config=self.config.get_text_config(decoder=True), **kwargs)
+
+    def _prepare_cache_for_generation(
+        self, generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> None:
+        """As in the base class; the decoder's window is not for what it sees of the source."""
+        super()._prepare_cache_for_generation(generation_config, model_kwargs, *args, **kwargs)
+        side = self.config.get_text_config(decoder=True)
+        cache = model_kwargs.get("past_key_values")
+        if cache is None or not getattr(side, "sliding_window", None):
+            return
+        side.sliding_window, side.layer_types = None, ["full_attention"] * side.num_hidden_layers
+        kind = type(cache.cross_attention_cache)
+        length = model_kwargs["encoder_outputs"][0].shape[1]
+        limit = {"max_cache_len": length} if issubclass(kind, StaticCache) else {}
+        cache.cross_attention_cache = kind(config=side, **limit)
 
     def _recomputes(self) -> bool:
         return self.training and self.is_gradient_checkpointing
@@ -530,9 +587,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         own = getattr(self.backbone, "prepare_decoder_input_ids_from_labels", None)
         if own is not None:
             return own(labels)
-        shifted = labels.new_full(labels.shape, self.config.decoder_start_token_id)
-        shifted[:, 1:] = labels[:, :-1]
-        return shifted.masked_fill(shifted == -100, self.config.pad_token_id)
+        return shift_right(labels, self.config)
 
 
 def _keep_weights(model: nn.Module) -> None:

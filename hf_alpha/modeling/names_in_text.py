@@ -59,7 +59,10 @@ class MarkedText(str):
 
 @dataclass(frozen=True)
 class NameRule:
-    """How the names of one class are found: in one of four ways.
+    """How the names of one class are found: in one of four ways, or not at all.
+
+    A class without a way has a `count` alone: its names are those that a text gives by the tokens
+    of symbols, `<name_3>`.
 
     Attributes:
         pattern: a regular expression of the `regex` package.
@@ -79,7 +82,7 @@ class NameRule:
 
     @classmethod
     def of(cls, name: str, rule: Any) -> "NameRule":
-        """Read a rule: a mapping with the attributes' names, or a list or pattern alone.
+        """Read a rule: a mapping with the attributes' names, or a list, pattern or count alone.
 
         Raises:
             ValueError: naming the class and what is wrong.
@@ -91,9 +94,12 @@ class NameRule:
             rule = {"pattern": rule}
         elif isinstance(rule, list | tuple):
             rule = {"tokens": rule}
+        elif type(rule) is int:
+            rule = {"count": rule}
         if not regex.fullmatch(CLASS_NAME, name):
             raise ValueError(f"{where}: a class is named by letters, digits, '_' and '-'")
-        if not isinstance(rule, Mapping) or sum(way in rule for way in WAYS) != 1:
+        ways = [way for way in WAYS if way in rule] if isinstance(rule, Mapping) else []
+        if len(ways) != 1 and (ways or not isinstance(rule, Mapping) or set(rule) != {"count"}):
             raise ValueError(
                 f"{where} is {rule!r}: give one of {', '.join(WAYS)}, such as "
                 f"{name}: {{pattern: '[a-z][0-9]*', count: 10}}"

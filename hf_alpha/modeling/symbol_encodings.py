@@ -386,6 +386,7 @@ def listed_logits(
 
 __all__ = [
     "UNUSABLE",
+    "StreamsEncoding",
     "SymbolEncoding",
     "encoding_class",
     "encoding_names",

@@ -358,6 +358,15 @@ class SymbolLayer:
         """
         return self.encoding.rows(self.renamed(ids_BL, streams), streams)
 
+    def parts(self, ids_BL: torch.Tensor) -> torch.Tensor:
+        """Random parts of tokens, 0 for base tokens: (B, L, K).
+
+        Args:
+            ids_BL: as the model calls them.
+        """
+        assert self.draws is not None
+        return F.embedding(ids_BL, self.draws(self.owner.training))
+
     def embed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Embed tokens once per stream: (B, S, L, D).
 

@@ -201,7 +201,7 @@ class SymbolHead(SymbolModel):
         return logits, loss
 
     def scores(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Scores of hidden states against the rows that the encoding compares with: (B, S, T, R)."""
+        """Scores of hidden states against what the encoding compares with: (B, S, T, R)."""
         assert self.logit_scale is not None
         return self.logit_scale(self.symbol_layer.scores(hidden_BSTD, streams))
 
@@ -240,4 +240,12 @@ class SymbolHead(SymbolModel):
         super().settle_step()
 
 
-__all__ = ["RESETTING", "SymbolHead", "SymbolModel"]
+def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Tensor:
+    """Labels behind the start token, as a decoder's input; -100 becomes padding."""
+    assert config.decoder_start_token_id is not None and config.pad_token_id is not None
+    shifted = labels_BT.new_full(labels_BT.shape, config.decoder_start_token_id)
+    shifted[:, 1:] = labels_BT[:, :-1]
+    return shifted.masked_fill(shifted == -100, config.pad_token_id)
+
+
+__all__ = ["RESETTING", "SymbolHead", "SymbolModel", "shift_right"]

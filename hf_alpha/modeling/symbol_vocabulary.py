@@ -71,6 +71,10 @@ class SymbolVocabulary:
         """The base tokens' ids, in order."""
         return [i for start, stop, number in self.pieces if not number for i in range(start, stop)]
 
+    def symbol_ids(self, device: torch.device) -> torch.Tensor:
+        """The symbols' ids, in order."""
+        return torch.cat([torch.arange(*span[:2], device=device) for span in self.spans])
+
     def class_of(self, token: int) -> str | None:
         """Name of a symbol's class; None for other ids."""
         names = list(self.ranges)

@@ -184,20 +184,25 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         self._class_of: dict[int, str] = {}
         for name, pairs in self.symbol_ranges.items():
             for number, index in enumerate(i for pair in pairs for i in range(*pair)):
-                self._tokens[f"<{name}_{number}>"] = index
+                self._tokens[self._symbol_token(name, number, index)] = index
                 self._class_of[index] = name
-        index_of = self._tokenizer.token_to_id
-        if wrong := [token for token, i in self._tokens.items() if index_of(token) != i]:
-            raise ValueError(
-                f"`symbol_ranges` {self.symbol_ranges} do not fit the vocabulary, in which "
-                f"{wrong[0]} is {index_of(wrong[0])}"
-            )
         if unknown := [token for token in self.symbol_names if token not in self._tokens]:
             raise ValueError(f"`symbol_names` has {unknown[0]!r}, which is no symbol")
         self._token_of = {index: token for token, index in self._tokens.items()}
         self._named = {name: self._tokens[token] for token, name in self.symbol_names.items()}
         self._token_pattern = regex.compile(_symbol_pattern(self.finder.rules))
         self._written = regex.compile(self._written_pattern())
+
+    def _symbol_token(self, name: str, number: int, index: int) -> str:
+        """The token of a symbol: one of its own, or one that the tokenizer beneath had before."""
+        own = f"<{name}_{number}>"
+        known, token = self._tokenizer.token_to_id(own), self._tokenizer.id_to_token(index)
+        if token is None or (known is not None and known != index):
+            raise ValueError(
+                f"`symbol_ranges` {self.symbol_ranges} do not fit the vocabulary, in which "
+                f"{own} is {known}"
+            )
+        return token
 
     def _written_pattern(self) -> str:
         """What names are put in place of in decoded text: group 1 `<join>`, group 2 the symbol."""
@@ -654,6 +659,35 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         beneath, special = fast_backend(tokenizer)
         spacing = "before" if seen is None else seen.spacing
         return cls._over(beneath, spacing, finder, seen, {**special, **kwargs})
+
+    @classmethod
+    def over_tokens(
+        cls, tokenizer: Any, tokens: Mapping[str, Sequence[int]], **kwargs: Any
+    ) -> "TextTokenizer":
+        """Make tokens of a fast tokenizer symbols, as they are; no id changes, and none is added.
+
+        Texts are split as ever: names of more than one token are no names here. Symbols that are
+        added later can be written as their tokens, `<name_5>`.
+
+        Args:
+            tokenizer: a fast tokenizer, or its folder or Hub name.
+            tokens: class -> ids of its symbols.
+            **kwargs: what `PreTrainedTokenizerFast` takes.
+
+        Raises:
+            ValueError: the tokenizer is not a fast one, or an id is no token, or is one twice.
+        """
+        beneath, special = fast_backend(tokenizer)
+        ids = [i for some in tokens.values() for i in some]
+        if twice := [i for i in ids if ids.count(i) > 1]:
+            raise ValueError(f"{beneath.id_to_token(twice[0])!r} is given twice as a symbol")
+        return cls(
+            tokenizer_object=beneath,
+            symbols={name: len(some) for name, some in tokens.items()},
+            symbol_ranges={name: [[i, i + 1] for i in some] for name, some in tokens.items()},
+            spacing="kept",
+            **{**special, **kwargs},
+        )
 
     @classmethod
     def _over(

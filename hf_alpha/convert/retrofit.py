@@ -1,0 +1,405 @@
+"""Any encoder-decoder of Transformers with a symbol layer around it.
+
+The backbone keeps its weights: what is added to its tables are rows for what its tokenizer gets
+(see `TextTokenizer`) and a few rows that the symbols of a class share. What the two models have in
+common is checked on every conversion.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+)
+
+from hf_alpha.convert.host_tables import draw_row, fill_row, resize_tables, row_length, table_rows
+from hf_alpha.convert.shared import ConversionError
+from hf_alpha.folders import new_folder
+from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
+from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.symbol_encodings import encoding_class
+from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+
+CLASS = "name"
+"""What the only class of symbols is called, unless it is said otherwise."""
+ENCODINGS = ("streams", "dual_part", "learned")
+
+Tokens = str | Sequence[str] | Mapping[str, str | Sequence[str]]
+
+
+@dataclass
+class SymbolConfig:
+    """How a model of Transformers becomes one with symbols: for `get_symbol_model`.
+
+    Args:
+        encoding: `"streams"`, `"dual_part"`, or `"learned"`, which leaves the model as it is: with
+            a `renaming` it is the cheap baseline.
+        symbols: class -> how many, or a rule for its names in texts (see `NameRule`), whose `count`
+            says how many. An int, or a rule alone, is for the only class, `name`.
+        symbol_tokens: tokens of the tokenizer that become the symbols, by class or for the only
+            one, in place of `symbols`; ids stay.
+        actual: tokens whose rows the actual row of a class begins with (`streams`), or the one row
+            that it has (`dual_part`): one, or several for their mean; by class if there are
+            several. Without it, a row begins as rows of the vocabulary are on average.
+        placeholder: likewise for the placeholder row of `streams`.
+        renaming: what happens to symbols inside the model, see `SymbolModelConfig`.
+        aggregated_attention: sides that get blocks of aggregated attention, `"encoder"` and
+            `"decoder"`, which do nothing until they are trained.
+        settings: further settings of `RetrofitConfig`.
+    """
+
+    encoding: str = "streams"
+    symbols: Any = field(default_factory=lambda: {CLASS: 32})
+    symbol_tokens: Tokens | None = None
+    actual: Tokens | None = None
+    placeholder: Tokens | None = None
+    renaming: str = "none"
+    aggregated_attention: Sequence[str] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.encoding not in ENCODINGS:
+            encoding_class(self.encoding)  # names those that there are
+            raise ConversionError(
+                f"a model of Transformers cannot take symbol_encoding {self.encoding!r}: its "
+                f"attention is its own; choose {', '.join(ENCODINGS)}"
+            )
+        for side in self.aggregated_attention:
+            if side not in SIDES:
+                raise ConversionError(
+                    f"aggregated attention is added to encoder or decoder, not {side!r}"
+                )
+        if self.aggregated_attention and self.encoding != "streams":
+            raise ConversionError("aggregated attention joins streams: use the encoding 'streams'")
+
+
+def get_symbol_model(
+    model: PreTrainedModel, tokenizer: Any, config: SymbolConfig | None = None
+) -> tuple[RetrofitForConditionalGeneration, Any]:
+    """Put a symbol layer around a model, and symbols on top of its tokenizer.
+
+    Args:
+        model: any encoder-decoder of Transformers with a language modelling head. It becomes part
+            of the result, with more rows in its tables; nothing else in it changes.
+        tokenizer: its fast tokenizer; or one with symbols, whose symbols these are then.
+        config: how; by default 32 new symbols and `streams`.
+
+    Returns:
+        The model and its tokenizer. `save_pretrained` of both makes a folder that `AutoModel...`
+        loads with `trust_remote_code=True`, or where hf_alpha is imported.
+
+    Raises:
+        ConversionError: the model or the tokenizer cannot be used, or the proof failed; the message
+            says what to do. The model is as it was, but for rows in its tables.
+    """
+    config = config or SymbolConfig()
+    check_host(model)
+    made = _with_symbols(tokenizer, config)
+    _check_vocabulary(model, tokenizer)
+    plan = _Rows(model, made, config)
+    probe = _probe(model, plan.base)
+    before = _logits(model, probe)
+    settings = plan.apply()
+    retrofit = RetrofitForConditionalGeneration(
+        RetrofitConfig(
+            backbone_config=model.config,
+            symbol_encoding=config.encoding,
+            symbol_renaming=config.renaming,
+            aggregated_attention=list(config.aggregated_attention),
+            **_special_tokens(model, made),
+            **settings,
+            **config.settings,
+        ),
+        model,
+    )
+    retrofit.generation_config = copy.deepcopy(model.generation_config)
+    retrofit.train(model.training)
+    _prove(retrofit, probe, before)
+    return retrofit, made
+
+
+# -- what can be converted ------------------------------------------------------------------------
+
+
+def check_host(model: PreTrainedModel) -> None:
+    """Raise a ConversionError for a model that is no encoder-decoder of Transformers."""
+    config = model.config
+    if hasattr(config, "symbol_classes"):
+        raise ConversionError(
+            f"this {config.model_type!r} model has symbols already; to_streams, to_relational and "
+            "to_dual_part convert 'learned' models of that kind"
+        )
+    if not getattr(config, "is_encoder_decoder", False):
+        _refuse(config)
+    if model.get_output_embeddings() is None:
+        raise ConversionError(
+            f"{type(model).__name__} has no language modelling head: load it by "
+            "AutoModelForSeq2SeqLM"
+        )
+
+
+def _refuse(config: Any) -> None:
+    """Raise a ConversionError that says what kind of model a configuration is of."""
+    if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise ConversionError(
+            f"a {config.model_type!r} model is a decoder alone; only encoder-decoders (T5, BART, "
+            "Marian and so on) are converted now, decoders are planned"
+        )
+    raise ConversionError(
+        f"a {config.model_type!r} model is an encoder alone, and writes no answers; take an "
+        "encoder-decoder, such as T5, BART or Marian"
+    )
+
+
+def _check_vocabulary(model: PreTrainedModel, tokenizer: Any) -> None:
+    most = len(tokenizer)
+    if most > table_rows(model):
+        raise ConversionError(
+            f"the tokenizer has {most} tokens, the model rows for {table_rows(model)}: they do not "
+            "belong together, or the model lacks what was added to the tokenizer; call "
+            f"model.resize_token_embeddings({most})"
+        )
+
+
+def _special_tokens(model: PreTrainedModel, tokenizer: Any) -> dict[str, Any]:
+    """The special ids, from wherever the model says them."""
+    found = {}
+    for name in ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
+        places = (model.config, model.generation_config, tokenizer)
+        values = (getattr(place, name, None) for place in places)
+        found[name] = next((value for value in values if value is not None), None)
+    found["pad_token_id"] = tokenizer.pad_token_id  # what batches are padded with
+    return found
+
+
+# -- symbols on top of the tokenizer --------------------------------------------------------------
+
+
+def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
+    if isinstance(tokenizer, SymbolTokenizer):
+        return tokenizer
+    if not getattr(tokenizer, "is_fast", False):
+        raise ConversionError(
+            f"{type(tokenizer).__name__} is no fast tokenizer: names are found in texts on top of "
+            "a fast one; load it with AutoTokenizer.from_pretrained, or save it as tokenizer.json"
+        )
+    try:
+        if config.symbol_tokens is not None:
+            ids = {
+                name: [_token_id(tokenizer, token) for token in tokens]
+                for name, tokens in by_class(config.symbol_tokens, [CLASS]).items()
+            }
+            return TextTokenizer.over_tokens(tokenizer, ids)
+        rules = config.symbols
+        if isinstance(rules, int | str) or not isinstance(rules, Mapping):
+            rules = {CLASS: rules}
+        return TextTokenizer.from_tokenizer(tokenizer, rules)
+    except ConversionError:
+        raise
+    except ValueError as error:
+        raise ConversionError(str(error)) from error
+
+
+def by_class(tokens: Tokens, classes: Sequence[str]) -> dict[str, list[str]]:
+    """Tokens by class: of a mapping, or all of them for the only class.
+
+    Raises:
+        ConversionError: there are several classes, and it is not said which they are for.
+    """
+    if isinstance(tokens, Mapping):
+        return {name: _listed(some) for name, some in tokens.items()}
+    if len(classes) != 1:
+        raise ConversionError(
+            f"{tokens!r}: say which class tokens are for, {{'{classes[0]}': ...}}"
+        )
+    return {classes[0]: _listed(tokens)}
+
+
+def _listed(tokens: str | Sequence[str]) -> list[str]:
+    return tokens.replace(",", " ").split() if isinstance(tokens, str) else list(tokens)
+
+
+def _token_id(tokenizer: Any, token: str) -> int:
+    """The id of a token, as it is written in a text or in the vocabulary.
+
+    Raises:
+        ConversionError: the tokenizer splits it.
+    """
+    ids = tokenizer(token, add_special_tokens=False)["input_ids"]
+    if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
+        return ids[0]
+    index = tokenizer.get_vocab().get(token)
+    if index is not None:
+        return index
+    parts = " ".join(tokenizer.convert_ids_to_tokens(ids))
+    raise ConversionError(
+        f"{token!r} is no token: the tokenizer makes {parts} of it. Take a token, or let names be "
+        f"found in texts, however they are split: symbols={{'{CLASS}': ['{token}', ...]}}"
+    )
+
+
+# -- rows of the backbone -------------------------------------------------------------------------
+
+
+class _Rows:
+    """Which rows of the backbone are for what.
+
+    Base tokens have the rows of their ids. The rows of symbols' ids are free for what the symbols
+    of a class share: no id leads to them any more.
+
+    Attributes:
+        base: ids of base tokens that the backbone has rows for already.
+    """
+
+    def __init__(self, host: PreTrainedModel, tokenizer: Any, config: SymbolConfig):
+        self.host, self.config = host, config
+        self.ranges = copy.deepcopy(tokenizer.symbol_ranges)
+        self.classes = dict(tokenizer.symbol_classes)
+        self.size = len(tokenizer)
+        symbols = {i for pairs in self.ranges.values() for pair in pairs for i in range(*pair)}
+        self.symbols = sorted(symbols)
+        self.old = table_rows(host)
+        all_base = [i for i in range(self.size) if i not in symbols]
+        self.base = [i for i in all_base if i < self.old]
+        self.new_base = [i for i in all_base if i >= self.old]
+        self.sources = self._sources(tokenizer)
+
+    def _sources(self, tokenizer: Any) -> dict[str, list[list[int]]]:
+        """Class -> for each of its rows, the ids of the tokens that it begins with."""
+        wanted = encoding_class(self.config.encoding).rows_per_class
+        if wanted is None:
+            return {}
+        found: dict[str, list[list[int]]] = {name: [] for name in self.ranges}
+        for role in ("actual", "placeholder")[:wanted]:
+            given = getattr(self.config, role)
+            tokens = {} if given is None else by_class(given, list(self.ranges))
+            if unknown := tokens.keys() - self.ranges.keys():
+                raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
+            for name, rows in found.items():
+                rows.append([_token_id(tokenizer, token) for token in tokens.get(name, ())])
+        for name, rows in found.items():
+            if len(rows) == 2 and rows[0] and sorted(rows[0]) == sorted(rows[1]):
+                raise ConversionError(
+                    f"actual and placeholder of class {name!r} are the same: a stream could not "
+                    "tell its own symbol from others; choose two tokens"
+                )
+        return found
+
+    def apply(self) -> dict[str, Any]:
+        """Make the rows; returns the settings of the configuration that say where they are."""
+        class_rows = self._places()
+        last = max([*self.new_base, *(row for rows in class_rows.values() for row in rows), 0])
+        if not self.sources:  # each symbol has a row of its own
+            last = max(last, *self.symbols)
+        length = row_length(self.host, self.base)
+        resize_tables(self.host, max(self.old, last + 1))
+        if not self.sources:
+            for row in (i for i in self.symbols if i >= self.old):
+                draw_row(self.host, row, self.base)
+        for name, rows in class_rows.items():
+            for row, sources in zip(rows, self.sources[name], strict=True):
+                if not sources:
+                    draw_row(self.host, row, self.base)
+                elif sources != [row]:
+                    fill_row(self.host, row, sources)
+        settings: dict[str, Any] = {
+            "num_base_tokens": self.size - len(self.symbols),
+            "vocab_size": self.size,
+            "symbol_classes": self.classes,
+            "symbol_ranges": self.ranges,
+            "class_rows": class_rows,
+        }
+        if self.config.encoding == "dual_part":
+            settings["random_scale"] = length
+        return settings
+
+    def _places(self) -> dict[str, list[int]]:
+        """Class -> its rows: those of its only source, where that is a symbol, else free ones."""
+        taken = {i for rows in self.sources.values() for ids in rows for i in ids}
+        free = (i for i in (*self.symbols, *range(self.size, self.size + 1000)) if i not in taken)
+        symbols = set(self.symbols)
+        return {
+            name: [ids[0] if len(ids) == 1 and ids[0] in symbols else next(free) for ids in rows]
+            for name, rows in self.sources.items()
+        }
+
+
+# -- proof ----------------------------------------------------------------------------------------
+
+
+def _probe(model: PreTrainedModel, base: list[int]) -> dict[str, Tensor]:
+    """Random inputs of base tokens."""
+    generator = torch.Generator().manual_seed(0)
+    pad = model.config.pad_token_id
+    tokens = torch.tensor([i for i in base if i != pad])
+    shape = (2, 8)
+    ids, decoder_ids = (
+        tokens[torch.randint(len(tokens), shape, generator=generator)] for _ in range(2)
+    )
+    batch = {"input_ids": ids, "decoder_input_ids": decoder_ids}
+    return {name: value.to(model.device) for name, value in batch.items()} | {
+        "attention_mask": torch.ones_like(ids).to(model.device)
+    }
+
+
+@torch.no_grad()
+def _logits(model: PreTrainedModel, probe: dict[str, Tensor]) -> Tensor:
+    training = model.training
+    logits = model.eval()(**probe).logits
+    model.train(training)
+    return logits
+
+
+@torch.no_grad()
+def _prove(
+    model: RetrofitForConditionalGeneration, probe: dict[str, Tensor], before: Tensor
+) -> None:
+    """Check that without symbols in the input the model is its backbone: identical logits.
+
+    Raises:
+        ConversionError: with the largest difference.
+    """
+    config = model.config
+    columns = [i for i in config.vocabulary.base_ids if i < before.shape[-1]]
+    after = _logits(model, probe)
+    if not torch.equal(after[..., columns], before[..., columns]):
+        gap = float((after[..., columns] - before[..., columns]).abs().max())
+        raise ConversionError(
+            f"proof failed without symbols: logits differ from the backbone's by up to {gap:.2e}"
+        )
+
+
+# -- folders --------------------------------------------------------------------------------------
+
+
+def convert_host(
+    source: str | Path, out: str | Path, config: SymbolConfig
+) -> RetrofitForConditionalGeneration:
+    """Convert a folder, or a model of the Hub; model, tokenizer and code are written to `out`.
+
+    Raises:
+        ConversionError: as `get_symbol_model`; nothing is written.
+        FileExistsError: `out` exists; it stays as it is.
+        OSError: there is no such model.
+    """
+    with new_folder(Path(out)) as unfinished:
+        where = str(Path(source).expanduser())
+        host_config = AutoConfig.from_pretrained(where)
+        if type(host_config) not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
+            _refuse(host_config)
+        host = AutoModelForSeq2SeqLM.from_pretrained(where)
+        model, tokenizer = get_symbol_model(host, AutoTokenizer.from_pretrained(where), config)
+        model.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
+    return model
+
+
+__all__ = ["SymbolConfig", "convert_host", "get_symbol_model"]
