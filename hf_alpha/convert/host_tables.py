@@ -15,7 +15,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.convert.shared import ConversionError
 
-COUNTS = ("num_embeddings", "out_features")  # attributes of modules: the rows of their weight
+COUNTS = {"num_embeddings", "out_features"}  # attributes of modules: the rows of their weight
 
 
 def table_rows(host: PreTrainedModel) -> int:
@@ -192,9 +192,9 @@ def _name(thing: Any) -> str:
 def _state_rows(host: PreTrainedModel, tables: set[int], old: int, rows: int) -> None:
     """Write the number of rows wherever the old one is stated."""
     for module in host.modules():
-        stated = vars(module)
         if id(getattr(module, "weight", None)) in tables:
-            stated.update({name: rows for name in COUNTS if name in stated})
+            for name in COUNTS & vars(module).keys():
+                setattr(module, name, rows)
     for holder in (*host.modules(), *_configs(host)):
         for name, value in list(vars(holder).items()):
             if name.endswith("vocab_size") and value == old:
