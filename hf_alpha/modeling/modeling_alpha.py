@@ -51,7 +51,8 @@ class AlphaEncoderOutput(BaseModelOutput):
         stream_ids: each stream's symbol, by first occurrence, -1 padded: (B, S). Without streams,
             the input's symbols where `first_occurrence` asks for them, else -1.
         own_streams: index of the stream of the symbol at each input position, or -1: (B, L).
-        renaming: what each id is called inside the model, where symbols are renamed: (B, V).
+        renaming: what each symbol is called inside the model, where symbols are renamed:
+            (B, symbols); see [`Streams`].
         symbol_memory: what the encoder found about each symbol, where the encoding asks for it:
             (B, S, 2, D); see [`Streams`].
     """
@@ -699,7 +700,7 @@ class AlphaModelOutput(Seq2SeqModelOutput):
 
     Attributes:
         last_hidden_state: (B, T, S * D).
-        stream_ids: (B, S), as in [`AlphaEncoderOutput`]; `renaming` (B, V) likewise.
+        stream_ids: (B, S), as in [`AlphaEncoderOutput`]; `renaming` (B, symbols) likewise.
         symbol_memory: as in [`AlphaEncoderOutput`], one for each source: (N, S, 2, D).
         symbol_pointer: as in [`AlphaDecoderOutput`]: (B, T, S).
     """

@@ -85,6 +85,14 @@ class SymbolVocabulary:
             before = before + (ids - start).clamp(0, stop - start)
         return before
 
+    def symbol_ids(self, indices: torch.Tensor) -> torch.Tensor:
+        """Id of each symbol from its index among all of them; of the shape of `indices`."""
+        ids, before = indices, 0
+        for start, stop, _ in self.spans:
+            ids = torch.where(indices >= before, indices + (start - before), ids)
+            before += stop - start
+        return ids
+
     def rows(self, ids: torch.Tensor, per_class: int) -> torch.Tensor:
         """Row of each token where base tokens have a row each, and behind them classes a few.
 
