@@ -175,7 +175,8 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     "modeling/symbol_layer.py": [
         ("if self._seen is not None and self._seen != count:", "if True:",
          f"{LAYER} -k 'once_per_optimiser_step or eight'"),
-        ("if self.config.normalize_parts:\n            parts =", "if True:\n            parts =",
+        ("F.normalize(parts, dim=-1) if self.config.normalize_parts else parts",
+         "F.normalize(parts, dim=-1)",
          f"{LAYER} -k 'rows_are or norms'"),
         ("mask = ids_BL != padding if mask_BL is None else mask_BL > 0",
          "mask = ids_BL >= 0", f"{LAYER} -k random_renaming"),
