@@ -100,8 +100,8 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("symbol = (stream_BL >= 0)", "symbol = (stream_BL > 0)", SYMBOLS),
         ("hidden_BSLD.transpose(1, 2).reshape(b, length, s * d)",
          "hidden_BSLD.reshape(b, length, s * d)", SYMBOLS),
-        ("ranks = (ids + s).expand(b, -1)", "ranks = ids.expand(b, -1)", SYMBOLS),
-        ("mix(mix(ids) ^ keys_B[:, None])", "mix(mix(ids) ^ keys_B[:1, None])",
+        ("ranks = (index_N + s).expand(b, -1)", "ranks = index_N.expand(b, -1)", SYMBOLS),
+        ("mix(mix(ids_N) ^ keys_B[:, None])", "mix(mix(ids_N) ^ keys_B[:1, None])",
          f"{LAYER} -k random_renaming"),
     ],
     "modeling/positions.py": [
@@ -160,6 +160,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "modeling/symbol_vocabulary.py": [
         ("(ids - start).clamp(0, stop - start)", "(ids - start).clamp(0, stop)", VOCABULARY),
+        ("indices + (start - before)", "indices + start", VOCABULARY),
         ("taken[number > 0] += count", "taken[1] += count", VOCABULARY),
         ("self.num_base_tokens + per_class * number - 1", "self.num_base_tokens + 0 * number",
          REFERENCE),
@@ -174,7 +175,8 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     "modeling/symbol_layer.py": [
         ("if self._seen is not None and self._seen != count:", "if True:",
          f"{LAYER} -k 'once_per_optimiser_step or eight'"),
-        ("if self.config.normalize_parts:\n            parts =", "if True:\n            parts =",
+        ("F.normalize(parts, dim=-1) if self.config.normalize_parts else parts",
+         "F.normalize(parts, dim=-1)",
          f"{LAYER} -k 'rows_are or norms'"),
         ("mask = ids_BL != padding if mask_BL is None else mask_BL > 0",
          "mask = ids_BL >= 0", f"{LAYER} -k random_renaming"),

@@ -36,6 +36,16 @@ POSITIONS = [
     {"encoder_position": "none", "cross_attention_rope": False},
 ]
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
+# For each id the number of its class, 0 for a base token; classes are those that occur.
+layouts = st.lists(st.integers(0, 3), min_size=1, max_size=20)
+
+
+def ranges_of(layout: list[int]) -> dict[str, list[list[int]]]:
+    """The ranges of a layout's symbols, as `symbol_ranges` has them."""
+    return {
+        f"class {number}": [[i, i + 1] for i, other in enumerate(layout) if other == number]
+        for number in dict.fromkeys(n for n in layout if n)
+    }
 
 
 def make_model(seed: int = 0, **settings) -> AlphaForConditionalGeneration:
@@ -144,9 +154,11 @@ __all__ = [
     "TWO_CLASSES",
     "AlphaFamily",
     "batch_sizes",
+    "layouts",
     "make_model",
     "random_batch",
     "random_renaming",
+    "ranges_of",
     "rename_batch",
     "seeds",
 ]

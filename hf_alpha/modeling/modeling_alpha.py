@@ -612,7 +612,7 @@ class AlphaModelOutput(Seq2SeqModelOutput):
 
     Attributes:
         last_hidden_state: (B, T, S * D).
-        stream_ids: (B, S), as in [`SymbolEncoderOutput`]; `renaming` (B, V) likewise.
+        stream_ids: (B, S), as in [`SymbolEncoderOutput`]; `renaming` (B, symbols) likewise.
         symbol_memory: as in [`SymbolEncoderOutput`], one for each source: (N, S, 2, D).
         symbol_pointer: as in [`AlphaDecoderOutput`]: (B, T, S).
     """

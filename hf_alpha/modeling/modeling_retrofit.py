@@ -459,9 +459,9 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         vocabulary = self.config.vocabulary
         assert found.head.hidden_BSTD is not None and self.symbols.draws is not None
         hidden_BTD = found.head.hidden_BSTD[:, 0]
-        symbols = vocabulary.symbol_ids(hidden_BTD.device)
-        parts_ND = self._widened(self.symbols.draws(self.training)[symbols], 1).to(hidden_BTD)
-        rows_N = vocabulary.rows(symbols, per_class=1)
+        parts_ND = self._widened(self.symbols.draws(self.training), 1).to(hidden_BTD)
+        index_N = torch.arange(len(parts_ND), device=hidden_BTD.device)
+        rows_N = vocabulary.rows(vocabulary.symbol_ids(index_N), per_class=1)
         own_BTN = self._shifted(found.logits[..., rows_N], F.linear(hidden_BTD, parts_ND))
         return self.symbols.encoding.join(found.logits, own_BTN, found.head.streams)
 

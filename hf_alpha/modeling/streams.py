@@ -1,7 +1,7 @@
 """The streams of a batch: one object that a backbone passes on, from encoder to decoder and head.
 
 Shapes: B batch, N sources (B, or one for all beams of a sample), S streams, L length, D model
-width, V vocabulary; `...` is whatever follows the stream axis of a hidden state.
+width; `...` is whatever follows the stream axis of a hidden state.
 """
 
 from dataclasses import dataclass, replace
@@ -26,7 +26,9 @@ class Streams:
             streams, the input's symbols where the model works with their list, else -1.
         own: index of the stream of the symbol at each position, -1 for none: (B, L).
         weights: of the mean over a sample's streams: (B, S).
-        renaming: what each id is called inside the model, where symbols are renamed: (B, V).
+        renaming: what each symbol is called inside the model, where symbols are renamed: of each
+            symbol of the vocabulary, in the order of their ids, the index of another one among
+            them: (B, symbols).
         memory: what the encoder found about each symbol, where the encoding asks for it: what is
             added to its row in the decoder's input, and the row that the head compares with. One
             for each source, which all beams of a sample share: (N, S, 2, D).
@@ -107,7 +109,8 @@ class SymbolEncoderOutput(BaseModelOutput):
         stream_ids: each stream's symbol, by first occurrence, -1 padded: (B, S). Without streams,
             the input's symbols where `first_occurrence` asks for them, else -1.
         own_streams: index of the stream of the symbol at each input position, or -1: (B, L).
-        renaming: what each id is called inside the model, where symbols are renamed: (B, V).
+        renaming: what each symbol is called inside the model, where symbols are renamed:
+            (B, symbols); see [`Streams`].
         symbol_memory: what the encoder found about each symbol, where the encoding asks for it:
             (B, S, 2, D); see [`Streams`].
     """

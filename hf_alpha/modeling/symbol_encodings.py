@@ -101,12 +101,13 @@ class SymbolEncoding:
         """
         return None
 
-    def table(self, trained_RD: torch.Tensor, parts_VK: torch.Tensor | None) -> torch.Tensor:
+    def table(self, trained_RD: torch.Tensor, parts: torch.Tensor | None) -> torch.Tensor:
         """The table that `rows` points into, from the trained rows: (R, D).
 
         Args:
             trained_RD: (`num_rows`, `row_dim`).
-            parts_VK: random columns for each id of the vocabulary, where there are `random_parts`.
+            parts: random parts of the symbols, in the order of their ids, where there are
+                `random_parts`: (symbols, K).
         """
         return trained_RD
 
@@ -239,14 +240,15 @@ class DualPartEncoding(SymbolEncoding):
             return super().rows(ids_BL, streams)
         return self.vocabulary.rows(ids_BL, per_class=1)[:, None]
 
-    def table(self, trained_RD: torch.Tensor, parts_VK: torch.Tensor | None) -> torch.Tensor:
-        assert parts_VK is not None
+    def table(self, trained_RD: torch.Tensor, parts: torch.Tensor | None) -> torch.Tensor:
+        assert parts is not None
         learned = F.normalize(trained_RD, dim=-1) if self.config.normalize_parts else trained_RD
         vocabulary = self.vocabulary
         base, classes = learned.split([vocabulary.num_base_tokens, len(vocabulary.ranges)])
         shared = [classes[number - 1].expand(stop - start, -1)
                   for start, stop, number in vocabulary.spans]  # fmt: skip
-        return torch.cat((vocabulary.join(base, torch.cat(shared), dim=0), parts_VK), dim=-1)
+        symbols = torch.cat((torch.cat(shared), parts), dim=-1)
+        return vocabulary.join(F.pad(base, (0, parts.shape[-1])), symbols, dim=0)
 
 
 @register_encoding

@@ -37,6 +37,8 @@ from .symbols import (
     first_occurrence,
     own_streams,
     random_renaming,
+    rename_columns,
+    rename_ids,
     stream_weights,
 )
 
@@ -82,7 +84,7 @@ class SymbolDraws(nn.Module):
 
     def _forget(self) -> None:
         self._seen: int | None = None  # count of steps at the last look
-        self._ahead: list[torch.Tensor] = []  # columns of the current step and those to come
+        self._ahead: list[torch.Tensor] = []  # parts of the current step and those to come
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         """A state that is replaced is no optimiser step."""
@@ -127,7 +129,7 @@ class SymbolDraws(nn.Module):
         return draw_key(self.config.symbol_seed, self.step)
 
     def forward(self, training: bool) -> torch.Tensor:
-        """Columns of all random parts as they are used, 0 for base tokens: (V, K)."""
+        """Random parts of the symbols as they are used, in the order of their ids: (symbols, K)."""
         return self._current() if training else self._finish(self.random_parts)
 
     @torch.compiler.disable
@@ -138,11 +140,7 @@ class SymbolDraws(nn.Module):
         return self._ahead[0]
 
     def _finish(self, parts: torch.Tensor) -> torch.Tensor:
-        if self.config.normalize_parts:
-            parts = F.normalize(parts, dim=-1)
-        vocabulary = self.config.vocabulary
-        shape = (*parts.shape[:-2], vocabulary.num_base_tokens, parts.shape[-1])
-        return vocabulary.join(parts.new_zeros(shape), parts, dim=-2)
+        return F.normalize(parts, dim=-1) if self.config.normalize_parts else parts
 
 
 class SymbolLayer:
@@ -347,7 +345,9 @@ class SymbolLayer:
 
     def renamed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """What ids are called inside the model: (B, L)."""
-        return ids_BL if streams.renaming is None else streams.renaming.gather(1, ids_BL)
+        if streams.renaming is None:
+            return ids_BL
+        return rename_ids(ids_BL, streams.renaming, self.config.vocabulary)
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Row of each token in each stream: (B, S, L).
@@ -365,7 +365,10 @@ class SymbolLayer:
             ids_BL: as the model calls them.
         """
         assert self.draws is not None
-        return F.embedding(ids_BL, self.draws(self.owner.training))
+        vocabulary, parts = self.config.vocabulary, self.draws(self.owner.training)
+        symbol_BL1 = vocabulary.is_symbol(ids_BL)[..., None]
+        index_BL = torch.where(symbol_BL1[..., 0], vocabulary.symbols_before(ids_BL), 0)
+        return torch.where(symbol_BL1, F.embedding(index_BL, parts), 0.0)
 
     def embed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Embed tokens once per stream: (B, S, L, D).
@@ -415,7 +418,9 @@ class SymbolLayer:
     def renames_now(self, training: bool) -> bool:
         """Whether symbols are called something else inside the model."""
         config = self.config
-        return config.renames and (training or config.symbol_renaming == "first_occurrence")
+        if not config.renames or not config.num_symbols:
+            return False
+        return training or config.symbol_renaming == "first_occurrence"
 
     def _renaming(
         self,
@@ -424,7 +429,7 @@ class SymbolLayer:
         symbol_ids_BS: torch.Tensor,
         training: bool,
     ) -> torch.Tensor | None:
-        """What each id is called inside the model, sample by sample: (B, V); None if ids stay.
+        """What each symbol is called inside the model: (B, symbols); None if ids stay.
 
         Args:
             symbol_ids_BS: for `first_occurrence`, the samples' symbols in that order, -1 padded.
@@ -432,17 +437,15 @@ class SymbolLayer:
         config = self.config
         if not self.renames_now(training):
             return None
-        all_ids = torch.arange(config.vocab_size, device=ids_BL.device)
-        classes = config.vocabulary.classes(all_ids)
         if config.symbol_renaming == "first_occurrence":
-            return canonical_renaming(symbol_ids_BS, classes)
+            return canonical_renaming(symbol_ids_BS, config.vocabulary)
         assert self.draws is not None
         key = self.draws.key()
         if config.symbol_renaming == "random_per_batch":
-            return random_renaming(key.expand(ids_BL.shape[0]), classes)
+            return random_renaming(key.expand(ids_BL.shape[0]), config.vocabulary)
         padding = -1 if config.pad_token_id is None else config.pad_token_id
         mask = ids_BL != padding if mask_BL is None else mask_BL > 0
-        return random_renaming(sample_keys(ids_BL, mask, key), classes)
+        return random_renaming(sample_keys(ids_BL, mask, key), config.vocabulary)
 
     # -- on the way out ---------------------------------------------------------------------------
 
@@ -459,7 +462,7 @@ class SymbolLayer:
     def finish(self, logits: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Logits (B, T, V) in the caller's names, from those in the model's, likewise."""
         if streams.renaming is not None:
-            logits = logits.gather(-1, streams.renaming[:, None].expand_as(logits))
+            logits = rename_columns(logits, streams.renaming, self.config.vocabulary)
         if self.config.needs_stream_ids and not self.encoding.lists_symbols:
             logits = logits.masked_fill(~self.usable_columns(streams.ids)[:, None], UNUSABLE)
         return logits

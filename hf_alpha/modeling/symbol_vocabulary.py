@@ -71,10 +71,6 @@ class SymbolVocabulary:
         """The base tokens' ids, in order."""
         return [i for start, stop, number in self.pieces if not number for i in range(start, stop)]
 
-    def symbol_ids(self, device: torch.device) -> torch.Tensor:
-        """The symbols' ids, in order."""
-        return torch.cat([torch.arange(*span[:2], device=device) for span in self.spans])
-
     def class_of(self, token: int) -> str | None:
         """Name of a symbol's class; None for other ids."""
         names = list(self.ranges)
@@ -98,6 +94,14 @@ class SymbolVocabulary:
         for start, stop, _ in self.spans:
             before = before + (ids - start).clamp(0, stop - start)
         return before
+
+    def symbol_ids(self, indices: torch.Tensor) -> torch.Tensor:
+        """Id of each symbol from its index among all of them; of the shape of `indices`."""
+        ids, before = indices, 0
+        for start, stop, _ in self.spans:
+            ids = torch.where(indices >= before, indices + (start - before), ids)
+            before += stop - start
+        return ids
 
     def rows(self, ids: torch.Tensor, per_class: int, nth: int = 0) -> torch.Tensor:
         """Row of each token where base tokens have a row each, and classes a few.

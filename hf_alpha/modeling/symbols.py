@@ -1,13 +1,15 @@
 """Streams: which symbol each one is centred on, and how streams become one view again. Renamings.
 
-Shapes: B batch, S streams, L length, D model width, V vocabulary. A sample's streams are ordered by
-first occurrence of their symbols in its input, never by vocabulary id, so that a renamed input runs
-the same arithmetic in the same order.
+Shapes: B batch, S streams, L or T length, D model width, V vocabulary, N all symbols of the
+vocabulary, in the order of their ids. A sample's streams are ordered by first occurrence of their
+symbols in its input, never by vocabulary id, so that a renamed input runs the same arithmetic in
+the same order.
 """
 
 import torch
 
 from .random_numbers import mix
+from .symbol_vocabulary import SymbolVocabulary
 
 
 def first_occurrence(ids_BL: torch.Tensor, symbol_BL: torch.Tensor) -> torch.Tensor:
@@ -38,42 +40,69 @@ def own_streams(ids_BL: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tens
     return torch.where(match.any(1), match.to(torch.int8).argmax(1), -1)
 
 
-def canonical_renaming(symbol_ids_BS: torch.Tensor, class_V: torch.Tensor) -> torch.Tensor:
-    """Rename each sample's symbols by order of first occurrence within their class: (B, V).
+def canonical_renaming(symbol_ids_BS: torch.Tensor, vocabulary: SymbolVocabulary) -> torch.Tensor:
+    """Rename each sample's symbols by order of first occurrence within their class: (B, N).
 
-    Entry v is the new id of id v. Symbols that a sample lacks follow in the order of their ids, so
-    that each row is a bijection.
+    Entry n is the index, from 0 on, of the symbol that symbol n is called. Symbols that a sample
+    lacks follow in the order of their ids, so that each row is a bijection.
 
     Args:
         symbol_ids_BS: symbols by first occurrence, -1 padded.
-        class_V: 0 for a base token, else the number of the class, from 1 on.
     """
     b, s = symbol_ids_BS.shape
-    vocabulary = class_V.shape[0]
-    ids = torch.arange(vocabulary, device=class_V.device)
+    count = vocabulary.num_symbols
+    index_N = torch.arange(count, device=symbol_ids_BS.device)
+    class_N = vocabulary.classes(vocabulary.symbol_ids(index_N))
     # A column beyond the table takes what is padding.
-    column = torch.where(symbol_ids_BS >= 0, symbol_ids_BS, vocabulary)
-    ranks = (ids + s).expand(b, -1)
+    listed = vocabulary.is_symbol(symbol_ids_BS)
+    column_BS = torch.where(listed, vocabulary.symbols_before(symbol_ids_BS), count)
+    ranks = (index_N + s).expand(b, -1)
     ranks = torch.nn.functional.pad(ranks, (0, 1)).scatter(
-        1, column, torch.arange(s, device=ids.device).expand(b, s)
+        1, column_BS, torch.arange(s, device=ranks.device).expand(b, s)
     )[:, :-1]
-    return _renaming(ranks + (s + vocabulary) * class_V, class_V)
+    return _renaming(ranks + (s + count) * class_N, class_N)
 
 
-def random_renaming(keys_B: torch.Tensor, class_V: torch.Tensor) -> torch.Tensor:
-    """Rename each sample's symbols at random within their class; entries as above: (B, V)."""
-    ids = torch.arange(class_V.shape[0], device=class_V.device)
+def random_renaming(keys_B: torch.Tensor, vocabulary: SymbolVocabulary) -> torch.Tensor:
+    """Rename each sample's symbols at random within their class; entries as above: (B, N)."""
+    index_N = torch.arange(vocabulary.num_symbols, device=keys_B.device)
+    ids_N = vocabulary.symbol_ids(index_N)
+    class_N = vocabulary.classes(ids_N)
     # Room for 2**16 classes above 47 random bits.
-    ranks = mix(mix(ids) ^ keys_B[:, None]) & ((1 << 47) - 1)
-    ranks = torch.where(class_V == 0, ids, ranks)
-    return _renaming(ranks + (class_V << 47), class_V)
+    ranks = mix(mix(ids_N) ^ keys_B[:, None]) & ((1 << 47) - 1)
+    return _renaming(ranks + (class_N << 47), class_N)
 
 
-def _renaming(ranks_BV: torch.Tensor, class_V: torch.Tensor) -> torch.Tensor:
-    """Give the n-th id of a class, in the order of its ids, to the member of n-th rank."""
-    order_BV = ranks_BV.argsort(dim=-1, stable=True)
-    targets = class_V.argsort(stable=True).expand_as(order_BV)
-    return torch.zeros_like(order_BV).scatter(1, order_BV, targets)
+def _renaming(ranks_BN: torch.Tensor, class_N: torch.Tensor) -> torch.Tensor:
+    """Give the n-th symbol of a class, in the order of its ids, to the member of n-th rank."""
+    order_BN = ranks_BN.argsort(dim=-1, stable=True)
+    targets = class_N.argsort(stable=True).expand_as(order_BN)
+    return torch.zeros_like(order_BN).scatter(1, order_BN, targets)
+
+
+def rename_ids(
+    ids_BL: torch.Tensor, renaming_BN: torch.Tensor, vocabulary: SymbolVocabulary
+) -> torch.Tensor:
+    """Rename tokens of a vocabulary that has symbols; base tokens keep their ids: (B, L)."""
+    # Any symbol will do for a base token.
+    index_BL = vocabulary.symbols_before(ids_BL).clamp(max=vocabulary.num_symbols - 1)
+    renamed_BL = vocabulary.symbol_ids(renaming_BN.gather(1, index_BL))
+    return torch.where(vocabulary.is_symbol(ids_BL), renamed_BL, ids_BL)
+
+
+def rename_columns(
+    logits_BTV: torch.Tensor, renaming_BN: torch.Tensor, vocabulary: SymbolVocabulary
+) -> torch.Tensor:
+    """Undo a renaming: the column of each symbol is that of what it was called; (B, T, V)."""
+    # By one split and one merge, base columns and their gradients are copied once.
+    pieces = vocabulary.pieces
+    columns = logits_BTV.split([stop - start for start, stop, _ in pieces], -1)
+    is_symbol = [number > 0 for _, _, number in pieces]
+    symbols = torch.cat([x for x, symbol in zip(columns, is_symbol, strict=True) if symbol], -1)
+    symbols = symbols.gather(-1, renaming_BN[:, None].expand_as(symbols))
+    moved = iter(symbols.split([stop - start for start, stop, _ in vocabulary.spans], -1))
+    merged = [next(moved) if s else x for x, s in zip(columns, is_symbol, strict=True)]
+    return torch.cat(merged, -1)
 
 
 def stream_weights(stream_ids_BS: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -136,6 +165,8 @@ __all__ = [
     "own_streams",
     "pack_streams",
     "random_renaming",
+    "rename_columns",
+    "rename_ids",
     "stream_weights",
     "unpack_streams",
 ]

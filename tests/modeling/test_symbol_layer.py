@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import renamings as reference
 from strategies import (
     BASE,
     batch_sizes,
@@ -19,7 +20,13 @@ from strategies import (
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.modeling.modeling_alpha import AlphaEncoder
-from hf_alpha.modeling.random_numbers import RANDOM_METHODS, draw_key, symbol_vectors
+from hf_alpha.modeling.random_numbers import (
+    RANDOM_METHODS,
+    draw_key,
+    sample_keys,
+    symbol_vectors,
+)
+from hf_alpha.modeling.symbol_encodings import UNUSABLE
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
 PLAIN = {"normalize_features": False, "adacos": False}
@@ -147,7 +154,7 @@ OPTIMIZERS = {
 
 
 def random_columns(model):
-    return model.model.symbol_draws(model.training)[BASE:].clone()
+    return model.model.symbol_draws(model.training).clone()
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -488,11 +495,11 @@ def test_random_renaming_is_the_plain_model_on_renamed_ids(seed, sizes, per_samp
     batch = random_batch(seed, model.config, sizes, side=side)
     encoded = {name: value for name, value in batch.items() if name != "decoder_input_ids"}
     names = model.get_encoder()(**encoded).renaming
-    assert torch.equal(names[:, :BASE], torch.arange(BASE).expand(len(sizes), -1))
-    assert torch.equal(names[:, 10:13].sort().values, torch.arange(10, 13).expand(len(sizes), -1))
-    assert torch.equal(names[:, 13:].sort().values, torch.arange(13, 15).expand(len(sizes), -1))
+    assert torch.equal(names[:, :3].sort().values, torch.arange(3).expand(len(sizes), -1))
+    assert torch.equal(names[:, 3:].sort().values, torch.arange(3, 5).expand(len(sizes), -1))
     if not per_sample:
         assert (names == names[:1]).all()
+    names = torch.cat((torch.arange(BASE).expand(len(sizes), -1), BASE + names), dim=1)
     expected = logits(plain, rename_batch(batch, list(names)))
     with torch.no_grad():
         out = model(**batch).logits
@@ -510,11 +517,72 @@ def test_random_renamings_are_spread_evenly():
         return model.symbol_layer.open(ids, None, None, training=True).renaming
 
     names = draw()
-    counts = torch.stack([(names[:, BASE:] == BASE + i).float().mean(0) for i in range(4)])
+    counts = torch.stack([(names == i).float().mean(0) for i in range(4)])
     assert (counts - 0.25).abs().max() < 0.03
     assert len({tuple(row) for row in names.tolist()}) == 24
     model.model.symbol_draws.step += 1
     assert (draw() != names).any(1).float().mean() > 0.9
+
+
+HOST = {  # a large vocabulary with few symbols, in the middle and in two classes
+    "num_base_tokens": 50_000,
+    "symbol_classes": {"x": 2, "y": 2},
+    "symbol_ranges": {"x": [[5, 6], [41_000, 41_001]], "y": [[40_000, 40_002]]},
+}
+
+
+@pytest.mark.parametrize("renaming", ["first_occurrence", "random"])
+def test_a_renaming_is_as_large_as_the_symbols(renaming):
+    """And its logits are those of one of the whole vocabulary."""
+    model = make_model(
+        symbol_encoding="learned", symbol_renaming=renaming, dropout=0.0, **HOST
+    ).train()
+    plain = copy.deepcopy(model).eval()
+    plain.config.symbol_renaming = "none"
+    ids = torch.tensor([[41_000, 7, 40_001, 41_000, 5], [6, 40_001, 49_999, 40_000, 3]])
+    answers = torch.tensor([[1, 40_001, 5], [1, 40_000, 40_001]])
+    paths = torch.ones_like(ids)
+    classes = model.config.vocabulary.classes(torch.arange(50_004))
+    if renaming == "random":
+        keys = sample_keys(ids, ids > 0, model.model.symbol_draws.key())
+        tables = [reference.random(key, classes.tolist()) for key in keys]
+    else:
+        listed = [[41_000, 40_001, 5], [40_001, 40_000]]
+        tables = [reference.canonical(row, classes.tolist()) for row in listed]
+    table = torch.tensor(tables)
+    with torch.no_grad():
+        encoded = model.get_encoder()(ids, tree_paths=paths)
+        out = model(input_ids=ids, tree_paths=paths, decoder_input_ids=answers).logits
+        expected = plain(
+            input_ids=table.gather(1, ids),
+            tree_paths=paths,
+            decoder_input_ids=table.gather(1, answers),
+        ).logits
+    assert encoded.renaming.shape == (2, 4)
+    expected = expected.gather(-1, table[:, None].expand_as(expected))
+    usable = model.usable_columns(encoded.stream_ids)[:, None]
+    assert torch.equal(out, expected.masked_fill(~usable, UNUSABLE))
+
+
+def test_random_parts_are_as_many_as_the_symbols():
+    model = make_dual(random_dim=8, **HOST)
+    symbols = model.config.vocabulary.is_symbol(torch.arange(50_004))
+    for training in (True, False):
+        parts = model.train(training).model.symbol_draws(training)
+        assert parts.shape == (4, 8)
+        rows = table(model)
+        torch.testing.assert_close(rows[symbols, 8:], 0.5**0.5 * parts)
+        assert not rows[~symbols, 8:].any()
+
+
+@pytest.mark.parametrize("renaming", RENAMINGS)
+def test_without_symbols_nothing_is_renamed(renaming):
+    none = {"symbol_classes": {}}
+    model = make_model(symbol_encoding="learned", symbol_renaming=renaming, dropout=0.0, **none)
+    plain = make_model(symbol_encoding="learned", dropout=0.0, **none)
+    batch = random_batch(1, model.config, [(6, 0), (4, 0)])
+    assert torch.equal(logits(model, batch), logits(plain, batch))
+    assert torch.equal(logits(model.train(), batch), logits(plain.train(), batch))
 
 
 @pytest.mark.parametrize("encoding", ["streams", "relational"])

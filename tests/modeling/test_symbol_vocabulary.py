@@ -2,20 +2,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import BASE, make_model, random_batch, seeds
+from strategies import BASE, layouts, make_model, random_batch, ranges_of, seeds
 
 from hf_alpha import AlphaConfig
 from hf_alpha.modeling.symbol_vocabulary import SymbolVocabulary
-
-# For each id the number of its class, 0 for a base token; classes are those that occur.
-layouts = st.lists(st.integers(0, 3), min_size=1, max_size=20)
-
-
-def ranges_of(layout: list[int]) -> dict[str, list[list[int]]]:
-    return {
-        f"class {number}": [[i, i + 1] for i, other in enumerate(layout) if other == number]
-        for number in dict.fromkeys(n for n in layout if n)
-    }
 
 
 @given(layouts)
@@ -33,6 +23,7 @@ def test_against_a_list_of_ids(layout):
     names = [f"class {number}" if number else None for number in layout]
     assert [vocabulary.class_of(i) for i in range(len(layout))] == names
     symbols = [i for i, number in enumerate(layout) if number]
+    assert vocabulary.symbol_ids(torch.arange(len(symbols))).tolist() == symbols
     base = torch.tensor(vocabulary.base_ids, dtype=torch.long)
     joined = vocabulary.join(base, torch.tensor(symbols, dtype=torch.long), dim=0)
     assert joined.tolist() == ids.tolist()

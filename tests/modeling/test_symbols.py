@@ -1,8 +1,10 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import seeds
+from reference import renamings as reference
+from strategies import layouts, ranges_of, seeds
 
+from hf_alpha.modeling.symbol_vocabulary import SymbolVocabulary
 from hf_alpha.modeling.symbols import (
     aggregate,
     canonical_renaming,
@@ -10,6 +12,9 @@ from hf_alpha.modeling.symbols import (
     mean_streams,
     own_streams,
     pack_streams,
+    random_renaming,
+    rename_columns,
+    rename_ids,
     stream_weights,
     unpack_streams,
 )
@@ -104,6 +109,34 @@ def test_packing(b, s, length, d):
 
 def test_canonical_renaming_where_symbols_have_small_ids():
     """Present ones come first, in their order; absent ones follow, whatever their ids."""
-    classes = torch.tensor([0, 1, 1, 1, 1, 1])
-    table = canonical_renaming(torch.tensor([[4, 2, 5, 3], [3, -1, -1, -1]]), classes)
-    assert table.tolist() == [[0, 5, 2, 4, 1, 3], [0, 2, 3, 1, 4, 5]]
+    vocabulary = SymbolVocabulary(6, {"x": [[1, 6]]})
+    table = canonical_renaming(torch.tensor([[4, 2, 5, 3], [3, -1, -1, -1]]), vocabulary)
+    assert table.tolist() == [[4, 1, 3, 0, 2], [1, 2, 0, 3, 4]]
+
+
+@given(layouts.filter(any), seeds, st.booleans())
+@settings(deadline=None)
+def test_renamings_are_those_of_the_whole_vocabulary(layout, seed, canonical):
+    """Ids, logits and gradients bit for bit, from as many columns as there are symbols."""
+    generator = torch.Generator().manual_seed(seed)
+    size, symbols = len(layout), [i for i, number in enumerate(layout) if number]
+    vocabulary = SymbolVocabulary(size, ranges_of(layout))
+    if canonical:
+        shuffled = torch.tensor(symbols)[torch.randperm(len(symbols), generator=generator)]
+        listed = [shuffled[: len(symbols) // 2].tolist(), shuffled.tolist(), []]
+        padded = torch.tensor([row + [-1] * (len(symbols) - len(row)) for row in listed])
+        renaming = canonical_renaming(padded, vocabulary)
+        tables = torch.tensor([reference.canonical(row, layout) for row in listed])
+    else:
+        keys = torch.randint(-(2**63), 2**63 - 1, (3,), generator=generator)
+        renaming = random_renaming(keys, vocabulary)
+        tables = torch.tensor([reference.random(key, layout) for key in keys])
+    assert renaming.shape == (3, len(symbols))
+    assert torch.equal(rename_ids(torch.arange(size).expand(3, -1), renaming, vocabulary), tables)
+    logits = torch.randn(3, 2, size, generator=generator).requires_grad_()
+    weights = torch.randn(3, 2, size, generator=generator)
+    moved = rename_columns(logits, renaming, vocabulary)
+    plain = logits.gather(-1, tables[:, None].expand_as(logits))
+    assert torch.equal(moved, plain)
+    ours, theirs = (torch.autograd.grad((x * weights).sum(), logits)[0] for x in (moved, plain))
+    assert torch.equal(ours, theirs)
