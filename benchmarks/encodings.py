@@ -113,12 +113,12 @@ def convert(name: str, vanilla: Path, out: Path) -> Path:
 # -- testing --------------------------------------------------------------------------------------
 
 
-def test(names: Sequence[str], seed: int, args: argparse.Namespace) -> dict[str, Report]:
-    """Evaluate the models of one seed, all on the same formulas."""
+def test(labels: Mapping[str, str], seed: int, args: argparse.Namespace) -> dict[str, Report]:
+    """Evaluate the models of one seed, all on the same formulas: name -> what its row is called."""
     entrants = []
-    for name in names:
+    for name, label in labels.items():
         model, tokenizer = load_checkpoint(args.runs / f"{name}-{seed}")
-        entrants.append(EvaluatedModel(ENTRIES[name].label, model, tokenizer))
+        entrants.append(EvaluatedModel(label, model, tokenizer))
     _, reports = compare(
         entrants,
         get_task(args.task),
@@ -320,7 +320,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     for seed, chosen in plan.items():
         for name in chosen:
             train(name, seed, args)
-    reports = {seed: test(chosen, seed, args) for seed, chosen in plan.items()}
+    reports = {
+        seed: test({name: ENTRIES[name].label for name in chosen}, seed, args)
+        for seed, chosen in plan.items()
+    }
     summary = summarise(
         reports, [*(ENTRIES[name].label for name in names), get_task(args.task).random_name]
     )

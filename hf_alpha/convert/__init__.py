@@ -2,14 +2,18 @@
 
 from hf_alpha.convert.dual_part import convert_checkpoint_to_dual_part, to_dual_part
 from hf_alpha.convert.relational import convert_checkpoint_to_relational, to_relational
+from hf_alpha.convert.retrofit import SymbolConfig, convert_host, get_symbol_model
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.convert.symbol_invariant import convert_checkpoint, to_streams
 
 __all__ = [
     "ConversionError",
+    "SymbolConfig",
     "convert_checkpoint",
     "convert_checkpoint_to_dual_part",
     "convert_checkpoint_to_relational",
+    "convert_host",
+    "get_symbol_model",
     "to_dual_part",
     "to_relational",
     "to_streams",

@@ -101,6 +101,8 @@ def get_symbol_model(
             says what to do. The model is as it was, but for rows in its tables.
     """
     config = config or SymbolConfig()
+    if isinstance(model, RetrofitForConditionalGeneration):
+        model = _plain_backbone(model)
     check_host(model)
     made = _with_symbols(tokenizer, config)
     _check_vocabulary(model, tokenizer)
@@ -127,6 +129,17 @@ def get_symbol_model(
 
 
 # -- what can be converted ------------------------------------------------------------------------
+
+
+def _plain_backbone(model: RetrofitForConditionalGeneration) -> PreTrainedModel:
+    """The backbone of a `learned` model, in which each symbol has a row as other tokens do."""
+    if model.config.symbol_encoding != "learned":
+        raise ConversionError(
+            f"only 'learned' models are converted; this one is {model.config.symbol_encoding!r} "
+            "already"
+        )
+    model.backbone.generation_config = copy.deepcopy(model.generation_config)
+    return model.backbone
 
 
 def check_host(model: PreTrainedModel) -> None:

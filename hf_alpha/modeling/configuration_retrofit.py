@@ -9,6 +9,7 @@ from transformers import CONFIG_MAPPING, AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
 
 from .configuration_symbols import SymbolModelConfig
+from .symbol_encodings import encoding_class
 from .symbol_vocabulary import SymbolVocabulary
 
 AUTO_MAP = {
@@ -94,6 +95,41 @@ class RetrofitConfig(SymbolModelConfig):
         if not self.random_dim and self.encoding.random_parts:
             self.random_dim = self.hidden_size
         super().__post_init__(**kwargs)
+
+    @classmethod
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+        """The configuration of a new model for a tokenizer, its backbone untrained.
+
+        Args:
+            tokenizer: an `AlphaTokenizer` or a `TextTokenizer`; the vocabulary, padding, start and
+                end of model and backbone come from it.
+            settings: other fields, `backbone_config` among them: `model_type` and sizes.
+
+        Raises:
+            ValueError: there is no `backbone_config`, or its `model_type` is unknown.
+        """
+        backbone = dict(settings.pop("backbone_config", None) or {})
+        if backbone.get("model_type") not in CONFIG_MAPPING:
+            raise ValueError(
+                f"backbone_config is {backbone}: give a model_type of Transformers (t5), and "
+                "its sizes"
+            )
+        start, pad = tokenizer.bos_token_id, tokenizer.pad_token_id
+        special = {
+            "pad_token_id": pad,
+            "eos_token_id": tokenizer.eos_token_id,
+            "decoder_start_token_id": pad if start is None else start,
+        }
+        total = tokenizer.num_base_tokens + sum(tokenizer.symbol_classes.values())
+        encoding = encoding_class(settings.get("symbol_encoding", cls.symbol_encoding))
+        rows, free = dict[str, list[int]](), total
+        for name in tokenizer.symbol_ranges if encoding.rows_per_class else ():
+            rows[name] = list(range(free, free + (encoding.rows_per_class or 0)))
+            free += len(rows[name])
+        backbone = {**special, "vocab_size": free, **backbone}
+        return super().for_tokenizer(
+            tokenizer, backbone_config=backbone, class_rows=rows, vocab_size=total, **settings
+        )
 
     def validate_architecture(self) -> None:
         """Part of `@strict` validation: cross-field checks."""

@@ -213,6 +213,10 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
             init.zeros_(module.weight)
             init.zeros_(module.bias)
 
+    def _number(self, streams: Streams) -> int:
+        """How many rows of the backbone's batch a sample has, S; others only list symbols."""
+        return streams.ids.shape[1] if self.symbols.encoding.opens_streams else 1
+
     # -- parts ------------------------------------------------------------------------------------
 
     def get_encoder(self, *args: Any, **kwargs: Any) -> RetrofitEncoder:
@@ -257,7 +261,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
             **kwargs: for the backbone's encoder; tensors with a row for each sample.
         """
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
-        number = streams.ids.shape[1]
+        number = self._number(streams)
         inputs = self._inputs(input_ids, streams, "encoder")
         with self._calling(
             "encoder", lambda: self._encoder_call(input_ids, attention_mask, streams)
@@ -339,7 +343,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         )  # fmt: skip
         found = HostOutput(outputs.logits, head)
         logits, loss = self.predict(found, head.streams, labels, num_items_in_batch)
-        number = head.streams.ids.shape[1]
+        number = self._number(head.streams)
         return Seq2SeqLMOutput(
             loss=loss,
             logits=logits,
@@ -366,7 +370,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         rows = ids_BT.shape[0]
         check_ids(self.config, ids_BT)
         streams = Streams.of(source, source.last_hidden_state.dtype).expand(rows).over(ids_BT)
-        number = streams.ids.shape[1]
+        number = self._number(streams)
         if past_key_values is None and use_cache and not self._recomputes():
             past_key_values = self._new_cache()
         hidden = unpack_streams(match_rows(source.last_hidden_state, rows), self.config.hidden_size)
@@ -417,7 +421,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         call = self._calls.get("head")
         if call is None:  # the backbone is called by itself
             return None
-        number = call.streams.ids.shape[1]
+        number = self._number(call.streams)
         call.hidden_BSTD = args[0].unflatten(0, (-1, number))
         call.averaged = number > 1 and type(head) is nn.Linear and head.weight.device.type != "meta"
         if not call.averaged:
