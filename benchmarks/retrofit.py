@@ -1,0 +1,233 @@
+"""Time and memory of a retrofit against its bare backbone, by number of names.
+
+    python benchmarks/retrofit.py --threads 1 --out retrofit              # T5-small's sizes
+    python benchmarks/retrofit.py --host bart --threads 1 --out retrofit-bart   # BART-base's
+
+The backbone has random weights and a vocabulary of its family's size. Every sample holds all names
+of its batch; what else it says is drawn at random, and so are the weights: neither changes the
+time. The sides:
+
+- backbone: the model of Transformers, alone; a name is a token like any other.
+- `streams`: one row of the backbone's batch for each name; `aggregated`: with blocks of aggregated
+  attention behind all layers of encoder and decoder.
+- `dual_part`, `first_occurrence`: one pass, whatever the number of names.
+
+A training step is forward, backward and AdamW, without dropout. Generation, greedy or with 3 beams,
+has a dynamic cache and a fixed number of new tokens. Sides take turns in one process; a ratio is
+that of two times of one round, and of `streams` it is also divided by the number of names. Times
+and ratios are printed as minimum / median / maximum over the rounds. Memory is measured in a
+process of its own for each figure, as in relational.py.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import memory
+import torch
+from measure import add_out, finish, in_turns, ratios, table, three
+from streams import Batch, Step, generation, training_step
+from transformers import AutoModelForSeq2SeqLM, BartConfig, PreTrainedConfig, T5Config
+
+from hf_alpha.cli import integers
+from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
+from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.symbols import first_occurrence
+
+BACKBONE = "backbone"
+SIDES: dict[str, dict[str, Any]] = {
+    "streams": {"symbol_encoding": "streams"},
+    "aggregated": {
+        "symbol_encoding": "streams",
+        "aggregated_attention": ["encoder", "decoder"],
+    },
+    "dual_part": {"symbol_encoding": "dual_part"},
+    "first_occurrence": {"symbol_encoding": "learned", "symbol_renaming": "first_occurrence"},
+}
+BEAMS = 3
+WORKS = {
+    "training": "Training step",
+    "greedy": "Generation, greedy",
+    "beams": f"Generation, {BEAMS} beams",
+}
+BASE = 1000  # first of the base tokens that are drawn: special ones come before
+HOSTS: dict[str, PreTrainedConfig] = {
+    "t5": T5Config(dropout_rate=0.0, decoder_start_token_id=0),
+    "bart": BartConfig(
+        encoder_layers=6, decoder_layers=6, d_model=768, encoder_ffn_dim=3072, decoder_ffn_dim=3072,
+        encoder_attention_heads=12, decoder_attention_heads=12, dropout=0.0,
+        forced_eos_token_id=None,
+    ),
+    "tiny": T5Config(
+        d_model=32, d_kv=8, num_layers=1, num_heads=2, d_ff=32, vocab_size=1100, dropout_rate=0.0,
+        decoder_start_token_id=0,
+    ),
+}  # fmt: skip
+
+
+def make_model(args: argparse.Namespace, side: str) -> Any:
+    """A side, with random weights; names have the last ids of the backbone's vocabulary."""
+    torch.manual_seed(0)
+    host, most = HOSTS[args.host], max(args.names)
+    if side == BACKBONE:
+        return AutoModelForSeq2SeqLM.from_config(host)
+    settings, end = SIDES[side], host.vocab_size
+    free = end - most
+    rows = {"streams": [free, free + 1], "dual_part": [free], "learned": []}
+    config = RetrofitConfig(
+        backbone_config=host,
+        num_base_tokens=free,
+        symbol_classes={"name": most},
+        class_rows={"name": rows[settings["symbol_encoding"]]},
+        **settings,
+    )
+    return RetrofitForConditionalGeneration(config)
+
+
+def draw_batch(args: argparse.Namespace, names: int, seed: int = 0) -> Batch:
+    """Sources in which every name stands at least once, and answers; half of the rest is names."""
+    generator = torch.Generator().manual_seed(seed)
+    first = HOSTS[args.host].vocab_size - max(args.names)
+
+    def draw(start: int, stop: int, columns: int) -> torch.Tensor:
+        return torch.randint(start, stop, (args.batch, columns), generator=generator)
+
+    def tokens(columns: int) -> torch.Tensor:
+        other = draw(BASE, first, columns)
+        return torch.where(draw(0, 2, columns) > 0, draw(first, first + names, columns), other)
+
+    listed = torch.arange(first, first + names).expand(args.batch, -1)
+    ids = torch.cat((listed, tokens(args.length - names)), dim=1)
+    return {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "stream_ids": first_occurrence(ids, ids >= first),
+        "labels": tokens(args.target),
+    }
+
+
+def prepare(args: argparse.Namespace, side: str, work: str, names: int) -> Step:
+    """One training step or one generation of a side."""
+    model = make_model(args, side).to(args.device)
+    batch = {key: value.to(args.device) for key, value in draw_batch(args, names).items()}
+    if side == BACKBONE:
+        del batch["stream_ids"]
+    if work == "training":
+        return training_step(model, batch)
+    return generation(model, batch, BEAMS if work == "beams" else 1, args.target)
+
+
+def measure_memory(args: argparse.Namespace, side: str, work: str, names: int) -> float:
+    """Megabytes of a kind of work, in this process, which has done nothing else."""
+    little = argparse.Namespace(
+        **{**vars(args), "batch": 1, "length": max(args.names), "target": 1}
+    )
+    prepare(little, side, work, 1)()  # what libraries load at first use is none of the work's
+    return memory.most_held(prepare(args, side, work, names), args.device)["work"]
+
+
+def run(args: argparse.Namespace, given: Sequence[str]) -> list[dict[str, Any]]:
+    """All measurements, an entry for each kind of work and number of names."""
+    rows = []
+    for work in args.works:
+        for names in args.names:
+            steps = {side: prepare(args, side, work, names) for side in (BACKBONE, *args.sides)}
+            row = {"work": work, "names": names}
+            row["seconds"] = in_turns(steps, args.rounds, args.device)
+            del steps
+            if not args.no_memory:
+                row["megabytes"] = {
+                    side: memory.in_own_process(
+                        __file__, [*given, "--child", side, work, str(names)]
+                    )
+                    for side in (BACKBONE, *args.sides)
+                }
+            rows.append(row)
+            print(f"{WORKS[work]}, {names} names: done", file=sys.stderr, flush=True)
+    return rows
+
+
+def time_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
+    """Ratios to the backbone; of streams, each name counts."""
+    lines = []
+    for row in rows:
+        cells = []
+        for side in sides:
+            found = ratios(row["seconds"][side], row["seconds"][BACKBONE])
+            cells.append(three(found))
+            if "streams" in SIDES[side].values():
+                cells.append(three([value / row["names"] for value in found]))
+        milliseconds = [1e3 * x for x in row["seconds"][BACKBONE]]
+        lines.append([WORKS[row["work"]], str(row["names"]), *cells, three(milliseconds, 0)])
+    columns = []
+    for side in sides:
+        columns.append(f"{side} / {BACKBONE}")
+        if "streams" in SIDES[side].values():
+            columns.append("by name")
+    return table(("work", "names", *columns, f"{BACKBONE}: ms"), lines)
+
+
+def memory_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
+    """Megabytes of each side, and in brackets by those of the backbone."""
+    lines = []
+    for row in rows:
+        found = row["megabytes"]
+        cells = [f"{found[side]:,.0f} ({found[side] / found[BACKBONE]:.2f})" for side in sides]
+        lines.append([WORKS[row["work"]], str(row["names"]), f"{found[BACKBONE]:,.0f}", *cells])
+    return table(("work", "names", f"{BACKBONE}: MB", *(f"{side}: MB" for side in sides)), lines)
+
+
+def write(args: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> str:
+    """Everything that is printed."""
+    host = make_model(args, BACKBONE)
+    head = (
+        f"{args.host}: {host.num_parameters():,} parameters, {HOSTS[args.host].vocab_size:,} "
+        f"tokens, float32; batch {args.batch}, {args.length} tokens of a source, {args.target} of "
+        f"an answer; {args.rounds} rounds on {args.device}"
+    )
+    parts = [head, time_table(rows, args.sides)]
+    if not args.no_memory:
+        parts.append(f"Memory of the work; by the {BACKBONE}\n\n{memory_table(rows, args.sides)}")
+    return "\n\n".join(parts)
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--host", choices=HOSTS, default="t5", help="the backbone (t5)")
+    add("--names", type=integers, default=[1, 2, 5, 10], help="in the input (1,2,5,10)")
+    add("--sides", nargs="+", choices=SIDES, default=list(SIDES))
+    add("--works", nargs="+", choices=WORKS, default=list(WORKS))
+    add("--batch", type=int, default=4, help="samples (4)")
+    add("--length", type=int, default=32, help="tokens of a source (32)")
+    add("--target", type=int, default=16, help="tokens of an answer (16)")
+    add("--no-memory", action="store_true", help="measure times only")
+    add("--rounds", type=int, default=3, help="(3)")
+    add("--device", default="cpu", help="cpu or cuda")
+    add("--threads", type=int, help="CPU threads of torch")
+    add("--child", nargs=3, help=argparse.SUPPRESS)
+    add_out(parser)
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    args = parse(argv)
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    if args.child:
+        side, work, names = args.child
+        print(json.dumps(measure_memory(args, side, work, int(names))))
+        return
+    rows = run(args, list(sys.argv[1:] if argv is None else argv))
+    data = {"settings": vars(args), "rows": rows}
+    finish(write(args, rows), data, args.out, argv, args.device)
+
+
+if __name__ == "__main__":
+    main()
