@@ -365,10 +365,9 @@ class SymbolLayer:
             ids_BL: as the model calls them.
         """
         assert self.draws is not None
-        vocabulary, parts = self.config.vocabulary, self.draws(self.owner.training)
-        symbol_BL1 = vocabulary.is_symbol(ids_BL)[..., None]
-        index_BL = torch.where(symbol_BL1[..., 0], vocabulary.symbols_before(ids_BL), 0)
-        return torch.where(symbol_BL1, F.embedding(index_BL, parts), 0.0)
+        # A row behind those of the symbols is that of base tokens.
+        rows = F.pad(self.draws(self.owner.training), (0, 0, 0, 1))
+        return F.embedding(self.config.vocabulary.symbol_index(ids_BL), rows)
 
     def embed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Embed tokens once per stream: (B, S, L, D).

@@ -103,6 +103,10 @@ class SymbolVocabulary:
             before += stop - start
         return ids
 
+    def symbol_index(self, ids: torch.Tensor) -> torch.Tensor:
+        """Index of each symbol among all of them, of other ids the number of symbols."""
+        return torch.where(self.is_symbol(ids), self.symbols_before(ids), self.num_symbols)
+
     def rows(self, ids: torch.Tensor, per_class: int, nth: int = 0) -> torch.Tensor:
         """Row of each token where base tokens have a row each, and classes a few.
 

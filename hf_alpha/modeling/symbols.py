@@ -7,6 +7,7 @@ the same order.
 """
 
 import torch
+from torch.nn import functional as F
 
 from .random_numbers import mix
 from .symbol_vocabulary import SymbolVocabulary
@@ -54,12 +55,10 @@ def canonical_renaming(symbol_ids_BS: torch.Tensor, vocabulary: SymbolVocabulary
     index_N = torch.arange(count, device=symbol_ids_BS.device)
     class_N = vocabulary.classes(vocabulary.symbol_ids(index_N))
     # A column beyond the table takes what is padding.
-    listed = vocabulary.is_symbol(symbol_ids_BS)
-    column_BS = torch.where(listed, vocabulary.symbols_before(symbol_ids_BS), count)
-    ranks = (index_N + s).expand(b, -1)
-    ranks = torch.nn.functional.pad(ranks, (0, 1)).scatter(
-        1, column_BS, torch.arange(s, device=ranks.device).expand(b, s)
-    )[:, :-1]
+    column_BS = vocabulary.symbol_index(symbol_ids_BS)
+    ranks = F.pad(index_N + s, (0, 1)).expand(b, -1)
+    first = torch.arange(s, device=index_N.device).expand(b, s)
+    ranks = ranks.scatter(1, column_BS, first)[:, :-1]
     return _renaming(ranks + (s + count) * class_N, class_N)
 
 
@@ -83,11 +82,12 @@ def _renaming(ranks_BN: torch.Tensor, class_N: torch.Tensor) -> torch.Tensor:
 def rename_ids(
     ids_BL: torch.Tensor, renaming_BN: torch.Tensor, vocabulary: SymbolVocabulary
 ) -> torch.Tensor:
-    """Rename tokens of a vocabulary that has symbols; base tokens keep their ids: (B, L)."""
-    # Any symbol will do for a base token.
-    index_BL = vocabulary.symbols_before(ids_BL).clamp(max=vocabulary.num_symbols - 1)
-    renamed_BL = vocabulary.symbol_ids(renaming_BN.gather(1, index_BL))
-    return torch.where(vocabulary.is_symbol(ids_BL), renamed_BL, ids_BL)
+    """Rename tokens; base tokens keep their ids: (B, L)."""
+    index_BL = vocabulary.symbol_index(ids_BL)
+    # A column behind those of the symbols is for base tokens.
+    renamed_BL = F.pad(renaming_BN, (0, 1)).gather(1, index_BL)
+    symbol = index_BL < vocabulary.num_symbols
+    return torch.where(symbol, vocabulary.symbol_ids(renamed_BL), ids_BL)
 
 
 def rename_columns(

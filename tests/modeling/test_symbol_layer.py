@@ -573,6 +573,8 @@ def test_random_parts_are_as_many_as_the_symbols():
         rows = table(model)
         torch.testing.assert_close(rows[symbols, 8:], 0.5**0.5 * parts)
         assert not rows[~symbols, 8:].any()
+        of_tokens = model.symbol_layer.parts(torch.tensor([[5, 41_000, 7, 40_001]]))
+        assert torch.equal(of_tokens[0], parts[[0, 3, 0, 2]] * torch.tensor([[1], [1], [0], [1]]))
 
 
 @pytest.mark.parametrize("renaming", RENAMINGS)

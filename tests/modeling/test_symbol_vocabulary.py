@@ -24,6 +24,9 @@ def test_against_a_list_of_ids(layout):
     assert [vocabulary.class_of(i) for i in range(len(layout))] == names
     symbols = [i for i, number in enumerate(layout) if number]
     assert vocabulary.symbol_ids(torch.arange(len(symbols))).tolist() == symbols
+    assert vocabulary.symbol_index(ids).tolist() == [
+        symbols.index(i) if i in symbols else len(symbols) for i in range(len(layout))
+    ]
     base = torch.tensor(vocabulary.base_ids, dtype=torch.long)
     joined = vocabulary.join(base, torch.tensor(symbols, dtype=torch.long), dim=0)
     assert joined.tolist() == ids.tolist()

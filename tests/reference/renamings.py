@@ -16,8 +16,8 @@ def canonical(listed: Sequence[int], classes: Sequence[int]) -> Table:
         listed: the sample's symbols in that order.
         classes: of each id, 0 for base tokens.
     """
-    order = [*listed, *(i for i in range(len(classes)) if i not in listed)]
-    return renamed([order.index(i) for i in range(len(classes))], classes)
+    ranks = [listed.index(i) if i in listed else len(listed) + i for i in range(len(classes))]
+    return renamed(ranks, classes)
 
 
 def random(key: torch.Tensor, classes: Sequence[int]) -> Table:
