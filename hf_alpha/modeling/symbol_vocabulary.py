@@ -131,15 +131,16 @@ class SymbolVocabulary:
                 `class_rows`, those of base tokens lie at their ids, and others are left out.
             symbols: with one entry for each symbol, in the order of their ids.
         """
-        parts, taken = [], 0
-        for start, stop, number in self.pieces:
-            first = start if self.class_rows is not None else start - taken
-            if number:
-                parts.append(symbols.narrow(dim, taken, stop - start))
-                taken += stop - start
-            else:
-                parts.append(base.narrow(dim, first, stop - start))
-        return torch.cat(parts, dim)
+        sizes = [stop - start for start, stop, _ in self.pieces]
+        if self.class_rows is None:
+            sizes = [
+                0 if piece[2] else size for piece, size in zip(self.pieces, sizes, strict=True)
+            ]
+        # Split, not narrowed: gradients are put together at once.
+        bases = base.split(_within(sizes, base.shape[dim]), dim)
+        wanted = iter(symbols.split([stop - start for start, stop, _ in self.spans], dim))
+        pieces = zip(self.pieces, bases, strict=False)
+        return torch.cat([next(wanted) if piece[2] else part for piece, part in pieces], dim)
 
     def check(self, counts: dict[str, int]) -> None:
         """Check that ranges and the number of symbols of each class fit each other.
@@ -169,6 +170,15 @@ class SymbolVocabulary:
         if token is not None and not any(start <= token < stop for start, stop in base):
             known = ", ".join(f"{start} to {stop - 1}" for start, stop in base)
             raise ValueError(f"special token {token} is no base token: those are the ids {known}")
+
+
+def _within(sizes: list[int], total: int) -> list[int]:
+    """Sizes of parts, cut off where they leave a tensor of so many, and what is left of it."""
+    cut = []
+    for size in sizes:
+        cut.append(min(size, total))
+        total -= cut[-1]
+    return [*cut, total]
 
 
 def check_size(size: int) -> None:
