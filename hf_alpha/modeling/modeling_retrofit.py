@@ -177,6 +177,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         else:
             _keep_weights(backbone)
         self.backbone = backbone
+        self.width = config.hidden_size  # configurations are slow to ask
         config.backbone_config = backbone.config  # one object: changes reach both
         self.symbol_draws = SymbolDraws.of(config)
         self.symbols = SymbolLayer(config, self.symbol_draws, self)
@@ -373,7 +374,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         number = self._number(streams)
         if past_key_values is None and use_cache and not self._recomputes():
             past_key_values = self._new_cache()
-        hidden = unpack_streams(match_rows(source.last_hidden_state, rows), self.config.hidden_size)
+        hidden = unpack_streams(match_rows(source.last_hidden_state, rows), self.width)
         head = HeadCall(streams)
         call = partial(self._decoder_call, ids_BT, mask, streams, past_key_values)
         with self._known({"head": head}), self._calling("decoder", call):
@@ -407,7 +408,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
             parts: (..., K).
             place: 0 for the input, 1 for the head.
         """
-        missing = self.config.hidden_size - parts.shape[-1]
+        missing = self.width - parts.shape[-1]
         return F.pad(parts, (missing, 0)) * self.config.random_scale[place]
 
     # -- the head ---------------------------------------------------------------------------------
@@ -492,8 +493,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
             return None
         hidden = hidden_of(output)
         call = call.padded(hidden.shape[1])
-        width = self.config.hidden_size // self.config.num_aggregated_heads
-        rope = rotary(call.positions, width, self.config.rope_theta)
+        rope = rotary(call.positions, block.attention.head_dim, self.config.rope_theta)
         streams = hidden.unflatten(0, (-1, call.streams.ids.shape[1]))
         updated = block(streams, call.streams, call.mask, rope, call.cache)
         return with_hidden(output, updated.flatten(0, 1))
