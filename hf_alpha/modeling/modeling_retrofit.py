@@ -13,17 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import local
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForSeq2SeqLM
 from transformers import initialization as init
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache, StaticCache
 from transformers.generation import GenerationMixin
 from transformers.masking_utils import create_masks_for_generate
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
@@ -35,13 +36,12 @@ from .host_layers import hidden_of, layers_of, with_hidden
 from .masks import causal_mask, padding_mask
 from .positions import decoder_positions, rotary, token_positions
 from .streams import Streams, SymbolEncoderOutput, match_rows
-from .symbol_encodings import StreamsEncoding
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, shift_right
 from .symbols import mean_streams, pack_streams, unpack_streams
 
 
-class AggregatedBlock(nn.Module):
+class AggregatedBlock(GradientCheckpointingLayer):
     """Attention of each stream to the aggregated view of all of them, added to a layer's output.
 
     The norm sits inside the branch and the output projection is 0 at first, so that a new block is
@@ -65,14 +65,52 @@ class AggregatedBlock(nn.Module):
         streams: Streams,
         mask: torch.Tensor | None,
         rope: CosSin,
-        cache: EncoderDecoderCache | None,
+        past_key_values: EncoderDecoderCache | None = None,
     ) -> torch.Tensor:
         """The new hidden state; arguments as of [`AlphaAttention`]."""
         view = self.layer_norm(streams.aggregate(hidden_BSLD))
-        update, _ = self.attention(
-            self.layer_norm(hidden_BSLD), view, mask, query_rope=rope, key_rope=rope, cache=cache
-        )
+        hidden = self.layer_norm(hidden_BSLD)
+        update, _ = self.attention(hidden, view, mask, rope, rope, past_key_values)
         return hidden_BSLD + self.dropout(update)
+
+
+class Calls(local):
+    """The calls that are under way, by what they are of; each thread has its own.
+
+    A copy has none: locals of threads cannot be copied.
+
+    Attributes:
+        now: `StackCall` of a side with blocks, `"parts"` to be added to embedded tokens, `HeadCall`
+            of `"head"`.
+    """
+
+    def __init__(self) -> None:
+        self.now: dict[str, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
+
+
+class Hook:
+    """A hook on a part of the backbone: it calls a method of the model around it.
+
+    In a deep copy of the model, hooks call the copy. In a copy of the part alone, which adapters
+    make, they call the same model still.
+
+    Args:
+        model: around the backbone.
+        method: its name.
+        args: what the method gets before the arguments of the hook.
+    """
+
+    def __init__(self, model: nn.Module, method: str, *args: Any):
+        self.model, self.method, self.args = model, method, args
+
+    def __call__(self, *args: Any) -> Any:
+        return getattr(self.model, self.method)(*self.args, *args)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Hook":
+        return Hook(memo.get(id(self.model), self.model), self.method, *self.args)
 
 
 @dataclass
@@ -184,10 +222,13 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         self.logit_scale = None
         self._no_split_modules = backbone._no_split_modules
         self._add_blocks()
-        self._calls: dict[str, Any] = {}  # side -> StackCall, "head" -> HeadCall
-        head = backbone.get_output_embeddings()
-        if self.symbols.encoding.opens_streams or self.symbols.encoding.random_parts:
-            head.register_forward_pre_hook(self._before_head)
+        self._calls = Calls()
+        encoding = self.symbols.encoding
+        if encoding.opens_streams or encoding.random_parts:
+            backbone.get_output_embeddings().register_forward_pre_hook(Hook(self, "_before_head"))
+        if encoding.random_parts:
+            for table in {self._table("encoder"), self._table("decoder")}:
+                table.register_forward_hook(Hook(self, "_behind_table"))
         self.post_init()
 
     def _add_blocks(self) -> None:
@@ -200,11 +241,14 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
                 for index in range(len(layers))
             )
             setattr(self, f"{side}_aggregated", blocks)
-            for layer, block in zip(layers, blocks, strict=True):
-                layer.register_forward_hook(partial(self._behind_layer, side, block))
+            for index, layer in enumerate(layers):
+                layer.register_forward_hook(Hook(self, "_behind_layer", side, index))
 
     def _stack(self, side: str) -> nn.Module:
         return self.backbone.get_encoder() if side == "encoder" else self.backbone.get_decoder()
+
+    def _table(self, side: str) -> nn.Module:
+        return self._stack(side).get_input_embeddings()  # type: ignore[operator]
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -263,12 +307,10 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         """
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
         number = self._number(streams)
-        inputs = self._inputs(input_ids, streams, "encoder")
-        with self._calling(
-            "encoder", lambda: self._encoder_call(input_ids, attention_mask, streams)
-        ):
+        call = partial(self._encoder_call, input_ids, attention_mask, streams)
+        with self._calling("encoder", call), self._embedding(input_ids, streams) as rows:
             outputs = self._stack("encoder")(
-                **inputs,
+                input_ids=rows,
                 attention_mask=repeat_rows(attention_mask, number),
                 return_dict=True,
                 **{name: repeat_rows(value, number) for name, value in kwargs.items()},
@@ -377,9 +419,13 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         hidden = unpack_streams(match_rows(source.last_hidden_state, rows), self.width)
         head = HeadCall(streams)
         call = partial(self._decoder_call, ids_BT, mask, streams, past_key_values)
-        with self._known({"head": head}), self._calling("decoder", call):
+        with (
+            self._known(head=head),
+            self._calling("decoder", call),
+            self._embedding(ids_BT, streams) as decoder_rows,
+        ):
             outputs = self.backbone(
-                **self._inputs(ids_BT, streams, "decoder"),
+                decoder_input_ids=decoder_rows,
                 encoder_outputs=HostEncoderOutput(last_hidden_state=hidden.flatten(0, 1)),
                 attention_mask=repeat_rows(match_rows(source_mask, rows), number),
                 decoder_attention_mask=repeat_rows(mask, number),
@@ -390,16 +436,24 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
             )
         return outputs, head
 
-    def _inputs(self, ids_BL: torch.Tensor, streams: Streams, side: str) -> dict[str, torch.Tensor]:
-        """What the backbone gets in place of token ids: ids of its own, stream by stream."""
+    @contextmanager
+    def _embedding(self, ids_BL: torch.Tensor, streams: Streams) -> Iterator[torch.Tensor]:
+        """Ids of the backbone in place of others, (B * S, L); meanwhile their parts are known."""
         rows = self.symbols.rows(ids_BL, streams).flatten(0, 1)
-        prefix = "" if side == "encoder" else "decoder_"
         if not self.symbols.encoding.random_parts:
-            return {f"{prefix}input_ids": rows}
-        embedding: nn.Module = self._stack(side).get_input_embeddings()  # type: ignore[operator]
-        vectors = embedding(rows)
+            yield rows
+            return
         parts = self.symbols.parts(self.symbols.renamed(ids_BL, streams))
-        return {f"{prefix}inputs_embeds": vectors + self._widened(parts, 0).to(vectors)}
+        with self._known(parts=self._widened(parts, 0)):
+            yield rows
+
+    def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:
+        """Embedded tokens and their random parts."""
+        parts = self._calls.now.get("parts")
+        if parts is None:  # the backbone is called by itself
+            return None
+        more = vectors.shape[1] - parts.shape[1]  # some encoders pad their input on the right
+        return vectors + F.pad(parts, (0, 0, 0, more)).to(vectors)
 
     def _widened(self, parts: torch.Tensor, place: int) -> torch.Tensor:
         """Random parts as they are added: in the last dimensions of D, and of their length.
@@ -419,12 +473,14 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         A head's matrix has as many rows as there are tokens, so that it may cost as much as all
         layers together; the mean of its outputs is its output for the mean.
         """
-        call = self._calls.get("head")
+        call = self._calls.now.get("head")
         if call is None:  # the backbone is called by itself
             return None
         number = self._number(call.streams)
         call.hidden_BSTD = args[0].unflatten(0, (-1, number))
-        call.averaged = number > 1 and type(head) is nn.Linear and head.weight.device.type != "meta"
+        # Adapters that go around the head see each stream; so do weights that are not there yet.
+        plain = type(head) is nn.Linear and head is self.get_output_embeddings()
+        call.averaged = number > 1 and plain and not head.weight.is_meta
         if not call.averaged:
             return None
         weights = call.streams.weights.to(args[0])
@@ -443,13 +499,13 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     def _joined_streams(self, found: HostOutput) -> torch.Tensor:
         """Algorithm 5: base tokens by the mean over streams, a symbol by its own stream."""
         streams, encoding = found.head.streams, self.symbols.encoding
-        assert isinstance(encoding, StreamsEncoding)
         if not found.head.averaged:
             scores = found.logits.unflatten(0, (-1, streams.ids.shape[1]))
             return encoding.logits(scores, streams)
         hidden_BSTD = found.head.hidden_BSTD
         assert hidden_BSTD is not None
-        actual_BS = encoding.actual_rows(streams.ids.clamp(min=0))
+        vocabulary = self.config.vocabulary
+        actual_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=2, nth=0)
         weight: Any = self.get_output_embeddings().weight
         row_BSD = F.embedding(actual_BS, weight)
         mean_BTD = mean_streams(hidden_BSTD, streams.weights.to(hidden_BSTD))
@@ -485,17 +541,18 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     # -- aggregated attention ---------------------------------------------------------------------
 
     def _behind_layer(
-        self, side: str, block: nn.Module, layer: nn.Module, args: tuple, output: Any
+        self, side: str, index: int, layer: nn.Module, args: tuple, output: Any
     ) -> Any:
         """A layer's output with what the block behind it adds."""
-        call = self._calls.get(side)
+        call = self._calls.now.get(side)
         if call is None:  # the backbone is called by itself
             return None
         hidden = hidden_of(output)
         call = call.padded(hidden.shape[1])
         rope = rotary(call.positions, block.attention.head_dim, self.config.rope_theta)
         streams = hidden.unflatten(0, (-1, call.streams.ids.shape[1]))
-        updated = block(streams, call.streams, call.mask, rope, call.cache)
+        block = getattr(self, f"{side}_aggregated")[index]
+        updated = block(streams, call.streams, call.mask, rope, past_key_values=call.cache)
         return with_hidden(output, updated.flatten(0, 1))
 
     @contextmanager
@@ -504,18 +561,17 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         if side not in self.config.aggregated_attention:
             yield
             return
-        with self._known({side: call()}):
+        with self._known(**{side: call()}):
             yield
 
     @contextmanager
-    def _known(self, calls: dict[str, Any]) -> Iterator[None]:
-        before = dict(self._calls)
-        self._calls.update(calls)
+    def _known(self, **calls: Any) -> Iterator[None]:
+        before = self._calls.now
+        self._calls.now = {**before, **calls}
         try:
             yield
         finally:
-            self._calls.clear()
-            self._calls.update(before)
+            self._calls.now = before
 
     def _encoder_call(
         self, ids_BL: torch.Tensor, mask: torch.Tensor | None, streams: Streams
@@ -529,22 +585,6 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
             mask = mask["full_attention"]
         visible = causal_mask(ids_BT, mask, cache, self.dtype)
         return StackCall(streams, visible, decoder_positions(ids_BT, mask, cache), cache)
-
-    def _set_gradient_checkpointing(
-        self, enable: bool = True, gradient_checkpointing_func: Callable = checkpoint
-    ) -> None:
-        """As in the base class; layers that are computed again see the call of the first time."""
-
-        def keeping(function: Callable, *args: Any, **kwargs: Any) -> Any:
-            calls = dict(self._calls)
-
-            def again(*inputs: Any) -> Any:
-                with self._known(calls):
-                    return function(*inputs)
-
-            return gradient_checkpointing_func(again, *args, **kwargs)
-
-        super()._set_gradient_checkpointing(enable, keeping)
 
     # -- generation -------------------------------------------------------------------------------
 

@@ -1,0 +1,122 @@
+"""Small encoder-decoders of Transformers with a symbol layer around them, and batches for them."""
+
+import copy
+from typing import Any
+
+import torch
+from hosts import VOCABULARY, make_host
+from hypothesis import strategies as st
+from promises import Batch, Family, Sizes, symbol_ids
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
+from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.symbol_encodings import encoding_class
+
+# Where symbols lie: among the tokens of the host, or behind them.
+PLACES: dict[str, dict[str, list[list[int]]]] = {
+    "middle": {"name": [[10, 13], [20, 22]]},
+    "middle, two classes": {"name": [[10, 13], [20, 22]], "function": [[15, 18]]},
+    "end": {"name": [[VOCABULARY, VOCABULARY + 5]]},
+}
+BOTH_SIDES = {"aggregated_attention": ["encoder", "decoder"]}
+
+
+def make_retrofit(
+    host: str | PreTrainedModel,
+    seed: int = 0,
+    place: str = "middle",
+    host_settings: dict[str, Any] | None = None,
+    **settings: Any,
+) -> RetrofitForConditionalGeneration:
+    """A host with a symbol layer, in evaluation mode.
+
+    What a new layer has as zeros or ones is random here, so that blocks do something.
+
+    Args:
+        host: name of a family, or a model with `VOCABULARY + 5` rows.
+    """
+    if isinstance(host, str):
+        rows = {"vocab_size": VOCABULARY + 5}
+        host = make_host(host, seed, **rows, **(host_settings or {}))
+    ranges = copy.deepcopy(PLACES[place])
+    classes = {name: sum(stop - start for start, stop in pairs) for name, pairs in ranges.items()}
+    last = max(stop for pairs in ranges.values() for _, stop in pairs)
+    size = max(last, VOCABULARY)
+    wanted = encoding_class(settings.get("symbol_encoding", "streams")).rows_per_class
+    first = {name: pairs[0][0] for name, pairs in ranges.items()}
+    rows = {name: list(range(i, i + wanted)) for name, i in first.items()} if wanted else {}
+    scale = {"random_scale": [1.5, 0.7]} if settings.get("symbol_encoding") == "dual_part" else {}
+    start = host.generation_config.decoder_start_token_id
+    config = RetrofitConfig(
+        backbone_config=host.config,
+        # Some hosts leave it to the user: it is the language that is wanted.
+        decoder_start_token_id=host.config.eos_token_id if start is None else start,
+        vocab_size=size,
+        num_base_tokens=size - sum(classes.values()),
+        symbol_classes=classes,
+        symbol_ranges=ranges,
+        class_rows=rows,
+        **scale,
+        **settings,
+    )
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        model = RetrofitForConditionalGeneration(config, host)
+        model.generation_config = copy.deepcopy(host.generation_config)
+        for name, weight in model.named_parameters():
+            if "aggregated" in name:
+                weight.add_(0.3 * torch.randn_like(weight))
+    return model.eval()
+
+
+def ordinary_tokens(config: RetrofitConfig) -> torch.Tensor:
+    """Base tokens without a task of their own."""
+    return torch.tensor([i for i in config.vocabulary.base_ids if 3 <= i < VOCABULARY - 1])
+
+
+def random_batch(
+    seed: int, config: RetrofitConfig, sizes: Sizes, target_length: int = 4, side: str = "right"
+) -> Batch:
+    """A padded batch of samples with (length, at most so many symbols)."""
+    generator = torch.Generator().manual_seed(seed)
+    width = max(length for length, _ in sizes)
+    tokens, symbols = ordinary_tokens(config), torch.tensor(sorted(symbol_ids(config)))
+    ids = torch.full((len(sizes), width), config.pad_token_id)
+    mask = torch.zeros_like(ids)
+    answers = torch.zeros(len(sizes), target_length, dtype=torch.long)
+
+    def mixed(length: int, names: torch.Tensor) -> torch.Tensor:
+        row = tokens[torch.randint(len(tokens), (length,), generator=generator)]
+        if not len(names):
+            return row
+        chosen = names[torch.randint(len(names), (length,), generator=generator)]
+        return torch.where(torch.rand(length, generator=generator) < 0.5, chosen, row)
+
+    for row, (length, k) in enumerate(sizes):
+        names = symbols[torch.randperm(len(symbols), generator=generator)[:k]]
+        place = slice(0, length) if side == "right" else slice(width - length, width)
+        ids[row, place] = mixed(length, names)
+        mask[row, place] = 1
+        present = names[torch.isin(names, ids[row])]
+        answers[row] = mixed(target_length, present)
+    answers[:, 0] = config.decoder_start_token_id
+    return {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": answers}
+
+
+class RetrofitFamily(Family):
+    """A host with a symbol layer; a subclass says which, and how names become vectors."""
+
+    host: str
+    settings: dict[str, Any]
+    variants = st.sampled_from([{"place": place} for place in PLACES])
+    saved = ({"place": "middle, two classes"},)
+    trained = ({},)
+
+    def make_model(self, seed: int = 0, **settings: Any) -> PreTrainedModel:
+        return make_retrofit(self.host, seed, **{**self.settings, **settings})
+
+    def make_batch(
+        self, seed: int, config: PreTrainedConfig, sizes: Sizes, side: str = "right"
+    ) -> Batch:
+        return random_batch(seed, config, sizes, side=side)
