@@ -549,9 +549,9 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
             return None
         hidden = hidden_of(output)
         call = call.padded(hidden.shape[1])
+        block = getattr(self, f"{side}_aggregated")[index]
         rope = rotary(call.positions, block.attention.head_dim, self.config.rope_theta)
         streams = hidden.unflatten(0, (-1, call.streams.ids.shape[1]))
-        block = getattr(self, f"{side}_aggregated")[index]
         updated = block(streams, call.streams, call.mask, rope, past_key_values=call.cache)
         return with_hidden(output, updated.flatten(0, 1))
 
