@@ -179,7 +179,7 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
     special.setdefault("pad_token", PAD)
     beneath.add_special_tokens([str(special["eos_token"]), str(special["pad_token"])])
     end = str(special["eos_token"])
-    if beneath.encode("").ids[-1:] != [beneath.token_to_id(end)]:
+    if beneath.token_to_id(end) not in beneath.encode("").ids:  # a language may stand behind it
         beneath = _append_end(beneath, end)
     return beneath, special
 
