@@ -171,8 +171,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
                 no name can be put in their place.
         """
         finder = NameFinder(symbols)
-        if finder.rules.keys() != self.symbol_ranges.keys():
-            ours, theirs = ", ".join(self.symbol_ranges), ", ".join(finder.rules)
+        if finder.rules.keys() != self.finder.rules.keys():
+            ours, theirs = ", ".join(self.finder.rules), ", ".join(finder.rules)
             raise ValueError(
                 f"the rules are for the classes {theirs}, but the tokenizer has symbols of the "
                 f"classes {ours}: both have to name the same classes"
@@ -183,7 +183,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
                 f"symbols of this tokenizer are tokens that it had before ({shown}), so that no "
                 "rule can put other names in their place: add symbols by from_tokenizer"
             )
-        rules = {name: finder.rules[name] for name in self.symbol_ranges}
+        rules = {name: finder.rules[name] for name in self.finder.rules}  # classes keep their order
         self.finder = NameFinder(rules)
         self.init_kwargs["symbols"] = self.finder.to_dict()
         self._by_row = any(rule.by_row for rule in rules.values())
