@@ -446,7 +446,13 @@ def convert(
     if out.resolve() == Path(model).expanduser().resolve():
         raise ValueError(f"{out} holds the vanilla model: choose another folder for the new one")
     sides = [side.strip() for side in add_aggregated_attention.split(",") if side.strip()]
-    if not hasattr(load_config(model), "symbol_classes"):
+    config = load_config(model)
+    added = {"symbols": symbols, "names": names, "symbol-tokens": symbol_tokens}
+    if hasattr(config, "symbol_classes"):
+        for option, value in added.items():
+            if value:
+                raise ValueError(f"--{option} is for models without symbols; {model} has some")
+    if hasattr(config, "backbone_config") or not hasattr(config, "symbol_classes"):
         from hf_alpha.convert.retrofit import SymbolConfig, convert_host
 
         if symbol_tokens and (symbols or names):
@@ -465,10 +471,8 @@ def convert(
         )
         convert_host(model, out, chosen, typer.echo)
         return
-    of_hosts = {"symbols": symbols, "names": names, "symbol-tokens": symbol_tokens}
-    for option, value in {**of_hosts, "renaming": renaming}.items():
-        if value:
-            raise ValueError(f"--{option} is for models of Transformers; {model} has its symbols")
+    if renaming:
+        raise ValueError(f"--renaming is for models of Transformers; {model} is none")
     typer.echo(_convert_vanilla(model, out, to, actual, placeholder or "b", sides,
                                 (random_dim, random_method, seed)))  # fmt: skip
 

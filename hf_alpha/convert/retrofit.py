@@ -31,7 +31,7 @@ from transformers.models.auto.modeling_auto import (
 from hf_alpha.convert.host_tables import draw_row, fill_row, resize_tables, row_length, table_rows
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.folders import new_folder
-from hf_alpha.loading import load_config, load_host
+from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
 from hf_alpha.modeling.symbol_encodings import encoding_class
@@ -122,9 +122,10 @@ def get_symbol_model(
     if isinstance(model, RetrofitForConditionalGeneration):
         model = _plain_backbone(model)
     check_host(model)
-    made = _with_symbols(tokenizer, config)
-    _check_vocabulary(model, tokenizer)
-    plan = _Rows(model, made, config)
+    plain = _fast_bytes(tokenizer) if isinstance(tokenizer, ByT5Tokenizer) else tokenizer
+    made = _with_symbols(plain, config)
+    _check_vocabulary(model, plain)
+    plan = _Rows(model, made, plain, config)
     probe = _probe(model, plan.base)
     before = _logits(model, probe)
     settings = plan.apply()
@@ -228,8 +229,6 @@ def _generation(model: PreTrainedModel, config: RetrofitConfig) -> GenerationCon
 def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
     if isinstance(tokenizer, SymbolTokenizer):
         return tokenizer
-    if isinstance(tokenizer, ByT5Tokenizer):
-        tokenizer = _fast_bytes(tokenizer)
     if not getattr(tokenizer, "is_fast", False):
         raise ConversionError(
             f"{type(tokenizer).__name__} is no fast tokenizer, on top of which names are found in "
@@ -338,7 +337,7 @@ class _Rows:
         base: ids of base tokens that the backbone has rows for already.
     """
 
-    def __init__(self, host: PreTrainedModel, tokenizer: Any, config: SymbolConfig):
+    def __init__(self, host: PreTrainedModel, tokenizer: Any, plain: Any, config: SymbolConfig):
         self.host, self.config = host, config
         self.ranges = copy.deepcopy(tokenizer.symbol_ranges)
         self.classes = dict(tokenizer.symbol_classes)
@@ -349,10 +348,13 @@ class _Rows:
         all_base = [i for i in range(self.size) if i not in symbols]
         self.base = [i for i in all_base if i < self.old]
         self.new_base = [i for i in all_base if i >= self.old]
-        self.sources = self._sources(tokenizer)
+        self.sources = self._sources(plain)
 
-    def _sources(self, tokenizer: Any) -> dict[str, list[list[int]]]:
-        """Class -> for each of its rows, the ids of the tokens that it begins with."""
+    def _sources(self, plain: Any) -> dict[str, list[list[int]]]:
+        """Class -> for each of its rows, the ids of the tokens that it begins with.
+
+        They are tokens of the tokenizer as it was, for which no word is a name.
+        """
         wanted = encoding_class(self.config.encoding).rows_per_class
         if wanted is None:
             return {}
@@ -363,7 +365,7 @@ class _Rows:
             if unknown := tokens.keys() - self.ranges.keys():
                 raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
             for name, rows in found.items():
-                rows.append([_token_id(tokenizer, token) for token in tokens.get(name, ())])
+                rows.append([_token_id(plain, token) for token in tokens.get(name, ())])
         for name, rows in found.items():
             if len(rows) == 2 and rows[0] and sorted(rows[0]) == sorted(rows[1]):
                 raise ConversionError(
@@ -468,7 +470,8 @@ def convert_host(
     """Convert a folder, or a model of the Hub; model, tokenizer and code are written to `out`.
 
     Args:
-        source: an encoder-decoder of Transformers with its tokenizer.
+        source: an encoder-decoder of Transformers with its tokenizer; or a `learned` model that
+            this has made of one.
         out: folder to make.
         config: how.
         say: is told what was made and what was proved.
@@ -483,7 +486,8 @@ def convert_host(
         host_config = load_config(source)
         if type(host_config) not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
             _refuse(host_config)
-        host, tokenizer = load_host(source)
+        has_symbols = hasattr(host_config, "symbol_classes")
+        host, tokenizer = load_checkpoint(source) if has_symbols else load_host(source)
         before = table_rows(host)
         model, tokenizer = get_symbol_model(host, tokenizer, config)
         model.save_pretrained(unfinished)

@@ -155,8 +155,7 @@ def convert_folder(
         vanilla, tokenizer = load_checkpoint(source)
         if hasattr(vanilla.config, "backbone_config"):
             raise ConversionError(
-                f"{source} is a converted model of Transformers already: convert the model that it "
-                "was made from in another way"
+                f"{source} holds a model of Transformers with symbols: convert it by convert_host"
             )
         converted = convert(vanilla, tokenizer)
         converted.save_pretrained(unfinished)
