@@ -421,7 +421,10 @@ def _fit_symbols(
         if name in more
     )
     if reason := model.config.encoding.no_extension:
-        raise ValueError(f"too few symbols in the checkpoint: {said}; {reason}")
+        raise ValueError(
+            f"too few symbols in the checkpoint: {said}; {reason}, or one of Transformers again "
+            "with more --symbols"
+        )
     model.extend_symbols(more)
     tokenizer.extend_symbols(more)
     say(f"symbols of the checkpoint: {said}; they are added")
