@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from transformers import PreTrainedConfig
 
 from hf_alpha.evaluation.report import Report, table
 from hf_alpha.loading import load_checkpoint
@@ -33,8 +34,7 @@ model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
 batch = tokenizer(["{example}"], return_tensors="pt", padding=True)
 tokenizer.batch_decode(model.generate(**batch, num_beams={num_beams}), names=batch.names)
 ```
-With hf_alpha installed no trust flag is needed, and `{solve} --model {name}` checks
-every answer.
+With hf_alpha installed no trust flag is needed, and `{solve} --model {name}` {solves}.
 
 ## Results
 `{command}` wrote this
@@ -82,9 +82,9 @@ def write_card(
     if recipe.is_file():
         training = f"## Training\n```yaml\n{recipe.read_text().strip()}\n```\n"
     text = TEMPLATE.format(
-        data=_metadata(folder.name, report).to_yaml(),
+        data=_metadata(folder.name, report, config).to_yaml(),
         name=folder.name,
-        description=config.encoding.description + RENAMINGS[config.symbol_renaming],
+        description=_description(config),
         encoding=config.symbol_encoding,
         parameters=model.num_parameters(),
         size=config.size_text,
@@ -93,7 +93,8 @@ def write_card(
         example=task.example,
         num_beams=task.num_beams,
         solve="hf-alpha solve" + f" --task {name_of(task)}" * (task.name != DEFAULT_TASK),
-        notes=" ".join([NEW] * task.held_out + [task.random_note]),
+        solves="checks\nevery answer" if task.has_check else "answers\nyour texts",
+        notes=" ".join([NEW] * (task.held_out and not task.own_data) + [task.random_note]),
         command=command,
         date=date,
         table=table([report, baseline]),
@@ -104,7 +105,24 @@ def write_card(
     return card
 
 
-def _metadata(name: str, report: Report) -> ModelCardData:
+def _description(config: PreTrainedConfig) -> str:
+    """Return what a model is: what its encoding does, and what it was made from."""
+    said: str = config.encoding.description + RENAMINGS[config.symbol_renaming]
+    if backbone_type(config) is not None:
+        said += (
+            f" It is a `{backbone_type(config)}` of Transformers with a layer for names around it "
+            "(`hf-alpha convert`); the licence of that model holds for it too."
+        )
+    return said
+
+
+def backbone_type(config: PreTrainedConfig) -> str | None:
+    """Return the type of the model of Transformers inside a converted one; None for any other."""
+    backbone = getattr(config, "backbone_config", None)
+    return None if backbone is None else backbone.model_type
+
+
+def _metadata(name: str, report: Report, config: PreTrainedConfig) -> ModelCardData:
     task = get_task(report.settings["task"])
     metric, title = METRICS[task.measure]
     results = [
@@ -123,7 +141,7 @@ def _metadata(name: str, report: Report) -> ModelCardData:
         if not rates.is_outside
     ]
     return ModelCardData(
-        license="apache-2.0",
+        license="apache-2.0" if backbone_type(config) is None else None,  # the backbone has its own
         library_name="transformers",
         tags=["hf_alpha", "alpha-equivalence", "logic", task.name],
         model_name=name,
@@ -131,4 +149,4 @@ def _metadata(name: str, report: Report) -> ModelCardData:
     )
 
 
-__all__ = ["RENAMINGS", "write_card"]
+__all__ = ["RENAMINGS", "backbone_type", "write_card"]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hf_alpha.solve import Solution
     from hf_alpha.tasks import Task as AnyTask
 
+CLASS, ONLY = "[A-Za-z][A-Za-z0-9_-]*", "name"  # of symbols: a class, and the only one
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 LATE = ("solve", "env")  # solve looks at the formulas first; env is for what may not be importable
 TRAIN_ON = "It has to be trained before it is of use: `checkpoint:` in a recipe."
@@ -363,22 +364,64 @@ def train(
 
 @app.command()
 def convert(
-    vanilla: Annotated[str, typer.Argument(help="Folder or Hub name of a 'learned' model.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="Folder or Hub name: any encoder-decoder of Transformers, or a 'learned' model."
+        ),
+    ],
     out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            help=f"What it becomes: {TARGETS}; of Transformers' models streams, dual_part or "
+            "learned."
+        ),
+    ] = "streams",
+    symbols: Annotated[
+        str | None,
+        typer.Option(
+            help="Transformers' models: how many symbols are added, 32, or name=32,number=16 for "
+            "several classes."
+        ),
+    ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Transformers' models: a regular expression that says which words are names, "
+            "'[a-z][0-9]*', or variable='[a-z][0-9]*', once for each class. Left out, the recipe "
+            "says it."
+        ),
+    ] = None,
+    symbol_tokens: Annotated[
+        str | None,
+        typer.Option(
+            help="Transformers' models: tokens that become the symbols, in place of --symbols: "
+            "'a b c', or 'name=a b c,number=1 2'."
+        ),
+    ] = None,
     actual: Annotated[
         str | None,
         typer.Option(
             help="Symbol whose vector becomes the actual one (a), or, with --to relational, that "
-            "of its class (the mean); commas for classes."
+            "of its class (the mean); commas for classes. Of Transformers' models any tokens, for "
+            "their mean, or name=a,number=1."
         ),
     ] = None,
     placeholder: Annotated[
-        str, typer.Option(help="streams: symbol whose vector becomes the placeholder.")
-    ] = "b",
+        str | None,
+        typer.Option(help="streams: likewise, whose vector becomes the placeholder (b)."),
+    ] = None,
     add_aggregated_attention: Annotated[
         str, typer.Option(help="streams: sides that get silent new blocks: encoder,decoder")
     ] = "",
-    to: Annotated[str, typer.Option(help=f"What it becomes: {TARGETS}.")] = "streams",
+    renaming: Annotated[
+        str | None,
+        typer.Option(
+            help="Transformers' models: rename symbols inside the model, random or "
+            "first_occurrence; with --to learned, the cheap baselines."
+        ),
+    ] = None,
     random_dim: Annotated[
         int, typer.Option(help="dual_part: width of the random part; 0 for the default.")
     ] = 0,
@@ -388,17 +431,65 @@ def convert(
     ] = "hypercube_vertices",
     seed: Seed = 0,
 ) -> None:
-    """Convert a vanilla model into a symbol-invariant one, and prove it by logits.
+    """Convert a model into one that does not care how symbols are named, and prove it by logits.
 
-    With --to relational: into an invariant one that has to be trained on where several symbols
-    meet. With --to dual_part: into one with dual-part embeddings, which has to be trained on.
+    hf-alpha convert google-t5/t5-small OUT --symbols 32
+
+    Any encoder-decoder of Transformers: T5, BART, and so on. It keeps what it has learned; on texts
+    with names it is to be trained.
+
+    A vanilla model of this package ('learned'). With --to streams it can be used at once, with
+    --to relational or dual_part it has to be trained on.
     """
+    from hf_alpha.loading import load_config
+
+    if out.resolve() == Path(model).expanduser().resolve():
+        raise ValueError(f"{out} holds the vanilla model: choose another folder for the new one")
+    sides = [side.strip() for side in add_aggregated_attention.split(",") if side.strip()]
+    config = load_config(model)
+    added = {"symbols": symbols, "names": names, "symbol-tokens": symbol_tokens}
+    if hasattr(config, "symbol_classes"):
+        for option, value in added.items():
+            if value:
+                raise ValueError(f"--{option} is for models without symbols; {model} has some")
+    if hasattr(config, "backbone_config") or not hasattr(config, "symbol_classes"):
+        from hf_alpha.convert.retrofit import SymbolConfig, convert_host
+
+        if symbol_tokens and (symbols or names):
+            raise ValueError("--symbol-tokens are the symbols: leave out --symbols and --names")
+        parts = {"random_dim": random_dim, "random_method": random_method}
+        settings = {"symbol_seed": seed, **(parts if to == "dual_part" else {})}
+        chosen = SymbolConfig(
+            encoding=to,
+            symbols=_symbol_rules(symbols, names or []),
+            symbol_tokens=_tokens_by_class(symbol_tokens),
+            actual=_tokens_by_class(actual),
+            placeholder=_tokens_by_class(placeholder),
+            renaming=renaming or "none",
+            aggregated_attention=sides,
+            settings=settings,
+        )
+        convert_host(model, out, chosen, typer.echo)
+        return
+    if renaming:
+        raise ValueError(f"--renaming is for models of Transformers; {model} is none")
+    typer.echo(_convert_vanilla(model, out, to, actual, placeholder or "b", sides,
+                                (random_dim, random_method, seed)))  # fmt: skip
+
+
+def _convert_vanilla(
+    vanilla: str,
+    out: Path,
+    to: str,
+    actual: str | None,
+    placeholder: str,
+    sides: list[str],
+    parts: tuple[int, str, int],
+) -> str:
+    """Convert a vanilla model; returns what was made and what was proved."""
     from hf_alpha import convert as conversions
 
-    if out.resolve() == Path(vanilla).expanduser().resolve():
-        raise ValueError(f"{out} holds the vanilla model: choose another folder for the new one")
     if to == "streams":
-        sides = [side.strip() for side in add_aggregated_attention.split(",") if side.strip()]
         chosen = actual or "a"
         model = conversions.convert_checkpoint(vanilla, out, chosen, placeholder, sides)
         proved = (
@@ -412,16 +503,56 @@ def convert(
             f"without symbols{alone} all states are identical to the vanilla model's. {TRAIN_ON}"
         )
     elif to == "dual_part":
-        model = conversions.convert_checkpoint_to_dual_part(
-            vanilla, out, random_dim, random_method, seed
-        )
+        model = conversions.convert_checkpoint_to_dual_part(vanilla, out, *parts)
         proved = (
             "with the vanilla model's embeddings in place of its own, the logits are identical. "
             f"{TRAIN_ON}"
         )
     else:
         raise ValueError(f"--to {to}: choose {TARGETS}")
-    typer.echo(f"{out}: {model.num_parameters():,} parameters. Proved on random inputs: {proved}")
+    return f"{out}: {model.num_parameters():,} parameters. Proved on random inputs: {proved}"
+
+
+def by_class(text: str) -> dict[str, str]:
+    """Read `name=a b,number=1` as class -> text; a text without classes as that of the class ''."""
+    parts = re.split(rf",(?={CLASS}=)", text)
+    found = [re.fullmatch(rf"({CLASS})=(.+)", part, re.DOTALL) for part in parts]
+    if all(found):
+        return {match[1]: match[2] for match in found if match}
+    return {"": text}
+
+
+def _tokens_by_class(text: str | None) -> Any:
+    if text is None:
+        return None
+    found = by_class(text)
+    return found.get("", found)
+
+
+def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
+    """What a conversion is told about symbols: class -> how many, and how names are found.
+
+    Raises:
+        ValueError: a number is none, or it is not clear which class a pattern is for.
+    """
+    counts = by_class(symbols or "32")
+    patterns: dict[str, str] = {}
+    for text in names:
+        patterns |= by_class(text)
+    if bad := [text for text in counts.values() if not text.isdecimal()]:
+        raise ValueError(f"--symbols {bad[0]}: write 32, or name=32,number=16")
+    if "" in counts:  # so many of each class
+        counts = dict.fromkeys((name or ONLY for name in patterns or [ONLY]), counts[""])
+    if set(patterns) == {""} and len(counts) == 1:
+        patterns = {name: patterns[""] for name in counts}
+    if patterns and patterns.keys() != counts.keys():
+        said = ", ".join(f"{name or 'no class'}" for name in patterns)
+        raise ValueError(
+            f"--names is for {said}, --symbols for {', '.join(counts)}: name the same classes, "
+            "such as --symbols x=32,f=16 --names x='[a-z]' --names f='[A-Z]'"
+        )
+    ways = {name: {"pattern": pattern} for name, pattern in patterns.items()}
+    return {name: {"count": int(count), **ways.get(name, {})} for name, count in counts.items()}
 
 
 @app.command()

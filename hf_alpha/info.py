@@ -12,7 +12,7 @@ from huggingface_hub.utils import SafetensorsRepoMetadata
 from transformers import PreTrainedConfig
 from transformers.utils import cached_file
 
-from hf_alpha.card import RENAMINGS
+from hf_alpha.card import RENAMINGS, backbone_type
 from hf_alpha.loading import WEIGHTS, CheckpointError, auto_class, load_parts
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.release import LOG_FILE
@@ -40,6 +40,8 @@ def describe_model(where: str) -> str:
     """
     config, tokenizer = load_parts(where)
     kind = "an encoder-decoder" if config.is_encoder_decoder else "a decoder"
+    if backbone := backbone_type(config):
+        kind += f" around a {backbone!r} of Transformers"
     description = config.encoding.description + RENAMINGS[config.symbol_renaming]
     promises = [PROMISES.get(name, name) for name in sorted(config.encoding.promises)]
     lines = {

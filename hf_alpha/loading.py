@@ -57,6 +57,27 @@ def load_parts(path: str | Path) -> tuple[PreTrainedConfig, AnyTokenizer]:
         CheckpointError: a file cannot be read.
         ValueError: the model is of another kind, or model and tokenizer disagree.
     """
+    config = load_config(path)
+    where = str(Path(path).expanduser())
+    if not hasattr(config, "symbol_classes"):
+        way = f"; hf-alpha convert {where} OUT gives it some" * bool(config.is_encoder_decoder)
+        raise ValueError(
+            f"{where!r} holds a {config.model_type!r} model, not one with symbols (known: "
+            f"{', '.join(MODEL_TYPES)}){way}"
+        )
+    tokenizer = _load_tokenizer(where)
+    # Before there are weights: for a wrong vocabulary there may be no room.
+    check_agreement(config, tokenizer, where)
+    return config, tokenizer
+
+
+def load_config(path: str | Path) -> PreTrainedConfig:
+    """Load the configuration of any model of Transformers.
+
+    Raises:
+        FileNotFoundError: there is no such folder or model, or no `config.json`.
+        CheckpointError: it cannot be read.
+    """
     folder = Path(path).expanduser()
     where = str(folder)
     hub_name = where.count("/") == 1 and not folder.is_absolute() and not folder.exists()
@@ -65,19 +86,34 @@ def load_parts(path: str | Path) -> tuple[PreTrainedConfig, AnyTokenizer]:
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise FileNotFoundError(f"{where!r} is no checkpoint folder: it has no config.json")
     with _part(where, "config.json"):
-        config = AutoConfig.from_pretrained(where)
-    if not hasattr(config, "symbol_classes"):
-        raise ValueError(
-            f"{where!r} holds a {config.model_type!r} model, not one with symbols (known: "
-            f"{', '.join(MODEL_TYPES)})"
+        return AutoConfig.from_pretrained(where)
+
+
+def load_host(path: str | Path) -> tuple[PreTrainedModel, Any]:
+    """Load an encoder-decoder of Transformers without symbols, with its own tokenizer.
+
+    Weights that the model does not use are left out, as Transformers does it.
+
+    Raises:
+        FileNotFoundError: there is no such folder or model, or a file of it is missing.
+        CheckpointError: a file cannot be read, or weights are missing, of another shape or not
+            finite.
+    """
+    where = str(Path(path).expanduser())
+    tokenizer = _load_tokenizer(where)
+    with _part(where, WEIGHTS):
+        model, report = AutoModelForSeq2SeqLM.from_pretrained(
+            where, output_loading_info=True, ignore_mismatched_sizes=True
         )
-    if (tokenizer_file := folder / "tokenizer_config.json").is_file():
-        read_json(tokenizer_file)  # names the file if it is damaged
+    _check_weights(model, {**report, "unexpected_keys": []}, f"{where}/{WEIGHTS}")
+    return model, tokenizer
+
+
+def _load_tokenizer(where: str) -> Any:
+    if (file := Path(where) / "tokenizer_config.json").is_file():
+        read_json(file)  # names the file if it is damaged
     with _part(where, "tokenizer"):
-        tokenizer = AutoTokenizer.from_pretrained(where)
-    # Before there are weights: for a wrong vocabulary there may be no room.
-    check_agreement(config, tokenizer, where)
-    return config, tokenizer
+        return AutoTokenizer.from_pretrained(where)
 
 
 def auto_class(config: PreTrainedConfig) -> Any:
@@ -172,4 +208,12 @@ def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
     return joined
 
 
-__all__ = ["CheckpointError", "auto_class", "check_agreement", "load_checkpoint", "load_parts"]
+__all__ = [
+    "CheckpointError",
+    "auto_class",
+    "check_agreement",
+    "load_checkpoint",
+    "load_config",
+    "load_host",
+    "load_parts",
+]

@@ -213,8 +213,11 @@ def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
     """
     file = _find(path)
     content = _flattened(file, ())
+    changes: dict[str, Any] = {}
     for override in overrides or []:
         _override(content, override)
+        _override(changes, override)
+    _replace_model(content, changes)
     return parse_recipe(content, str(file))
 
 
@@ -269,7 +272,14 @@ def _flattened(file: Path, children: tuple[Path, ...]) -> dict[str, Any]:
     base = _flattened(parent_file, chain)
     if isinstance(base.get("training"), dict):
         base["training"].pop("output_dir", None)  # two runs do not share a folder
+    _replace_model(base, content)
     return _merged(base, content)
+
+
+def _replace_model(content: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    """Remove the model where changes name a checkpoint, which brings its own."""
+    if changes.get("checkpoint") is not None and "model" not in changes:
+        content.pop("model", None)
 
 
 def _shown(chain: Iterable[Path]) -> str:
@@ -481,7 +491,11 @@ def _override(content: dict[str, Any], override: str) -> None:
         content = content.setdefault(parent, {})
         if not isinstance(content, dict):
             raise RecipeError(f"override {override!r}: {parent!r} is not a mapping")
-    content[keys[-1]] = _parse_yaml(text, f"override {override!r}")
+    value = _parse_yaml(text, f"override {override!r}")
+    if value is None:
+        content.pop(keys[-1], None)
+    else:
+        content[keys[-1]] = value
 
 
 class _Loader(yaml.SafeLoader):
@@ -540,8 +554,9 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     """
     content = _said(recipe)
     content["data"] = _said(recipe.data)
-    if recipe.data.train is None:  # what only the user's own pairs have
+    if recipe.data.train is None or recipe.checkpoint is not None:
         content.pop("tokenizer", None)
+    if recipe.data.train is None:  # what only the user's own pairs have
         content["data"] = {k: v for k, v in content["data"].items() if k not in OWN_KEYS}
     lines = "".join(f"{note}\n" for note in notes)
     path.parent.mkdir(parents=True, exist_ok=True)

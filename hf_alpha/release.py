@@ -48,8 +48,9 @@ def refresh(folder: Path) -> None:
 
 def _write(source: Path, out: Path) -> None:
     model, tokenizer = load_checkpoint(source)
-    # This version's defaults, whatever version trained it.
-    model.generation_config = type(model)(model.config).generation_config
+    if not hasattr(model.config, "backbone_config"):  # a backbone has settings of its own
+        # This version's defaults, whatever version trained it.
+        model.generation_config = type(model)(model.config).generation_config
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     link_code(out)

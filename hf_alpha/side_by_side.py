@@ -82,7 +82,10 @@ def compare_encodings(
             models of other settings.
     """
     if recipe.checkpoint is not None:
-        raise ValueError("models are compared from scratch: leave out 'checkpoint'")
+        raise ValueError(
+            "models are compared from scratch: leave out 'checkpoint'. Of trained models, hf-alpha "
+            "evaluate MODEL MODEL --out DIR makes the table"
+        )
     if unknown := [name for name in encodings if name not in ENCODINGS]:
         raise ValueError(f"no encoding {unknown[0]!r}: choose from {', '.join(ENCODINGS)}")
     task, models = recipe.solved, []

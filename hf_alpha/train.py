@@ -1,5 +1,6 @@
 """Training as a recipe says: data, model, trainer, and runs that resume where they stopped."""
 
+import dataclasses
 import json
 import logging
 import re
@@ -48,7 +49,7 @@ from hf_alpha.data.read import load
 from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.evaluation.evaluate import answer_limit, evaluate
 from hf_alpha.folders import read_json
-from hf_alpha.loading import auto_class, load_checkpoint
+from hf_alpha.loading import auto_class, load_checkpoint, load_parts
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.progress import TrainingProgress
@@ -365,19 +366,26 @@ def _tokenized(rows: Any, most: int | None, tokenizer: AnyTokenizer, recipe: Rec
 
 
 def prepare_model(
-    recipe: Recipe, own: OwnPairs | None = None
+    recipe: Recipe, own: OwnPairs | None = None, say: Callable[[str], object] = print
 ) -> tuple[PreTrainedModel, AnyTokenizer]:
     """The model to train and its tokenizer: new ones, or the checkpoint's.
 
     Args:
         recipe: the recipe.
-        own: the user's own pairs, from which a new tokenizer is made.
+        own: the user's own pairs, from which a new tokenizer is made; that of a checkpoint finds
+            names as the recipe says, and gets as many symbols as they need.
+        say: is told how many symbols a checkpoint gets.
 
     Raises:
-        RecipeError: a setting of the model has a wrong kind or value.
+        RecipeError: a setting of the model has a wrong kind or value, or the checkpoint's symbols
+            do not fit the recipe's.
     """
     if recipe.checkpoint is not None:
-        return load_checkpoint(recipe.checkpoint)
+        model, loaded = load_checkpoint(recipe.checkpoint)
+        if own is not None and isinstance(loaded, TextTokenizer):
+            with _named("symbols"):
+                _fit_symbols(model, loaded, own, say)
+        return model, loaded
     if own is None:
         tokenizer: AnyTokenizer = build_tokenizer(recipe.task, recipe.num_symbols or NUM_SYMBOLS)
     else:
@@ -389,6 +397,54 @@ def prepare_model(
             tokenizer, {"symbol_seed": recipe.training.get("seed", 42), **recipe.model}
         )
     return auto_class(config).from_config(config), tokenizer
+
+
+def _fit_symbols(
+    model: PreTrainedModel, tokenizer: TextTokenizer, own: OwnPairs, say: Callable[[str], object]
+) -> None:
+    """Have a checkpoint find names by the recipe's rules, with symbols for all of a row.
+
+    Raises:
+        ValueError: classes or symbols do not fit, or there are too few, and none can be added.
+    """
+    if tokenizer.symbols_are_words:
+        own.check_symbols(tokenizer)
+        return
+    tokenizer.use_rules(own.finder.rules, own.texts)
+    lacking = own.lacking(tokenizer.symbol_classes, training=True)
+    more = {name: count for name, count in lacking.items() if count}
+    if not more:
+        return
+    said = ", ".join(
+        f"{name} has {count}, and {more[name]} more are needed"
+        for name, count in tokenizer.symbol_classes.items()
+        if name in more
+    )
+    if reason := model.config.encoding.no_extension:
+        raise ValueError(
+            f"too few symbols in the checkpoint: {said}; {reason}, or one of Transformers again "
+            "with more --symbols"
+        )
+    model.extend_symbols(more)
+    tokenizer.extend_symbols(more)
+    say(f"symbols of the checkpoint: {said}; they are added")
+
+
+def _complete_rules(recipe: Recipe) -> Recipe:
+    """A recipe for own pairs that says not what a name is, with the rules of its checkpoint."""
+    if recipe.data.train is None or recipe.symbols or recipe.checkpoint is None:
+        return recipe
+    _, tokenizer = load_parts(recipe.checkpoint)
+    rules = tokenizer.finder.to_dict() if isinstance(tokenizer, TextTokenizer) else {}
+    if rules and tokenizer.symbols_are_words:
+        rules = {name: {"tokens": words} for name, words in tokenizer.symbol_words().items()}
+    rules = {name: {k: v for k, v in rule.items() if k != "count"} for name, rule in rules.items()}
+    if not rules or not all(rules.values()):
+        raise RecipeError(
+            f"the key 'symbols' is missing: say which words are names; {recipe.checkpoint} does "
+            "not say it either"
+        )
+    return dataclasses.replace(recipe, symbols=rules)
 
 
 def config_for(tokenizer: AnyTokenizer, settings: Mapping[str, Any]) -> PreTrainedConfig:
@@ -520,6 +576,7 @@ def train(
         CheckpointError: the checkpoint to resume is damaged.
         Interrupted: Ctrl-C; there is a checkpoint of the last step.
     """
+    recipe = _complete_rules(recipe)
     arguments = prepare_arguments(recipe)
     out, start = Path(arguments.output_dir), _starting_point(arguments, resume)
     notes = [] if start is None else _notes(recipe, out, _state(start).global_step, allow_changes)
@@ -531,7 +588,7 @@ def train(
     with arguments.main_process_first(desc="data"):
         own = own_pairs(recipe, tell)
         model, tokenizer = (
-            load_checkpoint(start) if start and finished else prepare_model(recipe, own)
+            load_checkpoint(start) if start and finished else prepare_model(recipe, own, tell)
         )
         task.prepare(tokenizer)
         train_data, valid_data = prepare_data(recipe, tokenizer, own)

@@ -38,6 +38,23 @@ def test_the_notebook_runs(tmp_path):
     assert (tmp_path / "curves.png").is_file()
 
 
+def test_a_model_of_transformers_gets_names(tmp_path):
+    """A renaming of a text is answered by a renaming of its answer, by any weights."""
+    environment = {**os.environ, "RETROFIT_STEPS": "2", "HF_HOME": str(tmp_path / "home")}
+    script = EXAMPLES / "retrofit.py"
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    one, two = done.stdout.splitlines()[-2:]
+    renaming = str.maketrans({"x": "k9", "y": "m", "F": "G", "G": "Q3"})
+    assert one.translate(renaming) == two
+    saved = {file.name for file in (tmp_path / "runs" / "retrofit").iterdir()}
+    assert {"model.safetensors", "tokenizer.json", "modeling_retrofit.py"} <= saved
+    assert len(script.read_text(encoding="utf-8").splitlines()) < 40
+
+
 def test_the_script_is_short_and_what_the_notebook_begins_with():
     """So that it runs as well as the notebook."""
     text = (EXAMPLES / "own_task.py").read_text(encoding="utf-8")

@@ -36,7 +36,6 @@ from hf_alpha.train import prepare_model
         ("training.max_stps=1", "training: unknown .*did you mean 'max_steps'?"),
         ("model.d_modell=1", "model: unknown .*did you mean 'd_model'?"),
         ("model.vocab_size=20", "model: 'vocab_size' follows from the key 'num_symbols'"),
-        ("checkpoint=here", "either 'checkpoint' or 'model', not both"),
         ("num_symbols=many", "'num_symbols' must be a whole number, not 'many'"),
         ("num_symbols=true", "'num_symbols' must be a whole number, not True"),
         ("training=3", "'training' must be a mapping, not 3"),
@@ -63,6 +62,22 @@ from hf_alpha.train import prepare_model
 def test_wrong_overrides_are_named(override, message):
     with pytest.raises(RecipeError, match=message):
         read_recipe("propositional/debug", [override])
+
+
+def test_a_checkpoint_replaces_the_model_of_what_it_changes(tmp_path):
+    """So that the same recipe trains a new model, or goes on from one."""
+    recipe = read_recipe("propositional/debug", ["checkpoint=here"])
+    assert recipe.checkpoint == "here" and recipe.model == {}
+    child = "extends: propositional/debug\ncheckpoint: here\ntraining: {output_dir: out}\n"
+    (tmp_path / "child.yaml").write_text(child)
+    assert read_recipe(tmp_path / "child.yaml").model == {}
+    both = ["checkpoint=here", "model.d_model=8"]
+    with pytest.raises(RecipeError, match="either 'checkpoint' or 'model', not both"):
+        read_recipe("propositional/debug", both)
+    (tmp_path / "child.yaml").write_text(child + "model: {d_model: 8}\n")
+    with pytest.raises(RecipeError, match="either 'checkpoint' or 'model', not both"):
+        read_recipe(tmp_path / "child.yaml")
+    assert read_recipe("propositional/debug", ["model=null"]).model == {}  # null removes a key
 
 
 def test_overrides_are_yaml(tmp_path):

@@ -9,17 +9,21 @@ import textwrap
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import trajectories
 from datasets import Dataset
+from hosts import make_host
 from safetensors.torch import load_file
+from small_tokenizers import unigram, word_level
 from strategies import make_model
 from toy_backbone import ToyForConditionalGeneration
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 import hf_alpha
+from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.read import load
@@ -168,6 +172,87 @@ def test_names_that_a_function_finds_reach_every_tool(own_task):
     task = read_recipe("own.yaml", changes).solved
     (solution,) = solve(model, tokenizer, task, ["SWAP a b : F a b"])
     assert solution.error is None and solution.answers
+
+
+TWO_CLASSES = {"variable": 2, "function": 2}
+TUNED = ["check=null", "training.max_steps=2"]
+
+
+def convert_small(folder: Path, **settings: Any) -> Path:
+    """A small T5 with its tokenizer, converted, in a folder."""
+    tokenizer = settings.pop("tokenizer", unigram)(end=True)
+    host = make_host("t5", vocab_size=len(tokenizer), eos_token_id=tokenizer.eos_token_id)
+    config = SymbolConfig(**{"symbols": TWO_CLASSES, **settings})
+    for part in get_symbol_model(host, tokenizer, config):
+        part.save_pretrained(folder)
+    return folder
+
+
+def test_a_converted_model_finds_names_by_the_recipe(own_task):
+    """Its symbols, made by a count alone, are as many as rows need, and it is resumed."""
+    more = [*QUIET, *TUNED, f"checkpoint={convert_small(own_task / 'converted')}"]
+    lines: list[str] = []
+    trainer = train(read_recipe("own.yaml", more), say=lines.append)
+    said = "variable has 2, and 1 more are needed, function has 2, and 1 more are needed"
+    assert f"symbols of the checkpoint: {said}; they are added" in lines
+    model, tokenizer = load_checkpoint("out")
+    assert tokenizer.symbol_classes == model.config.symbol_classes == dict.fromkeys(TWO_CLASSES, 3)
+    assert tokenizer.finder.rules["variable"].pattern == "[a-z]"
+    assert_same(model.state_dict(), trainer.model.state_dict())
+    text = "SWAP a b : F x G a b"
+    (solution,) = solve(model, tokenizer, read_recipe("own.yaml", more).solved, [text])
+    assert solution.error is None
+    longer = [*more, "training.max_steps=4"]
+    assert train(read_recipe("own.yaml", longer), True, True, lambda _: 0).state.global_step == 4
+
+
+def test_a_recipe_without_rules_takes_those_of_its_checkpoint(own_task):
+    rules = {"variable": {"pattern": "[a-z]", "count": 2}, "function": "[A-Z]"}
+    checkpoint = convert_small(own_task / "converted", symbols=rules, encoding="dual_part")
+    more = [*QUIET, *TUNED, f"checkpoint={checkpoint}", "symbols=null"]
+    trainer = train(read_recipe("own.yaml", more), say=lambda _: None)
+    assert trainer.model.config.symbol_classes == {"variable": 3, "function": 10}
+    written = read_recipe("out/recipe.yaml")
+    assert written.symbols == {"variable": {"pattern": "[a-z]"}, "function": {"pattern": "[A-Z]"}}
+
+
+def test_words_that_are_symbols_are_trained_as_they_are(own_task):
+    rows = [{"source": f"{a} and {b}", "target": f"{b} and {a}"} for a, b in ("xy", "yz", "zx")]
+    (own_task / "words.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 4))
+    tokens = {"tokenizer": word_level, "symbol_tokens": "x y z", "symbols": {}}
+    checkpoint = convert_small(own_task / "words", **tokens)
+    best = ["training.load_best_model_at_end=false", "training.eval_strategy=no"]
+    more = [*QUIET, *TUNED, *best, "data.train=words.jsonl", "data.validation=null",
+            f"checkpoint={checkpoint}"]  # fmt: skip
+    train(read_recipe("own.yaml", [*more, "symbols=null"]), say=lambda _: None)
+    assert read_recipe("out/recipe.yaml").symbols == {"name": {"tokens": ["x", "y", "z"]}}
+    assert load_checkpoint("out")[1].symbol_ids == [4, 5, 6]
+    wider = read_recipe(
+        "own.yaml", [*more, "symbols={name: '[a-z]+'}", "training.output_dir=wider"]
+    )
+    with pytest.raises(RecipeError, match=r"pair 0: the rules find 3 names \(and, x, y\).*: x y\."):
+        train(wider, say=lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "message"),
+    [
+        ({"symbols": 4}, "seed=0", r"symbols: the rules are for the classes variable, function, .*"
+         "classes name: both have to name"),
+        ({"encoding": "learned"}, "seed=0", "too few symbols in the checkpoint: variable has 2, .*"
+         "more --symbols"),
+        ({}, "symbols", "the key 'symbols' is missing: .* does not say it either"),
+    ],
+)  # fmt: skip
+def test_checkpoints_that_do_not_fit_the_pairs(own_task, settings, change, message):
+    checkpoint = convert_small(own_task / "converted", **settings)
+    last = "symbols=null" if change == "symbols" else f"training.{change}"
+    with pytest.raises(RecipeError, match=f"(?s){message}"):
+        train(
+            read_recipe("own.yaml", [*QUIET, *TUNED, f"checkpoint={checkpoint}", last]),
+            say=lambda _: None,
+        )
+    assert not (own_task / "out").exists()
 
 
 def test_streamed_pairs_are_trained(own_task):

@@ -6,27 +6,39 @@ common is checked on every conversion.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
+from transformers import (
+    ByT5Tokenizer,
+    GenerationConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
 )
 
 from hf_alpha.convert.host_tables import draw_row, fill_row, resize_tables, row_length, table_rows
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.folders import new_folder
+from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+
+logger = logging.getLogger(__name__)
 
 CLASS = "name"
 """What the only class of symbols is called, unless it is said otherwise."""
@@ -64,6 +76,12 @@ class SymbolConfig:
     renaming: str = "none"
     aggregated_attention: Sequence[str] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """Class -> how many symbols, or a rule for its names."""
+        only = isinstance(self.symbols, int | str) or not isinstance(self.symbols, Mapping)
+        return {CLASS: self.symbols} if only else dict(self.symbols)
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
@@ -104,9 +122,10 @@ def get_symbol_model(
     if isinstance(model, RetrofitForConditionalGeneration):
         model = _plain_backbone(model)
     check_host(model)
-    made = _with_symbols(tokenizer, config)
-    _check_vocabulary(model, tokenizer)
-    plan = _Rows(model, made, config)
+    plain = _fast_bytes(tokenizer) if isinstance(tokenizer, ByT5Tokenizer) else tokenizer
+    made = _with_symbols(plain, config)
+    _check_vocabulary(model, plain)
+    plan = _Rows(model, made, plain, config)
     probe = _probe(model, plan.base)
     before = _logits(model, probe)
     settings = plan.apply()
@@ -122,7 +141,7 @@ def get_symbol_model(
         ),
         model,
     )
-    retrofit.generation_config = copy.deepcopy(model.generation_config)
+    retrofit.generation_config = _generation(model, retrofit.config)
     retrofit.train(model.training)
     _prove(retrofit, probe, before)
     return retrofit, made
@@ -161,7 +180,8 @@ def check_host(model: PreTrainedModel) -> None:
 
 def _refuse(config: Any) -> None:
     """Raise a ConversionError that says what kind of model a configuration is of."""
-    if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+    encodes = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not config.is_decoder
+    if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and not encodes:
         raise ConversionError(
             f"a {config.model_type!r} model is a decoder alone; only encoder-decoders (T5, BART, "
             "Marian and so on) are converted now, decoders are planned"
@@ -193,6 +213,16 @@ def _special_tokens(model: PreTrainedModel, tokenizer: Any) -> dict[str, Any]:
     return found
 
 
+def _generation(model: PreTrainedModel, config: RetrofitConfig) -> GenerationConfig:
+    """How the model generated before; ids of special tokens that it lacks are filled in."""
+    found = copy.deepcopy(model.generation_config)
+    for name in ("bos_token_id", "eos_token_id", "decoder_start_token_id"):
+        if getattr(found, name) is None:
+            setattr(found, name, getattr(config, name))
+    found.pad_token_id = config.pad_token_id  # what the tokenizer takes for padding
+    return found
+
+
 # -- symbols on top of the tokenizer --------------------------------------------------------------
 
 
@@ -201,24 +231,59 @@ def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
         return tokenizer
     if not getattr(tokenizer, "is_fast", False):
         raise ConversionError(
-            f"{type(tokenizer).__name__} is no fast tokenizer: names are found in texts on top of "
-            "a fast one; load it with AutoTokenizer.from_pretrained, or save it as tokenizer.json"
+            f"{type(tokenizer).__name__} is no fast tokenizer, on top of which names are found in "
+            "texts. If there is a fast one of the same ids, save it as tokenizer.json; else make a "
+            "TextTokenizer with these ids of your own and give it to get_symbol_model"
         )
     try:
         if config.symbol_tokens is not None:
-            ids = {
-                name: [_token_id(tokenizer, token) for token in tokens]
-                for name, tokens in by_class(config.symbol_tokens, [CLASS]).items()
-            }
-            return TextTokenizer.over_tokens(tokenizer, ids)
-        rules = config.symbols
-        if isinstance(rules, int | str) or not isinstance(rules, Mapping):
-            rules = {CLASS: rules}
-        return TextTokenizer.from_tokenizer(tokenizer, rules)
+            return _over_tokens(tokenizer, config.symbol_tokens)
+        return TextTokenizer.from_tokenizer(tokenizer, config.rules)
     except ConversionError:
         raise
     except ValueError as error:
         raise ConversionError(str(error)) from error
+
+
+def _over_tokens(tokenizer: Any, tokens: Tokens) -> TextTokenizer:
+    """The tokenizer with tokens of its own as symbols."""
+    given = by_class(tokens, [CLASS])
+    ids = {name: [_token_id(tokenizer, token) for token in some] for name, some in given.items()}
+    _warn_of_spellings(tokenizer, [token for some in given.values() for token in some])
+    return TextTokenizer.over_tokens(tokenizer, ids)
+
+
+def _warn_of_spellings(tokenizer: Any, tokens: Sequence[str]) -> None:
+    """Say which symbols are another token behind a space, so that one spelling is no symbol."""
+    split = {}
+    for token in tokens:
+        first, *rest = tokenizer(f"{token} {token}", add_special_tokens=False)["input_ids"]
+        if set(rest) != {first}:
+            split[token] = tokenizer.convert_ids_to_tokens(rest)
+    if split:
+        logger.warning(
+            "behind a space these symbols are other tokens, which are no symbols: %s; name those "
+            "too, or let names be found in texts",
+            ", ".join(f"{token} ({' '.join(parts)})" for token, parts in split.items()),
+        )
+
+
+def _fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
+    """The same as ByT5's tokenizer, which is written in Python: a token for each byte."""
+    added = tokenizer.added_tokens_decoder
+    first = next(i for i in range(len(added)) if i not in added)  # behind padding, end and unknown
+    vocabulary = {str(token): index for index, token in added.items()}
+    vocabulary |= {letter: first + byte for byte, letter in bytes_to_unicode().items()}
+    fast = Tokenizer(models.BPE(vocabulary, []))
+    fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    fast.decoder = decoders.ByteLevel()
+    for index in sorted(added):
+        token = added[index]
+        fast.add_special_tokens(
+            [AddedToken(token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=True)]
+        )
+    special = {key: str(token) for key, token in tokenizer.special_tokens_map.items()}
+    return PreTrainedTokenizerFast(tokenizer_object=fast, **special)
 
 
 def by_class(tokens: Tokens, classes: Sequence[str]) -> dict[str, list[str]]:
@@ -272,7 +337,7 @@ class _Rows:
         base: ids of base tokens that the backbone has rows for already.
     """
 
-    def __init__(self, host: PreTrainedModel, tokenizer: Any, config: SymbolConfig):
+    def __init__(self, host: PreTrainedModel, tokenizer: Any, plain: Any, config: SymbolConfig):
         self.host, self.config = host, config
         self.ranges = copy.deepcopy(tokenizer.symbol_ranges)
         self.classes = dict(tokenizer.symbol_classes)
@@ -283,10 +348,13 @@ class _Rows:
         all_base = [i for i in range(self.size) if i not in symbols]
         self.base = [i for i in all_base if i < self.old]
         self.new_base = [i for i in all_base if i >= self.old]
-        self.sources = self._sources(tokenizer)
+        self.sources = self._sources(plain)
 
-    def _sources(self, tokenizer: Any) -> dict[str, list[list[int]]]:
-        """Class -> for each of its rows, the ids of the tokens that it begins with."""
+    def _sources(self, plain: Any) -> dict[str, list[list[int]]]:
+        """Class -> for each of its rows, the ids of the tokens that it begins with.
+
+        They are tokens of the tokenizer as it was, for which no word is a name.
+        """
         wanted = encoding_class(self.config.encoding).rows_per_class
         if wanted is None:
             return {}
@@ -297,7 +365,7 @@ class _Rows:
             if unknown := tokens.keys() - self.ranges.keys():
                 raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
             for name, rows in found.items():
-                rows.append([_token_id(tokenizer, token) for token in tokens.get(name, ())])
+                rows.append([_token_id(plain, token) for token in tokens.get(name, ())])
         for name, rows in found.items():
             if len(rows) == 2 and rows[0] and sorted(rows[0]) == sorted(rows[1]):
                 raise ConversionError(
@@ -394,25 +462,53 @@ def _prove(
 
 
 def convert_host(
-    source: str | Path, out: str | Path, config: SymbolConfig
+    source: str | Path,
+    out: str | Path,
+    config: SymbolConfig,
+    say: Callable[[str], object] = print,
 ) -> RetrofitForConditionalGeneration:
     """Convert a folder, or a model of the Hub; model, tokenizer and code are written to `out`.
 
+    Args:
+        source: an encoder-decoder of Transformers with its tokenizer; or a `learned` model that
+            this has made of one.
+        out: folder to make.
+        config: how.
+        say: is told what was made and what was proved.
+
     Raises:
         ConversionError: as `get_symbol_model`; nothing is written.
+        CheckpointError: weights are missing or damaged.
         FileExistsError: `out` exists; it stays as it is.
-        OSError: there is no such model.
+        FileNotFoundError: there is no such model.
     """
     with new_folder(Path(out)) as unfinished:
-        where = str(Path(source).expanduser())
-        host_config = AutoConfig.from_pretrained(where)
+        host_config = load_config(source)
         if type(host_config) not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
             _refuse(host_config)
-        host = AutoModelForSeq2SeqLM.from_pretrained(where)
-        model, tokenizer = get_symbol_model(host, AutoTokenizer.from_pretrained(where), config)
+        has_symbols = hasattr(host_config, "symbol_classes")
+        host, tokenizer = load_checkpoint(source) if has_symbols else load_host(source)
+        before = table_rows(host)
+        model, tokenizer = get_symbol_model(host, tokenizer, config)
         model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
+    say(_what_was_made(Path(out), model, table_rows(host) - before))
     return model
+
+
+def _what_was_made(out: Path, model: RetrofitForConditionalGeneration, added: int) -> str:
+    config = model.config
+    symbols = ", ".join(
+        f"{count:,} of class {name}" for name, count in config.symbol_classes.items()
+    )
+    rows = f"{added:,} row{'s' * (added != 1)} added to its tables" if added else "no rows added"
+    lines = [
+        f"{out}: a {config.backbone.model_type!r} model with {config.symbol_encoding!r} symbols "
+        f"({symbols}), {model.num_parameters():,} parameters; {rows}",
+        "proved on random inputs: without symbols, the logits are identical to those before",
+        f"next: fine-tune it on texts with names, hf-alpha train my-task.yaml checkpoint={out}",
+    ]
+    return "\n".join(lines)
 
 
 __all__ = ["SymbolConfig", "convert_host", "get_symbol_model"]

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
-from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
 EMBEDDING = "model.shared.weight"
 DRAWS = "symbol_draws"  # buffers, not weights: never taken over
@@ -93,13 +93,20 @@ def one_per_class(config: AlphaConfig, ids: int | Sequence[int], role: str) -> l
     return [found[name] for name in config.symbol_ranges]
 
 
-def ids_of_tokens(tokenizer: AlphaTokenizer, tokens: str, role: str) -> list[int]:
-    """The ids of symbols that are given as tokens, separated by commas."""
+def ids_of_tokens(tokenizer: AnyTokenizer, tokens: str, role: str) -> list[int]:
+    """The ids of symbols that are given as tokens or by their names, separated by commas."""
+    symbols = [
+        i for pairs in tokenizer.symbol_ranges.values() for pair in pairs for i in range(*pair)
+    ]
+    ids = dict(zip(tokenizer.convert_ids_to_tokens(symbols), symbols, strict=True))
+    called = getattr(tokenizer, "symbol_names", {})
+    names = {called.get(token, token): index for token, index in ids.items()}
     for token in tokens.split(","):
-        if token not in tokenizer.symbol_tokens:
-            known = " ".join(tokenizer.symbol_tokens)
-            raise ConversionError(f"{role}: {token!r} is no symbol; this model has {known}")
-    return [tokenizer.convert_tokens_to_ids(token) for token in tokens.split(",")]
+        if token not in names and token not in ids:
+            raise ConversionError(
+                f"{role}: {token!r} is no symbol; this model has {' '.join(map(str, names))}"
+            )
+    return [{**ids, **names}[token] for token in tokens.split(",")]
 
 
 # -- proofs ---------------------------------------------------------------------------------------
@@ -136,7 +143,7 @@ def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 
 def convert_folder(
     source: str | Path,
     out: str | Path,
-    convert: Callable[[PreTrainedModel, AlphaTokenizer], PreTrainedModel],
+    convert: Callable[[PreTrainedModel, AnyTokenizer], PreTrainedModel],
 ) -> PreTrainedModel:
     """Convert a checkpoint folder; model, tokenizer and code are written to `out`.
 
@@ -146,6 +153,10 @@ def convert_folder(
     """
     with new_folder(Path(out)) as unfinished:
         vanilla, tokenizer = load_checkpoint(source)
+        if hasattr(vanilla.config, "backbone_config"):
+            raise ConversionError(
+                f"{source} holds a model of Transformers with symbols: convert it by convert_host"
+            )
         converted = convert(vanilla, tokenizer)
         converted.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from operator import eq
 from typing import Any, Protocol
 
@@ -80,22 +81,47 @@ class OwnPairs:
                 self._say(f"{split}: {count:,} pairs dropped: {reason}")
         return pairs
 
-    def lacking(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Return how many symbols validation needs beyond those of training, class by class.
+    def lacking(self, counts: Mapping[str, int], training: bool = False) -> dict[str, int]:
+        """Return how many symbols are needed beyond those that there are, class by class.
+
+        A class whose rule has a `count` needs as many, any other as many as a row has names.
 
         Args:
-            counts: class -> symbols that there are. A class with a `count` keeps it.
+            counts: class -> symbols that there are.
+            training: look at training too, and not at validation only.
         """
-        lacking = dict.fromkeys(counts, 0)
-        if isinstance(self.validation, Dataset):
-            for batch in batches(self.validation, "validation"):
-                for problem in problems(batch):
-                    found = self.finder.find(problem)
-                    names = {(kind, problem[start:stop]) for start, stop, kind in found}
-                    for kind, most in Counter(kind for kind, _ in names).items():
-                        if self.finder.rules[kind].count is None:
-                            lacking[kind] = max(lacking[kind], most - counts[kind])
-        return lacking
+        needed = {name: self.finder.rules[name].count or 0 for name in counts}
+        held = [self.validation] if isinstance(self.validation, Dataset) else []
+        parts = [*([self.train] if training else []), *held]
+        for batch in chain(*(batches(part, "counting names") for part in parts)):
+            for problem in problems(batch):
+                found = self.finder.find(problem)
+                names = {(kind, problem[start:stop]) for start, stop, kind in found}
+                for kind, most in Counter(kind for kind, _ in names).items():
+                    if self.finder.rules[kind].count is None:
+                        needed[kind] = max(needed[kind], most)
+        return {name: max(needed[name] - count, 0) for name, count in counts.items()}
+
+    def check_symbols(self, tokenizer: Any) -> None:
+        """Check that names are symbols, for a tokenizer whose symbols are words.
+
+        Raises:
+            ValueError: naming the first source in which they are not.
+        """
+        row = 0
+        for batch in batches(self.train, "looking at symbols"):
+            texts = problems(batch)
+            for text, symbols in zip(texts, tokenizer(texts)["stream_ids"], strict=True):
+                names = {text[start:stop] for start, stop, _ in self.finder.find(text)}
+                if len(names) != len(symbols):
+                    tokens = " ".join(tokenizer.convert_ids_to_tokens(symbols)) or "none"
+                    raise ValueError(
+                        f"training pair {row}: the rules find {len(names)} names "
+                        f"({', '.join(sorted(names))}), but the symbols among its tokens are: "
+                        f"{tokens}. Have the rules list the checkpoint's symbols, or convert the "
+                        "model again with symbols that take any name (hf-alpha convert --symbols)"
+                    )
+                row += 1
 
     @property
     def texts(self) -> Iterable[str]:

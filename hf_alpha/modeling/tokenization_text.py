@@ -144,6 +144,53 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         """Number of tokens, symbols and special tokens included."""
         return len(self)
 
+    @property
+    def symbols_are_words(self) -> bool:
+        """Whether symbols are tokens that the tokenizer beneath had before, see `over_tokens`."""
+        return not all(map(self._token_pattern.fullmatch, self._tokens))
+
+    def symbol_words(self) -> dict[str, list[str]]:
+        """Return what the symbols of each class are as text, without spaces around."""
+        words: dict[str, list[str]] = {}
+        for index, name in self._class_of.items():
+            word = self._tokenizer.decode([index], skip_special_tokens=False).strip()
+            if word not in words.setdefault(name, []):
+                words[name].append(word)
+        return words
+
+    def use_rules(self, symbols: Mapping[str, Any], texts: Iterable[str] | None = None) -> None:
+        """Find names by these rules from now on; no id changes.
+
+        Args:
+            symbols: class -> rule, as for `from_texts`; the classes are those that there are.
+            texts: data whose most frequent names the symbols are called after, if they are not
+                called after any names yet.
+
+        Raises:
+            ValueError: the classes are others, or symbols are tokens of the tokenizer beneath: then
+                no name can be put in their place.
+        """
+        finder = NameFinder(symbols)
+        if finder.rules.keys() != self.finder.rules.keys():
+            ours, theirs = ", ".join(self.finder.rules), ", ".join(finder.rules)
+            raise ValueError(
+                f"the rules are for the classes {theirs}, but the tokenizer has symbols of the "
+                f"classes {ours}: both have to name the same classes"
+            )
+        if self.symbols_are_words:
+            shown = " ".join(list(self._tokens)[:5])
+            raise ValueError(
+                f"symbols of this tokenizer are tokens that it had before ({shown}), so that no "
+                "rule can put other names in their place: add symbols by from_tokenizer"
+            )
+        rules = {name: finder.rules[name] for name in self.finder.rules}  # classes keep their order
+        self.finder = NameFinder(rules)
+        self.init_kwargs["symbols"] = self.finder.to_dict()
+        self._by_row = any(rule.by_row for rule in rules.values())
+        if texts is not None and not self.symbol_names:
+            seen = Seen(self.finder, texts)
+            self._name_symbols({name: seen.frequent(name) for name in rules})
+
     def extend_symbols(self, counts: Mapping[str, int]) -> list[int]:
         """Add symbols to classes, at the end of the vocabulary: the ids in use never move.
 
@@ -318,17 +365,22 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         return answers["input_ids"]
 
     def _check_present(self, answers: AlphaEncoding, encoding: AlphaEncoding) -> None:
-        """Refuse answers with names that truncation has cut off their texts."""
+        """Refuse answers with symbols that their texts lack, or truncation has cut off."""
         names = name_rows(answers.names, len(answers["stream_ids"]))
         for row, (wanted, present) in enumerate(
             zip(answers["stream_ids"], encoding["stream_ids"], strict=True)
         ):
             if lost := [i for i in wanted if i not in present]:
-                name = names[row][self._token_of[lost[0]]]
+                token = self._token_of[lost[0]]
+                why = (
+                    "truncation has cut off the input: raise max_length, leave the row out,"
+                    if token in names[row]
+                    else "the input lacks: correct the row, leave it out,"
+                )
                 raise FormulaError(
-                    f"row {row}: the answer has the {self._class_of[lost[0]]} {name!r}, which "
-                    "truncation has cut off the input: raise max_length, leave the row out, or "
-                    "pass allow_absent_symbols=True"
+                    f"row {row}: the answer has the {self._class_of[lost[0]]} "
+                    f"{names[row].get(token, token)!r}, which {why} or pass "
+                    "allow_absent_symbols=True"
                 )
 
     def _encode_plus(
@@ -715,10 +767,13 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     def _call_symbols(self, counts: Mapping[str, int], names: Mapping[str, Sequence[str]]) -> None:
         """Add symbols, called by names as far as there are some, each by one of its own."""
         self.extend_symbols(counts)
+        self._name_symbols(names)
+
+    def _name_symbols(self, names: Mapping[str, Sequence[str]]) -> None:
         for kind, called in names.items():
             taken = set(self.symbol_names.values())
             free = [name for name in called if name not in taken]
-            for number, name in enumerate(free[: counts[kind]]):
+            for number, name in enumerate(free[: self.symbol_classes[kind]]):
                 self.symbol_names[f"<{kind}_{number}>"] = name
         self.init_kwargs["symbol_names"] = self.symbol_names
         self._rebuild_tables()

@@ -177,9 +177,10 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
     if "eos_token" not in special:
         special["eos_token"] = special.get("sep_token", END)
     special.setdefault("pad_token", PAD)
-    beneath.add_special_tokens([str(special["eos_token"]), str(special["pad_token"])])
-    end = str(special["eos_token"])
-    if beneath.encode("").ids[-1:] != [beneath.token_to_id(end)]:
+    end, pad = str(special["eos_token"]), str(special["pad_token"])
+    known = {token.content for token in beneath.get_added_tokens_decoder().values()}
+    beneath.add_special_tokens([token for token in (end, pad) if token not in known])
+    if beneath.token_to_id(end) not in beneath.encode("").ids:  # a language may stand behind it
         beneath = _append_end(beneath, end)
     return beneath, special
 

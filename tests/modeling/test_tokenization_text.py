@@ -14,6 +14,7 @@ import torch
 from datasets.fingerprint import Hasher
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_tokenizers import word_level
 from tokenizers import (
     Regex,
     Tokenizer,
@@ -575,3 +576,78 @@ def test_many_rows_at_once_are_the_rows_alone() -> None:
     for tokenizer in (MADE["words"], OVER["t5"]):
         alone = [tokenizer.encode_pair(text, text) for text in texts]
         assert tokenizer.encode_pairs(texts, texts) == alone
+
+
+WORDS_AS_SYMBOLS = {"letter": [6, 4], "other": [7]}  # z and x; u
+
+
+def test_tokens_of_the_tokenizer_are_symbols_as_they_are(tmp_path):
+    plain = word_level(end=True)
+    made = TextTokenizer.over_tokens(plain, WORDS_AS_SYMBOLS)
+    assert made.get_vocab() == plain.get_vocab() and made.symbols_are_words
+    assert made.symbol_classes == {"letter": 2, "other": 1}
+    made.save_pretrained(tmp_path)
+    for each in (made, AutoTokenizer.from_pretrained(tmp_path)):
+        assert each.symbol_ranges == made.symbol_ranges and each.settings() == made.settings()
+        batch = each(["x and u = x", "y"], padding=True)
+        assert batch["input_ids"] == plain(["x and u = x", "y"], padding=True)["input_ids"]
+        assert batch["stream_ids"] == [[4, 7], [-1, -1]]
+        assert each.batch_decode(batch["input_ids"], names=batch.names) == ["x and u = x", "y"]
+        assert each.symbol_words() == {"letter": ["z", "x"], "other": ["u"]}
+
+
+def test_symbols_beyond_those_tokens_are_written_as_tokens_of_their_own():
+    made = TextTokenizer.over_tokens(word_level(end=True), WORDS_AS_SYMBOLS)
+    (new,) = made.extend_symbols({"letter": 1})
+    batch = made("<letter_2> and x")
+    assert batch["stream_ids"] == [new, 4]
+    assert made.decode(batch["input_ids"], names=batch.names) == "<letter_2> and x"
+
+
+def test_answers_with_symbols_that_the_input_lacks_are_refused():
+    made = TextTokenizer.over_tokens(word_level(end=True), WORDS_AS_SYMBOLS)
+    assert made("x and u", text_target="u and x")["labels"][0] == 7
+    with pytest.raises(FormulaError, match="the answer has the letter 'z', which the input lacks"):
+        made("x and u", text_target="z")
+
+
+def test_tokens_that_cannot_be_symbols():
+    with pytest.raises(ValueError, match="'x' is given twice"):
+        TextTokenizer.over_tokens(word_level(), {"one": [4], "two": [4]})
+    with pytest.raises(ValueError, match="do not fit the vocabulary"):
+        TextTokenizer.over_tokens(word_level(), {"one": [400]})
+
+
+def test_a_class_with_a_count_alone_has_the_names_that_a_text_gives():
+    made = TextTokenizer.from_tokenizer(word_level(end=True), {"variable": 3})
+    assert made.symbol_classes == {"variable": 3} and not made.symbols_are_words
+    batch = made("x and <variable_2>")
+    assert made("x and y")["stream_ids"] == []
+    assert batch["stream_ids"] == [made.get_vocab()["<variable_2>"]]
+    marked = MarkedText("alice and x", [(0, 5, "variable")])
+    assert made(marked).names == {"<variable_0>": "alice"}
+
+
+def test_rules_can_come_later(tmp_path):
+    """Ids stay; symbols are called after the data's names, once."""
+    made = TextTokenizer.from_tokenizer(word_level(end=True), {"variable": 2, "other": 2})
+    before = made.get_vocab()
+    rules = {"other": {"tokens": ["bob"]}, "variable": "[xyz]"}
+    made.use_rules(rules, ["y and bob", "y and x and z"])
+    assert made.get_vocab() == before
+    assert made.symbol_names == {"<variable_0>": "y", "<variable_1>": "x", "<other_0>": "bob"}
+    assert made("x and y").names == {"<variable_1>": "x", "<variable_0>": "y"}
+    made.use_rules({"variable": "[xyzu]", "other": ["bob"]}, ["u", "bob"])
+    assert made.symbol_names["<variable_0>"] == "y" and made("u").names == {"<variable_0>": "u"}
+    made.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert loaded.settings() == made.settings() and loaded("u").names == {"<variable_0>": "u"}
+
+
+def test_rules_that_do_not_fit():
+    made = TextTokenizer.from_tokenizer(word_level(), {"variable": 2})
+    with pytest.raises(ValueError, match=r"for the classes name, .* of the classes variable: both"):
+        made.use_rules({"name": "[xyz]"})
+    words = TextTokenizer.over_tokens(word_level(), {"letter": [4]})
+    with pytest.raises(ValueError, match=r"tokens that it had before \(x\).*from_tokenizer"):
+        words.use_rules({"letter": "[xyz]"})

@@ -1,0 +1,373 @@
+"""A symbol layer around encoder-decoders of Transformers: rows, tokens, settings, folders."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hosts import make_host
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_tokenizers import byte_level, unigram, word_level
+from strategies import make_model
+from tokenizers import processors
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    ByT5Tokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedTokenizerFast,
+)
+
+from hf_alpha import SymbolConfig, TextTokenizer, get_symbol_model, load_checkpoint
+from hf_alpha.convert import ConversionError
+from hf_alpha.convert.host_tables import table_rows
+from hf_alpha.convert.retrofit import convert_host
+
+IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
+FIVE = {"name": {"pattern": "[xyz]", "count": 5}}
+TEXTS = ["alice sees x and y", "not x"]
+
+
+def host_for(tokenizer, name="t5", spare=0, **settings):
+    """A small host with a row for each token, and some more that are not used."""
+    return make_host(name, vocab_size=len(tokenizer) + spare, **{**IDS, **settings})
+
+
+def converted(name="t5", spare=0, make=unigram, **settings):
+    """A host, its tokenizer, and what they become."""
+    tokenizer = make(end=True)
+    host = host_for(tokenizer, name, spare)
+    config = SymbolConfig(**{"symbols": FIVE, **settings})
+    return host, tokenizer, *get_symbol_model(copy.deepcopy(host), tokenizer, config)
+
+
+def table(model, rows):
+    return model.get_input_embeddings().weight[rows].detach()
+
+
+@torch.no_grad()
+def logits(model, tokenizer, texts=TEXTS):
+    batch = tokenizer(texts, padding=True, return_tensors="pt")
+    used = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    return model(**used, decoder_input_ids=batch["input_ids"][:, :4]).logits
+
+
+@pytest.mark.parametrize("name", ["t5", "bart"])
+@pytest.mark.parametrize(("spare", "rows"), [(0, 3), (2, 1), (30, 0)])
+def test_old_rows_stay_and_new_ones_lie_behind_them_or_where_none_is_used(name, spare, rows):
+    """A row for `<join>` and two for the class: the unused rows of symbols' ids come first."""
+    host, plain, model, tokenizer = converted(name, spare)
+    size = len(plain)
+    assert table_rows(model.backbone) == table_rows(host) + rows
+    assert tokenizer.get_vocab()["<join>"] == size
+    assert tokenizer.symbol_ranges == {"name": [[size + 1, size + 6]]}
+    assert model.config.class_rows == {"name": [size + 1, size + 2]}
+    assert (model.config.num_base_tokens, model.config.vocab_size) == (size + 1, size + 6)
+    kept = host.state_dict()
+    for key, value in model.backbone.state_dict().items():
+        old = tuple(slice(size if n == size + spare else n) for n in kept[key].shape)
+        assert torch.equal(value[old], kept[key][old]), key
+    lengths = table(model, [*range(size), *model.config.class_rows["name"]]).norm(dim=-1)
+    assert lengths[size:].min() > lengths[:size].min() / 2  # as rows are on average, not 0
+    if not spare:
+        mean = kept["shared.weight" if name == "t5" else "model.shared.weight"].mean(0)
+        torch.testing.assert_close(table(model, size), mean)
+
+
+def test_every_symbol_has_a_row_where_names_have_vectors():
+    _, plain, model, tokenizer = converted(encoding="learned", renaming="first_occurrence")
+    assert model.config.class_rows == {} and table_rows(model.backbone) == len(tokenizer)
+    rows = table(model, tokenizer.symbol_ids)
+    assert len(rows.unique(dim=0)) == 5 and torch.isfinite(rows).all()
+    assert model.config.symbol_renaming == "first_occurrence"
+    assert logits(model, tokenizer).shape[-1] == len(tokenizer) == len(plain) + 6
+
+
+def test_rows_begin_with_the_tokens_that_are_named():
+    rules = {"x": {"pattern": "[xyz]", "count": 2}, "f": {"pattern": "[fgh]", "count": 3}}
+    host, plain, model, _ = converted(
+        "bart_untied", symbols=rules, actual={"x": "x y", "f": ["alice"]}, placeholder={"f": "bob"}
+    )
+    ids = {
+        word: plain(word, add_special_tokens=False)["input_ids"]
+        for word in ["x", "y", "alice", "bob"]
+    }
+    assert all(len(found) == 1 for found in ids.values())
+    rows = model.config.class_rows
+    for part in (host.get_encoder(), host.get_decoder()):
+        old = part.get_input_embeddings().weight
+        new = model.backbone.get_encoder() if part is host.get_encoder() else model.get_decoder()
+        weight = new.get_input_embeddings().weight
+        torch.testing.assert_close(weight[rows["x"][0]], old[ids["x"] + ids["y"]].mean(0))
+        assert torch.equal(weight[rows["f"]], old[ids["alice"] + ids["bob"]])
+    old, new = host.lm_head.weight, model.backbone.lm_head.weight
+    assert torch.equal(new[rows["f"]], old[ids["alice"] + ids["bob"]])
+    assert len({*rows["x"], *rows["f"]}) == 4
+
+
+def test_tokens_become_symbols_in_place():
+    """No id and no row moves; where they are symbols, the shared rows are their own."""
+    tokens = {"symbol_tokens": "x,y,z", "actual": "x", "placeholder": "y"}
+    host, plain, model, tokenizer = converted(make=word_level, spare=3, **tokens)
+    assert tokenizer.get_vocab() == plain.get_vocab() and tokenizer.symbol_ids == [4, 5, 6]
+    assert table_rows(model.backbone) == table_rows(host)
+    assert model.config.class_rows == {"name": [4, 5]}
+    assert all(map(torch.equal, model.backbone.state_dict().values(), host.state_dict().values()))
+    batch = tokenizer(["x and u not z", "u"], padding=True)
+    assert batch["input_ids"] == plain(["x and u not z", "u"], padding=True)["input_ids"]
+    assert batch["stream_ids"] == [[4, 6], [-1, -1]]
+    # Of the first symbol alone, and without symbols, the model is the host as it was.
+    base = model.config.vocabulary.base_ids
+    for text, columns in (("x and u x", [*base, 4]), ("u not u and", base)):
+        ours, theirs = logits(model, tokenizer, [text]), logits(host, plain, [text])
+        assert torch.equal(ours[..., columns], theirs[..., columns])
+
+
+@pytest.mark.parametrize("name", ["t5", "bart", "mbart"])
+def test_special_ids_and_settings_of_generation_stay(name):
+    tokenizer = unigram(end=True)
+    host = host_for(tokenizer, name)
+    host.generation_config.update(
+        forced_bos_token_id=7, encoder_no_repeat_ngram_size=3, num_beams=4
+    )
+    before = host.generation_config.to_dict()
+    model, made = get_symbol_model(host, tokenizer, SymbolConfig(symbols=FIVE))
+    assert model.generation_config.to_dict() == before
+    assert all(getattr(model.config, key) == value for key, value in IDS.items())
+    assert made.special_tokens_map == tokenizer.special_tokens_map
+    assert made.convert_ids_to_tokens(range(len(tokenizer))) == tokenizer.convert_ids_to_tokens(
+        range(len(tokenizer))
+    )
+    batch = made(TEXTS, return_tensors="pt", padding=True)
+    beam = {"num_beams": 2, "max_new_tokens": 4, "encoder_no_repeat_ngram_size": 0}
+    assert (model.generate(**batch, **beam)[:, 1] == 7).all()  # the language that is asked for
+
+
+def test_a_tokenizer_without_padding_gets_some():
+    """As GPT-2's: what pads answers must be no text."""
+    _, plain, model, tokenizer = converted("bart", make=byte_level)
+    assert plain.pad_token_id is None and tokenizer.pad_token_id == len(plain)
+    assert model.config.pad_token_id == model.generation_config.pad_token_id == len(plain)
+
+
+def test_a_head_of_its_own_stays_apart(tmp_path):
+    """T5 v1.1 says that its head is tied although it is not."""
+    _, _, model, tokenizer = converted("t5_v1_1")
+    before = logits(model, tokenizer)
+    model.save_pretrained(tmp_path)
+    loaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path).eval()
+    assert loaded.backbone.lm_head.weight is not loaded.backbone.shared.weight
+    assert torch.equal(logits(loaded, tokenizer), before)
+
+
+def with_language(template: str):
+    """A tokenizer as mBART's (`text </s> en_XX`) or NLLB's (`eng_Latn text </s>`)."""
+    tokenizer = word_level(words=("en_XX",))
+    number = tokenizer.convert_tokens_to_ids("en_XX")
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=template, special_tokens=[("</s>", 2), ("en_XX", number)]
+    )
+    return tokenizer
+
+
+@pytest.mark.parametrize("template", ["$A </s> en_XX", "en_XX $A </s>"])
+def test_language_tokens_stay_where_they_are(template):
+    plain = with_language(template)
+    made = TextTokenizer.from_tokenizer(plain, FIVE)
+    assert made("u and not")["input_ids"] == plain("u and not")["input_ids"]
+    with_names = made("x and y")["input_ids"]
+    assert len(with_names) == 5 and with_names.count(2) == 1
+    assert made.decode(with_names, names=made("x and y").names).split() == [
+        word for word in plain.decode(plain("x and y")["input_ids"]).split() if word != "</s>"
+    ]
+    model, _ = get_symbol_model(host_for(plain, "mbart"), plain, SymbolConfig(symbols=FIVE))
+    labels = made("x and y", text_target="y and x")["labels"]
+    assert model(**made(["x and y"], return_tensors="pt"), labels=torch.tensor([labels])).loss > 0
+
+
+@settings(deadline=None)
+@given(text=st.text(max_size=12) | st.sampled_from(["a </s> b", "<extra_id_3>é", "<pad> "]))
+def test_byt5s_tokenizer_becomes_a_fast_one(text):
+    slow = ByT5Tokenizer()
+    made = BYT5[1]
+    text = text.encode(errors="ignore").decode()
+    if not text.strip().endswith("</s>"):  # to which ByT5's adds none
+        assert made(text)["input_ids"] == slow(text)["input_ids"]
+
+
+BYT5 = get_symbol_model(
+    make_host("byt5", vocab_size=384, pad_token_id=0, eos_token_id=1),
+    ByT5Tokenizer(),
+    SymbolConfig(symbols={"name": {"pattern": "zz+", "count": 3}}),
+)
+
+
+def test_names_are_found_in_bytes():
+    model, tokenizer = BYT5
+    batch = tokenizer(["f(zz, zzz) é"], return_tensors="pt")
+    assert batch["stream_ids"].shape == (1, 2)
+    assert tokenizer.batch_decode(batch["input_ids"], names=batch.names) == ["f(zz, zzz) é"]
+    assert model.generate(**batch, max_new_tokens=3).shape[0] == 1
+
+
+def test_a_model_that_was_trained_with_vectors_for_names_becomes_one_without():
+    """As a vanilla model does: with the first name alone, all is as it was."""
+    _, _, learned, tokenizer = converted(encoding="learned")
+    config = SymbolConfig(actual="<name_0>", placeholder="<name_1>")
+    before = {text: logits(learned, tokenizer, [text]) for text in ("alice", "bob <name_0> and")}
+    with pytest.raises(ConversionError, match="'<name_9>' is no token"):
+        get_symbol_model(copy.deepcopy(learned), tokenizer, SymbolConfig(actual="<name_9>"))
+    model, same = get_symbol_model(learned, tokenizer, config)
+    first, second, *_ = tokenizer.symbol_ids
+    assert same is tokenizer and model.config.class_rows == {"name": [first, second]}
+    for text, expected in before.items():
+        columns = model.config.vocabulary.base_ids + [first] * ("<" in text)
+        assert torch.equal(logits(model, tokenizer, [text])[..., columns], expected[..., columns])
+
+
+# -- what cannot be converted ---------------------------------------------------------------------
+
+
+def slow_tokenizer():
+    tokenizer = unigram()
+    tokenizer.__class__ = type("MarianTokenizer", (PreTrainedTokenizerFast,), {"is_fast": False})
+    return tokenizer
+
+
+BERT = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8,
+        "vocab_size": 90}  # fmt: skip
+
+
+def gpt2():
+    return GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=90))
+
+
+@pytest.mark.parametrize(
+    ("make", "config", "message"),
+    [
+        (gpt2, {}, "'gpt2' model is a decoder alone; .* decoders are planned"),
+        (lambda: BertForMaskedLM(BertConfig(**BERT)), {}, "'bert' model is an encoder alone"),
+        (lambda: BertModel(BertConfig(**BERT)), {}, "encoder alone, .*take an encoder-decoder"),
+        (lambda: make_host("t5", vocab_size=90).encoder, {}, "no language modelling head"),
+        (lambda: make_host("fsmt"), {}, "FSMT.* take a model"),
+        (lambda: make_host("t5", vocab_size=89), {}, r"has 90 tokens, .* rows for 89: .*resize_to"),
+        (None, {"actual": "x", "placeholder": ["x"]}, "'name' are the same: .* two tokens"),
+        (None, {"actual": "bartholomew"}, "no token: the tokenizer makes ▁ b a r t .* names be fo"),
+        (None, {"actual": "é"}, "'é' is no token"),
+        (None, {"symbol_tokens": "x bartholomew"}, "'bartholomew' is no token"),
+        (None, {"symbol_tokens": "x x"}, "'▁x' is given twice"),
+        (None, {"actual": {"f": "x"}}, "actual: there is no class 'f'"),
+        (None, {"symbols": {"x": 2, "f": 2}, "actual": "x"}, "say which class tokens are for"),
+        (None, {"symbols": {"x": {"tokens": ["a", "b"], "count": 1}}}, "2 tokens, but count = 1"),
+        (None, {"symbols": {"x": 0}}, "'count' is 0"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_converted_says_the_way_out(make, config, message):
+    tokenizer = unigram(end=True)
+    host = make() if make else host_for(tokenizer)
+    before = {key: value.clone() for key, value in host.state_dict().items()}
+    with pytest.raises(ConversionError, match=f"(?s){message}"):
+        get_symbol_model(host, tokenizer, SymbolConfig(**config))
+    assert all(torch.equal(value, before[key]) for key, value in host.state_dict().items())
+
+
+def test_encodings_and_tokenizers_that_do_not_fit():
+    with pytest.raises(ConversionError, match="'relational': its attention is its own; choose"):
+        SymbolConfig(encoding="relational")
+    with pytest.raises(ConversionError, match="joins streams: use the encoding 'streams'"):
+        SymbolConfig(encoding="dual_part", aggregated_attention=["encoder"])
+    with pytest.raises(ConversionError, match="encoder or decoder, not 'middle'"):
+        SymbolConfig(aggregated_attention=["middle"])
+    with pytest.raises(
+        ConversionError, match=r"MarianTokenizer is no fast tokenizer.*TextTokenizer"
+    ):
+        get_symbol_model(host_for(unigram()), slow_tokenizer())
+    model, tokenizer = BYT5
+    with pytest.raises(ConversionError, match="'streams' already"):
+        get_symbol_model(model, tokenizer)
+    with pytest.raises(ConversionError, match="'alpha' model has symbols already"):
+        get_symbol_model(make_model(), tokenizer)
+
+
+def test_spellings_that_are_no_symbols_are_named(caplog):
+    """`x` and ` x` are two tokens of a byte-level tokenizer."""
+    converted("bart", make=byte_level, symbol_tokens="x y")
+    assert (
+        "behind a space these symbols are other tokens" in caplog.text and "x (Ġx)" in caplog.text
+    )
+    caplog.clear()
+    converted(make=word_level, symbol_tokens="x y")
+    assert not caplog.text
+
+
+# -- folders --------------------------------------------------------------------------------------
+
+FRESH = """
+import sys
+sys.modules["hf_alpha"] = None
+import torch
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+tokenizer = AutoTokenizer.from_pretrained(sys.argv[1], trust_remote_code=True)
+model = AutoModelForSeq2SeqLM.from_pretrained(sys.argv[1], trust_remote_code=True)
+batch = tokenizer(["alice sees x and y", "not x"], return_tensors="pt", padding=True)
+out = model.generate(**batch, num_beams=2, max_new_tokens=6)
+print(tokenizer.batch_decode(out, names=batch.names))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A model of Transformers, as `save_pretrained` leaves it."""
+    tokenizer = unigram(end=True)
+    host_for(tokenizer, spare=3).save_pretrained(tmp_path / "host")
+    tokenizer.save_pretrained(tmp_path / "host")
+    return tmp_path / "host"
+
+
+def test_a_folder_is_converted_and_loads_where_the_package_is_not(folder, tmp_path):
+    lines: list[str] = []
+    config = SymbolConfig(symbols=FIVE, aggregated_attention=["encoder"])
+    made = convert_host(folder, tmp_path / "out", config, lines.append)
+    model, tokenizer = load_checkpoint(tmp_path / "out")
+    assert torch.equal(logits(model, tokenizer), logits(made.eval(), tokenizer))
+    (said,) = lines
+    assert "5 of class name" in said and "no rows added" in said and "logits are identical" in said
+    assert f"{model.num_parameters():,} parameters" in said and "hf-alpha train" in said
+    batch = tokenizer(TEXTS, return_tensors="pt", padding=True)
+    answers = tokenizer.batch_decode(
+        model.generate(**batch, num_beams=2, max_new_tokens=6), names=batch.names
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", FRESH, str(tmp_path / "out")],
+        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == str(answers)
+
+
+def test_nothing_is_written_and_no_weight_is_made_up(folder, tmp_path):
+    out = tmp_path / "out"
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(FileExistsError, match=r"taken exists: remove it, or choose another"):
+        convert_host(folder, tmp_path / "taken", SymbolConfig())
+    with pytest.raises(ConversionError, match="'bartholomew' is no token"):
+        convert_host(folder, out, SymbolConfig(actual="bartholomew"))
+    with pytest.raises(FileNotFoundError, match="no checkpoint folder"):
+        convert_host(tmp_path / "none", out, SymbolConfig())
+    gpt2().save_pretrained(tmp_path / "gpt2")
+    with pytest.raises(ConversionError, match="decoder alone"):
+        convert_host(tmp_path / "gpt2", out, SymbolConfig())
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_layers": 3}))
+    with pytest.raises(ValueError, match="is missing, and"):
+        convert_host(folder, out, SymbolConfig())
+    assert not out.exists()
