@@ -444,37 +444,35 @@ def convert(
     from hf_alpha.loading import load_config
 
     if out.resolve() == Path(model).expanduser().resolve():
-        raise ValueError(f"{out} holds the vanilla model: choose another folder for the new one")
+        raise ValueError(f"{out} holds the model itself: choose another folder for the new one")
     sides = [side.strip() for side in add_aggregated_attention.split(",") if side.strip()]
     config = load_config(model)
-    added = {"symbols": symbols, "names": names, "symbol-tokens": symbol_tokens}
-    if hasattr(config, "symbol_classes"):
-        for option, value in added.items():
-            if value:
-                raise ValueError(f"--{option} is for models without symbols; {model} has some")
-    if hasattr(config, "backbone_config") or not hasattr(config, "symbol_classes"):
-        from hf_alpha.convert.retrofit import SymbolConfig, convert_host
-
-        if symbol_tokens and (symbols or names):
-            raise ValueError("--symbol-tokens are the symbols: leave out --symbols and --names")
-        parts = {"random_dim": random_dim, "random_method": random_method}
-        settings = {"symbol_seed": seed, **(parts if to == "dual_part" else {})}
-        chosen = SymbolConfig(
-            encoding=to,
-            symbols=_symbol_rules(symbols, names or []),
-            symbol_tokens=_tokens_by_class(symbol_tokens),
-            actual=_tokens_by_class(actual),
-            placeholder=_tokens_by_class(placeholder),
-            renaming=renaming or "none",
-            aggregated_attention=sides,
-            settings=settings,
-        )
-        convert_host(model, out, chosen, typer.echo)
+    has_symbols = hasattr(config, "symbol_classes")
+    given = {"symbols": symbols, "names": names, "symbol-tokens": symbol_tokens}
+    if option := next((key for key, value in given.items() if value and has_symbols), None):
+        raise ValueError(f"--{option} is for models without symbols; {model} has some")
+    parts = {"random_dim": random_dim, "random_method": random_method}
+    if has_symbols and not hasattr(config, "backbone_config"):
+        if renaming:
+            raise ValueError(f"--renaming is for models of Transformers; {model} is none")
+        made = _convert_vanilla(model, out, to, actual, placeholder, sides, {**parts, "seed": seed})
+        typer.echo(made)
         return
-    if renaming:
-        raise ValueError(f"--renaming is for models of Transformers; {model} is none")
-    typer.echo(_convert_vanilla(model, out, to, actual, placeholder or "b", sides,
-                                (random_dim, random_method, seed)))  # fmt: skip
+    from hf_alpha.convert.retrofit import SymbolConfig, convert_host
+
+    if symbol_tokens and (symbols or names):
+        raise ValueError("--symbol-tokens are the symbols: leave out --symbols and --names")
+    chosen = SymbolConfig(
+        encoding=to,
+        symbols=_symbol_rules(symbols, names or []),
+        symbol_tokens=_tokens_by_class(symbol_tokens),
+        actual=_tokens_by_class(actual),
+        placeholder=_tokens_by_class(placeholder),
+        renaming=renaming or "none",
+        aggregated_attention=sides,
+        settings={"symbol_seed": seed, **(parts if to == "dual_part" else {})},
+    )
+    convert_host(model, out, chosen, typer.echo)
 
 
 def _convert_vanilla(
@@ -482,16 +480,16 @@ def _convert_vanilla(
     out: Path,
     to: str,
     actual: str | None,
-    placeholder: str,
+    placeholder: str | None,
     sides: list[str],
-    parts: tuple[int, str, int],
+    parts: dict[str, Any],
 ) -> str:
     """Convert a vanilla model; returns what was made and what was proved."""
     from hf_alpha import convert as conversions
 
     if to == "streams":
         chosen = actual or "a"
-        model = conversions.convert_checkpoint(vanilla, out, chosen, placeholder, sides)
+        model = conversions.convert_checkpoint(vanilla, out, chosen, placeholder or "b", sides)
         proved = (
             f"without symbols, and with {chosen} only, the logits are identical to the vanilla "
             "model's."
@@ -503,7 +501,7 @@ def _convert_vanilla(
             f"without symbols{alone} all states are identical to the vanilla model's. {TRAIN_ON}"
         )
     elif to == "dual_part":
-        model = conversions.convert_checkpoint_to_dual_part(vanilla, out, *parts)
+        model = conversions.convert_checkpoint_to_dual_part(vanilla, out, **parts)
         proved = (
             "with the vanilla model's embeddings in place of its own, the logits are identical. "
             f"{TRAIN_ON}"

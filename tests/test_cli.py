@@ -548,7 +548,7 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     assert "'q' is no symbol" in error(vanilla, out, "--to", "relational", "--actual", "q")
     assert "the same symbol" in error(vanilla, out, "--actual", "b")
     assert "not 'middle'" in error(vanilla, out, "--add-aggregated-attention", "middle")
-    assert "holds the vanilla model" in error(vanilla, vanilla / ".." / vanilla.name)
+    assert "holds the model itself" in error(vanilla, vanilla / ".." / vanilla.name)
     assert "no checkpoint folder" in error(tmp_path / "absent", out)
     assert "--symbols is for models without" in error(vanilla, out, "--symbols", "3")
     assert "--renaming is for models of Transformers" in error(vanilla, out, "--renaming", "random")
