@@ -444,7 +444,9 @@ def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):
 def t5(tmp_path) -> Path:
     """A small T5 in a folder, with a tokenizer as T5's."""
     tokenizer = unigram(end=True)
-    make_host("t5", vocab_size=len(tokenizer), eos_token_id=2).save_pretrained(tmp_path / "t5")
+    host = make_host("t5", vocab_size=len(tokenizer), eos_token_id=2)
+    host.generation_config.encoder_no_repeat_ngram_size = 3
+    host.save_pretrained(tmp_path / "t5")
     tokenizer.save_pretrained(tmp_path / "t5")
     return tmp_path / "t5"
 
@@ -487,6 +489,9 @@ def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5):
     assert "4 v" in said and "t5, width 16" in said and "extend_symbols({" in said
     done = hf_alpha("solve", "--model", run, "swap x y : F x y")
     assert done.code == 0 and "answer" in done.out
+    assert hf_alpha("release", run, tmp_path / "shared").code == 0
+    generation = json.loads((tmp_path / "shared" / "generation_config.json").read_text())
+    assert generation["encoder_no_repeat_ngram_size"] == 3  # the host's own
     assert "evaluate" in hf_alpha("compare", tmp_path / "my.yaml", f"checkpoint={out}",
                                   "--data", tmp_path / "train.jsonl").error  # fmt: skip
 

@@ -2,9 +2,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import BASE, POSITIONS, make_model, random_batch, seeds
+from strategies import BASE, POSITIONS, SMALL, make_model, random_batch, seeds
 
-from hf_alpha import AlphaForConditionalGeneration, AlphaTokenizer
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.convert import ConversionError, convert_checkpoint, to_streams
 from hf_alpha.convert.symbol_invariant import prove
@@ -141,3 +141,20 @@ def test_checkpoints(tmp_path):
     model.save_pretrained(tmp_path / "out")
     with pytest.raises(ValueError, match=r"disagree: symbol_classes.*extend_symbols"):
         load_checkpoint(tmp_path / "out")
+
+
+def test_models_of_texts_are_converted_by_the_names_of_their_symbols(tmp_path):
+    """Or by their tokens; a model of Transformers with symbols has a conversion of its own."""
+    texts = ["x and y and x", "not y"]
+    tokenizer = AlphaTokenizer.from_texts(texts, {"variable": {"pattern": "[xyz]", "count": 3}})
+    sizes = {name: value for name, value in SMALL.items() if name != "num_base_tokens"}
+    config = AlphaConfig.for_tokenizer(tokenizer, symbol_encoding="learned", **{**sizes, **PLAIN})
+    for part in (AlphaForConditionalGeneration(config), tokenizer):
+        part.save_pretrained(tmp_path / "learned")
+    for number, (actual, placeholder) in enumerate([("x", "y"), ("<variable_0>", "<variable_1>")]):
+        out = tmp_path / str(number)
+        convert_checkpoint(tmp_path / "learned", out, actual, placeholder)
+    converted = [load_checkpoint(tmp_path / name)[0].state_dict() for name in ("0", "1")]
+    assert all(map(torch.equal, *(weights.values() for weights in converted)))
+    with pytest.raises(ConversionError, match="actual: 'q' is no symbol; this model has x y <vari"):
+        convert_checkpoint(tmp_path / "learned", tmp_path / "none", "q", "y")
