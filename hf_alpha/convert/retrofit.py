@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 CLASS = "name"
 """What the only class of symbols is called, unless it is said otherwise."""
-ENCODINGS = ("streams", "dual_part", "learned")
+ENCODINGS = ("streams", "relational", "dual_part", "learned")
 
 Tokens = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 
@@ -52,16 +52,19 @@ class SymbolConfig:
     """How a model of Transformers becomes one with symbols: for `get_symbol_model`.
 
     Args:
-        encoding: `"streams"`, `"dual_part"`, or `"learned"`, which leaves the model as it is: with
-            a `renaming` it is the cheap baseline.
+        encoding: `"streams"`, `"relational"`, `"dual_part"`, or `"learned"`, which leaves the model
+            as it is: with a `renaming` it is the cheap baseline.
         symbols: class -> how many, or a rule for its names in texts (see `NameRule`), whose `count`
             says how many. An int, or a rule alone, is for the only class, `name`.
         symbol_tokens: tokens of the tokenizer that become the symbols, by class or for the only
             one, in place of `symbols`; ids stay.
         actual: tokens whose rows the actual row of a class begins with (`streams`), or the one row
-            that it has (`dual_part`): one, or several for their mean; by class if there are
-            several. Without it, a row begins as rows of the vocabulary are on average.
-        placeholder: likewise for the placeholder row of `streams`.
+            that it has (others): one, or several for their mean; by class if there are several.
+            Without it, rows of symbols that were tokens before count, of `streams` that of the
+            first symbol, else the mean of all; rows of new symbols begin as those of the vocabulary
+            are on average.
+        placeholder: likewise for the placeholder row of `streams`, which without it is that of the
+            second symbol.
         renaming: what happens to symbols inside the model, see `SymbolModelConfig`.
         aggregated_attention: sides that get blocks of aggregated attention, `"encoder"` and
             `"decoder"`, which do nothing until they are trained.
@@ -136,8 +139,7 @@ def get_symbol_model(
             symbol_renaming=config.renaming,
             aggregated_attention=list(config.aggregated_attention),
             **_special_tokens(model, made),
-            **settings,
-            **config.settings,
+            **{**settings, **config.settings},
         ),
         model,
     )
@@ -365,7 +367,8 @@ class _Rows:
             if unknown := tokens.keys() - self.ranges.keys():
                 raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
             for name, rows in found.items():
-                rows.append([_token_id(plain, token) for token in tokens.get(name, ())])
+                given_ids = [_token_id(plain, token) for token in tokens.get(name, ())]
+                rows.append(given_ids or self._own(name, role, wanted, len(plain)))
         for name, rows in found.items():
             if len(rows) == 2 and rows[0] and sorted(rows[0]) == sorted(rows[1]):
                 raise ConversionError(
@@ -373,6 +376,13 @@ class _Rows:
                     "tell its own symbol from others; choose two tokens"
                 )
         return found
+
+    def _own(self, name: str, role: str, wanted: int, known: int) -> list[int]:
+        """Symbols of a class that were tokens before, as far as its row begins with them."""
+        ids = [i for pair in self.ranges[name] for i in range(*pair) if i < known]
+        if wanted == 1:
+            return ids
+        return ids[:1] if role == "actual" else ids[1:2]
 
     def apply(self) -> dict[str, Any]:
         """Make the rows; returns the settings of the configuration that say where they are."""
@@ -398,7 +408,7 @@ class _Rows:
             "symbol_ranges": self.ranges,
             "class_rows": class_rows,
         }
-        if self.config.encoding == "dual_part":
+        if encoding_class(self.config.encoding).rows_per_class == 1:
             settings["random_scale"] = length
         return settings
 
@@ -446,11 +456,20 @@ def _prove(
     """Check that without symbols in the input the model is its backbone: identical logits.
 
     Raises:
-        ConversionError: with the largest difference.
+        ConversionError: with the largest difference; or the backbone's attention takes no masks for
+            each head, which `relational` needs.
     """
     config = model.config
     columns = [i for i in config.vocabulary.base_ids if i < before.shape[-1]]
-    after = _logits(model, probe)
+    try:
+        after = _logits(model, probe)
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        if model.relations is None:
+            raise
+        raise ConversionError(
+            f"symbol_encoding 'relational' gives attention a mask for each head, and a "
+            f"{config.backbone.model_type!r} model does not take it ({error}): choose 'streams'"
+        ) from error
     if not torch.equal(after[..., columns], before[..., columns]):
         gap = float((after[..., columns] - before[..., columns]).abs().max())
         raise ConversionError(

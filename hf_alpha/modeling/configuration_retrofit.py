@@ -31,11 +31,11 @@ class RetrofitConfig(SymbolModelConfig):
         vocab_size: ids in all. Base tokens have the backbone's rows of the same number; rows of the
             backbone beyond the vocabulary are out of use.
         class_rows: class -> rows of the backbone that its symbols share: the actual and the
-            placeholder row (`streams`), or one (`dual_part`). Empty where each symbol has its own.
+            placeholder row (`streams`), or one (others). Empty where each symbol has its own.
         random_dim: width of the random part, which is added to the last dimensions of a class's
-            row; by default all.
+            row; by default half of the width, at most 32.
         random_scale: length of random parts in the input and before the head, each finite and above
-            0; of unit length without `normalize_parts`, they are multiplied by it.
+            0; without `normalize_parts` they are multiplied by it. What `relational` adds is too.
         aggregated_attention: sides, `"encoder"` or `"decoder"`, behind whose layers streams attend
             to the aggregated view of all of them.
         aggregated_attention_heads: of those blocks; by default as many as the backbone has.
@@ -50,6 +50,7 @@ class RetrofitConfig(SymbolModelConfig):
     sub_configs: ClassVar[dict[str, Any]] = {"backbone_config": AutoConfig}
     has_no_defaults_at_init = True
     keys_to_ignore_at_inference = ["past_key_values", "encoder_last_hidden_state", "stream_ids"]  # noqa: RUF012
+    takes_relations: ClassVar[bool] = True
     shares: ClassVar[tuple[str, ...]] = (
         *SymbolModelConfig.shares,
         "dropout",
@@ -92,8 +93,6 @@ class RetrofitConfig(SymbolModelConfig):
         for name in ("pad_token_id", "bos_token_id", "decoder_start_token_id", "eos_token_id"):
             if getattr(self, name) is None:
                 setattr(self, name, getattr(self.backbone_config, name, None))
-        if not self.random_dim and self.encoding.random_parts:
-            self.random_dim = self.hidden_size
         super().__post_init__(**kwargs)
 
     @classmethod
@@ -219,6 +218,8 @@ class RetrofitConfig(SymbolModelConfig):
         if bool(decoder) == bool(encoder):
             return self
         side = copy.deepcopy(self.backbone.get_text_config(decoder=decoder, encoder=encoder))
+        if decoder and self.encoding.relates:  # one that tells which symbols were written
+            side.num_hidden_layers = self.num_slots + 1
         if decoder and "decoder" in self.aggregated_attention:
             side.num_hidden_layers = 2 * self.num_slots
             if (kinds := getattr(side, "layer_types", None)) is not None:

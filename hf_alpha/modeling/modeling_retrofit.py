@@ -33,6 +33,7 @@ from .attention import AlphaAttention, CosSin
 from .checks import check_ids, check_rows, refuse_vectors
 from .configuration_retrofit import RetrofitConfig
 from .host_layers import hidden_of, layers_of, with_hidden
+from .host_relations import HostRelations, silent
 from .masks import causal_mask, padding_mask
 from .positions import decoder_positions, rotary, token_positions
 from .streams import Streams, SymbolEncoderOutput, match_rows
@@ -55,7 +56,7 @@ class AggregatedBlock(GradientCheckpointingLayer):
     def __init__(self, config: RetrofitConfig, slot: int | None):
         super().__init__()
         self.attention = AlphaAttention(config, config.num_aggregated_heads, slot)
-        self.attention.out_proj.starts_at_zero = True  # type: ignore[assignment]
+        silent(self.attention.out_proj)
         self.layer_norm = nn.LayerNorm(config.hidden_size)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -220,13 +221,17 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         self.symbol_draws = SymbolDraws.of(config)
         self.symbols = SymbolLayer(config, self.symbol_draws, self)
         self.logit_scale = None
+        self.relations: HostRelations | None = None
+        if self.symbols.encoding.relates:
+            heads = (self._num_heads("encoder"), self._num_heads("decoder"))
+            self.relations = HostRelations(self.width, *heads)
         self._no_split_modules = backbone._no_split_modules
         self._add_blocks()
         self._calls = Calls()
         encoding = self.symbols.encoding
-        if encoding.opens_streams or encoding.random_parts:
+        if encoding.rows_per_class is not None:
             backbone.get_output_embeddings().register_forward_pre_hook(Hook(self, "_before_head"))
-        if encoding.random_parts:
+        if encoding.random_parts or encoding.relates:
             for table in {self._table("encoder"), self._table("decoder")}:
                 table.register_forward_hook(Hook(self, "_behind_table"))
         self.post_init()
@@ -247,6 +252,10 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     def _stack(self, side: str) -> nn.Module:
         return self.backbone.get_encoder() if side == "encoder" else self.backbone.get_decoder()
 
+    def _num_heads(self, side: str) -> int:
+        config: Any = self._stack(side).config
+        return getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
+
     def _table(self, side: str) -> nn.Module:
         return self._stack(side).get_input_embeddings()  # type: ignore[operator]
 
@@ -256,7 +265,8 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         # Not by the block itself: modules without parameters of their own are not asked.
         if getattr(module, "starts_at_zero", False):
             init.zeros_(module.weight)
-            init.zeros_(module.bias)
+            if module.bias is not None:
+                init.zeros_(module.bias)
 
     def _number(self, streams: Streams) -> int:
         """How many rows of the backbone's batch a sample has, S; others only list symbols."""
@@ -311,10 +321,12 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         with self._calling("encoder", call), self._embedding(input_ids, streams) as rows:
             outputs = self._stack("encoder")(
                 input_ids=rows,
-                attention_mask=repeat_rows(attention_mask, number),
+                attention_mask=self._encoder_mask(rows, attention_mask, streams),
                 return_dict=True,
                 **{name: repeat_rows(value, number) for name, value in kwargs.items()},
             )
+        if self.relations is not None:
+            streams = self.relations.remember(outputs.last_hidden_state, streams)
         return SymbolEncoderOutput(
             last_hidden_state=packed(outputs.last_hidden_state, number),
             hidden_states=each(packed, outputs.get("hidden_states"), number),
@@ -412,10 +424,9 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         """What the backbone gives for rows of the decoder, and what passed its head."""
         rows = ids_BT.shape[0]
         check_ids(self.config, ids_BT)
-        streams = Streams.of(source, source.last_hidden_state.dtype).expand(rows).over(ids_BT)
-        number = self._number(streams)
         if past_key_values is None and use_cache and not self._recomputes():
             past_key_values = self._new_cache()
+        streams = self._follow(source, ids_BT, mask, past_key_values)
         hidden = unpack_streams(match_rows(source.last_hidden_state, rows), self.width)
         head = HeadCall(streams)
         call = partial(self._decoder_call, ids_BT, mask, streams, past_key_values)
@@ -424,11 +435,13 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
             self._calling("decoder", call),
             self._embedding(ids_BT, streams) as decoder_rows,
         ):
+            masks = self._masks(
+                decoder_rows, ids_BT, mask, match_rows(source_mask, rows), streams, past_key_values
+            )
             outputs = self.backbone(
                 decoder_input_ids=decoder_rows,
+                **masks,
                 encoder_outputs=HostEncoderOutput(last_hidden_state=hidden.flatten(0, 1)),
-                attention_mask=repeat_rows(match_rows(source_mask, rows), number),
-                decoder_attention_mask=repeat_rows(mask, number),
                 past_key_values=past_key_values,
                 use_cache=use_cache,
                 return_dict=True,
@@ -436,19 +449,61 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
             )
         return outputs, head
 
+    def _follow(
+        self, source: SymbolEncoderOutput, ids_BT: torch.Tensor, mask: Any, cache: Cache | None
+    ) -> Streams:
+        """The streams over the decoder's tokens."""
+        streams = Streams.of(source, source.last_hidden_state.dtype)
+        if self.relations is None:
+            return streams.expand(ids_BT.shape[0]).over(ids_BT)
+        history = None if cache is None else cache.self_attention_cache
+        return self.symbols.follow(streams, ids_BT, mask, history, self.config.num_slots)
+
+    def _encoder_mask(
+        self, rows_BL: torch.Tensor, mask: torch.Tensor | None, streams: Streams
+    ) -> torch.Tensor | None:
+        if self.relations is None:
+            return repeat_rows(mask, self._number(streams))
+        vectors = self._table("encoder")(rows_BL)
+        return self.relations.encoder_mask(padding_mask(mask, vectors.dtype), vectors, streams)
+
+    def _masks(
+        self,
+        rows_BT: torch.Tensor,
+        ids_BT: torch.Tensor,
+        mask: Any,
+        source_mask: torch.Tensor | None,
+        streams: Streams,
+        cache: Any,
+    ) -> dict[str, Any]:
+        """What the backbone's decoder may see, of itself and of the source."""
+        if self.relations is None:
+            own, cross = (repeat_rows(x, self._number(streams)) for x in (mask, source_mask))
+        else:
+            with self._known(parts=None):
+                vectors = self._table("decoder")(rows_BT)
+            own, cross = self.relations.decoder_masks(
+                causal_mask(ids_BT, mask, cache, vectors.dtype),
+                padding_mask(source_mask, vectors.dtype),
+                vectors,
+                streams,
+            )
+        return {"decoder_attention_mask": own, "attention_mask": cross}
+
     @contextmanager
     def _embedding(self, ids_BL: torch.Tensor, streams: Streams) -> Iterator[torch.Tensor]:
         """Ids of the backbone in place of others, (B * S, L); meanwhile their parts are known."""
         rows = self.symbols.rows(ids_BL, streams).flatten(0, 1)
-        if not self.symbols.encoding.random_parts:
-            yield rows
-            return
-        parts = self.symbols.parts(self.symbols.renamed(ids_BL, streams))
-        with self._known(parts=self._widened(parts, 0)):
+        parts = None
+        if self.symbols.encoding.random_parts:
+            parts = self._widened(self.symbols.parts(self.symbols.renamed(ids_BL, streams)), 0)
+        elif self.relations is not None and streams.memory is not None:  # in the decoder
+            parts = self.relations.enter(streams) * self.config.random_scale[0]
+        with self._known(parts=parts):
             yield rows
 
     def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:
-        """Embedded tokens and their random parts."""
+        """Embedded tokens, and what is added to them: random parts, or what the encoder found."""
         parts = self._calls.now.get("parts")
         if parts is None:  # the backbone is called by itself
             return None
@@ -492,6 +547,8 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
             logits = self._joined_streams(found)
         elif encoding.random_parts:
             logits = self._with_parts(found)
+        elif self.relations is not None:
+            logits = self._pointed(found)
         else:
             logits = found.logits[..., : self.config.vocab_size]
         return self.symbols.finish(logits, streams)
@@ -514,6 +571,17 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         index = actual_BS[:, None].expand(-1, found.logits.shape[1], -1)
         own_BTS = self._shifted(found.logits.gather(-1, index), off_BTS)
         return encoding.join(found.logits, own_BTS, streams)
+
+    def _pointed(self, found: HostOutput) -> torch.Tensor:
+        """A symbol's logit is that of its class, and what is known about the symbol."""
+        streams, vocabulary = found.head.streams, self.config.vocabulary
+        assert self.relations is not None and found.head.hidden_BSTD is not None
+        rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
+        index = rows_BS[:, None].expand(-1, found.logits.shape[1], -1)
+        more = self.relations.point(found.head.hidden_BSTD[:, 0], streams)
+        more_BTS = more * self.config.random_scale[1]
+        own_BTS = self._shifted(found.logits.gather(-1, index), more_BTS)
+        return self.symbols.encoding.join(found.logits, own_BTS, streams)
 
     def _with_parts(self, found: HostOutput) -> torch.Tensor:
         """A symbol's logit is that of its class, and what its random part adds to the product."""

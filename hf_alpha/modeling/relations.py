@@ -27,18 +27,20 @@ class RelationGates(nn.Linear):
         num_heads: H.
         num_relations: of the block. (..., D) becomes (..., relations * H), the first relation's
             heads first.
+        start: what half of the heads begin with for the first relation; the rest begins with 0.
     """
 
-    def __init__(self, width: int, num_heads: int, num_relations: int):
+    def __init__(self, width: int, num_heads: int, num_relations: int, start: float = START):
         super().__init__(width, num_heads * num_relations)
         self.num_heads = num_heads
+        self.start = start
 
     @torch.no_grad()
     def reset(self) -> None:
         """Begin with the first relation, in half of the heads."""
         init.zeros_(self.weight)
         start = torch.zeros_like(self.bias).view(-1, self.num_heads)
-        start[0, : self.num_heads // 2] = START
+        start[0, : self.num_heads // 2] = self.start
         init.copy_(self.bias, start.flatten())
 
 

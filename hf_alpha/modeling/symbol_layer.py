@@ -257,8 +257,8 @@ class SymbolLayer:
         Args:
             hidden_BLD: the encoder's last states.
         """
-        if not self.encoding.relates:
-            return streams
+        if not self.encoding.relates or self.config.vocabulary.class_rows is not None:
+            return streams  # a model with the table of another one remembers in its own way
         device = hidden_BLD.device
         number = streams.ids.shape[1]
         where_BSL = occurrences(streams.own.to(device), number, hidden_BLD.dtype)
