@@ -161,11 +161,12 @@ class HostEncoderOutput(BaseModelOutput):
     """What the backbone's decoder gets of its encoder.
 
     Families ask for fields of their own, such as attention to all tokens or the choice of experts.
-    Of several streams there is no such thing: they are None.
+    Of several streams there is no such thing: they are None. Their names have two words or more;
+    a name of one word, such as `to`, is a method of tensors that other code asks for.
     """
 
     def __getattr__(self, name: str) -> None:
-        if name.startswith("_"):
+        if "_" not in name.strip("_"):
             raise AttributeError(name)
         return None
 
