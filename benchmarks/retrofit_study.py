@@ -6,7 +6,7 @@
 A host is trained from scratch as Transformers made it, with one vector for each of 3 symbols
 (recipe propositional/HOST-small, `--steps` steps). It is converted, and every conversion is trained
 for the same number of steps more on the same data (`--tuning-steps`); so is the host itself. All
-are tested on the same formulas with 1 to 10 symbols, every answer checked. The host itself and
+are tested on the same formulas with 1 to 8 symbols, every answer checked. The host itself and
 `first_occurrence` have vectors for 3 symbols only. A run that was killed goes on where it stopped.
 
 Cells are means over the seeds; +- is half the distance between the largest and the smallest.
@@ -35,6 +35,7 @@ VARIANTS = {
     "untouched": SymbolConfig("learned"),
     "first_occurrence": SymbolConfig("learned", renaming="first_occurrence"),
     "dual_part": SymbolConfig("dual_part"),
+    "relational": SymbolConfig("relational"),
     "streams": SymbolConfig("streams", **ROWS),
     "streams, aggregated": SymbolConfig(
         "streams", **ROWS, aggregated_attention=("encoder", "decoder")
@@ -94,10 +95,10 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--hosts", default="t5,bart", help="(t5,bart)")
     add("--only", default=";".join(VARIANTS), help=f"of {';'.join(VARIANTS)}")
     add("--seeds", default="0", help="seeds of weights and batches (0)")
-    add("--steps", type=int, default=8000, help="of a host's training (8000)")
-    add("--tuning-steps", type=int, default=3000, help="behind each conversion (3000)")
+    add("--steps", type=int, default=6000, help="of a host's training (6000)")
+    add("--tuning-steps", type=int, default=2000, help="behind each conversion (2000)")
     add("--change", action="append", default=[], metavar="KEY=VALUE", help="of every recipe")
-    add("--symbols", default="1-10", help="in the test (1-10)")
+    add("--symbols", default="1-8", help="in the test (1-8)")
     add("--sizes", default="1-15", help="in the test (1-15)")
     add("--samples", type=int, default=200, help="formulas for each number of symbols (200)")
     add("--covariance", type=int, default=5, help="of these, for alpha-covariance (5)")

@@ -46,7 +46,7 @@ def make_retrofit(
     wanted = encoding_class(settings.get("symbol_encoding", "streams")).rows_per_class
     first = {name: pairs[0][0] for name, pairs in ranges.items()}
     rows = {name: list(range(i, i + wanted)) for name, i in first.items()} if wanted else {}
-    scale = {"random_scale": [1.5, 0.7]} if settings.get("symbol_encoding") == "dual_part" else {}
+    scale = {"random_scale": [1.5, 0.7]} if wanted == 1 else {}
     start = host.generation_config.decoder_start_token_id
     config = RetrofitConfig(
         backbone_config=host.config,
@@ -65,7 +65,7 @@ def make_retrofit(
         model = RetrofitForConditionalGeneration(config, host)
         model.generation_config = copy.deepcopy(host.generation_config)
         for name, weight in model.named_parameters():
-            if "aggregated" in name:
+            if "aggregated" in name or name.startswith("relations."):
                 weight.add_(0.3 * torch.randn_like(weight))
     return model.eval()
 

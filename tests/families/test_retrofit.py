@@ -22,6 +22,7 @@ from retrofits import BOTH_SIDES, PLACES, RetrofitFamily
 
 STREAMS = {"symbol_encoding": "streams"}
 AGGREGATED = {**STREAMS, **BOTH_SIDES}
+RELATIONAL = {"symbol_encoding": "relational"}
 DUAL_PART = {"symbol_encoding": "dual_part"}
 CANONICAL = {"symbol_encoding": "learned", "symbol_renaming": "first_occurrence"}
 
@@ -57,6 +58,11 @@ class TestT5Aggregated(Streams, DecoderPrompts):
     settings: ClassVar = AGGREGATED
 
 
+class TestT5Relational(Streams, DecoderPrompts):
+    host = "t5"
+    settings: ClassVar = RELATIONAL
+
+
 class TestT5DualPart(DualPart, DecoderPrompts):
     host = "t5"
 
@@ -72,6 +78,11 @@ class TestBartStreams(CountsPadding, Streams):
 class TestBartAggregated(CountsPadding, Streams):
     host = "bart"
     settings: ClassVar = AGGREGATED
+
+
+class TestBartRelational(CountsPadding, Streams):
+    host = "bart"
+    settings: ClassVar = RELATIONAL
 
 
 class TestBartDualPart(CountsPadding, DualPart):
@@ -100,6 +111,11 @@ class TestT5Gemma(Other, DecoderPrompts):
 class TestSwitchTransformers(Other):
     host = "switch_transformers"
     attentions = ("eager",)
+
+
+class TestM2M100Relational(Other):
+    host = "m2m_100"
+    settings: ClassVar = RELATIONAL
 
 
 class TestMBart(CountsPadding, Other):
@@ -136,7 +152,7 @@ class TestSaved(RetrofitFamily, RoundTrip):
         {"host": host, "place": place, **settings}
         for (host, settings), place in zip(
             [
-                *itertools.product(("t5", "bart"), (AGGREGATED, DUAL_PART, CANONICAL)),
+                *itertools.product(("t5", "bart"), (AGGREGATED, RELATIONAL, DUAL_PART, CANONICAL)),
                 *itertools.product(("t5_v1_1", "bart_untied", "t5gemma", "led"), (AGGREGATED,)),
             ],
             itertools.cycle(PLACES),
