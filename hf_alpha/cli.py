@@ -389,7 +389,7 @@ def convert(
         list[str] | None,
         typer.Option(
             help="Transformers' models: a regular expression that says which words are names, "
-            "'[a-z][0-9]*', or variable='[a-z][0-9]*', once for each class. Left out, the recipe "
+            "'\\[a-z]+', or variable='\\[a-z]+', once for each class. Left out, the recipe "
             "says it."
         ),
     ] = None,
@@ -435,11 +435,9 @@ def convert(
 
     hf-alpha convert google-t5/t5-small OUT --symbols 32
 
-    Any encoder-decoder of Transformers: T5, BART, and so on. It keeps what it has learned; on texts
-    with names it is to be trained.
+    Any encoder-decoder of Transformers: T5, BART, and so on. Then train it on texts with names.
 
-    A vanilla model of this package ('learned'). With --to streams it can be used at once, with
-    --to relational or dual_part it has to be trained on.
+    A vanilla model of this package: of use at once with --to streams, else after training.
     """
     from hf_alpha.loading import load_config
 

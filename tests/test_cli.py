@@ -16,12 +16,14 @@ import typer.main
 from commands import hf_alpha
 from datasets import load_dataset
 from hosts import make_host
+from huggingface_hub import upload_folder
 from pictures import shows_reports
 from small_tokenizers import unigram
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.cli import app, integers, row_names
+from hf_alpha.loading import load_checkpoint
 from hf_alpha.tasks.text.swapping import swapping_pairs
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -496,6 +498,17 @@ def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5):
                                   "--data", tmp_path / "train.jsonl").error  # fmt: skip
 
 
+def test_a_model_of_the_hub_is_converted_and_shared(hub, t5, tmp_path):
+    hub.append("model", "me/t5", {})
+    upload_folder(repo_id="me/t5", folder_path=t5)
+    done = hf_alpha("convert", "me/t5", tmp_path / "out", "--symbols", 4)
+    assert done.code == 0, done.err
+    assert hf_alpha("push", tmp_path / "out", "me/converted").code == 0
+    files = {"config.json", "tokenizer.json", "modeling_retrofit.py", "tokenization_text.py"}
+    assert files <= set(hub.files("me/converted"))
+    assert load_checkpoint("me/converted")[0].config.symbol_classes == {"name": 4}
+
+
 def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
     def config_of(name: str, *options: object) -> dict[str, Any]:
         done = hf_alpha("convert", t5, tmp_path / name, *options)
@@ -513,6 +526,7 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
     assert config_of("two", *two)["symbol_classes"] == {"v": 32, "f": 32}
     rules = json.loads((tmp_path / "two" / "tokenizer_config.json").read_text())["symbols"]
     assert rules["f"] == {"pattern": "[A-Z]=?", "count": 32}
+    assert "variable='[a-z]+'" in hf_alpha("convert", "--help").out  # brackets are no markup
     assert config_of("one", "--names", "[a-z]{1,3}")["symbol_classes"] == {"name": 32}
     # What a name has learned goes on, where each has a vector.
     done = hf_alpha("convert", tmp_path / "learned", tmp_path / "streams", "--actual", "<name_0>")
