@@ -10,7 +10,7 @@ time. The sides:
 - backbone: the model of Transformers, alone; a name is a token like any other.
 - `streams`: one row of the backbone's batch for each name; `aggregated`: with blocks of aggregated
   attention behind all layers of encoder and decoder.
-- `dual_part`, `first_occurrence`: one pass, whatever the number of names.
+- `relational`, `dual_part`, `first_occurrence`: one pass, whatever the number of names.
 
 A training step is forward, backward and AdamW, without dropout. Generation, greedy or with 3 beams,
 has a dynamic cache and a fixed number of new tokens. Sides take turns in one process; a ratio is
@@ -34,6 +34,7 @@ from transformers import AutoModelForSeq2SeqLM, BartConfig, PreTrainedConfig, T5
 from hf_alpha.cli import integers
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbols import first_occurrence
 
 BACKBONE = "backbone"
@@ -43,6 +44,7 @@ SIDES: dict[str, dict[str, Any]] = {
         "symbol_encoding": "streams",
         "aggregated_attention": ["encoder", "decoder"],
     },
+    "relational": {"symbol_encoding": "relational"},
     "dual_part": {"symbol_encoding": "dual_part"},
     "first_occurrence": {"symbol_encoding": "learned", "symbol_renaming": "first_occurrence"},
 }
@@ -75,12 +77,12 @@ def make_model(args: argparse.Namespace, side: str) -> Any:
         return AutoModelForSeq2SeqLM.from_config(host)
     settings, end = SIDES[side], host.vocab_size
     free = end - most
-    rows = {"streams": [free, free + 1], "dual_part": [free], "learned": []}
+    wanted = encoding_class(settings["symbol_encoding"]).rows_per_class or 0
     config = RetrofitConfig(
         backbone_config=host,
         num_base_tokens=free,
         symbol_classes={"name": most},
-        class_rows={"name": rows[settings["symbol_encoding"]]},
+        class_rows={"name": list(range(free, free + wanted))},
         **settings,
     )
     return RetrofitForConditionalGeneration(config)

@@ -217,7 +217,8 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         else:
             _keep_weights(backbone)
         self.backbone = backbone
-        self.width = config.hidden_size  # configurations are slow to ask
+        # Configurations are slow to ask.
+        self.width, self.num_slots = config.hidden_size, config.num_slots
         config.backbone_config = backbone.config  # one object: changes reach both
         self.symbol_draws = SymbolDraws.of(config)
         self.symbols = SymbolLayer(config, self.symbol_draws, self)
@@ -241,7 +242,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         """Blocks of aggregated attention behind the backbone's layers."""
         for side in self.config.aggregated_attention:
             layers = layers_of(self._stack(side))
-            first = self.config.num_slots if side == "decoder" else None
+            first = self.num_slots if side == "decoder" else None
             blocks = nn.ModuleList(
                 AggregatedBlock(self.config, None if first is None else first + index)
                 for index in range(len(layers))
@@ -458,7 +459,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         if self.relations is None:
             return streams.expand(ids_BT.shape[0]).over(ids_BT)
         history = None if cache is None else cache.self_attention_cache
-        return self.symbols.follow(streams, ids_BT, mask, history, self.config.num_slots)
+        return self.symbols.follow(streams, ids_BT, mask, history, self.num_slots)
 
     def _encoder_mask(
         self, rows_BL: torch.Tensor, mask: torch.Tensor | None, streams: Streams
