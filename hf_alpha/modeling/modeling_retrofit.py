@@ -69,10 +69,13 @@ class AggregatedBlock(GradientCheckpointingLayer):
         past_key_values: EncoderDecoderCache | None = None,
     ) -> torch.Tensor:
         """The new hidden state; arguments as of [`AlphaAttention`]."""
-        view = self.layer_norm(streams.aggregate(hidden_BSLD))
-        hidden = self.layer_norm(hidden_BSLD)
+        # A backbone may keep its states, or all its weights, in another precision.
+        hidden = hidden_BSLD.to(self.layer_norm.weight.dtype)
+        mask = None if mask is None else mask.to(hidden.dtype)
+        view = self.layer_norm(streams.aggregate(hidden))
+        hidden = self.layer_norm(hidden)
         update, _ = self.attention(hidden, view, mask, rope, rope, past_key_values)
-        return hidden_BSLD + self.dropout(update)
+        return hidden_BSLD + self.dropout(update).to(hidden_BSLD.dtype)
 
 
 class Calls(local):
