@@ -682,7 +682,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         cache.cross_attention_cache = kind(config=side, **limit)
 
     def _recomputes(self) -> bool:
-        return self.training and self.is_gradient_checkpointing
+        return self.training and self.is_activation_checkpointing
 
     def _new_cache(self) -> EncoderDecoderCache:
         side = self.config.get_text_config(decoder=True)
@@ -727,12 +727,16 @@ def repeat_rows(x: Any, number: int) -> Any:
 
 
 def packed(hidden: torch.Tensor, number: int) -> torch.Tensor:
-    """(B * S, L, D) -> (B, L, S * D)."""
+    """(B * S, L, D) -> (B, L, S * D); of one stream, the tensor itself."""
+    if number == 1:
+        return hidden
     return pack_streams(hidden.unflatten(0, (-1, number)))
 
 
 def by_sample(weights: torch.Tensor, number: int) -> torch.Tensor:
-    """(B * S, H, T, M) -> (B, S * H, T, M)."""
+    """(B * S, H, T, M) -> (B, S * H, T, M); of one stream, the tensor itself."""
+    if number == 1:
+        return weights
     return weights.unflatten(0, (-1, number)).flatten(1, 2)
 
 
