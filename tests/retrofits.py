@@ -13,8 +13,10 @@ from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
 from hf_alpha.modeling.symbol_encodings import encoding_class
 
+Ranges = dict[str, list[list[int]]]
+
 # Where symbols lie: among the tokens of the host, or behind them.
-PLACES: dict[str, dict[str, list[list[int]]]] = {
+PLACES: dict[str, Ranges] = {
     "middle": {"name": [[10, 13], [20, 22]]},
     "middle, two classes": {"name": [[10, 13], [20, 22]], "function": [[15, 18]]},
     "end": {"name": [[VOCABULARY, VOCABULARY + 5]]},
@@ -25,7 +27,7 @@ BOTH_SIDES = {"aggregated_attention": ["encoder", "decoder"]}
 def make_retrofit(
     host: str | PreTrainedModel,
     seed: int = 0,
-    place: str = "middle",
+    place: str | Ranges = "middle",
     host_settings: dict[str, Any] | None = None,
     **settings: Any,
 ) -> RetrofitForConditionalGeneration:
@@ -34,12 +36,13 @@ def make_retrofit(
     What a new layer has as zeros or ones is random here, so that blocks do something.
 
     Args:
-        host: name of a family, or a model with `VOCABULARY + 5` rows.
+        host: name of a family, or a model with a row for each token.
+        place: one of `PLACES`, or the ranges of each class.
     """
     if isinstance(host, str):
         rows = {"vocab_size": VOCABULARY + 5}
         host = make_host(host, seed, **rows, **(host_settings or {}))
-    ranges = copy.deepcopy(PLACES[place])
+    ranges = copy.deepcopy(PLACES[place] if isinstance(place, str) else place)
     classes = {name: sum(stop - start for start, stop in pairs) for name, pairs in ranges.items()}
     last = max(stop for pairs in ranges.values() for _, stop in pairs)
     size = max(last, VOCABULARY)

@@ -69,10 +69,13 @@ class AggregatedBlock(GradientCheckpointingLayer):
         past_key_values: EncoderDecoderCache | None = None,
     ) -> torch.Tensor:
         """The new hidden state; arguments as of [`AlphaAttention`]."""
-        view = self.layer_norm(streams.aggregate(hidden_BSLD))
-        hidden = self.layer_norm(hidden_BSLD)
+        # A backbone may keep its states, or all its weights, in another precision.
+        hidden = hidden_BSLD.to(self.layer_norm.weight.dtype)
+        mask = None if mask is None else mask.to(hidden.dtype)
+        view = self.layer_norm(streams.aggregate(hidden))
+        hidden = self.layer_norm(hidden)
         update, _ = self.attention(hidden, view, mask, rope, rope, past_key_values)
-        return hidden_BSLD + self.dropout(update)
+        return hidden_BSLD + self.dropout(update).to(hidden_BSLD.dtype)
 
 
 class Calls(local):
@@ -679,7 +682,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         cache.cross_attention_cache = kind(config=side, **limit)
 
     def _recomputes(self) -> bool:
-        return self.training and self.is_gradient_checkpointing
+        return self.training and self.is_activation_checkpointing
 
     def _new_cache(self) -> EncoderDecoderCache:
         side = self.config.get_text_config(decoder=True)
@@ -724,12 +727,16 @@ def repeat_rows(x: Any, number: int) -> Any:
 
 
 def packed(hidden: torch.Tensor, number: int) -> torch.Tensor:
-    """(B * S, L, D) -> (B, L, S * D)."""
+    """(B * S, L, D) -> (B, L, S * D); of one stream, the tensor itself."""
+    if number == 1:
+        return hidden
     return pack_streams(hidden.unflatten(0, (-1, number)))
 
 
 def by_sample(weights: torch.Tensor, number: int) -> torch.Tensor:
-    """(B * S, H, T, M) -> (B, S * H, T, M)."""
+    """(B * S, H, T, M) -> (B, S * H, T, M); of one stream, the tensor itself."""
+    if number == 1:
+        return weights
     return weights.unflatten(0, (-1, number)).flatten(1, 2)
 
 

@@ -93,6 +93,22 @@ def test_new_blocks_change_no_logit(name, tmp_path):
         assert answers.equal(plain.generate(**prompt(batch), num_beams=3, max_new_tokens=5))
 
 
+@pytest.mark.parametrize("name", ["t5", "bart"])
+def test_how_the_backbone_attends_is_said_where_the_model_is_loaded(name, tmp_path):
+    model = make_retrofit(name, **BOTH_SIDES)
+    model.save_pretrained(tmp_path)
+    eager = RetrofitForConditionalGeneration.from_pretrained(tmp_path, attn_implementation="eager")
+    for stack in (eager, eager.backbone, eager.get_decoder()):
+        assert stack.config._attn_implementation == "eager"
+    batch = random_batch(1, model.config, SIZES)
+    asked = {"output_attentions": True, "output_hidden_states": True}
+    with torch.no_grad():
+        found = eager.eval()(**batch, **asked)
+    torch.testing.assert_close(found.logits, logits(model, batch), atol=1e-5, rtol=1e-5)
+    assert len(found.cross_attentions) == 2 and len(found.encoder_hidden_states) == 3
+    assert found.cross_attentions[0].shape[:2] == (len(SIZES), 2 * 3)  # heads of all streams
+
+
 # -- written out ----------------------------------------------------------------------------------
 
 

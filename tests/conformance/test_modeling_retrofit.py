@@ -1,0 +1,106 @@
+"""Transformers' `ModelTesterMixin` and `ConfigTester` on T5 and BART with a symbol layer."""
+
+import unittest
+from typing import Any, ClassVar
+from unittest.mock import patch
+
+import pytest
+import torch
+from hosts import make_host
+from retrofits import make_retrofit, ordinary_tokens
+from switched_off import SwitchedOff
+from transformers.models.auto import modeling_auto
+from transformers_tests.generation.test_utils import GenerationTesterMixin
+from transformers_tests.test_modeling_common import ModelTesterMixin
+
+from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
+from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+
+pytestmark = pytest.mark.conformance
+
+NAMES = [10, 11, 12]  # of each row: all that there are, so that random labels can be answered
+
+
+class RetrofitModelTester:
+    """Small configurations and inputs, in the form that the shared tests ask for."""
+
+    batch_size = 5
+    seq_length = encoder_seq_length = decoder_seq_length = key_length = 7
+    num_hidden_layers = 2
+    is_training = True
+
+    def __init__(self, host: str, settings: dict[str, Any]):
+        self.host, self.settings = host, settings
+        streams = len(NAMES) if self.get_config().encoding.opens_streams else 1
+        # What comes out has the streams side by side.
+        self.hidden_size, self.num_attention_heads = 16 * streams, 2 * streams
+
+    def get_config(self) -> RetrofitConfig:
+        host = make_host(self.host)
+        made = make_retrofit(host, place={"name": [[10, 13]]}, **self.settings)
+        return RetrofitConfig.from_dict(made.config.to_dict())
+
+    def prepare_config_and_inputs_for_common(self) -> tuple[RetrofitConfig, dict[str, Any]]:
+        config, shape = self.get_config(), (self.batch_size, self.seq_length)
+        tokens = ordinary_tokens(config)
+        ids, answers = (tokens[torch.randint(len(tokens), shape)] for _ in range(2))
+        # As many streams in every row, whatever part of a batch is looked at.
+        ids[:, 1 : 1 + len(NAMES)] = torch.tensor(NAMES)
+        answers[:, 0], answers[:, 2] = config.decoder_start_token_id, NAMES[0]
+        ones = torch.ones(shape, dtype=torch.long)
+        inputs = {"input_ids": ids, "attention_mask": ones, "decoder_input_ids": answers}
+        inputs["decoder_attention_mask"] = ones.clone()
+        if config.needs_stream_ids:
+            inputs["stream_ids"] = ids[:, 1 : 1 + len(NAMES)].clone()
+        return config, inputs
+
+
+class RetrofitConformance(SwitchedOff, ModelTesterMixin, GenerationTesterMixin):
+    """The shared tests; each one that is switched off has its reason beside it."""
+
+    host: ClassVar[str]
+    settings: ClassVar[dict[str, Any]]
+    all_model_classes = (RetrofitForConditionalGeneration,)
+    is_encoder_decoder = True
+    # Ids of symbols never move: `extend_symbols` takes the place of `resize_token_embeddings`.
+    test_resize_embeddings = False
+    switched_off: ClassVar = {
+        "test_model_base_model_prefix": "no model without a head lies inside: it is the backbone's"
+    }
+
+    def setUp(self):
+        super().setUp()
+        self.model_tester = RetrofitModelTester(self.host, self.settings)
+        # The shared tests know by this table which class takes labels.
+        table = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+        names = {"alpha-retrofit": "RetrofitForConditionalGeneration"}
+        patcher = patch.dict(table, names)
+        patcher.start()
+        self.addCleanup(patcher.stop)
+
+
+class Streams(RetrofitConformance):
+    switched_off: ClassVar = {
+        **RetrofitConformance.switched_off,
+        "test_retain_grad": "asks for tensors that the backbone goes on with; streams come packed",
+    }
+
+
+class TestT5Streams(Streams, unittest.TestCase):
+    host = "t5"
+    settings: ClassVar = {"aggregated_attention": ["encoder", "decoder"]}
+
+
+class TestT5DualPart(RetrofitConformance, unittest.TestCase):
+    host = "t5"
+    settings: ClassVar = {"symbol_encoding": "dual_part"}
+
+
+class TestBartStreams(Streams, unittest.TestCase):
+    host = "bart"
+    settings: ClassVar = {"aggregated_attention": ["encoder", "decoder"]}
+
+
+class TestBartDualPart(RetrofitConformance, unittest.TestCase):
+    host = "bart"
+    settings: ClassVar = {"symbol_encoding": "dual_part"}
