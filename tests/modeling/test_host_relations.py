@@ -1,0 +1,124 @@
+"""What relational encoding adds to a backbone, against loops over every position."""
+
+import itertools
+
+import pytest
+import torch
+from retrofits import make_retrofit, random_batch
+
+from hf_alpha.modeling.host_relations import HostRelations
+from hf_alpha.modeling.streams import Streams
+
+WIDTH, HEADS, NAMES = 8, 3, 2
+SOURCE = [[0, -1, 1, 0], [-1, 0, 0, -1]]  # which symbol stands where, -1 for none
+TARGET = [[-1, 1, 1], [0, -1, 0]]
+
+
+def relations() -> HostRelations:
+    torch.manual_seed(0)
+    made = HostRelations(WIDTH, HEADS, HEADS)
+    for weight in made.parameters():
+        torch.nn.init.normal_(weight)
+    return made
+
+
+def streams() -> Streams:
+    """Over the target, as `SymbolLayer.follow` gives them."""
+    source, target = torch.tensor(SOURCE), torch.tensor(TARGET)
+    written = [
+        [[float(s in row[: t + 1]) for s in range(NAMES)] for t in range(len(row))]
+        for row in TARGET
+    ]
+
+    def same(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return ((x[:, :, None] == y[:, None]) & (x >= 0)[:, :, None])[:, None].float()
+
+    across = torch.stack(
+        [
+            torch.tensor([[float(s >= 0 and w[max(s, 0)]) for s in row] for w in written[b]])
+            for b, row in enumerate(SOURCE)
+        ]
+    )
+    return Streams(
+        ids=torch.tensor([[10, 11], [12, -1]]),
+        own=target,
+        weights=torch.full((2, NAMES), 0.5),
+        memory=torch.randn(2, NAMES, 2, WIDTH, generator=torch.Generator().manual_seed(1)),
+        source=source,
+        written=torch.tensor(written),
+        within=(same(target, target),),
+        across=(same(target, source), across[:, None]),
+    )
+
+
+@torch.no_grad()
+def test_masks_against_loops():
+    made, found = relations(), streams()
+    vectors = torch.randn(2, 3, WIDTH, generator=torch.Generator().manual_seed(2))
+    hidden = torch.zeros(2, 1, 1, 4)
+    hidden[1, ..., 3] = -1e9
+    own, cross = made.decoder_masks(None, hidden, vectors, found)
+    gates = made.decoder_gates(made.gate_norm(vectors))
+    two = made.cross_gates(made.gate_norm(vectors)).unflatten(-1, (2, HEADS))
+    for b, h, t in itertools.product(range(2), range(HEADS), range(3)):
+        name = TARGET[b][t]
+        for m in range(3):
+            expected = gates[b, t, h] if name >= 0 and name == TARGET[b][m] else 0.0
+            assert float(own[b, h, t, m]) == pytest.approx(float(expected), abs=1e-6)
+        for m, there in enumerate(SOURCE[b]):
+            expected = float(hidden[b, 0, 0, m])
+            if there >= 0 and there == name:
+                expected += float(two[b, t, 0, h])
+            if there >= 0 and there in TARGET[b][: t + 1]:
+                expected += float(two[b, t, 1, h])
+            assert float(cross[b, h, t, m]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_is_entered_and_pointed_at_against_loops():
+    made, found = relations(), streams()
+    hidden = torch.randn(2, 3, WIDTH, generator=torch.Generator().manual_seed(3))
+    entered, scores = made.enter(found), made.point(hidden, found)
+    written, last = made.repeat.weight[0]
+    for b, t in itertools.product(range(2), range(3)):
+        name = TARGET[b][t]
+        expected = found.memory[b, name, 0] if name >= 0 else torch.zeros(WIDTH)
+        torch.testing.assert_close(entered[b, t], expected)
+        for s in range(NAMES):
+            score = hidden[b, t] @ found.memory[b, s, 1]
+            score = score + written * (s in TARGET[b][: t + 1]) + last * (s == name)
+            torch.testing.assert_close(scores[b, t, s], score)
+
+
+def test_the_memory_is_of_the_mean_over_a_symbols_positions():
+    made = relations()
+    found = streams()
+    source = Streams(found.ids, torch.tensor(SOURCE), found.weights)
+    hidden = torch.randn(2, 4, WIDTH, generator=torch.Generator().manual_seed(4))
+    memory = made.remember(hidden, source).memory
+    mean = (hidden[0, 0] + hidden[0, 3]) / 2
+    torch.testing.assert_close(memory[0, 0, 0], made.input_proj(made.input_norm(mean)))
+    torch.testing.assert_close(memory[0, 0, 1], made.output_proj(made.output_norm(mean)))
+
+
+@pytest.mark.parametrize("host", ["t5", "bart"])
+def test_new_relations_have_no_effect(host):
+    """A name is then what its class is: a token like any other, in the backbone itself too."""
+    model = make_retrofit(host, symbol_encoding="relational")
+    for weight in model.relations.parameters():
+        weight.data.zero_()
+    config = model.config
+    batch = random_batch(0, config, [(7, 3), (5, 2)])
+    row = config.class_rows["name"][0]
+    symbols = config.vocabulary.is_symbol
+    plain = {
+        name: torch.where(symbols(ids), row, ids) if name.endswith("ids") else ids
+        for name, ids in batch.items()
+    }
+    with torch.no_grad():
+        ours, theirs = model(**batch).logits, model.backbone(**plain).logits
+    base = config.vocabulary.base_ids
+    base = [i for i in base if i < theirs.shape[-1]]
+    torch.testing.assert_close(ours[..., base], theirs[..., base], atol=1e-5, rtol=1e-5)
+    names = ours[0, :, batch["input_ids"][0][symbols(batch["input_ids"][0])]]
+    expected = theirs[0, :, row][:, None].expand_as(names)
+    torch.testing.assert_close(names, expected, atol=1e-5, rtol=1e-5)
