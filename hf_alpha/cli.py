@@ -374,8 +374,8 @@ def convert(
     to: Annotated[
         str,
         typer.Option(
-            help=f"What it becomes: {TARGETS}; of Transformers' models streams, dual_part or "
-            "learned."
+            help=f"What it becomes: {TARGETS}; Transformers' models also learned, which leaves "
+            "them as they are."
         ),
     ] = "streams",
     symbols: Annotated[

@@ -518,6 +518,7 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
     dual = config_of("dual", "--to", "dual_part", "--random-dim", 8, "--seed", 3, "--symbols", 64)
     assert (dual["symbol_encoding"], dual["random_dim"], dual["symbol_seed"]) == ("dual_part", 8, 3)
     assert dual["symbol_classes"] == {"name": 64}
+    assert config_of("relational", "--to", "relational")["symbol_encoding"] == "relational"
     learned = config_of("learned", "--to", "learned", "--renaming", "first_occurrence")
     assert learned["symbol_renaming"] == "first_occurrence"
     tokens = config_of("tokens", "--symbol-tokens", "x y z", "--actual", "x", "--placeholder", "y")
@@ -536,7 +537,7 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--to", "relational"], "cannot take symbol_encoding 'relational'"),
+        (["--to", "wild"], "'wild'"),
         (["--symbols", "many"], "--symbols many: write 32, or name=32,number=16"),
         (["--symbols", "a=3", "--names", "b=[x]"], "--names is for b, --symbols for a: name the"),
         (["--symbols", "a=3,b=4", "--names", "[x]"], "--names is for no class, --symbols for a, b"),

@@ -280,8 +280,12 @@ def test_what_cannot_be_converted_says_the_way_out(make, config, message):
 
 
 def test_encodings_and_tokenizers_that_do_not_fit():
-    with pytest.raises(ConversionError, match="'relational': its attention is its own; choose"):
-        SymbolConfig(encoding="relational")
+    with pytest.raises(ValueError, match=r"streams, .*'wild'|'wild'.*streams"):
+        SymbolConfig(encoding="wild")
+    with pytest.raises(
+        ConversionError, match=r"'relational' gives attention a mask .* a 'led' model"
+    ):
+        converted("led", encoding="relational")
     with pytest.raises(ConversionError, match="joins streams: use the encoding 'streams'"):
         SymbolConfig(encoding="dual_part", aggregated_attention=["encoder"])
     with pytest.raises(ConversionError, match="encoder or decoder, not 'middle'"):
