@@ -429,6 +429,14 @@ def _model_settings(model_type: str, where: str = "recipe") -> dict[str, Setting
     return {"model_type": kind, **settings_of(config_class, without=FROM_TOKENIZER)}
 
 
+def _all_model_settings() -> dict[str, Setting]:
+    """Return the settings of all types of models; where they share one, that of the first type."""
+    found: dict[str, Setting] = {}
+    for model_type in MODEL_TYPES:
+        found = {**_model_settings(model_type), **found}
+    return found
+
+
 def _config_class(model_type: str, where: str) -> type[PreTrainedConfig]:
     known = model_type in CONFIG_MAPPING if isinstance(model_type, str) else False
     if not known or "symbol_classes" not in settings_of(CONFIG_MAPPING[model_type]):
@@ -446,7 +454,7 @@ def describe_settings() -> str:
         "data": settings_of(DataSettings).values(),
         "data.generate": _generation_settings().values(),
         "data.draw": _drawing_settings().values(),
-        "model": _model_settings(DEFAULT_MODEL_TYPE).values(),
+        "model": _all_model_settings().values(),
         "training": settings_of(Seq2SeqTrainingArguments).values(),
     }
     parts = []
@@ -464,7 +472,7 @@ def recipe_schema() -> dict[str, Any]:
     sections = schema["properties"]
     data = sections["data"]["properties"]
     for section, settings in (
-        (sections["model"], _model_settings(DEFAULT_MODEL_TYPE)),
+        (sections["model"], _all_model_settings()),
         (sections["training"], settings_of(Seq2SeqTrainingArguments)),
         (data["generate"], _generation_settings()),
         (data["draw"], _drawing_settings()),
