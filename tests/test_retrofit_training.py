@@ -17,13 +17,20 @@ from hf_alpha.modeling.symbols import first_occurrence
 
 SETTINGS = {
     "streams": BOTH_SIDES,
+    "relational": {"symbol_encoding": "relational"},
     "dual_part": {"symbol_encoding": "dual_part"},
     "canonical": {"symbol_encoding": "learned", "symbol_renaming": "first_occurrence"},
 }
 HOSTS = ("t5", "bart")
 cases = pytest.mark.parametrize(
     ("host", "encoding"),
-    [("t5", "streams"), ("bart", "streams"), ("t5", "dual_part"), ("bart", "canonical")],
+    [
+        ("t5", "streams"),
+        ("bart", "streams"),
+        ("t5", "dual_part"),
+        ("bart", "canonical"),
+        ("bart", "relational"),
+    ],
 )
 SIZES = [(7, 3), (6, 2), (5, 0)]
 
@@ -75,7 +82,7 @@ def test_blocks_are_trained_around_a_frozen_backbone(host, tmp_path):
         assert weight.equal(before[name]) == name.startswith("backbone."), name
 
 
-@pytest.mark.parametrize("encoding", ["streams", "dual_part"])
+@pytest.mark.parametrize("encoding", ["streams", "dual_part", "relational"])
 def test_gradients_accumulate(encoding, tmp_path):
     whole = make_retrofit("t5", **SETTINGS[encoding])
     halves, rows = copy.deepcopy(whole), samples(whole.config)
@@ -102,6 +109,7 @@ ADAPTERS = {
     ("host", "encoding", "where"),
     [
         ("t5", "streams", "attention"),
+        ("t5", "relational", "attention"),
         ("bart", "streams", "attention"),
         ("bart", "dual_part", "attention"),
         ("t5_v1_1", "streams", "head"),
@@ -166,7 +174,11 @@ def test_blocks_may_have_more_precision_than_their_backbone(host):
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize(
     ("host", "encoding"),
-    [("t5", "streams"), pytest.param("bart", "dual_part", marks=pytest.mark.slow)],
+    [
+        ("t5", "streams"),
+        ("t5", "relational"),
+        pytest.param("bart", "dual_part", marks=pytest.mark.slow),
+    ],
 )
 def test_compiled_models_give_the_same(host, encoding):
     model = make_retrofit(host, **SETTINGS[encoding])

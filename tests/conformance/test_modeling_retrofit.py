@@ -104,3 +104,8 @@ class TestBartStreams(Streams, unittest.TestCase):
 class TestBartDualPart(RetrofitConformance, unittest.TestCase):
     host = "bart"
     settings: ClassVar = {"symbol_encoding": "dual_part"}
+
+
+class TestT5Relational(RetrofitConformance, unittest.TestCase):
+    host = "t5"
+    settings: ClassVar = {"symbol_encoding": "relational"}

@@ -260,7 +260,10 @@ def test_models_around_one_backbone_do_not_disturb_each_other():
     assert answers.equal(host.generate(**prompt(plain), num_beams=2))
 
 
-@pytest.mark.parametrize("settings", [BOTH_SIDES, {"symbol_encoding": "dual_part"}])
+@pytest.mark.parametrize(
+    "settings",
+    [BOTH_SIDES, {"symbol_encoding": "dual_part"}, {"symbol_encoding": "relational"}],
+)
 def test_threads_do_not_disturb_each_other(settings):
     """Each waits in its call until all have begun theirs."""
     model = make_retrofit("t5", **settings)
