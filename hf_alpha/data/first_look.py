@@ -140,7 +140,7 @@ def look(
         limit: rows that are looked at, the first ones; by default all.
 
     Raises:
-        ValueError: there is no row, none has a name, the pattern of a class matches nothing, or
+        ValueError: there is no row, none has a name that a rule seeks, the pattern of a class matches nothing, or
             patterns match everything.
     """
     if limit is not None:
@@ -294,7 +294,8 @@ def _shown(text: str, spans: Sequence[Span], with_class: bool) -> str:
 
 def _refuse_rules(found: FirstLook, finder: NameFinder, only_names: bool, first: str) -> None:
     where = f"look at `symbols` and at the {found.rows:,} sources, of which the first is {first!r}"
-    if found.nameless == found.rows:
+    sought = any(rule.is_sought for rule in finder.rules.values())
+    if found.nameless == found.rows and sought:
         raise ValueError(f"no source has a name: {where}")
     for kind, rule in finder.rules.items():
         if rule.pattern is not None and not found.classes[kind].total:

@@ -142,6 +142,11 @@ class NameRule:
         """Whether the names are known row by row only, and not from a text alone."""
         return self.column is not None
 
+    @property
+    def is_sought(self) -> bool:
+        """Whether there is a way to find names: a `count` alone leaves them to the tokenizer."""
+        return any(getattr(self, way) for way in WAYS)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what `of` reads, as JSON has it."""
         data = {key: value for key, value in asdict(self).items() if value}

@@ -50,7 +50,7 @@ class Seen:
                 self.most[kind] = max(self.most[kind], len(of_text))
         if not count:
             raise ValueError("there are no texts to make a tokenizer from")
-        if not found:
+        if not found and any(rule.is_sought for rule in finder.rules.values()):
             rules = ", ".join(f"{name} {rule.to_dict()}" for name, rule in finder.rules.items())
             raise ValueError(f"no text has a name: look at the rules of `symbols` ({rules})")
         self.spacing = "before" if 2 * spaced >= found else "kept"
