@@ -25,6 +25,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,27 +75,40 @@ SETS = {"known": "names of training", "new": "names never seen in training"}
 
 # -- names ----------------------------------------------------------------------------------------
 
-WORDS = ["old", "new", "rate", "size", "tmp", "total", "i", "x", "y", "max_len", "node", "key", "count", "index", "value", "left", "right", "step", "low", "high", "cost", "price", "width", "height", "row", "col", "data", "item"]
-NEW_WORDS = ["alpha", "velocity", "threshold", "remainder", "customer_id", "temperature_in_celsius", "account_balance", "u", "q5", "density", "elapsed_seconds", "weight_of_evidence"]
-SYLLABLES = (
-    ["ba", "do", "fi", "ga", "he", "ja", "ka", "li", "mo", "na", "pe", "ro", "sa", "ti", "va", "wi", "zo", "der", "lin", "mar", "nel", "rick", "son", "ton"]
-)
+WORDS = """
+    account action address amount area array author balance base batch begin block body bound buffer
+    cache center chunk client code color column cost count cursor data date default delta depth
+    distance edge entry error event factor field file flag frame goal grid group head height hour
+    image index input item kernel key label last layer left length level limit line list margin mask
+    matrix max_len message minute mode month name node number offset old order output owner page
+    parent path peak period phase pixel point price queue range rate record region result right row
+    sample scale score second section shape share side signal size speed stack start state step sum
+    table target tax temp text time title token total user value vector volume width window year
+"""
+NEW_WORDS = """
+    alpha velocity threshold remainder customer_id temperature_in_celsius wing u q5 density harvest
+    elapsed_seconds weight_of_evidence rainfall zoom bicycle jungle
+"""
+SYLLABLES = """
+    ba do fi ga he ja ka li mo na pe ro sa ti va wi zo der lin mar nel rick son ton
+"""
 
 
-def identifiers(words: Sequence[str]) -> list[str]:
-    """Words, with a number or another word behind them."""
+def identifiers(text: str) -> list[str]:
+    """Words, with a number behind them, and each with one other word."""
+    words = text.split()
     numbered = [f"{word}{number}" for word in words for number in ("", 1, 2, 3)]
-    return numbered + [f"{one}_{two}" for one in words for two in words if one != two]
+    return numbered + [f"{one}_{two}" for one, two in pairwise(words)]
 
 
 def invented(classes: Sequence[str], known: Pools) -> dict[str, list[str]]:
     """First names that nobody has, of two to four syllables."""
     rng, taken = random.Random(0), {name for names in known.values() for name in names}
-    found: dict[str, list[str]] = {}
+    syllables, found = SYLLABLES.split(), dict[str, list[str]]()
     for number in range(40 * len(classes)):
         name = ""
         while not name or name in taken:
-            name = "".join(rng.choices(SYLLABLES, k=rng.randint(2, 4))).capitalize()
+            name = "".join(rng.choices(syllables, k=rng.randint(2, 4))).capitalize()
         taken.add(name)
         found.setdefault(classes[number % len(classes)], []).append(name)
     return found

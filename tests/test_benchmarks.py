@@ -1,3 +1,4 @@
+import gzip
 import importlib.util
 import json
 import random
@@ -164,6 +165,72 @@ def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
     before = weights.stat().st_mtime_ns
     encodings.main([*tiny, "--draws=0"])
     assert weights.stat().st_mtime_ns == before
+
+
+@pytest.fixture
+def clutrr(tmp_path) -> Path:
+    """Stories of three people, in CLUTRR's form."""
+    for part in ("train", "test"):
+        with gzip.open(tmp_path / f"k23_{part}.jsonl.gz", "wt") as file:
+            for number in range(8):
+                women, man = [f"Ann{part}{number}", f"Cleo{part}{number}"], f"Bob{part}{number}"
+                row = {
+                    "story": "",
+                    "query": women,
+                    "target": "daughter",
+                    "genders": f"{women[0]}:female,{man}:male,{women[1]}:female",
+                    "story_edges": [[0, 1], [1, 2]],
+                    "edge_types": ["son", "sister"],
+                }
+                file.write(json.dumps(row) + "\n")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_retrofit_texts_trains_and_tests_with_known_and_new_names(clutrr, capsys, monkeypatch):
+    texts = load("retrofit_texts")
+    monkeypatch.chdir(clutrr)
+    tiny = ["--tasks=kinship", "--hosts=bart", f"--clutrr={clutrr}", "--runs=runs", "--batch=4"]
+    tiny += ["--steps=2", "--tuning-steps=1", "--samples=2", "--covariance=1", "--renamings=3"]
+    tiny += ["--d-model=16", "--only=untouched;first_occurrence;streams", f"--out={clutrr}/out"]
+    texts.main(tiny)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| bart: ")]
+    assert [line.split(" | ")[0] for line in lines] == [
+        f"| bart: {name}" for name in ("untouched", "first_occurrence", "streams")
+    ] * len(texts.SETS)
+    found = json.loads((clutrr / "out.json").read_text())["data"]["kinship"]
+    known, new = (found["sets"][name] for name in texts.SETS)
+    for name in ("bart: first_occurrence", "bart: streams"):
+        assert known[name] == new[name] and new[name]["covariance"] == 1
+        assert new[name]["samples"] == {"3": 2}
+    splits = [found["names"][name]["subwords of a name"] for name in texts.SETS]
+    assert splits[1] > splits[0] >= 1
+    before = (clutrr / "runs" / "kinship-bart" / "model.safetensors").stat()
+    texts.main(tiny)  # all is there
+    assert (clutrr / "runs" / "kinship-bart" / "model.safetensors").stat() == before
+
+
+def test_retrofit_texts_gives_the_same_problems_other_names(clutrr, monkeypatch):
+    from hf_alpha.data.pairs import canonical_text
+
+    texts = load("retrofit_texts")
+    monkeypatch.chdir(clutrr)
+    args = texts.parse(["--tasks=kinship", f"--clutrr={clutrr}", "--runs=runs"])
+    data = texts.make_data("kinship", args)
+    names = {
+        part: {name for row in data.rows(part) for name in texts.names_in(row["problem"])}
+        for part in ("train", *texts.SETS)
+    }
+    pools = [{name for of in data.pools[s].values() for name in of} for s in texts.SETS]
+    assert names["train"] | names["known"] <= pools[0] and names["new"] <= pools[1]
+    assert not pools[0] & pools[1]
+    for known, new in zip(data.rows("known"), data.rows("new"), strict=True):
+        finder = data.task.finder
+        assert canonical_text(known["problem"], finder) == canonical_text(new["problem"], finder)
+        one, _, two = new["answer"].partition(" is the daughter of ")
+        assert new["problem"].endswith(f"who is {one} to {two} ?")
+    inline = texts.pools_of("inline", [])
+    assert not {*inline["known"]["identifier"]} & {*inline["new"]["identifier"]}
 
 
 def test_checkpoints_has_a_line_for_each_and_what_rules_choose(capsys, tmp_path):

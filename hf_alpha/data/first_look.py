@@ -140,8 +140,8 @@ def look(
         limit: rows that are looked at, the first ones; by default all.
 
     Raises:
-        ValueError: there is no row, none has a name that a rule seeks, the pattern of a class matches nothing, or
-            patterns match everything.
+        ValueError: there is no row, rules look for names and no row has one, the pattern of a class
+            matches nothing, or patterns match everything.
     """
     if limit is not None:
         dataset = dataset.take(limit)

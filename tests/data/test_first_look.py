@@ -154,6 +154,14 @@ def test_rules_that_find_nothing_or_everything(rules, message):
             look(dataset(PAIRS, streaming), NameFinder(rules))
 
 
+def test_names_may_be_left_to_the_tokenizer():
+    found = look(dataset(PAIRS), NameFinder({"name": 1}))
+    found.refuse_bad()
+    assert found.nameless == len(PAIRS)
+    with pytest.raises(ValueError, match="no source has a name"):  # one class is looked for
+        look(dataset(PAIRS), NameFinder({"name": 1, "variable": "[A-Z]"}))
+
+
 def test_a_pattern_that_takes_a_word_of_the_task_for_a_name():
     pairs = [(f"swap x{i} y : x{i} - y", f"y - x{i}") for i in range(20)]
     question = "in every source, a name: 'swap', 'y' (if it is none: `reserved`)"

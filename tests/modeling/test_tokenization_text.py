@@ -532,6 +532,14 @@ def test_marked_texts_lists_of_names_and_reserved_words() -> None:
     assert len(MADE["words"](text)["stream_ids"]) == 3
 
 
+def test_a_count_alone_leaves_names_to_the_tokenizer() -> None:
+    texts = ["the aunt of Ann is Bea", "Bea is the aunt of Ann"]
+    made = TextTokenizer.from_texts(texts, {"person": 1}, "bpe:300")
+    encoded = made(texts[0])
+    assert encoded["stream_ids"] == [] and made.decode(encoded["input_ids"][:-1]) == texts[0]
+    assert len(made("Ann and <person_0>")["stream_ids"]) == 1
+
+
 # Bad input
 
 
