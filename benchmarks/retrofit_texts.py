@@ -207,7 +207,8 @@ def few_of_each(rows: Sequence[dict[str, Any]], samples: int) -> Iterator[dict[s
 
 def write_pairs(data: Data, name: str, pool: str, rows: Sequence[dict[str, Any]]) -> None:
     """Write pairs with other names, each of the pool of its class, drawn row by row."""
-    finder, rng = data.task.finder, random.Random(name)  # type: ignore[attr-defined]
+    task: Any = data.task
+    finder, rng = task.finder, random.Random(name)
     lines = []
     for row in rows:
         known = names_in(row["problem"])
@@ -415,12 +416,12 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--d-model", type=int, default=64, help="(64)")
     add("--batch", type=int, default=32, help="pairs in a batch (32)")
     add("--learning-rate", type=float, default=0.003, help="(0.003)")
-    add("--steps", type=int, default=2000, help="of a host's training (2000)")
+    add("--steps", type=int, default=1500, help="of a host's training (1500)")
     add("--tuning-steps", type=int, default=500, help="behind each conversion (500)")
     add("--most", type=int, default=9, help="names in a problem of the test (9)")
-    add("--samples", type=int, default=40, help="problems of each number of names (40)")
+    add("--samples", type=int, default=30, help="problems of each number of names (30)")
     add("--covariance", type=int, default=2, help="of these, for alpha-covariance (2)")
-    add("--renamings", type=int, default=24, help="of each of those (24)")
+    add("--renamings", type=int, default=12, help="of each of those (12)")
     add("--runs", type=Path, default=Path("runs/retrofit-texts"), help="where models are")
     measure.add_out(parser)
     args = parser.parse_args(argv)
