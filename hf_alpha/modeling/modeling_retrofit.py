@@ -30,7 +30,7 @@ from transformers.utils import ModelOutput, can_return_tuple
 
 from .attention import AlphaAttention, CosSin
 from .checks import check_ids, check_rows, refuse_vectors
-from .configuration_retrofit import RetrofitConfig
+from .configuration_retrofit import SIDES, RetrofitConfig
 from .host_calls import (
     Calls,
     HeadCall,
@@ -145,15 +145,20 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         if self.symbols.encoding.relates:
             heads = (self._num_heads("encoder"), self._num_heads("decoder"))
             self.relations = HostRelations(self.width, *heads)
-        self._no_split_modules = backbone._no_split_modules
         self._add_blocks()
+        for part in (
+            self.relations,
+            *(getattr(self, f"{side}_aggregated", None) for side in SIDES),
+        ):
+            if part is not None:
+                part.to(backbone.dtype)
+        self._no_split_modules = backbone._no_split_modules
         self._calls = Calls()
         encoding = self.symbols.encoding
         if encoding.rows_per_class is not None:
             backbone.get_output_embeddings().register_forward_pre_hook(Hook(self, "_before_head"))
-        if encoding.random_parts or encoding.relates:
-            for table in {self._table("encoder"), self._table("decoder")}:
-                table.register_forward_hook(Hook(self, "_behind_table"))
+        for side in SIDES:
+            self._watch_table(side)
         self.post_init()
 
     def _add_blocks(self) -> None:
@@ -179,6 +184,16 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     def _table(self, side: str) -> nn.Module:
         return self._stack(side).get_input_embeddings()  # type: ignore[operator]
 
+    def _watch_table(self, side: str) -> None:
+        """Have a hook behind the table of tokens, where something is added to what it gives.
+
+        Adapters may have put a module of their own in its place.
+        """
+        encoding, table = self.symbols.encoding, self._table(side)
+        watched = any(isinstance(hook, Hook) for hook in table._forward_hooks.values())
+        if (encoding.random_parts or encoding.relates) and not watched:
+            table.register_forward_hook(Hook(self, "_behind_table"))
+
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
@@ -191,6 +206,15 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     def _number(self, streams: Streams) -> int:
         """How many rows of the backbone's batch a sample has, S; others only list symbols."""
         return streams.ids.shape[1] if self.symbols.encoding.opens_streams else 1
+
+    def _check_attention(self) -> None:
+        """Raise a ValueError for attention that takes no scores to be added."""
+        kind = str(self.config._attn_implementation)
+        if "flash" in kind and (self.relations is not None or self.config.aggregated_attention):
+            raise ValueError(
+                f"{kind} takes no masks of numbers, as `relational` and aggregated attention need "
+                "them: use attn_implementation='sdpa' or 'eager'"
+            )
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -213,7 +237,11 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         self.backbone.set_output_embeddings(value)
 
     def freeze_backbone(self) -> None:
-        """Leave the backbone as it is in training; blocks of aggregated attention are trained."""
+        """Leave the backbone as it is in training.
+
+        What is trained are blocks of aggregated attention and what `relational` adds; without
+        either there is nothing to train but adapters.
+        """
         self.backbone.requires_grad_(False)
 
     # -- forward ----------------------------------------------------------------------------------
@@ -235,24 +263,27 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
                 `input_ids` when absent, where `config.needs_stream_ids`.
             **kwargs: for the backbone's encoder; tensors with a row for each sample.
         """
+        self._check_attention()
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
         number = self._number(streams)
         call = partial(self._encoder_call, input_ids, attention_mask, streams)
-        with self._calling("encoder", call), self._embedding(input_ids, streams) as rows:
+        with self._calling("encoder", call), self._embedding("encoder", input_ids, streams) as rows:
             outputs = self._stack("encoder")(
                 input_ids=rows,
                 attention_mask=self._encoder_mask(rows, attention_mask, streams),
                 return_dict=True,
                 **{name: repeat_rows(value, number) for name, value in kwargs.items()},
             )
-        if self.relations is not None:
-            streams = self.relations.remember(outputs.last_hidden_state, streams)
+        streams = self.remember(outputs.last_hidden_state, streams)
         return SymbolEncoderOutput(
             last_hidden_state=packed(outputs.last_hidden_state, number),
             hidden_states=each(packed, outputs.get("hidden_states"), number),
             attentions=each(by_sample, outputs.get("attentions"), number),
             **streams.fields(),
         )
+
+    def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
+        return streams if self.relations is None else self.relations.remember(hidden_BLD, streams)
 
     @can_return_tuple
     def forward(
@@ -283,8 +314,10 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
             **kwargs: for the backbone's encoder; tensors with a row for each sample.
 
         Returns:
-            `logits` (B, T, V); where `config.needs_stream_ids`, columns of symbols that are not in
-            a sample's input hold -1e4.
+            The loss is that of the answers alone: what a backbone adds to its own, such as that of
+            the choice of experts, is not in it. `logits` (B, T, V); where
+            `config.needs_stream_ids`, columns of symbols that are not in a sample's input hold
+            -1e4.
         """
         refuse_vectors(kwargs)
         if labels is not None:
@@ -344,6 +377,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         """What the backbone gives for rows of the decoder, and what passed its head."""
         rows = ids_BT.shape[0]
         check_ids(self.config, ids_BT)
+        _check_cache(past_key_values)
         if past_key_values is None and use_cache and not self._recomputes():
             past_key_values = self._new_cache()
         streams = self._follow(source, ids_BT, mask, past_key_values)
@@ -353,7 +387,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         with (
             self._known(head=head),
             self._calling("decoder", call),
-            self._embedding(ids_BT, streams) as decoder_rows,
+            self._embedding("decoder", ids_BT, streams) as decoder_rows,
         ):
             masks = self._masks(
                 decoder_rows, ids_BT, mask, match_rows(source_mask, rows), streams, past_key_values
@@ -400,8 +434,9 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         if self.relations is None:
             own, cross = (repeat_rows(x, self._number(streams)) for x in (mask, source_mask))
         else:
-            with self._known(parts=None):
-                vectors = self._table("decoder")(rows_BT)
+            parts = self._calls.now.pop("parts")
+            vectors = self._table("decoder")(rows_BT)  # as they are
+            self._calls.now["parts"] = parts
             own, cross = self.relations.decoder_masks(
                 causal_mask(ids_BT, mask, cache, vectors.dtype),
                 padding_mask(source_mask, vectors.dtype),
@@ -411,20 +446,36 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         return {"decoder_attention_mask": own, "attention_mask": cross}
 
     @contextmanager
-    def _embedding(self, ids_BL: torch.Tensor, streams: Streams) -> Iterator[torch.Tensor]:
-        """Ids of the backbone in place of others, (B * S, L); meanwhile their parts are known."""
+    def _embedding(
+        self, side: str, ids_BL: torch.Tensor, streams: Streams
+    ) -> Iterator[torch.Tensor]:
+        """Ids of the backbone in place of others, (B * S, L); meanwhile their parts are known.
+
+        Raises:
+            RuntimeError: the backbone embedded them in a way of its own.
+        """
         rows = self.symbols.rows(ids_BL, streams).flatten(0, 1)
         parts = None
         if self.symbols.encoding.random_parts:
             parts = self._widened(self.symbols.parts(self.symbols.renamed(ids_BL, streams)), 0)
         elif self.relations is not None and streams.memory is not None:  # in the decoder
             parts = self.relations.enter(streams) * self.config.random_scale[0]
+        if parts is None:
+            yield rows
+            return
+        self._watch_table(side)
         with self._known(parts=parts):
             yield rows
+            if "parts" in self._calls.now:
+                raise RuntimeError(
+                    f"the {side} did not call its table of tokens, {type(self._table(side))}: what "
+                    f"symbol_encoding {self.symbols.encoding.name!r} adds there is lost"
+                )
 
     def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:
         """Embedded tokens, and what is added to them: random parts, or what the encoder found."""
-        parts = self._calls.now.get("parts")
+        # Once: behind the table itself, or behind an adapter around it.
+        parts = self._calls.now.pop("parts", None)
         if parts is None:  # the backbone is called by itself
             return None
         more = vectors.shape[1] - parts.shape[1]  # some encoders pad their input on the right
@@ -463,26 +514,32 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
 
     def _logits(self, found: HostOutput, streams: Streams) -> torch.Tensor:
         encoding = self.symbols.encoding
+        streams = streams.to(found.logits.device)  # layers may lie on several devices
         if encoding.opens_streams:
-            logits = self._joined_streams(found)
+            logits = self._joined_streams(found, streams)
         elif encoding.random_parts:
-            logits = self._with_parts(found)
+            logits = self._with_parts(found, streams)
         elif self.relations is not None:
-            logits = self._pointed(found)
+            logits = self._pointed(found, streams)
         else:
             logits = found.logits[..., : self.config.vocab_size]
         return self.symbols.finish(logits, streams)
 
-    def _joined_streams(self, found: HostOutput) -> torch.Tensor:
+    def _joined_streams(self, found: HostOutput, streams: Streams) -> torch.Tensor:
         """Algorithm 5: base tokens by the mean over streams, a symbol by its own stream."""
-        streams, encoding = found.head.streams, self.symbols.encoding
+        encoding, vocabulary = self.symbols.encoding, self.config.vocabulary
+        actual_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=2, nth=0)
         if not found.head.averaged:
-            scores = found.logits.unflatten(0, (-1, streams.ids.shape[1]))
-            return encoding.logits(scores, streams)
+            logits_BSTR = found.logits.unflatten(0, (-1, streams.ids.shape[1]))
+            base_BTR = logits_BSTR[:, 0]
+            if logits_BSTR.shape[1] > 1:
+                weights = streams.weights.to(logits_BSTR)
+                base_BTR = self._capped(mean_streams(self._products(logits_BSTR), weights))
+            index = actual_BS[:, :, None, None].expand(-1, -1, logits_BSTR.shape[2], 1)
+            own_BTS = logits_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
+            return encoding.join(base_BTR, own_BTS, streams)
         hidden_BSTD = found.head.hidden_BSTD
         assert hidden_BSTD is not None
-        vocabulary = self.config.vocabulary
-        actual_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=2, nth=0)
         weight: Any = self.get_output_embeddings().weight
         row_BSD = F.embedding(actual_BS, weight)
         mean_BTD = mean_streams(hidden_BSTD, streams.weights.to(hidden_BSTD))
@@ -492,9 +549,9 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         own_BTS = self._shifted(found.logits.gather(-1, index), off_BTS)
         return encoding.join(found.logits, own_BTS, streams)
 
-    def _pointed(self, found: HostOutput) -> torch.Tensor:
+    def _pointed(self, found: HostOutput, streams: Streams) -> torch.Tensor:
         """A symbol's logit is that of its class, and what is known about the symbol."""
-        streams, vocabulary = found.head.streams, self.config.vocabulary
+        vocabulary = self.config.vocabulary
         assert self.relations is not None and found.head.hidden_BSTD is not None
         rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
         index = rows_BS[:, None].expand(-1, found.logits.shape[1], -1)
@@ -503,7 +560,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         own_BTS = self._shifted(found.logits.gather(-1, index), more_BTS)
         return self.symbols.encoding.join(found.logits, own_BTS, streams)
 
-    def _with_parts(self, found: HostOutput) -> torch.Tensor:
+    def _with_parts(self, found: HostOutput, streams: Streams) -> torch.Tensor:
         """A symbol's logit is that of its class, and what its random part adds to the product."""
         vocabulary = self.config.vocabulary
         assert found.head.hidden_BSTD is not None and self.symbols.draws is not None
@@ -512,19 +569,27 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         index_N = torch.arange(len(parts_ND), device=hidden_BTD.device)
         rows_N = vocabulary.rows(vocabulary.symbol_ids(index_N), per_class=1)
         own_BTN = self._shifted(found.logits[..., rows_N], F.linear(hidden_BTD, parts_ND))
-        return self.symbols.encoding.join(found.logits, own_BTN, found.head.streams)
+        return self.symbols.encoding.join(found.logits, own_BTN, streams)
 
     def _shifted(self, logits: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
-        """Logits with something added to the products that they come from.
+        """Logits with something added to the products that they come from."""
+        return self._capped(self._products(logits) + more).to(logits.dtype)
 
-        Some backbones squash them: logits = cap * tanh(products / cap).
-        """
-        cap = getattr(self._stack("decoder").config, "final_logit_softcapping", None)
-        if cap is None:
-            return logits + more
+    @property
+    def _cap(self) -> float | None:
+        """Some backbones squash their logits: cap * tanh(products / cap)."""
+        return getattr(self._stack("decoder").config, "final_logit_softcapping", None)
+
+    def _products(self, logits: torch.Tensor) -> torch.Tensor:
+        """What logits were before they were squashed, if they were."""
+        if (cap := self._cap) is None:
+            return logits
         limit = 1.0 - 1e-6
-        products = (logits.float() / cap).clamp(-limit, limit).atanh() * cap
-        return (cap * ((products + more) / cap).tanh()).to(logits.dtype)
+        return (logits.float() / cap).clamp(-limit, limit).atanh() * cap
+
+    def _capped(self, products: torch.Tensor) -> torch.Tensor:
+        """The inverse of `_products`."""
+        return products if (cap := self._cap) is None else cap * (products / cap).tanh()
 
     # -- aggregated attention ---------------------------------------------------------------------
 
@@ -599,6 +664,12 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     def _recomputes(self) -> bool:
         return self.training and self.is_activation_checkpointing
 
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """As in Transformers; layers that recompute their activations keep no cache."""
+        if self._recomputes():
+            kwargs["use_cache"] = False
+        return super().generate(*args, **kwargs)
+
     def _new_cache(self) -> EncoderDecoderCache:
         side = self.config.get_text_config(decoder=True)
         return EncoderDecoderCache(DynamicCache(config=side), DynamicCache())
@@ -620,6 +691,15 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         if own is not None:
             return own(labels)
         return shift_right(labels, self.config)
+
+
+def _check_cache(past_key_values: Cache | None) -> None:
+    """Raise a ValueError for a cache that cannot hold keys of the source."""
+    if past_key_values is not None and not isinstance(past_key_values, EncoderDecoderCache):
+        raise ValueError(
+            f"past_key_values is a {type(past_key_values).__name__}: give an EncoderDecoderCache, "
+            "e.g. EncoderDecoderCache(DynamicCache(), DynamicCache())"
+        )
 
 
 __all__ = ["AggregatedBlock", "RetrofitForConditionalGeneration"]

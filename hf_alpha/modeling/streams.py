@@ -4,7 +4,7 @@ Shapes: B batch, N sources (B, or one for all beams of a sample), S streams, L l
 width; `...` is whatever follows the stream axis of a hidden state.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import torch
@@ -87,6 +87,18 @@ class Streams:
             match_rows(self.renaming, rows),
             self.memory,
         )
+
+    def to(self, device: torch.device) -> "Streams":
+        """The same streams on another device."""
+        if self.ids.device == device:
+            return self
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(moved, value))
+            return None if value is None else value.to(device)
+
+        return Streams(*(moved(getattr(self, field.name)) for field in fields(self)))
 
     def over(self, ids_BL: torch.Tensor) -> "Streams":
         """The same streams over another sequence of token ids."""

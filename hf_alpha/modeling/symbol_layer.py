@@ -232,7 +232,7 @@ class SymbolLayer:
             return self._streams(none, None, none[:, :1], training)
         if ids_BL is None or stream_ids is None:
             return None
-        return self.remember(hidden_BLD, self._streams(ids_BL, mask_BL, stream_ids, training))
+        return self._streams(ids_BL, mask_BL, stream_ids, training)
 
     def _streams(
         self,
@@ -257,8 +257,8 @@ class SymbolLayer:
         Args:
             hidden_BLD: the encoder's last states.
         """
-        if not self.encoding.relates or self.config.vocabulary.class_rows is not None:
-            return streams  # a model with the table of another one remembers in its own way
+        if not self.encoding.relates:
+            return streams
         device = hidden_BLD.device
         number = streams.ids.shape[1]
         where_BSL = occurrences(streams.own.to(device), number, hidden_BLD.dtype)

@@ -133,8 +133,12 @@ class SymbolModel(SavesCode, PreTrainedModel):
             last_hidden_state=hidden,
             hidden_states=getattr(outputs, "hidden_states", None),
             attentions=getattr(outputs, "attentions", None),
-            **streams.fields(),
+            **self.remember(hidden, streams).fields(),
         )
+
+    def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
+        """The streams with what the encoder found about each symbol, where that is asked for."""
+        return self.symbol_layer.remember(hidden_BLD, streams)
 
     def settle_step(self) -> None:
         """Bring what changes once per optimiser step up to date with the steps so far."""
@@ -193,7 +197,7 @@ class SymbolHead(SymbolModel):
             self._start_step()
         logits = self._logits(hidden_BSTD, streams)
         labels = labels_BT.to(logits.device)
-        usable = self.usable_columns(streams.ids)
+        usable = self.usable_columns(streams.ids.to(logits.device))
         check_labels(labels, usable)
         loss = token_loss(logits, labels, usable, self.config.label_smoothing, num_items)
         if adapting:

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 import torch
 from hosts import HOSTS, VOCABULARY, make_host
+from peft import LoraConfig, get_peft_model
 from promises import Batch, logits
 from retrofits import BOTH_SIDES, make_retrofit, random_batch
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import PreTrainedModel
+from transformers.cache_utils import DynamicCache
+from transformers.modeling_outputs import BaseModelOutput
 
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
 
@@ -323,3 +326,88 @@ def test_the_backbone_has_a_row_for_each_name_of_the_batch(settings):
         assert rows == [len(sizes) * streams] * 2
         large = [shape for shape in seen.shapes if len(shape) > 1 and shape[-1] >= VOCABULARY]
         assert not large
+
+
+# -- what other code does -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["streams", "relational", "dual_part"])
+def test_states_of_the_encoder_alone_are_enough_with_the_input(encoding):
+    model = make_retrofit("bart", symbol_encoding=encoding)
+    batch = random_batch(1, model.config, SIZES)
+    with torch.no_grad():
+        encoded = model.encode(batch["input_ids"], batch["attention_mask"])
+    states = BaseModelOutput(last_hidden_state=encoded.last_hidden_state)
+    given = {**batch, "encoder_outputs": states, "stream_ids": encoded.stream_ids}
+    assert logits(model, given).equal(logits(model, batch))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("settings", [BOTH_SIDES, {"symbol_encoding": "relational"}])
+def test_what_is_put_around_a_backbone_has_its_precision(dtype, settings):
+    host = make_host("t5", 0, vocab_size=VOCABULARY + 5).to(dtype)
+    model = make_retrofit(host, **settings)
+    assert {weight.dtype for weight in model.parameters()} == {dtype}
+    assert logits(model, random_batch(1, model.config, SIZES)).dtype == dtype
+
+
+@pytest.mark.parametrize("settings", [BOTH_SIDES, {"symbol_encoding": "relational"}])
+def test_attention_without_scores_is_refused(settings):
+    model = make_retrofit("bart", **settings)
+    model.config._attn_implementation_internal = "flash_attention_2"
+    with pytest.raises(ValueError, match="use attn_implementation='sdpa'"):
+        logits(model, random_batch(1, model.config, SIZES))
+
+
+def test_a_cache_without_room_for_the_source_is_refused():
+    model = make_retrofit("bart")
+    batch = random_batch(1, model.config, SIZES)
+    with pytest.raises(ValueError, match="is a DynamicCache: give an EncoderDecoderCache"):
+        model(**batch, past_key_values=DynamicCache())
+
+
+def test_squashed_logits_are_the_same_by_both_ways_through_the_head():
+    """An adapter on the head, with no effect yet, lets it see each stream."""
+    model = make_retrofit("t5gemma")
+    batch = random_batch(1, model.config, SIZES)
+    expected = logits(model, batch)
+    adapted = get_peft_model(model, LoraConfig(target_modules=["out_proj"]))
+    with torch.no_grad():
+        found = adapted(**batch).logits
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("encoding", ["dual_part", "relational"])
+@pytest.mark.parametrize("host", ["t5", "bart", "t5gemma"])
+def test_an_adapter_in_the_place_of_the_table_loses_nothing(host, encoding):
+    if (host, encoding) == ("t5gemma", "relational"):
+        pytest.skip("its attention takes no mask for each head")
+    model = make_retrofit(host, symbol_encoding=encoding)
+    batch = random_batch(1, model.config, SIZES)
+    expected = logits(model, batch)
+    tokens = {"target_modules": ["q", "q_proj"], "trainable_token_indices": {"embed_tokens": [4]}}
+    adapted = get_peft_model(model, LoraConfig(task_type="SEQ_2_SEQ_LM", **tokens)).eval()
+    with torch.no_grad():
+        torch.testing.assert_close(adapted(**batch).logits, expected)
+
+
+def test_a_table_that_is_not_called_is_an_error():
+    model = make_retrofit("t5", symbol_encoding="dual_part")
+    table = model.backbone.encoder.embed_tokens
+    forward = model.backbone.encoder.forward
+
+    def embedding_by_itself(input_ids: torch.Tensor, **kwargs: Any) -> Any:
+        return forward(
+            inputs_embeds=torch.nn.functional.embedding(input_ids, table.weight), **kwargs
+        )
+
+    model.backbone.encoder.forward = embedding_by_itself
+    with pytest.raises(RuntimeError, match="did not call its table of tokens"):
+        logits(model, random_batch(1, model.config, SIZES))
+
+
+def test_training_with_recomputed_layers_generates_without_a_cache():
+    model = make_retrofit("t5", symbol_encoding="relational").train()
+    model.gradient_checkpointing_enable()
+    batch = random_batch(1, model.config, SIZES)
+    assert model.generate(**prompt(batch), max_new_tokens=3).shape == (3, 4)
