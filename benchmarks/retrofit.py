@@ -135,10 +135,11 @@ def run(args: argparse.Namespace, given: Sequence[str]) -> list[dict[str, Any]]:
     rows = []
     for work in args.works:
         for names in args.names:
-            steps = {side: prepare(args, side, work, names) for side in (BACKBONE, *args.sides)}
-            row = {"work": work, "names": names}
-            row["seconds"] = in_turns(steps, args.rounds, args.device)
-            del steps
+            row: dict[str, Any] = {"work": work, "names": names}
+            if args.rounds:
+                steps = {side: prepare(args, side, work, names) for side in (BACKBONE, *args.sides)}
+                row["seconds"] = in_turns(steps, args.rounds, args.device)
+                del steps
             if not args.no_memory:
                 row["megabytes"] = {
                     side: memory.in_own_process(
@@ -189,7 +190,9 @@ def write(args: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> str:
         f"tokens, float32; batch {args.batch}, {args.length} tokens of a source, {args.target} of "
         f"an answer; {args.rounds} rounds on {args.device}"
     )
-    parts = [head, time_table(rows, args.sides)]
+    parts = [head]
+    if args.rounds:
+        parts.append(time_table(rows, args.sides))
     if not args.no_memory:
         parts.append(f"Memory of the work; by the {BACKBONE}\n\n{memory_table(rows, args.sides)}")
     return "\n\n".join(parts)
@@ -209,7 +212,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--length", type=int, default=32, help="tokens of a source (32)")
     add("--target", type=int, default=16, help="tokens of an answer (16)")
     add("--no-memory", action="store_true", help="measure times only")
-    add("--rounds", type=int, default=3, help="(3)")
+    add("--rounds", type=int, default=3, help="0 measures memory only (3)")
     add("--device", default="cpu", help="cpu or cuda")
     add("--threads", type=int, help="CPU threads of torch")
     add("--child", nargs=3, help=argparse.SUPPRESS)
