@@ -9,6 +9,7 @@ import copy
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -379,7 +380,7 @@ class _Rows:
 
     def _own(self, name: str, role: str, wanted: int, known: int) -> list[int]:
         """Symbols of a class that were tokens before, as far as its row begins with them."""
-        ids = [i for pair in self.ranges[name] for i in range(*pair) if i < known]
+        ids = [i for i in self._members(name) if i < known]
         if wanted == 1:
             return ids
         return ids[:1] if role == "actual" else ids[1:2]
@@ -413,14 +414,23 @@ class _Rows:
         return settings
 
     def _places(self) -> dict[str, list[int]]:
-        """Class -> its rows: those of its only source, where that is a symbol, else free ones."""
+        """Class -> its rows: that of its only source, if that is a symbol of the class; else free.
+
+        No two are the same: classes have no symbol in common, and a class no source twice.
+        """
         taken = {i for rows in self.sources.values() for ids in rows for i in ids}
-        free = (i for i in (*self.symbols, *range(self.size, self.size + 1000)) if i not in taken)
-        symbols = set(self.symbols)
+        free = (i for i in chain(self.symbols, count(self.size)) if i not in taken)
         return {
-            name: [ids[0] if len(ids) == 1 and ids[0] in symbols else next(free) for ids in rows]
+            name: [
+                ids[0] if len(ids) == 1 and ids[0] in self._members(name) else next(free)
+                for ids in rows
+            ]
             for name, rows in self.sources.items()
         }
+
+    def _members(self, name: str) -> list[int]:
+        """The symbols of a class."""
+        return [i for pair in self.ranges[name] for i in range(*pair)]
 
 
 # -- proof ----------------------------------------------------------------------------------------

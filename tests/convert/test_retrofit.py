@@ -131,6 +131,19 @@ def test_tokens_become_symbols_in_place():
         assert torch.equal(ours[..., columns], theirs[..., columns])
 
 
+def test_classes_have_rows_of_their_own():
+    """A row stays where it is for a symbol of the class alone; others get a copy."""
+    tokens = {"symbol_tokens": {"a": "x y", "b": "z u"}, "actual": {"a": "x", "b": "x"}}
+    host, _, model, _ = converted(make=word_level, **tokens)
+    rows = model.config.class_rows
+    assert rows["a"][0] == 4 and len({*rows["a"], *rows["b"]}) == 4
+    assert torch.equal(table(model, [*rows["a"], *rows["b"]]), table(host, [4, 5, 4, 7]))
+    swapped = {**tokens, "actual": {"a": "z", "b": "x"}, "placeholder": {"a": "u", "b": "y"}}
+    host, _, model, _ = converted(make=word_level, **swapped)
+    rows = model.config.class_rows
+    assert torch.equal(table(model, [*rows["a"], *rows["b"]]), table(host, [6, 7, 4, 5]))
+
+
 @pytest.mark.parametrize("name", ["t5", "bart", "mbart"])
 def test_special_ids_and_settings_of_generation_stay(name):
     tokenizer = unigram(end=True)
