@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 from transformers import (
@@ -89,7 +90,10 @@ class SymbolConfig:
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
-            encoding_class(self.encoding)  # names those that there are
+            try:
+                encoding_class(self.encoding)  # names those that there are
+            except ValueError as error:
+                raise ConversionError(str(error)) from None
             raise ConversionError(
                 f"a model of Transformers cannot take symbol_encoding {self.encoding!r}: its "
                 f"attention is its own; choose {', '.join(ENCODINGS)}"
@@ -132,18 +136,9 @@ def get_symbol_model(
     plan = _Rows(model, made, plain, config)
     probe = _probe(model, plan.base)
     before = _logits(model, probe)
-    settings = plan.apply()
-    retrofit = RetrofitForConditionalGeneration(
-        RetrofitConfig(
-            backbone_config=model.config,
-            symbol_encoding=config.encoding,
-            symbol_renaming=config.renaming,
-            aggregated_attention=list(config.aggregated_attention),
-            **_special_tokens(model, made),
-            **{**settings, **config.settings},
-        ),
-        model,
-    )
+    settings = _configuration(model, made, config, plan.settings())  # checked before a row changes
+    plan.apply()
+    retrofit = RetrofitForConditionalGeneration(settings, model)
     retrofit.generation_config = _generation(model, retrofit.config)
     retrofit.train(model.training)
     _prove(retrofit, probe, before)
@@ -203,6 +198,28 @@ def _check_vocabulary(model: PreTrainedModel, tokenizer: Any) -> None:
             "belong together, or the model lacks what was added to the tokenizer; call "
             f"model.resize_token_embeddings({most})"
         )
+
+
+def _configuration(
+    model: PreTrainedModel, tokenizer: Any, config: SymbolConfig, vocabulary: dict[str, Any]
+) -> RetrofitConfig:
+    """The configuration of the result.
+
+    Raises:
+        ConversionError: settings contradict one another, or a special token is a symbol.
+    """
+    settings = {
+        "symbol_encoding": config.encoding,
+        "symbol_renaming": config.renaming,
+        "aggregated_attention": list(config.aggregated_attention),
+        **_special_tokens(model, tokenizer),
+        **vocabulary,
+        **config.settings,
+    }
+    try:
+        return RetrofitConfig(backbone_config=model.config, **settings)
+    except (ValueError, TypeError, StrictDataclassError) as error:
+        raise ConversionError(str(error)) from error
 
 
 def _special_tokens(model: PreTrainedModel, tokenizer: Any) -> dict[str, Any]:
@@ -338,6 +355,7 @@ class _Rows:
 
     Attributes:
         base: ids of base tokens that the backbone has rows for already.
+        class_rows: class -> its rows.
     """
 
     def __init__(self, host: PreTrainedModel, tokenizer: Any, plain: Any, config: SymbolConfig):
@@ -352,6 +370,7 @@ class _Rows:
         self.base = [i for i in all_base if i < self.old]
         self.new_base = [i for i in all_base if i >= self.old]
         self.sources = self._sources(plain)
+        self.class_rows = self._places()
 
     def _sources(self, plain: Any) -> dict[str, list[list[int]]]:
         """Class -> for each of its rows, the ids of the tokens that it begins with.
@@ -385,13 +404,25 @@ class _Rows:
             return ids
         return ids[:1] if role == "actual" else ids[1:2]
 
-    def apply(self) -> dict[str, Any]:
-        """Make the rows; returns the settings of the configuration that say where they are."""
-        class_rows = self._places()
+    def settings(self) -> dict[str, Any]:
+        """The settings of the configuration that say what the vocabulary is, and where rows are."""
+        settings: dict[str, Any] = {
+            "num_base_tokens": self.size - len(self.symbols),
+            "vocab_size": self.size,
+            "symbol_classes": self.classes,
+            "symbol_ranges": self.ranges,
+            "class_rows": self.class_rows,
+        }
+        if encoding_class(self.config.encoding).rows_per_class == 1:
+            settings["random_scale"] = row_length(self.host, self.base)
+        return settings
+
+    def apply(self) -> None:
+        """Make the rows."""
+        class_rows = self.class_rows
         last = max([*self.new_base, *(row for rows in class_rows.values() for row in rows), 0])
         if not self.sources:  # each symbol has a row of its own
             last = max(last, *self.symbols)
-        length = row_length(self.host, self.base)
         resize_tables(self.host, max(self.old, last + 1))
         if not self.sources:
             for row in (i for i in self.symbols if i >= self.old):
@@ -402,16 +433,6 @@ class _Rows:
                     draw_row(self.host, row, self.base)
                 elif sources != [row]:
                     fill_row(self.host, row, sources)
-        settings: dict[str, Any] = {
-            "num_base_tokens": self.size - len(self.symbols),
-            "vocab_size": self.size,
-            "symbol_classes": self.classes,
-            "symbol_ranges": self.ranges,
-            "class_rows": class_rows,
-        }
-        if encoding_class(self.config.encoding).rows_per_class == 1:
-            settings["random_scale"] = length
-        return settings
 
     def _places(self) -> dict[str, list[int]]:
         """Class -> its rows: that of its only source, if that is a symbol of the class; else free.
