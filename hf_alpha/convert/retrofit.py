@@ -36,6 +36,7 @@ from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.names_in_text import NameRule
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -85,8 +86,8 @@ class SymbolConfig:
     @property
     def rules(self) -> dict[str, Any]:
         """Class -> how many symbols, or a rule for its names."""
-        only = isinstance(self.symbols, int | str) or not isinstance(self.symbols, Mapping)
-        return {CLASS: self.symbols} if only else dict(self.symbols)
+        by_class = isinstance(self.symbols, Mapping) and not _is_rule(self.symbols)
+        return dict(self.symbols) if by_class else {CLASS: self.symbols}
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
@@ -105,6 +106,14 @@ class SymbolConfig:
                 )
         if self.aggregated_attention and self.encoding != "streams":
             raise ConversionError("aggregated attention joins streams: use the encoding 'streams'")
+
+
+def _is_rule(symbols: Mapping[str, Any]) -> bool:
+    """Whether it is a rule alone, rather than rules by class: of a class called `function`, say."""
+    return symbols.keys() <= NameRule.__dataclass_fields__.keys() and not any(
+        isinstance(value, Mapping) or (isinstance(value, int) and key != "count")
+        for key, value in symbols.items()
+    )
 
 
 def get_symbol_model(

@@ -91,6 +91,15 @@ def test_every_symbol_has_a_row_where_names_have_vectors():
     assert logits(model, tokenizer).shape[-1] == len(tokenizer) == len(plain) + 6
 
 
+def test_a_rule_alone_is_for_the_only_class():
+    rule = {"pattern": "n[0-9]+", "count": 8}
+    _, _, model, tokenizer = converted(symbols=rule)
+    assert model.config.symbol_classes == {"name": 8}
+    assert list(tokenizer("x n12 y").names.values()) == ["n12"]
+    for classes in ({"function": 3}, {"pattern": {"tokens": ["x"]}}, {"count": 3, "x": 2}):
+        assert SymbolConfig(symbols=classes).rules == classes  # classes may be called so
+
+
 def test_rows_begin_with_the_tokens_that_are_named():
     rules = {"x": {"pattern": "[xyz]", "count": 2}, "f": {"pattern": "[fgh]", "count": 3}}
     host, plain, model, _ = converted(
