@@ -64,10 +64,10 @@ class SymbolConfig:
         actual: tokens whose rows the actual row of a class begins with (`streams`), or the one row
             that it has (others): one, or several for their mean; by class if there are several.
             Without it, rows of symbols that were tokens before count, of `streams` that of the
-            first symbol, else the mean of all; rows of new symbols begin as those of the vocabulary
-            are on average.
+            first symbol that is not the placeholder, else the mean of all; rows of new symbols
+            begin as those of the vocabulary are on average.
         placeholder: likewise for the placeholder row of `streams`, which without it is that of the
-            second symbol.
+            first symbol that is not the actual one.
         renaming: what happens to symbols inside the model, see `SymbolModelConfig`.
         aggregated_attention: sides that get blocks of aggregated attention, `"encoder"` and
             `"decoder"`, which do nothing until they are trained.
@@ -389,15 +389,13 @@ class _Rows:
         wanted = encoding_class(self.config.encoding).rows_per_class
         if wanted is None:
             return {}
-        found: dict[str, list[list[int]]] = {name: [] for name in self.ranges}
-        for role in ("actual", "placeholder")[:wanted]:
-            given = getattr(self.config, role)
-            tokens = {} if given is None else by_class(given, list(self.ranges))
-            if unknown := tokens.keys() - self.ranges.keys():
-                raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
-            for name, rows in found.items():
-                given_ids = [_token_id(plain, token) for token in tokens.get(name, ())]
-                rows.append(given_ids or self._own(name, role, wanted, len(plain)))
+        roles = {role: self._given(plain, role) for role in ("actual", "placeholder")[:wanted]}
+        found = {
+            name: self._defaults(
+                name, [given.get(name, []) for given in roles.values()], len(plain)
+            )
+            for name in self.ranges
+        }
         for name, rows in found.items():
             if len(rows) == 2 and rows[0] and sorted(rows[0]) == sorted(rows[1]):
                 raise ConversionError(
@@ -406,12 +404,26 @@ class _Rows:
                 )
         return found
 
-    def _own(self, name: str, role: str, wanted: int, known: int) -> list[int]:
-        """Symbols of a class that were tokens before, as far as its row begins with them."""
-        ids = [i for i in self._members(name) if i < known]
-        if wanted == 1:
-            return ids
-        return ids[:1] if role == "actual" else ids[1:2]
+    def _given(self, plain: Any, role: str) -> dict[str, list[int]]:
+        """Class -> ids of the tokens that are named for a role."""
+        given = getattr(self.config, role)
+        tokens = {} if given is None else by_class(given, list(self.ranges))
+        if unknown := tokens.keys() - self.ranges.keys():
+            raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
+        return {name: [_token_id(plain, token) for token in some] for name, some in tokens.items()}
+
+    def _defaults(self, name: str, rows: list[list[int]], known: int) -> list[list[int]]:
+        """The rows of a class, those that nothing is named for filled in.
+
+        They begin with symbols that were tokens before: all of them, if the class has one row; of
+        two, each with the first symbol that the other one does not begin with.
+        """
+        own = [i for i in self._members(name) if i < known]
+        if len(rows) == 1:
+            return [rows[0] or own]
+        actual, placeholder = rows
+        actual = actual or [i for i in own if i not in placeholder][:1]
+        return [actual, placeholder or [i for i in own if i not in actual][:1]]
 
     def settings(self) -> dict[str, Any]:
         """The settings of the configuration that say what the vocabulary is, and where rows are."""

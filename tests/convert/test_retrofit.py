@@ -140,13 +140,28 @@ def test_tokens_become_symbols_in_place():
         assert torch.equal(ours[..., columns], theirs[..., columns])
 
 
+@pytest.mark.parametrize(
+    ("given", "rows"),
+    [
+        ({}, [4, 5]),
+        ({"actual": "y"}, [5, 4]),
+        ({"actual": "z"}, [6, 4]),
+        ({"placeholder": "x"}, [5, 4]),
+        ({"placeholder": "z"}, [4, 6]),
+    ],
+)
+def test_a_role_that_is_not_named_gets_the_first_symbol_left(given, rows):
+    _, _, model, _ = converted(make=word_level, symbol_tokens="x y z", **given)
+    assert model.config.class_rows == {"name": rows}
+
+
 def test_classes_have_rows_of_their_own():
     """A row stays where it is for a symbol of the class alone; others get a copy."""
     tokens = {"symbol_tokens": {"a": "x y", "b": "z u"}, "actual": {"a": "x", "b": "x"}}
     host, _, model, _ = converted(make=word_level, **tokens)
     rows = model.config.class_rows
     assert rows["a"][0] == 4 and len({*rows["a"], *rows["b"]}) == 4
-    assert torch.equal(table(model, [*rows["a"], *rows["b"]]), table(host, [4, 5, 4, 7]))
+    assert torch.equal(table(model, [*rows["a"], *rows["b"]]), table(host, [4, 5, 4, 6]))
     swapped = {**tokens, "actual": {"a": "z", "b": "x"}, "placeholder": {"a": "u", "b": "y"}}
     host, _, model, _ = converted(make=word_level, **swapped)
     rows = model.config.class_rows
