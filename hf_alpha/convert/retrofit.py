@@ -278,22 +278,34 @@ def _over_tokens(tokenizer: Any, tokens: Tokens) -> TextTokenizer:
     """The tokenizer with tokens of its own as symbols."""
     given = by_class(tokens, [CLASS])
     ids = {name: [_token_id(tokenizer, token) for token in some] for name, some in given.items()}
-    _warn_of_spellings(tokenizer, [token for some in given.values() for token in some])
+    _warn_of_spellings(tokenizer, {index for some in ids.values() for index in some})
     return TextTokenizer.over_tokens(tokenizer, ids)
 
 
-def _warn_of_spellings(tokenizer: Any, tokens: Sequence[str]) -> None:
-    """Say which symbols are another token behind a space, so that one spelling is no symbol."""
-    split = {}
-    for token in tokens:
-        first, *rest = tokenizer(f"{token} {token}", add_special_tokens=False)["input_ids"]
-        if set(rest) != {first}:
-            split[token] = tokenizer.convert_ids_to_tokens(rest)
-    if split:
+def _warn_of_spellings(tokenizer: Any, symbols: set[int]) -> None:
+    """Say which names are another token behind a space: then one name is no symbol, or two."""
+    found = []
+    words = dict.fromkeys(tokenizer.decode([index]).strip() for index in sorted(symbols))
+    for word in filter(None, words):
+        alone, twice = (
+            tokenizer(text, add_special_tokens=False)["input_ids"]
+            for text in (word, f"{word} {word}")
+        )
+        spellings = [alone, twice[len(alone) :]]
+        known = [symbols.intersection(ids) for ids in spellings]
+        if known[0] == known[1]:  # one symbol; or none, of a token that is a part of words
+            continue
+        shown = [" ".join(tokenizer.convert_ids_to_tokens(ids)) for ids in spellings]
+        two = f"{shown[0]} and {shown[1]} are two symbols for one name"
+        found.append(two if all(known) else f"{shown[known.index(set())]} is no symbol")
+    if found:
         logger.warning(
-            "behind a space these symbols are other tokens, which are no symbols: %s; name those "
-            "too, or let names be found in texts",
-            ", ".join(f"{token} ({' '.join(parts)})" for token, parts in split.items()),
+            "words are other tokens behind a space than at the start of a text: %s. Take new "
+            "symbols and a rule in place of symbol_tokens, so that a name is one symbol wherever "
+            "it stands: symbols={'%s': {'tokens': [...], 'count': 32}}, or on the command line "
+            "--symbols 32 --names 'alice|bob'",
+            "; ".join(found),
+            CLASS,
         )
 
 

@@ -236,7 +236,7 @@ def test_byt5s_tokenizer_becomes_a_fast_one(text):
     slow = ByT5Tokenizer()
     made = BYT5[1]
     text = text.encode(errors="ignore").decode()
-    if not text.strip().endswith("</s>"):  # to which ByT5's adds none
+    if "zz" not in text and not text.strip().endswith("</s>"):  # a name; ByT5's adds no end
         assert made(text)["input_ids"] == slow(text)["input_ids"]
 
 
@@ -359,14 +359,26 @@ def test_encodings_and_tokenizers_that_do_not_fit():
         get_symbol_model(make_model(), tokenizer)
 
 
-def test_spellings_that_are_no_symbols_are_named(caplog):
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        ("x y", ["Ġx is no symbol; Ġy is no symbol."]),
+        ("Ġx", [": x is no symbol."]),
+        ("x Ġx", ["x and Ġx are two symbols for one name."]),
+        ("e Ġx x", [": x and Ġx are two", "--symbols 32 --names"]),
+    ],
+)
+def test_spellings_that_are_no_symbols_are_named(caplog, tokens, said):
     """`x` and ` x` are two tokens of a byte-level tokenizer."""
-    converted("bart", make=byte_level, symbol_tokens="x y")
-    assert (
-        "behind a space these symbols are other tokens" in caplog.text and "x (Ġx)" in caplog.text
-    )
-    caplog.clear()
-    converted(make=word_level, symbol_tokens="x y")
+    converted("bart", make=byte_level, symbol_tokens=tokens)
+    assert all(text in caplog.text for text in said)
+    assert "name those" not in caplog.text and caplog.text.count("no symbol") <= len(tokens.split())
+
+
+def test_words_of_one_spelling_get_no_warning(caplog):
+    for make in (word_level, unigram):
+        converted(make=make, symbol_tokens="x y")
+    converted("bart", make=byte_level, symbol_tokens="e s")  # ` e` is a space and `e`
     assert not caplog.text
 
 
