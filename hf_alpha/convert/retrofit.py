@@ -9,10 +9,12 @@ import copy
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 from transformers import (
@@ -34,6 +36,7 @@ from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.names_in_text import NameRule
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -61,10 +64,10 @@ class SymbolConfig:
         actual: tokens whose rows the actual row of a class begins with (`streams`), or the one row
             that it has (others): one, or several for their mean; by class if there are several.
             Without it, rows of symbols that were tokens before count, of `streams` that of the
-            first symbol, else the mean of all; rows of new symbols begin as those of the vocabulary
-            are on average.
+            first symbol that is not the placeholder, else the mean of all; rows of new symbols
+            begin as those of the vocabulary are on average.
         placeholder: likewise for the placeholder row of `streams`, which without it is that of the
-            second symbol.
+            first symbol that is not the actual one.
         renaming: what happens to symbols inside the model, see `SymbolModelConfig`.
         aggregated_attention: sides that get blocks of aggregated attention, `"encoder"` and
             `"decoder"`, which do nothing until they are trained.
@@ -83,12 +86,15 @@ class SymbolConfig:
     @property
     def rules(self) -> dict[str, Any]:
         """Class -> how many symbols, or a rule for its names."""
-        only = isinstance(self.symbols, int | str) or not isinstance(self.symbols, Mapping)
-        return {CLASS: self.symbols} if only else dict(self.symbols)
+        by_class = isinstance(self.symbols, Mapping) and not _is_rule(self.symbols)
+        return dict(self.symbols) if by_class else {CLASS: self.symbols}
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
-            encoding_class(self.encoding)  # names those that there are
+            try:
+                encoding_class(self.encoding)  # names those that there are
+            except ValueError as error:
+                raise ConversionError(str(error)) from None
             raise ConversionError(
                 f"a model of Transformers cannot take symbol_encoding {self.encoding!r}: its "
                 f"attention is its own; choose {', '.join(ENCODINGS)}"
@@ -100,6 +106,14 @@ class SymbolConfig:
                 )
         if self.aggregated_attention and self.encoding != "streams":
             raise ConversionError("aggregated attention joins streams: use the encoding 'streams'")
+
+
+def _is_rule(symbols: Mapping[str, Any]) -> bool:
+    """Whether it is a rule alone, rather than rules by class: of a class called `function`, say."""
+    return symbols.keys() <= NameRule.__dataclass_fields__.keys() and not any(
+        isinstance(value, Mapping) or (isinstance(value, int) and key != "count")
+        for key, value in symbols.items()
+    )
 
 
 def get_symbol_model(
@@ -131,18 +145,9 @@ def get_symbol_model(
     plan = _Rows(model, made, plain, config)
     probe = _probe(model, plan.base)
     before = _logits(model, probe)
-    settings = plan.apply()
-    retrofit = RetrofitForConditionalGeneration(
-        RetrofitConfig(
-            backbone_config=model.config,
-            symbol_encoding=config.encoding,
-            symbol_renaming=config.renaming,
-            aggregated_attention=list(config.aggregated_attention),
-            **_special_tokens(model, made),
-            **{**settings, **config.settings},
-        ),
-        model,
-    )
+    settings = _configuration(model, made, config, plan.settings())  # checked before a row changes
+    plan.apply()
+    retrofit = RetrofitForConditionalGeneration(settings, model)
     retrofit.generation_config = _generation(model, retrofit.config)
     retrofit.train(model.training)
     _prove(retrofit, probe, before)
@@ -204,6 +209,28 @@ def _check_vocabulary(model: PreTrainedModel, tokenizer: Any) -> None:
         )
 
 
+def _configuration(
+    model: PreTrainedModel, tokenizer: Any, config: SymbolConfig, vocabulary: dict[str, Any]
+) -> RetrofitConfig:
+    """The configuration of the result.
+
+    Raises:
+        ConversionError: settings contradict one another, or a special token is a symbol.
+    """
+    settings = {
+        "symbol_encoding": config.encoding,
+        "symbol_renaming": config.renaming,
+        "aggregated_attention": list(config.aggregated_attention),
+        **_special_tokens(model, tokenizer),
+        **vocabulary,
+        **config.settings,
+    }
+    try:
+        return RetrofitConfig(backbone_config=model.config, **settings)
+    except (ValueError, TypeError, StrictDataclassError) as error:
+        raise ConversionError(str(error)) from error
+
+
 def _special_tokens(model: PreTrainedModel, tokenizer: Any) -> dict[str, Any]:
     """The special ids, from wherever the model says them."""
     found = {}
@@ -251,22 +278,34 @@ def _over_tokens(tokenizer: Any, tokens: Tokens) -> TextTokenizer:
     """The tokenizer with tokens of its own as symbols."""
     given = by_class(tokens, [CLASS])
     ids = {name: [_token_id(tokenizer, token) for token in some] for name, some in given.items()}
-    _warn_of_spellings(tokenizer, [token for some in given.values() for token in some])
+    _warn_of_spellings(tokenizer, {index for some in ids.values() for index in some})
     return TextTokenizer.over_tokens(tokenizer, ids)
 
 
-def _warn_of_spellings(tokenizer: Any, tokens: Sequence[str]) -> None:
-    """Say which symbols are another token behind a space, so that one spelling is no symbol."""
-    split = {}
-    for token in tokens:
-        first, *rest = tokenizer(f"{token} {token}", add_special_tokens=False)["input_ids"]
-        if set(rest) != {first}:
-            split[token] = tokenizer.convert_ids_to_tokens(rest)
-    if split:
+def _warn_of_spellings(tokenizer: Any, symbols: set[int]) -> None:
+    """Say which names are another token behind a space: then one name is no symbol, or two."""
+    found = []
+    words = dict.fromkeys(tokenizer.decode([index]).strip() for index in sorted(symbols))
+    for word in filter(None, words):
+        alone, twice = (
+            tokenizer(text, add_special_tokens=False)["input_ids"]
+            for text in (word, f"{word} {word}")
+        )
+        spellings = [alone, twice[len(alone) :]]
+        known = [symbols.intersection(ids) for ids in spellings]
+        if known[0] == known[1]:  # one symbol; or none, of a token that is a part of words
+            continue
+        shown = [" ".join(tokenizer.convert_ids_to_tokens(ids)) for ids in spellings]
+        two = f"{shown[0]} and {shown[1]} are two symbols for one name"
+        found.append(two if all(known) else f"{shown[known.index(set())]} is no symbol")
+    if found:
         logger.warning(
-            "behind a space these symbols are other tokens, which are no symbols: %s; name those "
-            "too, or let names be found in texts",
-            ", ".join(f"{token} ({' '.join(parts)})" for token, parts in split.items()),
+            "words are other tokens behind a space than at the start of a text: %s. Take new "
+            "symbols and a rule in place of symbol_tokens, so that a name is one symbol wherever "
+            "it stands: symbols={'%s': {'tokens': [...], 'count': 32}}, or on the command line "
+            "--symbols 32 --names 'alice|bob'",
+            "; ".join(found),
+            CLASS,
         )
 
 
@@ -337,6 +376,7 @@ class _Rows:
 
     Attributes:
         base: ids of base tokens that the backbone has rows for already.
+        class_rows: class -> its rows.
     """
 
     def __init__(self, host: PreTrainedModel, tokenizer: Any, plain: Any, config: SymbolConfig):
@@ -351,6 +391,7 @@ class _Rows:
         self.base = [i for i in all_base if i < self.old]
         self.new_base = [i for i in all_base if i >= self.old]
         self.sources = self._sources(plain)
+        self.class_rows = self._places()
 
     def _sources(self, plain: Any) -> dict[str, list[list[int]]]:
         """Class -> for each of its rows, the ids of the tokens that it begins with.
@@ -360,15 +401,13 @@ class _Rows:
         wanted = encoding_class(self.config.encoding).rows_per_class
         if wanted is None:
             return {}
-        found: dict[str, list[list[int]]] = {name: [] for name in self.ranges}
-        for role in ("actual", "placeholder")[:wanted]:
-            given = getattr(self.config, role)
-            tokens = {} if given is None else by_class(given, list(self.ranges))
-            if unknown := tokens.keys() - self.ranges.keys():
-                raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
-            for name, rows in found.items():
-                given_ids = [_token_id(plain, token) for token in tokens.get(name, ())]
-                rows.append(given_ids or self._own(name, role, wanted, len(plain)))
+        roles = {role: self._given(plain, role) for role in ("actual", "placeholder")[:wanted]}
+        found = {
+            name: self._defaults(
+                name, [given.get(name, []) for given in roles.values()], len(plain)
+            )
+            for name in self.ranges
+        }
         for name, rows in found.items():
             if len(rows) == 2 and rows[0] and sorted(rows[0]) == sorted(rows[1]):
                 raise ConversionError(
@@ -377,20 +416,46 @@ class _Rows:
                 )
         return found
 
-    def _own(self, name: str, role: str, wanted: int, known: int) -> list[int]:
-        """Symbols of a class that were tokens before, as far as its row begins with them."""
-        ids = [i for pair in self.ranges[name] for i in range(*pair) if i < known]
-        if wanted == 1:
-            return ids
-        return ids[:1] if role == "actual" else ids[1:2]
+    def _given(self, plain: Any, role: str) -> dict[str, list[int]]:
+        """Class -> ids of the tokens that are named for a role."""
+        given = getattr(self.config, role)
+        tokens = {} if given is None else by_class(given, list(self.ranges))
+        if unknown := tokens.keys() - self.ranges.keys():
+            raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
+        return {name: [_token_id(plain, token) for token in some] for name, some in tokens.items()}
 
-    def apply(self) -> dict[str, Any]:
-        """Make the rows; returns the settings of the configuration that say where they are."""
-        class_rows = self._places()
+    def _defaults(self, name: str, rows: list[list[int]], known: int) -> list[list[int]]:
+        """The rows of a class, those that nothing is named for filled in.
+
+        They begin with symbols that were tokens before: all of them, if the class has one row; of
+        two, each with the first symbol that the other one does not begin with.
+        """
+        own = [i for i in self._members(name) if i < known]
+        if len(rows) == 1:
+            return [rows[0] or own]
+        actual, placeholder = rows
+        actual = actual or [i for i in own if i not in placeholder][:1]
+        return [actual, placeholder or [i for i in own if i not in actual][:1]]
+
+    def settings(self) -> dict[str, Any]:
+        """The settings of the configuration that say what the vocabulary is, and where rows are."""
+        settings: dict[str, Any] = {
+            "num_base_tokens": self.size - len(self.symbols),
+            "vocab_size": self.size,
+            "symbol_classes": self.classes,
+            "symbol_ranges": self.ranges,
+            "class_rows": self.class_rows,
+        }
+        if encoding_class(self.config.encoding).rows_per_class == 1:
+            settings["random_scale"] = row_length(self.host, self.base)
+        return settings
+
+    def apply(self) -> None:
+        """Make the rows."""
+        class_rows = self.class_rows
         last = max([*self.new_base, *(row for rows in class_rows.values() for row in rows), 0])
         if not self.sources:  # each symbol has a row of its own
             last = max(last, *self.symbols)
-        length = row_length(self.host, self.base)
         resize_tables(self.host, max(self.old, last + 1))
         if not self.sources:
             for row in (i for i in self.symbols if i >= self.old):
@@ -401,26 +466,25 @@ class _Rows:
                     draw_row(self.host, row, self.base)
                 elif sources != [row]:
                     fill_row(self.host, row, sources)
-        settings: dict[str, Any] = {
-            "num_base_tokens": self.size - len(self.symbols),
-            "vocab_size": self.size,
-            "symbol_classes": self.classes,
-            "symbol_ranges": self.ranges,
-            "class_rows": class_rows,
-        }
-        if encoding_class(self.config.encoding).rows_per_class == 1:
-            settings["random_scale"] = length
-        return settings
 
     def _places(self) -> dict[str, list[int]]:
-        """Class -> its rows: those of its only source, where that is a symbol, else free ones."""
+        """Class -> its rows: that of its only source, if that is a symbol of the class; else free.
+
+        No two are the same: classes have no symbol in common, and a class no source twice.
+        """
         taken = {i for rows in self.sources.values() for ids in rows for i in ids}
-        free = (i for i in (*self.symbols, *range(self.size, self.size + 1000)) if i not in taken)
-        symbols = set(self.symbols)
+        free = (i for i in chain(self.symbols, count(self.size)) if i not in taken)
         return {
-            name: [ids[0] if len(ids) == 1 and ids[0] in symbols else next(free) for ids in rows]
+            name: [
+                ids[0] if len(ids) == 1 and ids[0] in self._members(name) else next(free)
+                for ids in rows
+            ]
             for name, rows in self.sources.items()
         }
+
+    def _members(self, name: str) -> list[int]:
+        """The symbols of a class."""
+        return [i for pair in self.ranges[name] for i in range(*pair)]
 
 
 # -- proof ----------------------------------------------------------------------------------------

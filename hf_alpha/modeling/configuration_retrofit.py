@@ -1,6 +1,7 @@
 """Configuration of a Transformers encoder-decoder with a symbol layer around it."""
 
 import copy
+from collections import Counter
 from dataclasses import field
 from typing import Any, ClassVar
 
@@ -157,6 +158,18 @@ class RetrofitConfig(SymbolModelConfig):
                 raise ValueError(
                     f"class_rows[{name!r}] is {rows}: symbol_encoding {self.symbol_encoding!r} "
                     f"needs {wanted} different rows of the backbone for each class"
+                )
+        listed = [row for name in self.symbol_classes for row in self.class_rows[name]]
+        if shared := [row for row, times in Counter(listed).items() if times > 1]:
+            raise ValueError(
+                f"class_rows {self.class_rows}: row {shared[0]} is of two classes, which could not "
+                "be told apart; give each class rows of its own"
+            )
+        for row in listed:
+            if row < 0 or (row < self.vocab_size and self.vocabulary.class_of(row) is None):
+                raise ValueError(
+                    f"class_rows {self.class_rows}: row {row} is that of a base token; give rows "
+                    f"of symbols, or from {self.vocab_size} on"
                 )
 
     @property

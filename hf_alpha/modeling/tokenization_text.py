@@ -15,7 +15,8 @@ How spaces beside a name are kept is the tokenizer's `spacing`:
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
@@ -37,7 +38,7 @@ from .tokenization_symbols import (
     name_rows,
     text_rows,
 )
-from .tokenizer_beneath import Seen, fast_backend, tokenizer_beneath
+from .tokenizer_beneath import Seen, fast_backend, post_processor, tokenizer_beneath
 
 FEWEST_SYMBOLS = 10
 """A class has at least so many symbols unless its rule says otherwise."""
@@ -74,6 +75,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         symbol_ranges: class -> id ranges [start, stop) of its symbols.
         symbol_names: token -> the name that it stands for wherever that name occurs.
         spacing: "before", "kept" or "words", see the module.
+        target_template: what is written around answers, as `tokenizer.json` has it, if that is not
+            what is written around texts: mBART and NLLB name the language.
         **kwargs: what `PreTrainedTokenizerFast` takes.
 
     Raises:
@@ -89,6 +92,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         symbol_ranges: Mapping[str, Sequence[Sequence[int]]] | None = None,
         symbol_names: Mapping[str, str] | None = None,
         spacing: str = "before",
+        target_template: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ):
         if spacing not in SPACINGS:
@@ -102,6 +106,10 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         symbols = symbols or {}
         self.finder = NameFinder({name: symbols[name] for name in (*order, *symbols)})
         self._by_row = any(rule.by_row for rule in self.finder.rules.values())
+        self._answers = None
+        if target_template is not None:
+            self._answers = post_processor(target_template)
+            kwargs["target_template"] = dict(target_template)
         for key in ("is_local", "local_files_only"):  # where it was loaded from is not its data
             kwargs.pop(key, None)
         super().__init__(
@@ -125,7 +133,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         for key in ("truncation", "padding"):  # of the last call
             del beneath[key]
         rules = list(self.finder.to_dict().items())
-        return [rules, self.symbol_ranges, self.symbol_names, self.spacing, beneath]
+        answers = [self.init_kwargs["target_template"]] if self._answers is not None else []
+        return [rules, self.symbol_ranges, self.symbol_names, self.spacing, beneath, *answers]
 
     # Vocabulary
 
@@ -326,9 +335,10 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         options = {**kwargs, "allow_absent_symbols": allow_absent_symbols}
         target_length = max_target_length or max_length
         if text is None:
-            encoding = super().__call__(
-                text_target, max_length=target_length, names=names, **options
-            )
+            with self._around_answers():
+                encoding = super().__call__(
+                    text_target, max_length=target_length, names=names, **options
+                )
         else:
             encoding = super().__call__(text, text_pair, max_length=max_length, **options)
             if text_target is not None:
@@ -343,6 +353,16 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
                 return_tensors=return_tensors,
             )
         return _unbatched(encoding, return_tensors) if single else encoding
+
+    @contextmanager
+    def _around_answers(self) -> Iterator[None]:
+        """Have special tokens written around texts as around answers."""
+        of_texts = self._tokenizer.post_processor
+        self._tokenizer.post_processor = self._answers or of_texts
+        try:
+            yield
+        finally:
+            self._tokenizer.post_processor = of_texts
 
     def _labels(
         self, targets: Any, encoding: AlphaEncoding, length: int | None, options: Any
@@ -359,7 +379,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             for key in ("allow_absent_symbols", "truncation", "add_special_tokens", "verbose")
             if key in options
         }
-        answers = super().__call__(targets, max_length=length, names=encoding.names, **kept)
+        with self._around_answers():
+            answers = super().__call__(targets, max_length=length, names=encoding.names, **kept)
         if not options["allow_absent_symbols"]:
             self._check_present(answers, encoding)
         return answers["input_ids"]
@@ -489,7 +510,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         if targets is not None:
             known = [row.table for row in rows]
             prepared = self._prepared(targets, None, known, allow_absent_symbols, first_row)
-            labels = self._ids_of(prepared)
+            with self._around_answers():
+                labels = self._ids_of(prepared)
             for row, ids in zip(features, labels, strict=True):
                 row["labels"] = ids
         return features

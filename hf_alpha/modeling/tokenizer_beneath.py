@@ -3,7 +3,7 @@
 import copy
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tokenizers import (
@@ -174,6 +174,8 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
         "padding_side": tokenizer.padding_side,
         "truncation_side": tokenizer.truncation_side,
     }
+    if (template := _target_template(tokenizer)) not in (None, state["post_processor"]):
+        special["target_template"] = template
     if "eos_token" not in special:
         special["eos_token"] = special.get("sep_token", END)
     special.setdefault("pad_token", PAD)
@@ -183,6 +185,24 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
     if beneath.token_to_id(end) not in beneath.encode("").ids:  # a language may stand behind it
         beneath = _append_end(beneath, end)
     return beneath, special
+
+
+def _target_template(tokenizer: Any) -> dict[str, Any] | None:
+    """What is written around answers, where a tokenizer of translations says it (mBART, NLLB)."""
+    if getattr(tokenizer, "tgt_lang", None) is None or not hasattr(
+        tokenizer, "_switch_to_target_mode"
+    ):
+        return None
+    tokenizer._switch_to_target_mode()
+    template = json.loads(tokenizer.backend_tokenizer.to_str())["post_processor"]
+    tokenizer._switch_to_input_mode()
+    return template
+
+
+def post_processor(template: Mapping[str, Any]) -> Any:
+    """What writes special tokens around texts, from its JSON."""
+    state = json.loads(Tokenizer(models.WordLevel({}, unk_token=UNKNOWN)).to_str())
+    return Tokenizer.from_str(json.dumps({**state, "post_processor": template})).post_processor
 
 
 def _begin_once(state: dict[str, Any]) -> None:
@@ -247,4 +267,4 @@ def _set_scheme(part: Any) -> None:
             _set_scheme(value)
 
 
-__all__ = ["Seen", "fast_backend", "tokenizer_beneath"]
+__all__ = ["Seen", "fast_backend", "post_processor", "tokenizer_beneath"]

@@ -91,6 +91,15 @@ def test_every_symbol_has_a_row_where_names_have_vectors():
     assert logits(model, tokenizer).shape[-1] == len(tokenizer) == len(plain) + 6
 
 
+def test_a_rule_alone_is_for_the_only_class():
+    rule = {"pattern": "n[0-9]+", "count": 8}
+    _, _, model, tokenizer = converted(symbols=rule)
+    assert model.config.symbol_classes == {"name": 8}
+    assert list(tokenizer("x n12 y").names.values()) == ["n12"]
+    for classes in ({"function": 3}, {"pattern": {"tokens": ["x"]}}, {"count": 3, "x": 2}):
+        assert SymbolConfig(symbols=classes).rules == classes  # classes may be called so
+
+
 def test_rows_begin_with_the_tokens_that_are_named():
     rules = {"x": {"pattern": "[xyz]", "count": 2}, "f": {"pattern": "[fgh]", "count": 3}}
     host, plain, model, _ = converted(
@@ -129,6 +138,34 @@ def test_tokens_become_symbols_in_place():
     for text, columns in (("x and u x", [*base, 4]), ("u not u and", base)):
         ours, theirs = logits(model, tokenizer, [text]), logits(host, plain, [text])
         assert torch.equal(ours[..., columns], theirs[..., columns])
+
+
+@pytest.mark.parametrize(
+    ("given", "rows"),
+    [
+        ({}, [4, 5]),
+        ({"actual": "y"}, [5, 4]),
+        ({"actual": "z"}, [6, 4]),
+        ({"placeholder": "x"}, [5, 4]),
+        ({"placeholder": "z"}, [4, 6]),
+    ],
+)
+def test_a_role_that_is_not_named_gets_the_first_symbol_left(given, rows):
+    _, _, model, _ = converted(make=word_level, symbol_tokens="x y z", **given)
+    assert model.config.class_rows == {"name": rows}
+
+
+def test_classes_have_rows_of_their_own():
+    """A row stays where it is for a symbol of the class alone; others get a copy."""
+    tokens = {"symbol_tokens": {"a": "x y", "b": "z u"}, "actual": {"a": "x", "b": "x"}}
+    host, _, model, _ = converted(make=word_level, **tokens)
+    rows = model.config.class_rows
+    assert rows["a"][0] == 4 and len({*rows["a"], *rows["b"]}) == 4
+    assert torch.equal(table(model, [*rows["a"], *rows["b"]]), table(host, [4, 5, 4, 6]))
+    swapped = {**tokens, "actual": {"a": "z", "b": "x"}, "placeholder": {"a": "u", "b": "y"}}
+    host, _, model, _ = converted(make=word_level, **swapped)
+    rows = model.config.class_rows
+    assert torch.equal(table(model, [*rows["a"], *rows["b"]]), table(host, [6, 7, 4, 5]))
 
 
 @pytest.mark.parametrize("name", ["t5", "bart", "mbart"])
@@ -199,7 +236,7 @@ def test_byt5s_tokenizer_becomes_a_fast_one(text):
     slow = ByT5Tokenizer()
     made = BYT5[1]
     text = text.encode(errors="ignore").decode()
-    if not text.strip().endswith("</s>"):  # to which ByT5's adds none
+    if "zz" not in text and not text.strip().endswith("</s>"):  # a name; ByT5's adds no end
         assert made(text)["input_ids"] == slow(text)["input_ids"]
 
 
@@ -279,8 +316,29 @@ def test_what_cannot_be_converted_says_the_way_out(make, config, message):
     assert all(torch.equal(value, before[key]) for key, value in host.state_dict().items())
 
 
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"renaming": "wild"}, "symbol_renaming must be one of .*not 'wild'"),
+        ({"settings": {"random_scale": [0, 1]}}, "random_scale is .*two numbers above 0"),
+        ({"settings": {"symbol_seed": "x"}}, "symbol_seed"),
+        ({"settings": {"class_rows": {"name": [1, 5]}}}, "row 1 is that of a base token"),
+        ({"symbol_tokens": "x </s>"}, "special token 2 is no base token"),
+    ],
+)
+def test_no_row_changes_before_all_settings_are_checked(config, message):
+    """Here the actual row would be written over the trained row of a token."""
+    tokenizer = word_level(end=True)
+    host = host_for(tokenizer, spare=9)
+    before = {key: value.clone() for key, value in host.state_dict().items()}
+    changed = {"symbol_tokens": "x y", "actual": "z", "placeholder": "u", **config}
+    with pytest.raises(ConversionError, match=message):
+        get_symbol_model(host, tokenizer, SymbolConfig(**changed))
+    assert all(torch.equal(value, before[key]) for key, value in host.state_dict().items())
+
+
 def test_encodings_and_tokenizers_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"streams, .*'wild'|'wild'.*streams"):
+    with pytest.raises(ConversionError, match=r"streams, .*'wild'|'wild'.*streams"):
         SymbolConfig(encoding="wild")
     with pytest.raises(
         ConversionError, match=r"'relational' gives attention a mask .* a 'led' model"
@@ -301,14 +359,26 @@ def test_encodings_and_tokenizers_that_do_not_fit():
         get_symbol_model(make_model(), tokenizer)
 
 
-def test_spellings_that_are_no_symbols_are_named(caplog):
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        ("x y", ["Ġx is no symbol; Ġy is no symbol."]),
+        ("Ġx", [": x is no symbol."]),
+        ("x Ġx", ["x and Ġx are two symbols for one name."]),
+        ("e Ġx x", [": x and Ġx are two", "--symbols 32 --names"]),
+    ],
+)
+def test_spellings_that_are_no_symbols_are_named(caplog, tokens, said):
     """`x` and ` x` are two tokens of a byte-level tokenizer."""
-    converted("bart", make=byte_level, symbol_tokens="x y")
-    assert (
-        "behind a space these symbols are other tokens" in caplog.text and "x (Ġx)" in caplog.text
-    )
-    caplog.clear()
-    converted(make=word_level, symbol_tokens="x y")
+    converted("bart", make=byte_level, symbol_tokens=tokens)
+    assert all(text in caplog.text for text in said)
+    assert "name those" not in caplog.text and caplog.text.count("no symbol") <= len(tokens.split())
+
+
+def test_words_of_one_spelling_get_no_warning(caplog):
+    for make in (word_level, unigram):
+        converted(make=make, symbol_tokens="x y")
+    converted("bart", make=byte_level, symbol_tokens="e s")  # ` e` is a space and `e`
     assert not caplog.text
 
 

@@ -30,6 +30,9 @@ from transformers import (
     BertTokenizer,
     GPT2Tokenizer,
     LlamaTokenizer,
+    MBart50Tokenizer,
+    MBartTokenizer,
+    NllbTokenizer,
     PreTrainedTokenizerFast,
     RobertaTokenizer,
     T5Tokenizer,
@@ -659,3 +662,43 @@ def test_rules_that_do_not_fit():
     words = TextTokenizer.over_tokens(word_level(), {"letter": [4]})
     with pytest.raises(ValueError, match=r"tokens that it had before \(x\).*from_tokenizer"):
         words.use_rules({"letter": "[xyz]"})
+
+
+PIECES = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+PIECES += [(f"▁{word}", -2.0) for word in ("alice", "sees", "bob", "and")] + [
+    (c, -5.0) for c in "▁abcdeilmnorstu"
+]
+LANGUAGES = {
+    MBartTokenizer: ("en_XX", "de_DE", PIECES),
+    MBart50Tokenizer: ("en_XX", "de_DE", PIECES),
+    NllbTokenizer: (
+        "eng_Latn", "deu_Latn", {word: i for i, (word, _) in enumerate(PIECES)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LANGUAGES)
+def test_answers_are_in_the_language_of_answers(kind, tmp_path):
+    source, target, vocabulary = LANGUAGES[kind]
+    plain = kind(vocab=vocabulary, src_lang=source, tgt_lang=target)
+    made = TextTokenizer.from_tokenizer(plain, {"name": {"tokens": ["tom"]}})
+    texts, answers = ["alice sees bob", "bob"], ["bob and alice", "tom"]
+    expected = plain(texts[0], text_target=answers[0])
+    languages = plain.convert_tokens_to_ids([source, target])
+    assert languages[0] in expected["input_ids"] and languages[1] in expected["labels"]
+    made.save_pretrained(tmp_path)
+    for each in (made, AutoTokenizer.from_pretrained(tmp_path), copy.deepcopy(made)):
+        batch = each(texts[0], text_target=answers[0])
+        assert batch["input_ids"] == expected["input_ids"]
+        assert batch["labels"] == expected["labels"]
+        assert each(text_target=answers[0])["input_ids"] == expected["labels"]
+        assert each(texts[0])["input_ids"] == expected["input_ids"]  # as before
+        row = each.encode_pair(texts[0], answers[0])
+        assert [row["input_ids"], row["labels"]] == [expected["input_ids"], expected["labels"]]
+        assert each.settings() == made.settings()
+        with pytest.raises(FormulaError, match="the input lacks"):
+            each(texts[1], text_target=answers[1])
+        assert each(texts[0])["input_ids"] == expected["input_ids"]
+    same = kind(vocab=vocabulary, src_lang=source, tgt_lang=source)
+    other = TextTokenizer.from_tokenizer(same, {"name": {"tokens": ["tom"]}})
+    assert other.settings() != made.settings() and "target_template" not in other.init_kwargs
