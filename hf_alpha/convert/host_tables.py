@@ -61,37 +61,51 @@ def fill_row(host: PreTrainedModel, row: int, sources: Sequence[int]) -> None:
     Raises:
         ConversionError: no sources, or a row that the tables do not have; as `resize_tables`.
     """
-    entries = _entries(host)
-    rows = table_rows(host)
-    if not sources:
-        raise ConversionError(f"row {row} is to be the mean of no rows: name one or more tokens")
-    if strange := [index for index in (row, *sources) if not 0 <= index < rows]:
-        raise ConversionError(f"the host has no row {strange[0]}: its rows are 0 to {rows - 1}")
+    _check_rows(host, [row], sources)
     with torch.no_grad():
-        for tensor, dim in entries:
-            chosen = tensor.index_select(dim, torch.tensor(list(sources), device=tensor.device))
-            tensor.select(dim, row).copy_(chosen.float().mean(dim))
+        for tensor, dim in _entries(host):
+            tensor.select(dim, row).copy_(_chosen(tensor, dim, sources).mean(dim))
 
 
-def draw_row(host: PreTrainedModel, row: int, like: Sequence[int]) -> None:
-    """Put a row of average length and direction into every table of tokens, in place.
+def draw_rows(host: PreTrainedModel, rows: Sequence[int], like: Sequence[int]) -> None:
+    """Put rows of average length and direction into every table of tokens, in place.
 
-    It is drawn from the normal distribution that has the mean and the spread of the rows `like`,
+    They are drawn from the normal distribution that has the mean and the spread of the rows `like`,
     dimension by dimension; the same for the same row.
 
     Raises:
         ConversionError: as `fill_row`.
     """
-    fill_row(host, row, like)
-    generator = torch.Generator().manual_seed(row)
+    if not rows:
+        return
+    _check_rows(host, rows, like)
+    generators = {row: torch.Generator().manual_seed(row) for row in rows}
     with torch.no_grad():
         for tensor, dim in _entries(host):
-            if tensor.dim() < 2 or tensor.shape[-1] == tensor.numel():
-                continue  # one number for each token
-            chosen = tensor.index_select(dim, torch.tensor(list(like), device=tensor.device))
-            noise = torch.randn(tensor.shape[-1], generator=generator).to(tensor.device)
-            spread = chosen.float().std(dim) * noise
-            tensor.select(dim, row).add_(spread.to(tensor.dtype))
+            chosen = _chosen(tensor, dim, like)
+            mean, spread = chosen.mean(dim), chosen.std(dim)
+            one_number = tensor.dim() < 2 or tensor.shape[-1] == tensor.numel()  # for each token
+            for row, generator in generators.items():
+                entry = tensor.select(dim, row).copy_(mean)
+                if not one_number:
+                    noise = torch.randn(tensor.shape[-1], generator=generator).to(tensor.device)
+                    entry.add_((spread * noise).to(tensor.dtype))
+
+
+def _chosen(tensor: Tensor, dim: int, ids: Sequence[int]) -> Tensor:
+    return tensor.index_select(dim, torch.tensor(list(ids), device=tensor.device)).float()
+
+
+def _check_rows(host: PreTrainedModel, rows: Sequence[int], sources: Sequence[int]) -> None:
+    """Raise a ConversionError unless there are sources, and the tables have all of these rows."""
+    _entries(host)
+    most = table_rows(host)
+    if not sources:
+        raise ConversionError(
+            f"row {rows[0]} is to be the mean of no rows: name one or more tokens"
+        )
+    if strange := [index for index in (*rows, *sources) if not 0 <= index < most]:
+        raise ConversionError(f"the host has no row {strange[0]}: its rows are 0 to {most - 1}")
 
 
 def row_length(host: PreTrainedModel, rows: Sequence[int]) -> list[float]:
@@ -215,4 +229,4 @@ def _configs(host: PreTrainedModel) -> Iterator[PreTrainedConfig]:
             yield config
 
 
-__all__ = ["draw_row", "fill_row", "resize_tables", "row_length", "table_rows"]
+__all__ = ["draw_rows", "fill_row", "resize_tables", "row_length", "table_rows"]

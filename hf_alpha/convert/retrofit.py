@@ -30,7 +30,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
 )
 
-from hf_alpha.convert.host_tables import draw_row, fill_row, resize_tables, row_length, table_rows
+from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, row_length, table_rows
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_checkpoint, load_config, load_host
@@ -457,15 +457,14 @@ class _Rows:
         if not self.sources:  # each symbol has a row of its own
             last = max(last, *self.symbols)
         resize_tables(self.host, max(self.old, last + 1))
-        if not self.sources:
-            for row in (i for i in self.symbols if i >= self.old):
-                draw_row(self.host, row, self.base)
+        new = [] if self.sources else [i for i in self.symbols if i >= self.old]
         for name, rows in class_rows.items():
             for row, sources in zip(rows, self.sources[name], strict=True):
                 if not sources:
-                    draw_row(self.host, row, self.base)
+                    new.append(row)
                 elif sources != [row]:
                     fill_row(self.host, row, sources)
+        draw_rows(self.host, new, self.base)
 
     def _places(self) -> dict[str, list[int]]:
         """Class -> its rows: that of its only source, if that is a symbol of the class; else free.

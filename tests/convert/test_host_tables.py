@@ -1,3 +1,4 @@
+import copy
 from collections import defaultdict
 
 import pytest
@@ -9,7 +10,7 @@ from promises import seeds
 from transformers import AutoModelForSeq2SeqLM
 
 from hf_alpha.convert import ConversionError
-from hf_alpha.convert.host_tables import fill_row, resize_tables, table_rows
+from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, table_rows
 
 NEW = VOCABULARY + 7
 hosts = pytest.mark.parametrize("name", HOSTS)
@@ -113,6 +114,30 @@ def test_a_row_is_the_mean_of_its_sources(name):
             changed.append(key)
     with_tokens = [key for key, value in before.items() if NEW in value.shape]
     assert changed == with_tokens
+
+
+@hosts
+def test_rows_are_drawn_as_those_of_the_vocabulary_are(name):
+    """One after the other or all at once: each row has a draw of its own, in every table."""
+    host, like = make_host(name), range(4, VOCABULARY)
+    resize_tables(host, NEW)
+    apart = copy.deepcopy(host)
+    before = {key: value.clone() for key, value in host.state_dict().items()}
+    draw_rows(host, [VOCABULARY, NEW - 1], like)
+    for row in (NEW - 1, VOCABULARY):
+        draw_rows(apart, [row], like)
+    draw_rows(apart, [], like)
+    for key, value in host.state_dict().items():
+        assert torch.equal(value, apart.state_dict()[key]), key
+        if NEW not in value.shape:
+            assert torch.equal(value, before[key])
+        elif value.dim() == 2 and value.shape[0] == NEW:  # a table, as it was made before
+            chosen, generator = before[key][list(like)], torch.Generator().manual_seed(NEW - 1)
+            spread, size = chosen.std(0), value.shape[1]
+            draws = [spread * torch.randn(size, generator=generator) for _ in range(4)]
+            assert any(torch.equal(value[NEW - 1], chosen.mean(0) + draw) for draw in draws), key
+    with pytest.raises(ConversionError, match="no row"):
+        draw_rows(host, [VOCABULARY, NEW], like)
 
 
 @pytest.mark.parametrize("name", ["t5", "bart"])
