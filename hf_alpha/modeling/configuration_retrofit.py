@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers import CONFIG_MAPPING, AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
+from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
 
 from .configuration_symbols import SymbolModelConfig
 from .symbol_encodings import encoding_class
@@ -106,13 +107,19 @@ class RetrofitConfig(SymbolModelConfig):
             settings: other fields, `backbone_config` among them: `model_type` and sizes.
 
         Raises:
-            ValueError: there is no `backbone_config`, or its `model_type` is unknown.
+            ValueError: there is no `backbone_config`, its `model_type` is unknown or that of no
+                encoder-decoder, or its `vocab_size` is too small.
         """
         backbone = dict(settings.pop("backbone_config", None) or {})
         if backbone.get("model_type") not in CONFIG_MAPPING:
             raise ValueError(
                 f"backbone_config is {backbone}: give a model_type of Transformers (t5), and "
                 "its sizes"
+            )
+        if CONFIG_MAPPING[backbone["model_type"]] not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
+            raise ValueError(
+                f"backbone_config is of a {backbone['model_type']!r} model, which is no "
+                "encoder-decoder from text to text: take one such as t5 or bart"
             )
         start, pad = tokenizer.bos_token_id, tokenizer.pad_token_id
         special = {
@@ -127,6 +134,11 @@ class RetrofitConfig(SymbolModelConfig):
             rows[name] = list(range(free, free + (encoding.rows_per_class or 0)))
             free += len(rows[name])
         backbone = {**special, "vocab_size": free, **backbone}
+        if backbone["vocab_size"] < free:
+            raise ValueError(
+                f"backbone_config has vocab_size {backbone['vocab_size']}, but tokens and symbols "
+                f"need {free} rows: leave it out"
+            )
         return super().for_tokenizer(
             tokenizer, backbone_config=backbone, class_rows=rows, vocab_size=total, **settings
         )
