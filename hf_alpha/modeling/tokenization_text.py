@@ -15,6 +15,7 @@ How spaces beside a name are kept is the tokenizer's `spacing`:
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, islice
@@ -753,12 +754,12 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         """
         beneath, special = fast_backend(tokenizer)
         ids = [i for some in tokens.values() for i in some]
-        if twice := [i for i in ids if ids.count(i) > 1]:
+        if twice := [i for i, times in Counter(ids).items() if times > 1]:
             raise ValueError(f"{beneath.id_to_token(twice[0])!r} is given twice as a symbol")
         return cls(
             tokenizer_object=beneath,
             symbols={name: len(some) for name, some in tokens.items()},
-            symbol_ranges={name: [[i, i + 1] for i in some] for name, some in tokens.items()},
+            symbol_ranges={name: _merged(some) for name, some in tokens.items()},
             spacing="kept",
             **{**special, **kwargs},
         )
@@ -830,6 +831,17 @@ class _Row(NamedTuple):
             (0, 0) if which is None else moved(pieces[which], starts[which], *span)
             for which, span in pairs
         ]
+
+
+def _merged(ids: Iterable[int]) -> list[list[int]]:
+    """Ranges [start, stop) of ids, in their order."""
+    ranges: list[list[int]] = []
+    for i in ids:
+        if ranges and ranges[-1][1] == i:
+            ranges[-1][1] = i + 1
+        else:
+            ranges.append([i, i + 1])
+    return ranges
 
 
 def _symbol_pattern(classes: Iterable[str]) -> str:

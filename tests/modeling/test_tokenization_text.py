@@ -607,6 +607,13 @@ def test_tokens_of_the_tokenizer_are_symbols_as_they_are(tmp_path):
         assert each.symbol_words() == {"letter": ["z", "x"], "other": ["u"]}
 
 
+def test_symbols_side_by_side_are_one_range():
+    """Their numbers are in the order in which they were given."""
+    made = TextTokenizer.over_tokens(word_level(end=True), {"letter": [7, 4, 5, 6], "other": [8]})
+    assert made.symbol_ranges == {"letter": [[7, 8], [4, 7]], "other": [[8, 9]]}
+    assert made.symbol_ids == [7, 4, 5, 6, 8]
+
+
 def test_symbols_beyond_those_tokens_are_written_as_tokens_of_their_own():
     made = TextTokenizer.over_tokens(word_level(end=True), WORDS_AS_SYMBOLS)
     (new,) = made.extend_symbols({"letter": 1})
