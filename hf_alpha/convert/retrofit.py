@@ -187,6 +187,11 @@ def check_host(model: PreTrainedModel) -> None:
 
 def _refuse(config: Any) -> None:
     """Raise a ConversionError that says what kind of model a configuration is of."""
+    if getattr(config, "is_encoder_decoder", False):
+        raise ConversionError(
+            f"a {config.model_type!r} model reads no text, or writes none; take an encoder-decoder "
+            "from text to text, such as T5, BART or Marian"
+        )
     encodes = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not config.is_decoder
     if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and not encodes:
         raise ConversionError(
@@ -249,7 +254,25 @@ def _generation(model: PreTrainedModel, config: RetrofitConfig) -> GenerationCon
         if getattr(found, name) is None:
             setattr(found, name, getattr(config, name))
     found.pad_token_id = config.pad_token_id  # what the tokenizer takes for padding
+    _allow_symbols(found, config)
     return found
+
+
+def _allow_symbols(generation: GenerationConfig, config: RetrofitConfig) -> None:
+    """Drop what forbids ids that are symbols now: before, they were unused, or other tokens."""
+    is_symbol = config.vocabulary.class_of
+    suppressed, bad = generation.suppress_tokens or [], generation.bad_words_ids or []
+    kept_tokens = [i for i in suppressed if is_symbol(i) is None]
+    kept_words = [word for word in bad if all(is_symbol(i) is None for i in word)]
+    if len(kept_tokens) + len(kept_words) < len(suppressed) + len(bad):
+        logger.warning(
+            "generation_config forbids symbols (suppress_tokens %s, bad_words_ids %s): what names "
+            "ids of symbols is dropped",
+            suppressed,
+            bad,
+        )
+        generation.suppress_tokens = kept_tokens or None
+        generation.bad_words_ids = kept_words or None
 
 
 # -- symbols on top of the tokenizer --------------------------------------------------------------

@@ -24,6 +24,7 @@ from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     PreTrainedTokenizerFast,
+    WhisperConfig,
 )
 
 from hf_alpha import SymbolConfig, TextTokenizer, get_symbol_model, load_checkpoint
@@ -186,6 +187,21 @@ def test_special_ids_and_settings_of_generation_stay(name):
     batch = made(TEXTS, return_tensors="pt", padding=True)
     beam = {"num_beams": 2, "max_new_tokens": 4, "encoder_no_repeat_ngram_size": 0}
     assert (model.generate(**batch, **beam)[:, 1] == 7).all()  # the language that is asked for
+
+
+def test_new_symbols_may_be_written(caplog):
+    """Hosts forbid unused ids of theirs, which are symbols now."""
+    tokenizer = unigram(end=True)
+    host, size = host_for(tokenizer, spare=9), len(tokenizer)
+    host.generation_config.update(suppress_tokens=[5, size + 2], bad_words_ids=[[size + 1], [6, 7]])
+    model, _ = get_symbol_model(copy.deepcopy(host), tokenizer, SymbolConfig(symbols=FIVE))
+    assert model.generation_config.suppress_tokens == [5]
+    assert model.generation_config.bad_words_ids == [[6, 7]]
+    assert f"suppress_tokens [5, {size + 2}]" in caplog.text
+    caplog.clear()
+    host.generation_config.update(suppress_tokens=[5], bad_words_ids=None)
+    model, _ = get_symbol_model(host, tokenizer, SymbolConfig(symbols=FIVE))
+    assert model.generation_config.suppress_tokens == [5] and not caplog.text
 
 
 def test_a_tokenizer_without_padding_gets_some():
@@ -440,6 +456,9 @@ def test_nothing_is_written_and_no_weight_is_made_up(folder, tmp_path):
     gpt2().save_pretrained(tmp_path / "gpt2")
     with pytest.raises(ConversionError, match="decoder alone"):
         convert_host(tmp_path / "gpt2", out, SymbolConfig())
+    WhisperConfig().save_pretrained(tmp_path / "whisper")
+    with pytest.raises(ConversionError, match="'whisper' model reads no text, or writes none"):
+        convert_host(tmp_path / "whisper", out, SymbolConfig())
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "num_layers": 3}))
     with pytest.raises(ValueError, match="is missing, and"):
