@@ -110,9 +110,9 @@ def draw_batch(args: argparse.Namespace, names: int, seed: int = 0) -> Batch:
     }
 
 
-def prepare(args: argparse.Namespace, side: str, work: str, names: int) -> Step:
-    """One training step or one generation of a side."""
-    model = make_model(args, side).to(args.device)
+def prepare(args: argparse.Namespace, side: str, work: str, names: int, model: Any = None) -> Step:
+    """One training step or one generation of a side; without a model, of a new one."""
+    model = make_model(args, side).to(args.device) if model is None else model
     batch = {key: value.to(args.device) for key, value in draw_batch(args, names).items()}
     if side == BACKBONE:
         del batch["stream_ids"]
@@ -123,11 +123,12 @@ def prepare(args: argparse.Namespace, side: str, work: str, names: int) -> Step:
 
 def measure_memory(args: argparse.Namespace, side: str, work: str, names: int) -> float:
     """Megabytes of a kind of work, in this process, which has done nothing else."""
-    little = argparse.Namespace(
-        **{**vars(args), "batch": 1, "length": max(args.names), "target": 1}
-    )
-    prepare(little, side, work, 1)()  # what libraries load at first use is none of the work's
-    return memory.most_held(prepare(args, side, work, names), args.device)["work"]
+    model = make_model(args, side).to(args.device)
+    # What libraries load at first use is none of the work's.
+    smallest = {"batch": 1, "length": max(args.names), "target": 1}
+    prepare(argparse.Namespace(**{**vars(args), **smallest}), side, work, 1, model)()
+    model.zero_grad()
+    return memory.most_held(prepare(args, side, work, names, model), args.device)["work"]
 
 
 def run(args: argparse.Namespace, given: Sequence[str]) -> list[dict[str, Any]]:

@@ -22,9 +22,9 @@ from strategies import make_model
 from toy_backbone import ToyForConditionalGeneration
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-import hf_alpha
 from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.code_links import code_files
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.compare import EvaluatedModel, compare
@@ -322,9 +322,8 @@ def test_debug_recipe(data_dir, tmp_path):
     assert abs(float(model.logit_scale.scale) - initial) > 0.01
     batch = tokenizer(["& a ! b", "| c 1"], padding=True, return_tensors="pt")
     assert model.generate(**batch, max_new_tokens=4).shape[0] == 2
-    code = {path.name for path in Path(hf_alpha.__file__).parent.joinpath("modeling").glob("*.py")}
     files = {path.name for path in out.iterdir() if path.is_file()}
-    assert code - {"__init__.py"} <= files and "model.safetensors" in files
+    assert {"modeling_alpha.py", "model.safetensors"} <= files and code_files(out) <= files
     # The one pickle records the settings, and is not needed.
     assert {name for name in files if name.endswith((".bin", ".pt", ".pth"))} == {
         "training_args.bin"
