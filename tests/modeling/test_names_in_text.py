@@ -142,7 +142,7 @@ def test_spans_are_sorted_and_checked():
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (5, "is 5: give one of pattern, tokens, column, function, such as v: .pattern"),
+        (5.0, "is 5.0: give one of pattern, tokens, column, function, such as v: .pattern"),
         ({}, r"is \{\}: give one of"),
         ({"pattern": "x", "tokens": ["x"]}, "give one of"),
         ({"pattern": "x", "cuont": 3}, "unknown key 'cuont'; known: pattern, tokens"),
