@@ -554,7 +554,7 @@ def _prove(
             raise
         raise ConversionError(
             f"symbol_encoding 'relational' gives attention a mask for each head, and a "
-            f"{config.backbone.model_type!r} model does not take it ({error}): choose 'streams'"
+            f"{config.host_config.model_type!r} model does not take it ({error}): choose 'streams'"
         ) from error
     if not torch.equal(after[..., columns], before[..., columns]):
         gap = float((after[..., columns] - before[..., columns]).abs().max())
@@ -608,7 +608,7 @@ def _what_was_made(out: Path, model: RetrofitForConditionalGeneration, added: in
     )
     rows = f"{added:,} row{'s' * (added != 1)} added to its tables" if added else "no rows added"
     lines = [
-        f"{out}: a {config.backbone.model_type!r} model with {config.symbol_encoding!r} symbols "
+        f"{out}: a {config.host_config.model_type!r} model with {config.symbol_encoding!r} symbols "
         f"({symbols}), {model.num_parameters():,} parameters; {rows}",
         "proved on random inputs: without symbols, the logits are identical to those before",
         f"next: fine-tune it on texts with names, hf-alpha train my-task.yaml checkpoint={out}",

@@ -185,7 +185,7 @@ class RetrofitConfig(SymbolModelConfig):
                 )
 
     @property
-    def backbone(self) -> PreTrainedConfig:
+    def host_config(self) -> PreTrainedConfig:
         """The backbone's configuration."""
         assert isinstance(self.backbone_config, PreTrainedConfig)
         return self.backbone_config
@@ -193,7 +193,7 @@ class RetrofitConfig(SymbolModelConfig):
     @property
     def decoder_config(self) -> PreTrainedConfig:
         """The backbone's configuration, as its decoder sees it."""
-        return self.backbone.get_text_config(decoder=True)
+        return self.host_config.get_text_config(decoder=True)
 
     @property
     def hidden_size(self) -> int:
@@ -227,7 +227,7 @@ class RetrofitConfig(SymbolModelConfig):
     def size_text(self) -> str:
         """The sizes that a model card gives."""
         config = self.decoder_config
-        return f"{self.backbone.model_type}, width {config.hidden_size}"
+        return f"{self.host_config.model_type}, width {config.hidden_size}"
 
     @property
     def num_slots(self) -> int:
@@ -235,14 +235,14 @@ class RetrofitConfig(SymbolModelConfig):
 
         Some families name the layers of their decoder in a way of their own.
         """
-        layers = getattr(self.backbone, "num_decoder_layers", None) or 0
+        layers = getattr(self.host_config, "num_decoder_layers", None) or 0
         return max(layers, self.decoder_config.num_hidden_layers)
 
     def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> Any:
         """The configuration as one side sees it; the decoder's has a layer for each cache slot."""
         if bool(decoder) == bool(encoder):
             return self
-        side = copy.deepcopy(self.backbone.get_text_config(decoder=decoder, encoder=encoder))
+        side = copy.deepcopy(self.host_config.get_text_config(decoder=decoder, encoder=encoder))
         if decoder and self.encoding.relates:  # one that tells which symbols were written
             side.num_hidden_layers = self.num_slots + 1
         if decoder and "decoder" in self.aggregated_attention:

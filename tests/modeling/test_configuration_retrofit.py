@@ -39,7 +39,7 @@ def test_a_new_backbone_has_a_row_for_each_token_and_writes_answers():
     least = len(tokenizer) + 2  # an actual and a placeholder row
     for given in ({}, {"vocab_size": least}, {"vocab_size": least + 9}):
         config = make(tokenizer, backbone_config={"model_type": "t5", **sizes, **given})
-        assert config.backbone.vocab_size == given.get("vocab_size", least)
+        assert config.host_config.vocab_size == given.get("vocab_size", least)
     with pytest.raises(ValueError, match=f"vocab_size {least - 1}, .* need {least} rows: leave"):
         make(tokenizer, backbone_config={"model_type": "t5", **sizes, "vocab_size": least - 1})
     for kind in ("gpt2", "bert", "whisper"):
