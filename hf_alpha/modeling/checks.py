@@ -11,6 +11,7 @@ import os
 from typing import Any
 
 import torch
+from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from .configuration_symbols import SymbolModelConfig
 
@@ -89,6 +90,21 @@ def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
         )
 
 
+def check_label_rows(labels_BT: torch.Tensor | None, samples: int) -> None:
+    """Raise a ValueError if there are labels, and not a row for each input."""
+    if labels_BT is not None and labels_BT.shape[0] != samples:
+        raise ValueError(f"labels has {labels_BT.shape[0]} rows for {samples} inputs")
+
+
+def check_cache(past_key_values: Cache | None) -> None:
+    """Raise a ValueError for a cache without room for the keys of a source."""
+    if past_key_values is not None and not isinstance(past_key_values, EncoderDecoderCache):
+        raise ValueError(
+            f"past_key_values is a {type(past_key_values).__name__}: give an EncoderDecoderCache, "
+            "e.g. EncoderDecoderCache(DynamicCache(), DynamicCache())"
+        )
+
+
 def refuse_vectors(kwargs: dict[str, Any]) -> None:
     """Raise a ValueError for inputs that are vectors."""
     for name in ("inputs_embeds", "decoder_inputs_embeds"):
@@ -112,7 +128,9 @@ def check_rows(rows: int, samples: int) -> None:
 __all__ = [
     "IGNORE",
     "can_look",
+    "check_cache",
     "check_ids",
+    "check_label_rows",
     "check_labels",
     "check_rows",
     "check_symbols",

@@ -14,7 +14,14 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from .relations import RelationGates, add_relations, by_source, mean_by_symbol, occurrences
+from .relations import (
+    RelationGates,
+    add_relations,
+    at_symbols,
+    by_source,
+    mean_by_symbol,
+    occurrences,
+)
 from .streams import Streams
 
 
@@ -80,8 +87,7 @@ class HostRelations(nn.Module):
     def enter(streams: Streams) -> torch.Tensor:
         """What the decoder adds to the vectors of its tokens: (B, T, D)."""
         assert streams.memory is not None
-        where_BST = occurrences(streams.own, streams.ids.shape[1], streams.memory.dtype)
-        return by_source(where_BST.transpose(1, 2), streams.memory[:, :, 0])
+        return at_symbols(streams.own, streams.memory[:, :, 0])
 
     def point(self, hidden_BTD: torch.Tensor, streams: Streams) -> torch.Tensor:
         """What is added to the score of each symbol of the input: (B, T, S)."""

@@ -26,7 +26,7 @@ from transformers.modeling_outputs import (
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .attention import AlphaAttention, CosSin
-from .checks import check_ids, check_rows, refuse_vectors
+from .checks import check_cache, check_ids, check_label_rows, check_rows, refuse_vectors
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, in_blocks
 from .logit_scale import LogitScale
@@ -501,13 +501,9 @@ class AlphaDecoder(AlphaStack):
 
 def _check_cache(past_key_values: Cache | None) -> None:
     """Raise a ValueError for a cache that this model cannot go on from."""
-    if past_key_values is None:
-        return
+    check_cache(past_key_values)
     if not isinstance(past_key_values, EncoderDecoderCache):
-        raise ValueError(
-            "past_key_values must be an EncoderDecoderCache, e.g. "
-            "EncoderDecoderCache(DynamicCache(), DynamicCache())"
-        )
+        return
     if past_key_values.get_seq_length() and not past_key_values.is_updated.get(0):
         raise ValueError(
             "past_key_values hold keys that this model did not make: prefix tuning is not "
@@ -707,8 +703,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
             return_dict=True,
         )
         samples = outputs.encoder_last_hidden_state.shape[0]
-        if labels is not None and labels.shape[0] != samples:
-            raise ValueError(f"labels has {labels.shape[0]} rows for {samples} inputs")
+        check_label_rows(labels, samples)
         features_BSTD = unpack_streams(outputs.last_hidden_state, self.config.d_model)
         assert decoder_input_ids is not None  # or the model has raised its error
         streams = Streams.of(outputs, features_BSTD.dtype).over(decoder_input_ids)

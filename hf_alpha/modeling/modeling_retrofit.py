@@ -29,7 +29,7 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .attention import AlphaAttention, CosSin
-from .checks import check_ids, check_rows, refuse_vectors
+from .checks import check_cache, check_ids, check_label_rows, check_rows, refuse_vectors
 from .configuration_retrofit import SIDES, RetrofitConfig
 from .host_calls import (
     Calls,
@@ -342,8 +342,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         )
         samples = encoder_outputs.last_hidden_state.shape[0]
         check_rows(decoder_input_ids.shape[0], samples)
-        if labels is not None and labels.shape[0] != samples:
-            raise ValueError(f"labels has {labels.shape[0]} rows for {samples} inputs")
+        check_label_rows(labels, samples)
         use_cache = self.config.use_cache if use_cache is None else use_cache
         outputs, head = self._decode(
             decoder_input_ids, decoder_attention_mask, encoder_outputs, attention_mask,
@@ -377,7 +376,7 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         """What the backbone gives for rows of the decoder, and what passed its head."""
         rows = ids_BT.shape[0]
         check_ids(self.config, ids_BT)
-        _check_cache(past_key_values)
+        check_cache(past_key_values)
         if past_key_values is None and use_cache and not self._recomputes():
             past_key_values = self._new_cache()
         streams = self._follow(source, ids_BT, mask, past_key_values)
@@ -691,15 +690,6 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         if own is not None:
             return own(labels)
         return shift_right(labels, self.config)
-
-
-def _check_cache(past_key_values: Cache | None) -> None:
-    """Raise a ValueError for a cache that cannot hold keys of the source."""
-    if past_key_values is not None and not isinstance(past_key_values, EncoderDecoderCache):
-        raise ValueError(
-            f"past_key_values is a {type(past_key_values).__name__}: give an EncoderDecoderCache, "
-            "e.g. EncoderDecoderCache(DynamicCache(), DynamicCache())"
-        )
 
 
 __all__ = ["AggregatedBlock", "RetrofitForConditionalGeneration"]

@@ -148,6 +148,17 @@ def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
     return (x_BTE.reshape(y_NEF.shape[0], -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
 
 
+def at_symbols(own_BT: torch.Tensor, known_NSD: torch.Tensor) -> torch.Tensor:
+    """What is known about the symbol at each position, 0 where there is none: (B, T, D).
+
+    Args:
+        own_BT: index of the symbol at each position, -1 for none.
+        known_NSD: a vector of each symbol, which all beams of a sample share.
+    """
+    where_BST = occurrences(own_BT, known_NSD.shape[1], known_NSD.dtype)
+    return by_source(where_BST.transpose(1, 2), known_NSD)
+
+
 def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> torch.Tensor:
     """Mean of hidden states over the positions of each symbol, 0 where there is none: (B, S, D)."""
     count_BS1 = occurrences_BSL.sum(-1, keepdim=True).clamp(min=1)
@@ -205,6 +216,7 @@ __all__ = [
     "SymbolMemory",
     "SymbolPointer",
     "add_relations",
+    "at_symbols",
     "by_source",
     "first_positions",
     "mean_by_symbol",

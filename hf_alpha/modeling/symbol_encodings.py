@@ -139,6 +139,8 @@ class SymbolEncoding:
             own: of all symbols, in the order of their ids; of those that `streams` list where the
                 encoding `lists_symbols`: (B, T, symbols).
         """
+        if self.lists_symbols:
+            return listed_logits(base_BTV, own, streams.ids, self.vocabulary)
         return self.vocabulary.join(base_BTV, own, dim=-1)
 
 
@@ -297,9 +299,6 @@ class StreamsEncoding(SymbolEncoding):
         own_BTS = scores_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
         return self.join(base_BTV, own_BTS, streams)
 
-    def join(self, base_BTV: torch.Tensor, own: torch.Tensor, streams: Streams) -> torch.Tensor:
-        return listed_logits(base_BTV, own, streams.ids, self.vocabulary)
-
 
 @register_encoding
 class RelationalEncoding(SymbolEncoding):
@@ -360,9 +359,6 @@ class RelationalEncoding(SymbolEncoding):
         count = self.vocabulary.num_base_tokens
         base, own = scores_BSTR[:, 0, :, :count], scores_BSTR[:, 0, :, count:]
         return self.join(base, own, streams)
-
-    def join(self, base_BTV: torch.Tensor, own: torch.Tensor, streams: Streams) -> torch.Tensor:
-        return listed_logits(base_BTV, own, streams.ids, self.vocabulary)
 
 
 def listed_logits(

@@ -21,7 +21,7 @@ from .masks import shown_tokens
 from .random_numbers import draw_key, sample_keys, symbol_vectors
 from .relations import (
     SymbolMemory,
-    by_source,
+    at_symbols,
     first_positions,
     mean_by_symbol,
     occurrences,
@@ -379,10 +379,8 @@ class SymbolLayer:
         rows_BSL = self.rows(ids_BL, streams)
         vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
         if streams.memory is not None:
-            where_BSL = occurrences(streams.own, streams.ids.shape[1], vectors_BSLD.dtype)
             known_NSD = streams.memory[:, :, 0].to(vectors_BSLD.device)
-            found_BLD = by_source(where_BSL.transpose(1, 2), known_NSD)
-            vectors_BSLD = vectors_BSLD + found_BLD[:, None]
+            vectors_BSLD = vectors_BSLD + at_symbols(streams.own, known_NSD)[:, None]
         return vectors_BSLD * self.scale
 
     def table(self, device: torch.device) -> torch.Tensor:
