@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hf_alpha.solve import Solution
     from hf_alpha.tasks import Task as AnyTask
 
-CLASS, ONLY = "[A-Za-z][A-Za-z0-9_-]*", "name"  # of symbols: a class, and the only one
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 LATE = ("solve", "env")  # solve looks at the formulas first; env is for what may not be importable
 TRAIN_ON = "It has to be trained before it is of use: `checkpoint:` in a recipe."
@@ -511,8 +510,10 @@ def _convert_vanilla(
 
 def by_class(text: str) -> dict[str, str]:
     """Read `name=a b,number=1` as class -> text; a text without classes as that of the class ''."""
-    parts = re.split(rf",(?={CLASS}=)", text)
-    found = [re.fullmatch(rf"({CLASS})=(.+)", part, re.DOTALL) for part in parts]
+    from hf_alpha.modeling.names_in_text import CLASS_NAME
+
+    parts = re.split(rf",(?={CLASS_NAME}=)", text)
+    found = [re.fullmatch(rf"({CLASS_NAME})=(.+)", part, re.DOTALL) for part in parts]
     if all(found):
         return {match[1]: match[2] for match in found if match}
     return {"": text}
@@ -531,6 +532,8 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
     Raises:
         ValueError: a number is none, or it is not clear which class a pattern is for.
     """
+    from hf_alpha.convert.retrofit import CLASS
+
     counts = by_class(symbols or "32")
     patterns: dict[str, str] = {}
     for text in names:
@@ -538,7 +541,7 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
     if bad := [text for text in counts.values() if not text.isdecimal()]:
         raise ValueError(f"--symbols {bad[0]}: write 32, or name=32,number=16")
     if "" in counts:  # so many of each class
-        counts = dict.fromkeys((name or ONLY for name in patterns or [ONLY]), counts[""])
+        counts = dict.fromkeys((name or CLASS for name in patterns or [CLASS]), counts[""])
     if set(patterns) == {""} and len(counts) == 1:
         patterns = {name: patterns[""] for name in counts}
     if patterns and patterns.keys() != counts.keys():
