@@ -33,6 +33,21 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
         "AutoConfig": ("configuration_retrofit", "RetrofitConfig"),
         "AutoModelForSeq2SeqLM": ("modeling_retrofit", "RetrofitForConditionalGeneration"),
     },
+    "folnet": {
+        "AutoConfig": ("configuration_folnet", "FolnetConfig"),
+        "AutoModel": ("modeling_folnet", "FolnetModel"),
+        "AutoModelForPreTraining": ("modeling_folnet", "FolnetForPreTraining"),
+        "AutoModelForMaskedLM": ("modeling_folnet", "FolnetForMaskedLM"),
+        "AutoModelForSequenceClassification": (
+            "modeling_folnet",
+            "FolnetForSequenceClassification",
+        ),
+        "AutoModelForTokenClassification": ("modeling_folnet", "FolnetForTokenClassification"),
+        "AutoModelForMultipleChoice": ("modeling_folnet", "FolnetForMultipleChoice"),
+        "AutoModelForQuestionAnswering": ("modeling_folnet", "FolnetForQuestionAnswering"),
+        "AutoModelForCausalLM": ("modeling_folnet", "FolnetForCausalLM"),
+        "AutoModelForSeq2SeqLM": ("modeling_folnet", "FolnetForConditionalGeneration"),
+    },
 }
 """Model type -> Auto class -> module in `hf_alpha.modeling` and class."""
 TOKENIZERS = {"TextTokenizer": "tokenization_text"}

@@ -8,6 +8,7 @@ Shapes: B batch, L length, S listed symbols, T target length, V vocabulary.
 """
 
 import os
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -125,14 +126,100 @@ def check_rows(rows: int, samples: int) -> None:
         )
 
 
+def check_types(types_BL: torch.Tensor | None, ids_BL: torch.Tensor, type_vocab_size: int) -> None:
+    """Raise a ValueError for token types that do not fit the ids, or have no vector."""
+    if types_BL is None:
+        return
+    if types_BL.shape != ids_BL.shape:
+        raise ValueError(
+            f"token_type_ids are {tuple(types_BL.shape)}, and input_ids {tuple(ids_BL.shape)}: "
+            "pass those that the tokenizer made for these input_ids"
+        )
+    if can_look(types_BL) and ((types_BL < 0) | (types_BL >= type_vocab_size)).any():
+        raise ValueError(
+            f"token_type_ids go up to {int(types_BL.max())}, but type_vocab_size is "
+            f"{type_vocab_size}"
+        )
+
+
+def check_classes(labels: torch.Tensor, num_labels: int, name: str = "labels") -> None:
+    """Raise a ValueError for a class outside of the model's; -100 is no class."""
+    if not can_look(labels):
+        return
+    outside = (labels != IGNORE) & ((labels < 0) | (labels >= num_labels))
+    if outside.any():
+        place = outside.nonzero()[0].tolist()
+        raise ValueError(
+            f"{name}{place} is {labels[tuple(place)].item()}, but the model has {num_labels} "
+            f"classes, 0 to {num_labels - 1}: set num_labels in the configuration"
+        )
+
+
+def check_mask(mask: torch.Tensor | None) -> None:
+    """Raise a ValueError for a mask that is prepared for attention."""
+    if mask is not None and mask.dim() != 2:
+        raise ValueError(
+            f"attention_mask has {mask.dim()} dimensions: give 1 for tokens and 0 for padding, "
+            "(batch, length)"
+        )
+
+
+SMALL = 1 << 28  # bytes about which nothing is asked
+
+
+def check_pairs(
+    config: Any, rows: int, queries: int, keys: int, training: bool, like: torch.Tensor
+) -> None:
+    """Raise a ValueError if there is no memory for a number of vectors for each pair of positions.
+
+    Args:
+        config: says by `numbers_per_pair(training)` how many numbers a pair takes.
+        rows, queries, keys: of which there are rows * queries * keys pairs.
+        training: whether all layers keep theirs.
+        like: of the device and dtype.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return
+    pairs = rows * queries * keys
+    wanted = pairs * config.numbers_per_pair(training) * like.element_size()
+    if wanted < SMALL or (free := free_memory(like.device)) is None or wanted < free:
+        return
+    raise ValueError(
+        f"{rows} sequences of {keys} tokens need about {wanted / 2**30:.1f} GiB for relations of "
+        f"{queries} times {keys} positions, and {free / 2**30:.1f} GiB are free: make the batch or "
+        "the sequences smaller" + (", or set gradient_checkpointing" if training else "")
+    )
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Bytes that can still be had on a device; None if unknown."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return free + held
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    if device.type != "cpu":
+        return None
+    found = [line.split()[1] for line in lines if line.startswith("MemAvailable")]
+    return int(found[0]) * 1024 if found else None
+
+
 __all__ = [
     "IGNORE",
     "can_look",
     "check_cache",
+    "check_classes",
     "check_ids",
     "check_label_rows",
     "check_labels",
+    "check_mask",
+    "check_pairs",
     "check_rows",
     "check_symbols",
+    "check_types",
+    "free_memory",
     "refuse_vectors",
 ]

@@ -12,7 +12,7 @@ def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tens
     """Mask (B, 1, 1, L) that hides padding."""
     if mask_BL is None:
         return None
-    return _additive(mask_BL[:, None, None].bool(), dtype)
+    return additive(mask_BL[:, None, None].bool(), dtype)
 
 
 def causal_mask(
@@ -23,7 +23,7 @@ def causal_mask(
 ) -> torch.Tensor | None:
     """Mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding."""
     if mask is not None and mask.dim() == 4:
-        return _additive(mask, dtype) if mask.dtype == torch.bool else mask
+        return additive(mask, dtype) if mask.dtype == torch.bool else mask
     length = keys = ids_BT.shape[1]
     past = 0
     if past_key_values is not None:
@@ -38,7 +38,7 @@ def causal_mask(
     if mask is not None:
         given = F.pad(mask, (0, keys - mask.shape[1])) if mask.shape[1] < keys else mask
         visible = visible & given[:, None, None].bool()
-    return _additive(visible, dtype)
+    return additive(visible, dtype)
 
 
 def visible_keys(mask: torch.Tensor) -> torch.Tensor:
@@ -61,10 +61,11 @@ def shown_tokens(mask: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
     return visible_BTM.gather(2, column)[..., 0]
 
 
-def _additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """0 where something is visible, the lowest finite number elsewhere; of the same shape."""
     # Finite: with -inf, a softmax over a row without any visible key would give NaN.
     lowest = torch.finfo(dtype).min
     return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
 
 
-__all__ = ["causal_mask", "padding_mask", "shown_tokens", "visible_keys"]
+__all__ = ["additive", "causal_mask", "padding_mask", "shown_tokens", "visible_keys"]

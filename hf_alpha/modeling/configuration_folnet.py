@@ -1,0 +1,307 @@
+"""Configuration of FOLNet, the network of neural logic operators (Chen, ICLR 2023)."""
+
+import copy
+from dataclasses import field
+from typing import Any, ClassVar
+
+from huggingface_hub.dataclasses import strict
+from transformers.activations import ACT2FN
+
+from .configuration_symbols import SymbolModelConfig, check_choice
+
+AUTO_MAP = {
+    "AutoConfig": "configuration_folnet.FolnetConfig",
+    "AutoModel": "modeling_folnet.FolnetModel",
+    "AutoModelForPreTraining": "modeling_folnet.FolnetForPreTraining",
+    "AutoModelForMaskedLM": "modeling_folnet.FolnetForMaskedLM",
+    "AutoModelForSequenceClassification": "modeling_folnet.FolnetForSequenceClassification",
+    "AutoModelForTokenClassification": "modeling_folnet.FolnetForTokenClassification",
+    "AutoModelForMultipleChoice": "modeling_folnet.FolnetForMultipleChoice",
+    "AutoModelForQuestionAnswering": "modeling_folnet.FolnetForQuestionAnswering",
+    "AutoModelForCausalLM": "modeling_folnet.FolnetForCausalLM",
+    "AutoModelForSeq2SeqLM": "modeling_folnet.FolnetForConditionalGeneration",
+}
+UNARY_OPERATORS = "jmc"
+BINARY_OPERATORS = "atp"
+POSITION_SCHEMES = ("relative", "absolute", "shaw", "none")
+BOOLEAN_FORMS = ("mlp", "reglu")
+IMPLICATIONS = ("none", "softplus", "relu")
+CJOIN_PREMISES = ("heads", "size")
+TRANS_CHANNELS = ("heads", "binary")
+VOCABULARY = 30_522  # of BERT's tokenizer, which fits the parameter counts of Table 3
+LARGE = {
+    "num_hidden_layers": 24,
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_attention_heads": 16,
+}
+
+
+@strict
+class FolnetConfig(SymbolModelConfig):
+    r"""Settings of [`FolnetModel`]; what is as in BERT is named as there.
+
+    The defaults are the base model of Table 8 with all operators; `FolnetConfig.large()` is the
+    large one. Those of symbols are described in [`SymbolModelConfig`]; by default there are none,
+    and `vocab_size` says how many base tokens there are.
+
+    Three forms (Appendix A.5): an encoder; a decoder (`is_decoder`); an encoder and a decoder
+    (`is_encoder_decoder`).
+
+    Args:
+        hidden_size, binary_hidden_size: widths D1 of unary and D2 of binary atoms.
+        num_hidden_layers, decoder_layers: L; a decoder beside an encoder has as many by default.
+        num_attention_heads, head_size: H and S; unary kernels and premises are H * S wide.
+        intermediate_size, binary_intermediate_size: of the Boolean operators of both branches.
+        unary_operators: letters of Table 2, in any order: `j` join, `m` mu, `c` cjoin.
+        binary_operators: likewise: `a` assoc, `t` trans, `p` prod.
+        position_scheme: `"relative"`: binary base atoms for clipped distances (Appendix A.4), which
+            work for longer sequences than those of training; `"absolute"`: learned positions;
+            `"shaw"`: the static vectors of Shaw et al. (2018), RPE* in Table 3; `"none"`.
+        max_distance: where distances are clipped, Delta.
+        max_position_embeddings: longest sequence, for `"absolute"` only.
+        cls_atoms: the first token that is not padding is [CLS], with distances of its own; in
+            encoders only.
+        type_vocab_size: kinds of `token_type_ids`.
+        prefix_lm: in a decoder, the prompt of `generate` sees itself in both directions.
+        hidden_act: of the Boolean operators.
+        boolean_form: `"mlp"`, or `"reglu"` (an option of the original code).
+        boolean_cascade: the Boolean operators follow the others; otherwise they run beside them
+            (Appendix A.3).
+        transposed_boolean: the binary Boolean operator of an encoder sees u(y, x) too, and has a
+            linear skip of it: so does the original code, the paper does not say.
+        implication: what the operators' outputs pass before they are written (Appendix D):
+            `"none"`, as where an implication is an equivalence; `"softplus"`, ln(1 + 2 e^z);
+            `"relu"`, ReLU(z + ln 2), its lower bound.
+        cjoin_premise: `"heads"`: v_h(x, a), as in Table 2; `"size"`: v_s(a, x) with S channels, as
+            in the original code; in encoders only.
+        trans_channels: `"heads"`: H, as in Table 2; `"binary"`: D2, as in the original code.
+        scaled: divide assoc and prod by sqrt(S): so does the original code.
+        diagonal_link: an option of the original code: u_0(x, x) depends on u_0(x), and u_L(x) on
+            u_L(x, x).
+        layer_norm_affine: whether norms have weights; those of the original code have none.
+        hidden_dropout_prob, attention_probs_dropout_prob, classifier_dropout: in [0, 1); by default
+            the last one is the first.
+
+    Raises:
+        ValueError: a setting is out of its range or two settings contradict each other.
+    """
+
+    model_type = "folnet"
+    keys_to_ignore_at_inference = [  # noqa: RUF012
+        "past_key_values",
+        "encoder_last_hidden_state",
+        "encoder_binary_hidden_state",
+        "binary_hidden_state",
+        "stream_ids",
+    ]
+    smallest: ClassVar[dict[str, int]] = {
+        **SymbolModelConfig.smallest,
+        "hidden_size": 1,
+        "binary_hidden_size": 1,
+        "num_hidden_layers": 0,
+        "decoder_layers": 0,
+        "num_attention_heads": 1,
+        "head_size": 1,
+        "intermediate_size": 1,
+        "binary_intermediate_size": 1,
+        "max_distance": 1,
+        "max_position_embeddings": 1,
+        "type_vocab_size": 1,
+    }
+    shares: ClassVar[tuple[str, ...]] = (
+        *SymbolModelConfig.shares,
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+    )
+    positive: ClassVar[tuple[str, ...]] = (
+        *SymbolModelConfig.positive,
+        "layer_norm_eps",
+        "initializer_range",
+    )
+    takes_relations: ClassVar[bool] = True
+
+    hidden_size: int = 768
+    binary_hidden_size: int = 64
+    num_hidden_layers: int = 12
+    decoder_layers: int | None = None
+    num_attention_heads: int = 12
+    head_size: int = 64
+    intermediate_size: int = 3072
+    binary_intermediate_size: int = 256
+    unary_operators: str = UNARY_OPERATORS
+    binary_operators: str = BINARY_OPERATORS
+    position_scheme: str = "relative"
+    max_distance: int = 64
+    max_position_embeddings: int = 512
+    cls_atoms: bool = True
+    type_vocab_size: int = 2
+    prefix_lm: bool = False
+
+    hidden_act: str = "gelu"
+    boolean_form: str = "mlp"
+    boolean_cascade: bool = True
+    transposed_boolean: bool = True
+    implication: str = "none"
+    cjoin_premise: str = "heads"
+    trans_channels: str = "heads"
+    scaled: bool = True
+    diagonal_link: bool = False
+    layer_norm_affine: bool = False
+    layer_norm_eps: float = 1e-12
+    initializer_range: float = 0.02
+
+    hidden_dropout_prob: float | int = 0.1
+    attention_probs_dropout_prob: float | int = 0.1
+    classifier_dropout: float | int | None = None
+
+    num_base_tokens: int = 0
+    symbol_classes: dict[str, int] = field(default_factory=dict)
+    symbol_encoding: str = "learned"
+    normalize_embeddings: bool = False
+    normalize_features: bool = False
+    adacos: bool = False
+
+    bos_token_id: int | None = None
+    eos_token_id: int | list[int] | None = None
+    decoder_start_token_id: int | None = None
+
+    is_decoder: bool = False
+    is_encoder_decoder: bool = False
+    use_cache: bool = True
+    tie_word_embeddings: bool = True
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("auto_map", dict(AUTO_MAP))
+        if not self.num_base_tokens:
+            total = self.vocab_size or VOCABULARY
+            self.num_base_tokens = total - sum(self.symbol_classes.values())
+        super().__post_init__(**kwargs)
+
+    @classmethod
+    def large(cls, **settings: Any) -> "FolnetConfig":
+        """The large model of Table 8; `settings` are other fields."""
+        return cls(**{**LARGE, **settings})
+
+    @classmethod
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+        """As in the base class; any other tokenizer will do too, and then has no symbols.
+
+        Args:
+            tokenizer: of Transformers; where it has no [CLS], nor have the distances.
+            settings: other fields.
+        """
+        settings = {"cls_atoms": tokenizer.cls_token_id is not None, **settings}
+        if hasattr(tokenizer, "num_base_tokens"):
+            return super().for_tokenizer(tokenizer, **settings)
+        names = ("pad_token_id", "bos_token_id", "eos_token_id")
+        special = {name: getattr(tokenizer, name) for name in names}
+        first = tokenizer.pad_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+        return cls(
+            **{"decoder_start_token_id": first, **special, **settings}, vocab_size=len(tokenizer)
+        )
+
+    def validate_architecture(self) -> None:
+        """Part of `@strict` validation: cross-field checks."""
+        super().validate_architecture()
+        for name, choices in (
+            ("position_scheme", POSITION_SCHEMES),
+            ("boolean_form", BOOLEAN_FORMS),
+            ("implication", IMPLICATIONS),
+            ("cjoin_premise", CJOIN_PREMISES),
+            ("trans_channels", TRANS_CHANNELS),
+        ):
+            check_choice(name, getattr(self, name), choices)
+        if self.hidden_act not in ACT2FN:
+            raise ValueError(f"hidden_act {self.hidden_act!r} is unknown")
+        self._check_operators()
+        self._check_form()
+
+    def _check_operators(self) -> None:
+        for name, known in (
+            ("unary_operators", UNARY_OPERATORS),
+            ("binary_operators", BINARY_OPERATORS),
+        ):
+            letters = getattr(self, name)
+            if set(letters) - set(known) or len(set(letters)) != len(letters):
+                raise ValueError(
+                    f"{name} is {letters!r}: give letters of {known!r}, each at most once "
+                    "(j join, m mu, c cjoin; a assoc, t trans, p prod)"
+                )
+        if self.position_scheme == "shaw" and not {"j", "a"} <= set(
+            self.unary_operators + self.binary_operators
+        ):
+            raise ValueError('position_scheme "shaw" adds to join and assoc: use both operators')
+
+    def _check_form(self) -> None:
+        if self.is_decoder and self.is_encoder_decoder:
+            raise ValueError(
+                "is_decoder is a decoder alone, is_encoder_decoder an encoder with a decoder: set "
+                "one of them"
+            )
+        decodes = self.is_decoder or self.is_encoder_decoder
+        if decodes and self.cjoin_premise == "size" and "c" in self.unary_operators:
+            raise ValueError(
+                'cjoin_premise "size" reads atoms v(a, x) with a before x, which a decoder has '
+                'not: set "heads"'
+            )
+        if decodes and self.diagonal_link:
+            raise ValueError("diagonal_link is for encoders: set it to false")
+        if self.is_decoder and self.needs_stream_ids:
+            raise ValueError(
+                f"symbol_encoding {self.symbol_encoding!r} with symbol_renaming "
+                f"{self.symbol_renaming!r} needs the input's symbols before it begins, and a "
+                'decoder alone has no input: set is_encoder_decoder, or choose "learned" or '
+                '"dual_part" without "first_occurrence"'
+            )
+
+    @property
+    def num_decoder_layers(self) -> int:
+        """Layers of the decoder, in the forms that have one."""
+        return self.num_hidden_layers if self.decoder_layers is None else self.decoder_layers
+
+    @property
+    def num_distances(self) -> int:
+        """Rows of relative distances (Appendix A.4)."""
+        return 2 * self.max_distance + 2
+
+    @property
+    def unary_size(self) -> int:
+        """Width of unary kernels and premises, H * S."""
+        return self.num_attention_heads * self.head_size
+
+    def numbers_per_pair(self, training: bool) -> int:
+        """How many numbers a pair of positions takes at a time, about.
+
+        Args:
+            training: with gradients, every layer keeps its own.
+        """
+        wide = self.binary_hidden_size
+        layer = 10 * wide + 2 * self.num_attention_heads + 2 * self.binary_intermediate_size
+        layers = self.num_hidden_layers + self.is_encoder_decoder * self.num_decoder_layers
+        return layer * max(layers, 1) if training else layer
+
+    @property
+    def size_text(self) -> str:
+        """The sizes that a model card gives."""
+        decoder = f" + {self.num_decoder_layers}" if self.is_encoder_decoder else ""
+        return (
+            f"D1 {self.hidden_size}, D2 {self.binary_hidden_size}, "
+            f"{self.num_hidden_layers}{decoder} layers of "
+            f"{self.unary_operators}.{self.binary_operators}, {self.num_attention_heads} heads of "
+            f"{self.head_size}, Boolean {self.intermediate_size} and "
+            f"{self.binary_intermediate_size}"
+        )
+
+    def get_text_config(
+        self, decoder: bool | None = None, encoder: bool | None = None
+    ) -> "FolnetConfig":
+        """The configuration as one side sees it: the decoder's has its own number of layers."""
+        if bool(decoder) == bool(encoder) or encoder or self.decoder_layers is None:
+            return self
+        side = copy.deepcopy(self)
+        side.num_hidden_layers = self.decoder_layers
+        return side
+
+
+__all__ = ["FolnetConfig"]

@@ -1,0 +1,1345 @@
+"""FOLNet: two branches of atoms, deduced from each other by neural logic operators.
+
+The source is Chen, "Learning Language Representations with Logical Inductive Bias" (ICLR 2023). Its
+three forms are here: an encoder, a decoder, and an encoder with a decoder (Appendix A.5).
+
+Shapes: B batch, S streams (1 unless the encoding opens streams), N = B * S, L source length, T
+target length, M positions that a row of binary atoms relates to, D1 and D2 widths of unary and
+binary atoms, V vocabulary. Inside the model unary atoms are (N, L, D1) and binary ones
+(N, L, M, D2); outside of it they are (B, L, S * D1) and (B, L, M, S * D2).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers.activations import ACT2FN
+from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
+from transformers.generation import GenerationMixin
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_outputs import (
+    MultipleChoiceModelOutput,
+    QuestionAnsweringModelOutput,
+    SequenceClassifierOutput,
+    TokenClassifierOutput,
+)
+from transformers.utils import ModelOutput, can_return_tuple
+
+from .checks import (
+    check_cache,
+    check_classes,
+    check_ids,
+    check_label_rows,
+    check_mask,
+    check_pairs,
+    check_rows,
+    check_types,
+    refuse_vectors,
+)
+from .configuration_folnet import FolnetConfig
+from .logic_operators import (
+    OPERATORS,
+    SLOTS,
+    Atoms,
+    BinaryBool,
+    Join,
+    Scope,
+    UnaryBool,
+)
+from .logit_scale import LogitScale
+from .masks import additive, padding_mask
+from .positions import distance_ids, token_positions
+from .premises import HISTORY, Columns, Source, use_premise_layers
+from .streams import Streams, SymbolEncoderOutput, match_rows
+from .symbol_layer import SymbolDraws, SymbolLayer
+from .symbol_model import SymbolHead, SymbolModel, shift_right
+from .symbols import unpack_streams
+
+
+@dataclass
+class FolnetOutput(SymbolEncoderOutput):
+    """Atoms that a stack has deduced.
+
+    Attributes:
+        last_hidden_state: unary atoms u_L(x): (B, L, S * D1).
+        binary_hidden_state: binary atoms u_L(x, y): (B, L, M, S * D2); in a decoder, 0 where y is
+            hidden from x.
+        pooler_output: of [CLS], in an encoder: (B, D1).
+        past_key_values: premises of a decoder.
+        hidden_states: unary atoms of all layers, each (B, L, S * D1).
+        attentions: kernels of the join operators, each (N, H, L, M).
+        stream_ids, own_streams, renaming, symbol_memory: as in [`SymbolEncoderOutput`].
+        symbol_pointer: what the head adds to the scores of symbols: (B, T, S); see [`Streams`].
+    """
+
+    binary_hidden_state: torch.Tensor | None = None
+    pooler_output: torch.Tensor | None = None
+    past_key_values: Cache | None = None
+    symbol_pointer: torch.Tensor | None = None
+
+
+@dataclass
+class FolnetSeq2SeqOutput(ModelOutput):
+    """Atoms of a decoder, and of its encoder.
+
+    Attributes:
+        last_hidden_state: unary atoms of the decoder: (B, T, S * D1).
+        binary_hidden_state: its binary atoms, first those that relate to the source: (B, T, L + T,
+            S * D2); with a cache, of the present positions only.
+        encoder_binary_hidden_state: (B, L, L, S * D2). The other fields are as in Transformers, and
+            in [`FolnetOutput`].
+    """
+
+    last_hidden_state: torch.Tensor | None = None
+    binary_hidden_state: torch.Tensor | None = None
+    past_key_values: Cache | None = None
+    decoder_hidden_states: tuple[torch.Tensor, ...] | None = None
+    decoder_attentions: tuple[torch.Tensor, ...] | None = None
+    encoder_last_hidden_state: torch.Tensor | None = None
+    encoder_binary_hidden_state: torch.Tensor | None = None
+    encoder_hidden_states: tuple[torch.Tensor, ...] | None = None
+    encoder_attentions: tuple[torch.Tensor, ...] | None = None
+    stream_ids: torch.Tensor | None = None
+    own_streams: torch.Tensor | None = None
+    renaming: torch.Tensor | None = None
+    symbol_memory: torch.Tensor | None = None
+    symbol_pointer: torch.Tensor | None = None
+
+
+@dataclass
+class FolnetLMOutput(ModelOutput):
+    """Predictions of a model of any form, with the atoms that they were made from.
+
+    Attributes:
+        logits: (B, T, V).
+        seq_relationship_logits: of sentence pairs, by [`FolnetForPreTraining`]: (B, 2). The other
+            fields are as in [`FolnetOutput`] and [`FolnetSeq2SeqOutput`].
+    """
+
+    loss: torch.Tensor | None = None
+    logits: torch.Tensor | None = None
+    seq_relationship_logits: torch.Tensor | None = None
+    past_key_values: Cache | None = None
+    binary_hidden_state: torch.Tensor | None = None
+    hidden_states: tuple[torch.Tensor, ...] | None = None
+    attentions: tuple[torch.Tensor, ...] | None = None
+    decoder_hidden_states: tuple[torch.Tensor, ...] | None = None
+    decoder_attentions: tuple[torch.Tensor, ...] | None = None
+    encoder_last_hidden_state: torch.Tensor | None = None
+    encoder_binary_hidden_state: torch.Tensor | None = None
+    encoder_hidden_states: tuple[torch.Tensor, ...] | None = None
+    encoder_attentions: tuple[torch.Tensor, ...] | None = None
+
+
+def layer_norm(config: FolnetConfig, width: int) -> nn.LayerNorm:
+    """The norm in front of a deduction; without weights unless `layer_norm_affine` is set."""
+    affine = config.layer_norm_affine
+    return nn.LayerNorm(width, eps=config.layer_norm_eps, elementwise_affine=affine)
+
+
+class FolnetEmbeddings(nn.Module):
+    """Base atoms u_0(x) and u_0(x, y) of one side (Equation 10); words come from the symbol layer.
+
+    Args:
+        config: of the model.
+        decodes: for a decoder, which has no kinds of tokens and no [CLS].
+    """
+
+    def __init__(self, config: FolnetConfig, decodes: bool):
+        super().__init__()
+        self.config, self.decodes = config, decodes
+        d1, d2 = config.hidden_size, config.binary_hidden_size
+        if not decodes:
+            self.token_type_embeddings = nn.Embedding(config.type_vocab_size, d1)
+        scheme = config.position_scheme
+        if scheme == "absolute":
+            self.position_embeddings = nn.Embedding(config.max_position_embeddings, d1)
+        elif scheme == "relative":
+            self.distance_embeddings = nn.Embedding(config.num_distances, d2)
+        elif scheme == "shaw":
+            self.key_distances = nn.Embedding(config.num_distances, config.head_size)
+            self.value_distances = nn.Embedding(config.num_distances, config.head_size)
+        self.diagonal = nn.Linear(d1, d2) if config.diagonal_link else None
+        # "The same symbol as": within a sequence; in a decoder also across, and whether written.
+        relations = 3 if decodes else 1
+        self.relations = nn.Linear(relations, d2, bias=False) if config.encoding.relates else None
+        self.unary_norm, self.binary_norm = layer_norm(config, d1), layer_norm(config, d2)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(
+        self,
+        words_BSTD: torch.Tensor,
+        positions: torch.Tensor,
+        distances: torch.Tensor,
+        relations: tuple[torch.Tensor, ...] = (),
+        token_type_ids: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Unary base atoms (N, T, D1) and binary ones (N, T, M, D2).
+
+        Args:
+            words_BSTD: from the symbol layer.
+            positions: (B or 1, T).
+            distances: numbers of the distances: (B or 1, T, M).
+            relations: of the symbol layer, each (B, 1, T, M).
+            token_type_ids: (B, T); all 0 by default.
+
+        Raises:
+            ValueError: a position has no vector.
+        """
+        unary = words_BSTD
+        if not self.decodes:
+            types = torch.zeros_like(positions) if token_type_ids is None else token_type_ids
+            unary = unary + self.token_type_embeddings(types)[:, None]
+        if self.config.position_scheme == "absolute":
+            unary = unary + self._positions(positions)[:, None]
+        binary = self._binary(unary, distances, relations)
+        binary = binary.expand(*unary.shape[:2], -1, -1, -1).flatten(0, 1)
+        unary = self.unary_norm(unary).flatten(0, 1)
+        return self.dropout(unary), self.dropout(binary)
+
+    def _positions(self, positions: torch.Tensor) -> torch.Tensor:
+        longest = self.config.max_position_embeddings
+        if positions.shape[1] > longest:
+            raise ValueError(
+                f"a sequence of {positions.shape[1]} tokens is longer than max_position_embeddings "
+                f'({longest}): shorten it, or train with position_scheme "relative", which has no '
+                "such limit"
+            )
+        return self.position_embeddings(positions)
+
+    def _binary(
+        self,
+        unary_BSTD: torch.Tensor,
+        distances: torch.Tensor,
+        relations: tuple[torch.Tensor, ...],
+    ) -> torch.Tensor:
+        """(B or 1, S or 1, T, M, D2)."""
+        if self.config.position_scheme == "relative":
+            atoms = self.distance_embeddings(distances)[:, None]
+        else:
+            width = self.config.binary_hidden_size
+            atoms = unary_BSTD.new_zeros(1, 1, *distances.shape[1:], width)
+        if self.diagonal is not None:
+            on_diagonal = self.diagonal(unary_BSTD).transpose(2, 3)
+            atoms = atoms + on_diagonal.diag_embed(dim1=2, dim2=3)
+        if self.relations is not None:
+            atoms = atoms + self.relations(torch.stack(relations, dim=-1).to(atoms))
+        return self.binary_norm(atoms)
+
+    def vectors(self, distances: torch.Tensor) -> dict[str, Any]:
+        """The static vectors of Shaw et al. where the model has such; see [`Scope`]."""
+        if self.config.position_scheme != "shaw":
+            return {}
+        return {
+            "key_vectors": self.key_distances(distances),
+            "value_vectors": self.value_distances(distances),
+        }
+
+
+class FolnetLayer(GradientCheckpointingLayer):
+    """One step of deduction: the operators of both branches, then the Boolean ones (Figure 1).
+
+    Args:
+        config: of the model.
+        decodes: for a decoder.
+        has_source: for a decoder behind an encoder.
+    """
+
+    def __init__(self, config: FolnetConfig, decodes: bool = False, has_source: bool = False):
+        super().__init__()
+        d1, d2 = config.hidden_size, config.binary_hidden_size
+        self.cascade = config.boolean_cascade
+        self.unary_letters, self.binary_letters = config.unary_operators, config.binary_operators
+        for letter in config.unary_operators + config.binary_operators:
+            setattr(self, OPERATORS[letter].name, OPERATORS[letter](config, has_source))
+        self.unary_bool = UnaryBool(config)
+        self.binary_bool = BinaryBool(config, config.transposed_boolean and not decodes)
+        self.unary_norm, self.binary_norm = layer_norm(config, d1), layer_norm(config, d2)
+        if self.cascade:
+            self.unary_bool_norm = layer_norm(config, d1)
+            self.binary_bool_norm = layer_norm(config, d2)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def operator(self, letter: str) -> Any:
+        """The operator that Table 2 calls so."""
+        return getattr(self, OPERATORS[letter].name)
+
+    def forward(
+        self, unary_NTD: torch.Tensor, binary_NTMD: torch.Tensor, scope: Scope
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Both branches with what is deduced, and join's kernel (N, H, T, M) if there is one."""
+        atoms = Atoms(self.unary_norm(unary_NTD), self.binary_norm(binary_NTMD), scope)
+        kernel, unary, binary = None, [], []
+        for letter in self.unary_letters:
+            operator = self.operator(letter)
+            if letter == Join.letter:
+                deduced, kernel = operator.deduce(atoms)
+            else:
+                deduced = operator(atoms)
+            unary.append(deduced)
+        binary = [self.operator(letter)(atoms) for letter in self.binary_letters]
+        if not self.cascade:
+            unary.append(self.unary_bool(atoms.unary))
+            binary.append(self.binary_bool(atoms.binary))
+        unary_NTD, binary_NTMD = self._add(unary_NTD, unary), self._add(binary_NTMD, binary)
+        if self.cascade:
+            deduced = self.unary_bool(self.unary_bool_norm(unary_NTD))
+            unary_NTD = self._add(unary_NTD, [deduced])
+            deduced = self.binary_bool(self.binary_bool_norm(binary_NTMD))
+            binary_NTMD = self._add(binary_NTMD, [deduced])
+        return unary_NTD, binary_NTMD, kernel
+
+    def _add(self, atoms: torch.Tensor, deduced: list[torch.Tensor]) -> torch.Tensor:
+        return atoms + self.dropout(sum(deduced[1:], deduced[0])) if deduced else atoms
+
+
+class FolnetPreTrainedModel(SymbolModel):
+    """What the library has to know about these models."""
+
+    config: FolnetConfig
+    base_model_prefix = "folnet"
+    main_input_name = "input_ids"
+    supports_gradient_checkpointing = True
+    _no_split_modules = ["FolnetLayer"]  # noqa: RUF012
+    _can_compile_fullgraph = True
+
+
+class FolnetStack(FolnetPreTrainedModel):
+    """What encoder and decoder share.
+
+    Args:
+        config: of the model.
+        symbols: the model's.
+        layers: how many.
+        decodes, has_source: as in [`FolnetLayer`].
+    """
+
+    def __init__(
+        self,
+        config: FolnetConfig,
+        symbols: SymbolLayer,
+        layers: int,
+        decodes: bool = False,
+        has_source: bool = False,
+    ):
+        super().__init__(config)
+        self.symbols = symbols
+        self.embeddings = FolnetEmbeddings(config, decodes)
+        self.layers = nn.ModuleList(FolnetLayer(config, decodes, has_source) for _ in range(layers))
+        self.final_unary_norm = layer_norm(config, config.hidden_size)
+        self.final_binary_norm = layer_norm(config, config.binary_hidden_size)
+        self.gradient_checkpointing = False
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.symbols.owner.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.symbols.owner.set_input_embeddings(value)
+
+    def _deduce(
+        self,
+        unary_NTD: torch.Tensor,
+        binary_NTMD: torch.Tensor,
+        scopes: list[Scope],
+        streams: int,
+        output_attentions: bool | None,
+        output_hidden_states: bool | None,
+    ) -> tuple[FolnetOutput, torch.Tensor | None]:
+        """Chain the layers (Equation 3); returns join's last kernel too.
+
+        Args:
+            scopes: of each layer.
+            streams: S.
+        """
+        config = self.config
+        attentions_on = config.output_attentions if output_attentions is None else output_attentions
+        states_on = (
+            config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        )
+        states: tuple[torch.Tensor, ...] = ()
+        attentions: tuple[torch.Tensor, ...] = ()
+        kernel = None
+        for layer, scope in zip(self.layers, scopes, strict=True):
+            states += (packed(unary_NTD, streams),) if states_on else ()
+            unary_NTD, binary_NTMD, kernel = layer(unary_NTD, binary_NTMD, scope)
+            attentions += (kernel,) if attentions_on and kernel is not None else ()
+        unary_NTD = self.final_unary_norm(unary_NTD)
+        last = packed(unary_NTD, streams)
+        outputs = FolnetOutput(
+            last_hidden_state=last,
+            binary_hidden_state=packed(self.final_binary_norm(binary_NTMD), streams),
+            hidden_states=(*states, last) if states_on else None,
+            attentions=attentions if attentions_on else None,
+        )
+        return outputs, kernel
+
+
+class FolnetEncoder(FolnetStack):
+    """Deduces atoms of an input, in both directions."""
+
+    def __init__(self, config: FolnetConfig, symbols: SymbolLayer):
+        super().__init__(config, symbols, config.num_hidden_layers)
+        width = config.binary_hidden_size
+        self.diagonal = nn.Linear(width, config.hidden_size) if config.diagonal_link else None
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> FolnetOutput:
+        """Encode.
+
+        Args:
+            input_ids: (B, L).
+            attention_mask: 1 for tokens, 0 for padding on either side: (B, L).
+            token_type_ids: to which sequence each token belongs, 0 by default: (B, L).
+            stream_ids: the samples' symbols by first occurrence, -1 padded: (B, S). Derived from
+                `input_ids` when absent, where they are needed (`config.needs_stream_ids`).
+
+        Raises:
+            ValueError: ids are out of range, or there is not enough memory for the binary atoms.
+        """
+        config = self.config
+        check_types(token_type_ids, input_ids, config.type_vocab_size)
+        streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
+        words = self.symbols.embed(input_ids, streams)
+        batch, number, length, _ = words.shape
+        check_pairs(config, batch * number, length, length, self.training, words)
+        positions = token_positions(attention_mask, input_ids)
+        distances = self._distances(positions, token_type_ids)
+        unary, binary = self.embeddings(words, positions, distances, streams.within, token_type_ids)
+        mask = padding_mask(attention_mask, words.dtype)
+        scope = Scope(for_streams(mask, number), **self.embeddings.vectors(distances))
+        outputs, _ = self._deduce(
+            unary, binary, [scope] * len(self.layers), number, output_attentions,
+            output_hidden_states,
+        )  # fmt: skip
+        if self.diagonal is not None:
+            self._add_diagonal(outputs, number)
+        last = unpack_streams(outputs.last_hidden_state, config.hidden_size)
+        if self.symbols.owner.symbol_memory is not None:
+            streams = self.symbols.remember(last[:, 0], streams)
+        for name, value in streams.fields().items():
+            outputs[name] = value
+        return outputs
+
+    def _distances(
+        self, positions: torch.Tensor, token_type_ids: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Numbers of the distances of Appendix A.4: (B or 1, L, L)."""
+        limit = self.config.max_distance
+        ids = distance_ids(positions, positions, limit)
+        if token_type_ids is not None:
+            other = token_type_ids[:, :, None] != token_type_ids[:, None]
+            ids = torch.where(other, limit, ids)
+        if self.config.cls_atoms:
+            first = positions == 0
+            ids = torch.where(first[:, :, None] & ~first[:, None], 2 * limit, ids)
+            ids = torch.where(~first[:, :, None] & first[:, None], 2 * limit + 1, ids)
+        return ids
+
+    def _add_diagonal(self, outputs: FolnetOutput, streams: int) -> None:
+        assert self.diagonal is not None and outputs.binary_hidden_state is not None
+        binary = outputs.binary_hidden_state.unflatten(-1, (streams, -1))
+        update = self.diagonal(binary.diagonal(dim1=1, dim2=2).permute(0, 3, 1, 2))
+        outputs.last_hidden_state = outputs.last_hidden_state + update.flatten(2)
+
+
+class FolnetDecoder(FolnetStack):
+    """Deduces atoms of a text from those before them, and from a source if there is one."""
+
+    def __init__(self, config: FolnetConfig, symbols: SymbolLayer):
+        has_source = config.is_encoder_decoder
+        super().__init__(config, symbols, config.num_decoder_layers, True, has_source)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        encoder_outputs: FolnetOutput | None = None,
+        attention_mask: torch.Tensor | None = None,
+        encoder_attention_mask: torch.Tensor | None = None,
+        past_key_values: Cache | None = None,
+        use_cache: bool | None = None,
+        prefix_mask: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> FolnetOutput:
+        """Decode.
+
+        Args:
+            input_ids: (B, T), without the tokens that `past_key_values` already holds.
+            encoder_outputs: of [`FolnetEncoder`], in an encoder-decoder; of B inputs, or of fewer:
+                each is that of the same number of consecutive rows, the beams of a search.
+            attention_mask: 1 for tokens, 0 for padding: (B, past + T).
+            encoder_attention_mask: (B, L).
+            prefix_mask: 1 for tokens of the text that see each other in both directions (prefix
+                language models): (B, past + T) or shorter.
+
+        Raises:
+            ValueError: masks or the cache do not fit.
+        """
+        batch, length = input_ids.shape
+        check_mask(attention_mask)
+        past_key_values = self._cache(past_key_values, use_cache)
+        own = past_key_values
+        if isinstance(past_key_values, EncoderDecoderCache):
+            own = past_key_values.self_attention_cache
+        past = 0 if own is None else own.get_seq_length()
+        streams, source = self._streams(input_ids, attention_mask, encoder_outputs, own)
+        words = self.symbols.embed(input_ids, streams)
+        number = words.shape[1]
+        keys = token_positions(attention_mask, input_ids)
+        if attention_mask is None:
+            keys = torch.arange(past + length, device=input_ids.device)[None]
+        visible = seen(keys.shape[1], length, attention_mask, prefix_mask, keys.device)
+        distances = distance_ids(keys[:, -length:], keys, self.config.max_distance)
+        if source is not None:
+            visible, distances = self._before(
+                visible, distances, source.unary.shape[1], match_rows(encoder_attention_mask, batch)
+            )
+        check_pairs(self.config, batch * number, length, visible.shape[-1], self.training, words)
+        unary, binary = self.embeddings(
+            words, keys[:, -length:], distances, self._relations(streams)
+        )
+        mask = for_streams(additive(visible, words.dtype), number)
+        vectors = self.embeddings.vectors(distances)
+        scopes = [
+            Scope(mask, self._columns(index, number, source, past_key_values, own), **vectors)
+            for index in range(len(self.layers))
+        ]
+        outputs, kernel = self._deduce(
+            unary, binary, scopes, number, output_attentions, output_hidden_states
+        )
+        assert outputs.binary_hidden_state is not None
+        shown = visible[:, 0, :, :, None]
+        outputs.binary_hidden_state = outputs.binary_hidden_state.masked_fill(~shown, 0.0)
+        if source is not None and kernel is not None and self.symbols.points:
+            weights = kernel[..., : source.unary.shape[1]]
+            streams = self.symbols.point(streams, weights)
+        outputs.past_key_values = past_key_values
+        outputs.symbol_pointer = streams.pointer
+        for name, value in streams.fields().items():
+            outputs[name] = value
+        return outputs
+
+    def _cache(self, cache: Cache | None, use_cache: bool | None) -> Cache | None:
+        """The cache to go on from, or a new one."""
+        if self.training and self.gradient_checkpointing:
+            return None
+        has_source = self.config.is_encoder_decoder
+        if cache is None:
+            if not (self.config.use_cache if use_cache is None else use_cache):
+                return None
+            cache = DynamicCache()
+            cache = EncoderDecoderCache(cache, DynamicCache()) if has_source else cache
+        if has_source:
+            check_cache(cache)
+        if not cache.get_seq_length():
+            slots = 1 + len(SLOTS) * len(self.layers)
+            use_premise_layers(cache.self_attention_cache if has_source else cache, slots)
+            if has_source:
+                use_premise_layers(cache.cross_attention_cache, slots)
+                cache.is_updated = dict.fromkeys(range(slots), False)
+        return cache
+
+    def _streams(
+        self,
+        ids_BT: torch.Tensor,
+        mask: torch.Tensor | None,
+        encoder_outputs: FolnetOutput | None,
+        cache: Cache | None,
+    ) -> tuple[Streams, Source | None]:
+        """The streams over the tokens, and the encoder's atoms, a row for each row of them."""
+        if encoder_outputs is None:
+            check_ids(self.config, ids_BT)
+            streams = self.symbols.open(ids_BT, None, None, self.training)
+            source = None
+        else:
+            batch, hidden = len(ids_BT), encoder_outputs.last_hidden_state
+            pairs = match_rows(encoder_outputs.binary_hidden_state, batch)
+            assert pairs is not None
+            check_rows(batch, len(hidden))
+            check_ids(self.config, ids_BT)
+            known = Streams.of(encoder_outputs, hidden.dtype)
+            streams = self.symbols.follow(known, ids_BT, mask, cache, HISTORY)
+            number = streams.ids.shape[1] if self.config.encoding.opens_streams else 1
+            source = Source(
+                unpacked(match_rows(hidden, batch), number),
+                unpacked(pairs, number),
+            )
+        if cache is not None and not streams.within:  # else `follow` has noted the tokens
+            count = ids_BT[:, None, :, None]
+            cache.update(count, count[..., :0], HISTORY)
+        return streams, source
+
+    def _before(
+        self,
+        visible: torch.Tensor,
+        distances: torch.Tensor,
+        source: int,
+        mask_BL: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """What is visible, and distances, with the columns of the source in front."""
+        batch = len(distances) if mask_BL is None else len(mask_BL)
+        rows = distances.shape[1]
+        # The source is another sequence.
+        other = distances.new_full((len(distances), rows, source), self.config.max_distance)
+        shown = visible.new_ones(1, 1, 1, source) if mask_BL is None else mask_BL[:, None, None] > 0
+        batch = max(len(visible), len(shown))
+        parts = (shown.expand(batch, 1, rows, -1), visible.expand(batch, -1, -1, -1))
+        return torch.cat(parts, dim=-1), torch.cat((other, distances), dim=-1)
+
+    def _relations(self, streams: Streams) -> tuple[torch.Tensor, ...]:
+        """What `FolnetEmbeddings` takes: within the text, across, and written; over all columns."""
+        if not streams.within:
+            return ()
+        within, (across, written) = streams.within[0], streams.across
+        before, behind = across.shape[-1], within.shape[-1]
+        return (
+            F.pad(within, (before, 0)), F.pad(across, (0, behind)), F.pad(written, (0, behind)),
+        )  # fmt: skip
+
+    def _columns(
+        self,
+        index: int,
+        streams: int,
+        source: Source | None,
+        cache: Cache | None,
+        own: Cache | None,
+    ) -> Columns:
+        across = cache if source is not None else None
+        return Columns(1 + len(SLOTS) * index, streams, source, own, across)
+
+
+def packed(x: torch.Tensor, streams: int) -> torch.Tensor:
+    """(B * S, ..., D) -> (B, ..., S * D)."""
+    if streams == 1:
+        return x
+    return x.unflatten(0, (-1, streams)).movedim(1, -2).flatten(-2)
+
+
+def unpacked(x: torch.Tensor, streams: int) -> torch.Tensor:
+    """(B, ..., S * D) -> (B * S, ..., D)."""
+    if streams == 1:
+        return x
+    return x.unflatten(-1, (streams, -1)).movedim(-2, 1).flatten(0, 1)
+
+
+def for_streams(mask: torch.Tensor | None, streams: int) -> torch.Tensor | None:
+    """A mask (B or 1, ...) for each of a sample's streams: (N or 1, ...)."""
+    if mask is None or len(mask) == 1 or streams == 1:
+        return mask
+    return mask.repeat_interleave(streams, dim=0)
+
+
+def seen(
+    keys: int,
+    rows: int,
+    mask: torch.Tensor | None,
+    prefix: torch.Tensor | None,
+    device: torch.device,
+) -> torch.Tensor:
+    """Which of all tokens each of the last `rows` sees: (B or 1, 1, rows, keys).
+
+    Args:
+        mask: 1 for tokens, 0 for padding: (B, keys).
+        prefix: 1 for tokens that see each other in both directions, from the first one on:
+            (B, keys) or shorter.
+    """
+    number = torch.arange(keys, device=device)
+    visible = (number[None] <= number[-rows:, None])[None, None]
+    if prefix is not None:
+        inside = F.pad(prefix > 0, (0, max(0, keys - prefix.shape[1])))[:, :keys]
+        visible = visible | (inside[:, None, -rows:, None] & inside[:, None, None])
+    if mask is not None:
+        visible = visible & (mask[:, None, None] > 0)
+    return visible
+
+
+class FolnetModel(FolnetPreTrainedModel):
+    """The atoms that a text, or a source and a target, give.
+
+    Args:
+        config: its form says whether there is an encoder, a decoder, or both.
+        remembers: keep what the encoder finds about each symbol, where the encoding asks for that;
+            a head that gives no tokens has no use for it.
+    """
+
+    def __init__(self, config: FolnetConfig, remembers: bool = True):
+        super().__init__(config)
+        encoding = config.encoding(config)
+        self.shared: nn.Module = nn.Embedding(encoding.num_rows, encoding.row_dim)
+        self.symbol_draws = SymbolDraws.of(config)
+        memory = config.encoding.memory(config, config.num_attention_heads)
+        self.symbol_memory = memory if remembers else None
+        self.symbols = SymbolLayer(config, self.symbol_draws, self)
+        self.encoder = None if config.is_decoder else FolnetEncoder(config, self.symbols)
+        decodes = config.is_decoder or config.is_encoder_decoder
+        self.decoder = FolnetDecoder(config, self.symbols) if decodes else None
+        self.pooler = None if decodes else FolnetPooler(config)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.shared
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.shared = value
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: ModelOutput | tuple | None = None,
+        past_key_values: Cache | None = None,
+        use_cache: bool | None = None,
+        prefix_mask: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> FolnetOutput | FolnetSeq2SeqOutput:
+        """Encode, decode, or both; arguments as in [`FolnetEncoder`] and [`FolnetDecoder`].
+
+        Raises:
+            ValueError: an input is missing, or does not fit the form of the model.
+        """
+        refuse_vectors(kwargs)
+        returned = {
+            "output_attentions": output_attentions,
+            "output_hidden_states": output_hidden_states,
+            "return_dict": True,
+        }
+        if self.encoder is None:
+            if input_ids is None:
+                raise ValueError("input_ids are missing")
+            assert self.decoder is not None
+            return self.decoder(
+                input_ids, None, attention_mask, None, past_key_values, use_cache, prefix_mask,
+                **returned,
+            )  # fmt: skip
+        if encoder_outputs is None:
+            if input_ids is None:
+                raise ValueError("input_ids are missing")
+            encoder_outputs = self.encoder(
+                input_ids, attention_mask, token_type_ids, stream_ids, **returned
+            )
+        if self.decoder is None:
+            assert self.pooler is not None
+            encoded: Any = encoder_outputs
+            encoded.pooler_output = self.pooler(self.view(encoded), attention_mask)
+            return encoded
+        if decoder_input_ids is None:
+            raise ValueError(
+                "decoder_input_ids are missing (or give labels to the model with a head)"
+            )
+        source = self._complete(encoder_outputs, stream_ids, input_ids, attention_mask)
+        decoded = self.decoder(
+            decoder_input_ids, source, decoder_attention_mask, attention_mask, past_key_values,
+            use_cache, **returned,
+        )  # fmt: skip
+        return _both(decoded, source)
+
+    def _complete(
+        self,
+        outputs: ModelOutput | tuple,
+        stream_ids: torch.Tensor | None,
+        input_ids: torch.Tensor | None,
+        attention_mask: torch.Tensor | None,
+    ) -> FolnetOutput:
+        """Accept what other code makes of the encoder's output, if no atoms are lost.
+
+        Raises:
+            ValueError: they are.
+        """
+        if isinstance(outputs, (tuple, list)):
+            binary = outputs[1] if len(outputs) > 1 else None
+        else:
+            binary = getattr(outputs, "binary_hidden_state", None)
+        if binary is None or binary.dim() != 4:
+            raise ValueError(
+                "encoder_outputs lack binary_hidden_state: pass the output of model.get_encoder() "
+                "as it is"
+            )
+        known = self.complete_encoder_output(outputs, stream_ids, input_ids, attention_mask)
+        return FolnetOutput(**{**known, "binary_hidden_state": binary})
+
+    def view(self, outputs: FolnetOutput) -> torch.Tensor:
+        """One vector for each position of an encoder's input: (B, L, D1).
+
+        At a symbol it is that of its own stream, elsewhere the mean over the streams.
+        """
+        hidden = outputs.last_hidden_state
+        if not self.config.encoding.opens_streams:
+            return hidden
+        hidden_BSLD = unpack_streams(hidden, self.config.hidden_size)
+        return Streams.of(outputs, hidden.dtype).aggregate(hidden_BSLD)[:, 0]
+
+
+def _both(decoded: FolnetOutput, source: FolnetOutput) -> FolnetSeq2SeqOutput:
+    return FolnetSeq2SeqOutput(
+        last_hidden_state=decoded.last_hidden_state,
+        binary_hidden_state=decoded.binary_hidden_state,
+        past_key_values=decoded.past_key_values,
+        decoder_hidden_states=decoded.hidden_states,
+        decoder_attentions=decoded.attentions,
+        encoder_last_hidden_state=source.last_hidden_state,
+        encoder_binary_hidden_state=source.binary_hidden_state,
+        encoder_hidden_states=source.hidden_states,
+        encoder_attentions=source.attentions,
+        stream_ids=decoded.stream_ids,
+        own_streams=decoded.own_streams,
+        renaming=decoded.renaming,
+        symbol_memory=decoded.symbol_memory,
+        symbol_pointer=decoded.symbol_pointer,
+    )
+
+
+class FolnetPooler(nn.Module):
+    """A vector of the whole input, from its first token (Appendix A.4)."""
+
+    def __init__(self, config: FolnetConfig):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, view_BLD: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
+        """(B, D1)."""
+        first = view_BLD[:, 0]
+        if attention_mask is not None:  # padding may come first
+            place_B = attention_mask.long().argmax(-1)
+            first = view_BLD[torch.arange(len(view_BLD), device=view_BLD.device), place_B]
+        return self.dense(first).tanh()
+
+
+class FolnetLMHead(FolnetPreTrainedModel, SymbolHead):
+    """A FOLNet whose output is a score for each id, and its loss."""
+
+    form: str
+
+    def __init__(self, config: FolnetConfig):
+        check_form(config, type(self).__name__, self.form)
+        super().__init__(config)
+        self.folnet = FolnetModel(config)
+        self.logit_scale = LogitScale(config.initial_logit_scale, config.adacos)
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.folnet.shared
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.folnet.set_input_embeddings(value)
+
+    def get_output_embeddings(self) -> None:
+        """None: the projection is the embedding itself."""
+        return None
+
+
+class FolnetPredictions(nn.Module):
+    """What masked prediction does before and behind the tied projection, as BERT does."""
+
+    def __init__(self, config: FolnetConfig):
+        super().__init__()
+        self.transform = FolnetTransform(config)
+        self.vocabulary_of = config
+        self.bias = nn.Parameter(torch.zeros(config.num_base_tokens))
+
+    def add_bias(self, logits_BTV: torch.Tensor) -> torch.Tensor:
+        """Logits with the bias of base tokens; symbols have none, as they have no names."""
+        vocabulary = self.vocabulary_of.vocabulary
+        symbols = self.bias.new_zeros(vocabulary.num_symbols)
+        return logits_BTV + vocabulary.join(self.bias, symbols, dim=0)
+
+
+class FolnetTransform(nn.Module):
+    """A dense layer, an activation and a norm."""
+
+    def __init__(self, config: FolnetConfig):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.activation = ACT2FN[config.hidden_act]
+        self.norm = layer_norm(config, config.hidden_size)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Of the same shape."""
+        return self.norm(self.activation(self.dense(hidden)))
+
+
+class FolnetPreTrainingHeads(nn.Module):
+    """Masked prediction, and whether two sentences belong together or stand in order."""
+
+    def __init__(self, config: FolnetConfig, pairs: bool):
+        super().__init__()
+        self.predictions = FolnetPredictions(config)
+        if pairs:
+            self.seq_relationship = nn.Linear(config.hidden_size, 2)
+
+
+class FolnetForMaskedLM(FolnetLMHead):
+    """FOLNet that predicts masked tokens (MLM)."""
+
+    form = "encoder"
+    pairs = False
+
+    def __init__(self, config: FolnetConfig):
+        super().__init__(config)
+        self.cls = FolnetPreTrainingHeads(config, self.pairs)
+        self.post_init()
+
+    def _logits(self, hidden_BSTD: Any, streams: Streams) -> torch.Tensor:
+        predictions = self.cls.predictions
+        logits = super()._logits(predictions.transform(hidden_BSTD), streams)
+        return predictions.add_bias(logits)
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> FolnetLMOutput:
+        """Scores of each id at each position, and the loss where labels are given.
+
+        Args:
+            labels: (B, L), -100 where no loss is wanted. The others are as in [`FolnetEncoder`].
+            num_items_in_batch: labelled tokens of the whole optimiser step.
+        """
+        outputs = self.folnet(
+            input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
+            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
+            **kwargs,
+        )  # fmt: skip
+        return self._predict(outputs, labels, num_items_in_batch)
+
+    def _predict(
+        self,
+        outputs: FolnetOutput,
+        labels: torch.Tensor | None,
+        num_items: torch.Tensor | int | None,
+    ) -> FolnetLMOutput:
+        check_label_rows(labels, len(outputs.last_hidden_state))
+        hidden_BSLD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
+        streams = Streams.of(outputs, hidden_BSLD.dtype)
+        logits, loss = self.predict(hidden_BSLD, streams, labels, num_items)
+        return FolnetLMOutput(
+            loss=loss,
+            logits=logits,
+            binary_hidden_state=outputs.binary_hidden_state,
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+        )
+
+
+class FolnetForPreTraining(FolnetForMaskedLM):
+    """FOLNet that predicts masked tokens, and how two sentences belong together (NSP or SOP)."""
+
+    pairs = True
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        next_sentence_label: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> FolnetLMOutput:
+        """As in [`FolnetForMaskedLM`], and scores of the pair.
+
+        Args:
+            next_sentence_label: (B,); by convention 0 where the second sentence follows the first
+                (NSP) or both are in order (SOP), else 1. The loss is the sum of both.
+        """
+        outputs = self.folnet(
+            input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
+            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
+            **kwargs,
+        )  # fmt: skip
+        predicted = self._predict(outputs, labels, num_items_in_batch)
+        predicted.seq_relationship_logits = self.cls.seq_relationship(outputs.pooler_output)
+        if next_sentence_label is not None:
+            check_classes(next_sentence_label, 2, "next_sentence_label")
+            loss = F.cross_entropy(
+                predicted.seq_relationship_logits.float(), next_sentence_label.view(-1)
+            )
+            predicted.loss = loss if predicted.loss is None else predicted.loss + loss
+        return predicted
+
+
+class FolnetHead(FolnetPreTrainedModel):
+    """A FOLNet with an output of its own on the view of an encoder's atoms."""
+
+    def __init__(self, config: FolnetConfig):
+        check_form(config, type(self).__name__, "encoder")
+        super().__init__(config)
+        self.folnet = FolnetModel(config, remembers=False)
+        dropout = config.classifier_dropout
+        self.dropout = nn.Dropout(config.hidden_dropout_prob if dropout is None else dropout)
+
+    def _encode(
+        self,
+        input_ids: torch.Tensor | None,
+        attention_mask: torch.Tensor | None,
+        token_type_ids: torch.Tensor | None,
+        stream_ids: torch.Tensor | None,
+        output_attentions: bool | None,
+        output_hidden_states: bool | None,
+        **kwargs: Any,
+    ) -> tuple[FolnetOutput, dict[str, Any]]:
+        """What the encoder returns, and the fields of it that every output has."""
+        outputs = self.folnet(
+            input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
+            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
+            **kwargs,
+        )  # fmt: skip
+        shared = {"hidden_states": outputs.hidden_states, "attentions": outputs.attentions}
+        return outputs, shared
+
+
+class FolnetForSequenceClassification(FolnetHead):
+    """FOLNet that gives a text, or a pair of texts, a class or a number."""
+
+    def __init__(self, config: FolnetConfig):
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> SequenceClassifierOutput:
+        """Scores of the classes, and the loss where labels are given.
+
+        Args:
+            labels: (B,); classes, or numbers where `config.num_labels` is 1. The others are as in
+                [`FolnetEncoder`].
+        """
+        outputs, shared = self._encode(
+            input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
+            output_hidden_states, **kwargs,
+        )  # fmt: skip
+        logits = self.classifier(self.dropout(outputs.pooler_output))
+        loss = None
+        if labels is not None:
+            if self.num_labels > 1 and not labels.is_floating_point():
+                check_classes(labels, self.num_labels)
+            loss = self.loss_function(labels, logits, self.config)
+        return SequenceClassifierOutput(loss=loss, logits=logits, **shared)
+
+
+class FolnetForTokenClassification(FolnetHead):
+    """FOLNet that gives each token a class."""
+
+    def __init__(self, config: FolnetConfig):
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> TokenClassifierOutput:
+        """Scores of the classes at each position; `labels` (B, L), -100 where no loss is wanted."""
+        outputs, shared = self._encode(
+            input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
+            output_hidden_states, **kwargs,
+        )  # fmt: skip
+        logits = self.classifier(self.dropout(self.folnet.view(outputs)))
+        loss = None
+        if labels is not None:
+            check_classes(labels, self.num_labels)
+            loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.to(logits.device).flatten())
+        return TokenClassifierOutput(loss=loss, logits=logits, **shared)
+
+
+class FolnetForMultipleChoice(FolnetHead):
+    """FOLNet that chooses between several texts, or pairs."""
+
+    def __init__(self, config: FolnetConfig):
+        super().__init__(config)
+        self.classifier = nn.Linear(config.hidden_size, 1)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> MultipleChoiceModelOutput:
+        """Scores (B, choices); inputs are (B, choices, L), `labels` (B,)."""
+        choices = input_ids.shape[1]
+        inputs: list[Any] = [
+            None if x is None else x.flatten(0, 1)
+            for x in (input_ids, attention_mask, token_type_ids, stream_ids)
+        ]
+        outputs, shared = self._encode(
+            *inputs,
+            output_attentions,
+            output_hidden_states,
+            **kwargs,  # type: ignore[call-arg]
+        )
+        logits = self.classifier(self.dropout(outputs.pooler_output)).view(-1, choices)
+        loss = None
+        if labels is not None:
+            check_classes(labels, choices)
+            loss = F.cross_entropy(logits.float(), labels.to(logits.device))
+        return MultipleChoiceModelOutput(loss=loss, logits=logits, **shared)
+
+
+class FolnetForQuestionAnswering(FolnetHead):
+    """FOLNet that finds where an answer begins and ends (Equation 5)."""
+
+    def __init__(self, config: FolnetConfig):
+        super().__init__(config)
+        self.qa_outputs = nn.Linear(config.hidden_size, 2)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        start_positions: torch.Tensor | None = None,
+        end_positions: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> QuestionAnsweringModelOutput:
+        """Scores of starts and ends, (B, L) each; positions (B,), beyond the input for no loss."""
+        outputs, shared = self._encode(
+            input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
+            output_hidden_states, **kwargs,
+        )  # fmt: skip
+        start, end = self.qa_outputs(self.folnet.view(outputs)).unbind(-1)
+        loss = None
+        if start_positions is not None and end_positions is not None:
+            loss = self.loss_function(start, end, start_positions, end_positions)
+        return QuestionAnsweringModelOutput(
+            loss=loss, start_logits=start.contiguous(), end_logits=end.contiguous(), **shared
+        )
+
+
+class FolnetGenerator(FolnetLMHead, GenerationMixin):
+    """A FOLNet that writes."""
+
+    def __init__(self, config: FolnetConfig):
+        super().__init__(config)
+        self.post_init()
+        # Trainer writes the opposite into every configuration that it trains.
+        self.generation_config.use_cache = True
+
+    def get_encoder(self, *args: Any, **kwargs: Any) -> Any:
+        return self.folnet.encoder
+
+    def get_decoder(self, *args: Any, **kwargs: Any) -> Any:
+        return self.folnet.decoder
+
+
+class FolnetForCausalLM(FolnetGenerator):
+    """FOLNet that goes on with a text: a causal or a prefix language model (Appendix A.5)."""
+
+    form = "decoder"
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        prefix_mask: torch.Tensor | None = None,
+        past_key_values: Cache | None = None,
+        labels: torch.Tensor | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> FolnetLMOutput:
+        """Scores of the next token at each position, and the loss where labels are given.
+
+        Args:
+            prefix_mask: 1 for tokens that see each other in both directions, (B, T) or shorter.
+            labels: the same ids, -100 where no loss is wanted: (B, T). The model compares each with
+                the prediction of the position before. The others are as in [`FolnetDecoder`].
+        """
+        outputs = self.folnet(
+            input_ids, attention_mask, past_key_values=past_key_values,
+            use_cache=False if labels is not None else use_cache, prefix_mask=prefix_mask,
+            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
+            return_dict=True, **kwargs,
+        )  # fmt: skip
+        assert input_ids is not None  # or the model has raised its error
+        check_label_rows(labels, len(input_ids))
+        shifted = None if labels is None else F.pad(labels[:, 1:], (0, 1), value=-100)
+        hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
+        streams = Streams.of(outputs, hidden_BSTD.dtype)
+        logits, loss = self.predict(hidden_BSTD, streams, shifted, num_items_in_batch)
+        return FolnetLMOutput(
+            loss=loss,
+            logits=logits,
+            past_key_values=outputs.past_key_values,
+            binary_hidden_state=outputs.binary_hidden_state,
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+        )
+
+    def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
+        """As in Transformers; with `config.prefix_lm`, the prompt is a prefix."""
+        prompt = kwargs.get("input_ids") if inputs is None else inputs
+        if self.config.prefix_lm and prompt is not None and kwargs.get("prefix_mask") is None:
+            mask = kwargs.get("attention_mask")
+            kwargs["prefix_mask"] = torch.ones_like(prompt) if mask is None else mask
+        return super().generate(inputs, *args, **kwargs)
+
+
+class FolnetForConditionalGeneration(FolnetGenerator):
+    """FOLNet that writes an answer to an input (Appendix A.5)."""
+
+    form = "encoder-decoder"
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: ModelOutput | tuple | None = None,
+        past_key_values: Cache | None = None,
+        labels: torch.Tensor | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> FolnetLMOutput:
+        """Next-token logits, and the loss where labels are given.
+
+        Args:
+            labels: (B, T), -100 where no loss is wanted; they also give `decoder_input_ids`. The
+                others are as in [`FolnetEncoder`] and [`FolnetDecoder`].
+        """
+        if labels is not None:
+            use_cache = False
+            if decoder_input_ids is None:
+                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        outputs = self.folnet(
+            input_ids, attention_mask, token_type_ids, stream_ids, decoder_input_ids,
+            decoder_attention_mask, encoder_outputs, past_key_values, use_cache,
+            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
+            return_dict=True, **kwargs,
+        )  # fmt: skip
+        check_label_rows(labels, len(outputs.encoder_last_hidden_state))
+        hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
+        streams = Streams.of(outputs, hidden_BSTD.dtype)
+        logits, loss = self.predict(hidden_BSTD, streams, labels, num_items_in_batch)
+        shared = {name: value for name, value in outputs.items() if name in SHARED}
+        return FolnetLMOutput(loss=loss, logits=logits, **shared)
+
+    def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
+        """Labels shifted right behind the start token; -100 becomes padding.
+
+        Raises:
+            ValueError: the configuration names no start token or no padding.
+        """
+        if self.config.decoder_start_token_id is None or self.config.pad_token_id is None:
+            raise ValueError(
+                "set decoder_start_token_id and pad_token_id in the configuration, or make it by "
+                "FolnetConfig.for_tokenizer(tokenizer, is_encoder_decoder=True)"
+            )
+        return shift_right(labels, self.config)
+
+
+SHARED = (
+    "past_key_values",
+    "binary_hidden_state",
+    "decoder_hidden_states",
+    "decoder_attentions",
+    "encoder_last_hidden_state",
+    "encoder_binary_hidden_state",
+    "encoder_hidden_states",
+    "encoder_attentions",
+)
+FORMS = {
+    "encoder": "is_decoder=False, is_encoder_decoder=False",
+    "decoder": "is_decoder=True",
+    "encoder-decoder": "is_encoder_decoder=True",
+}
+
+
+def check_form(config: FolnetConfig, name: str, wanted: str) -> None:
+    """Raise a ValueError if a model needs a configuration of another form."""
+    form = "decoder" if config.is_decoder else "encoder"
+    form = "encoder-decoder" if config.is_encoder_decoder else form
+    if form != wanted:
+        raise ValueError(
+            f"{name} is a model of the form {wanted!r}, and the configuration is of {form!r}: make "
+            f"it with FolnetConfig({FORMS[wanted]})"
+        )
+
+
+__all__ = [
+    "FolnetDecoder",
+    "FolnetEncoder",
+    "FolnetForCausalLM",
+    "FolnetForConditionalGeneration",
+    "FolnetForMaskedLM",
+    "FolnetForMultipleChoice",
+    "FolnetForPreTraining",
+    "FolnetForQuestionAnswering",
+    "FolnetForSequenceClassification",
+    "FolnetForTokenClassification",
+    "FolnetModel",
+    "FolnetPreTrainedModel",
+]
