@@ -91,12 +91,12 @@ def is_plain(*tensors: torch.Tensor) -> bool:
         and not torch.jit.is_tracing()
         and all(x.dtype == torch.float32 and x.device.type == "cpu" for x in tensors)
         and not torch.is_autocast_enabled("cpu")
-        and not _is_transformed()
+        and not is_transformed()
         and getattr(forward_ad, "_current_level", -1) < 0
     )
 
 
-_is_transformed: Callable[[], bool] = getattr(
+is_transformed: Callable[[], bool] = getattr(
     torch._C, "_are_functorch_transforms_active", lambda: False
 )
 
@@ -167,6 +167,7 @@ __all__ = [
     "has_onednn",
     "in_blocks",
     "is_plain",
+    "is_transformed",
     "multiply",
     "prefers_onednn",
     "prefers_products",

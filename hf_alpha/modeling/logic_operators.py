@@ -15,7 +15,7 @@ head, C channels.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from transformers.activations import ACT2FN
 from .configuration_folnet import FolnetConfig
 from .cpu import BlockLinear, in_blocks
 from .premises import Columns, Source
+from .recomputed import boolean, can_recompute
 
 LARGEST_EXPONENT = 60.0  # of cjoin's kernel in a decoder, where a maximum would look ahead
 SMALLEST_SUM = 1e-30  # below any sum of such exponentials
@@ -37,8 +38,8 @@ class Scope:
     """What the atoms of a layer relate to.
 
     Attributes:
-        mask: additive, the lowest finite number where position a is hidden from x: (N or 1, 1, T or
-            1, M). None hides nothing.
+        mask: additive, the lowest finite number where position a is hidden from x: (N or 1, T or 1,
+            M). None hides nothing.
         columns: in a decoder, the premises of source and past; None in an encoder.
         key_vectors, value_vectors: for the positions of Shaw et al., a^K and a^V: (N or 1, T, M,
             S).
@@ -49,24 +50,51 @@ class Scope:
     key_vectors: torch.Tensor | None = None
     value_vectors: torch.Tensor | None = None
 
-    def visible(self, dtype: torch.dtype) -> torch.Tensor | None:
-        """1 where a position is not hidden, else 0; shaped as `mask`."""
-        return None if self.mask is None else (self.mask == 0).to(dtype)
+    def visible(self, dtype: torch.dtype) -> torch.Tensor:
+        """1 where a position is not hidden, else 0; shaped as `mask`, which a decoder has."""
+        assert self.mask is not None
+        return (self.mask == 0).to(dtype)
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """Normalised atoms of the layer before, which kernels and premises are projected from.
+    """Normalised atoms of the layer before, and what is projected from the binary ones.
 
     Attributes:
         unary: u(x): (N, T, D1).
         binary: u(x, y): (N, T, M, D2).
         scope: what they relate to.
+        kernels: letter of an operator -> its kernel K(x, a), normalised over the visible a:
+            (C, N, T, M).
+        premises: likewise, its premise v(x, a).
     """
 
     unary: torch.Tensor
     binary: torch.Tensor
     scope: Scope
+    kernels: dict[str, torch.Tensor]
+    premises: dict[str, torch.Tensor]
+
+    @classmethod
+    def of(
+        cls,
+        unary: torch.Tensor,
+        binary: torch.Tensor,
+        scope: Scope,
+        operators: "Sequence[LogicOperator]",
+    ) -> "Atoms":
+        """With the projections that these operators use, in as few products as possible."""
+        softmaxed = {o.letter: o.kernel for o in operators if o.kernel_is_binary}
+        plain = {o.letter: o.premise for o in operators if o.premise_is_projected}
+        kernels, premises = {}, {}
+        if softmaxed:
+            scores_CNTM = channels_first(list(softmaxed.values()), binary)
+            if scope.mask is not None:
+                scores_CNTM = scores_CNTM + scope.mask
+            kernels = _split(scores_CNTM.softmax(-1), softmaxed)
+        if plain:
+            premises = _split(channels_first(list(plain.values()), binary), plain)
+        return cls(unary, binary, scope, kernels, premises)
 
 
 class LogicOperator(nn.Module):
@@ -75,6 +103,8 @@ class LogicOperator(nn.Module):
     Attributes:
         letter: what Table 2 and the configuration call it.
         name: its name there, and that of its weights in a layer.
+        kernel_is_binary: whether its kernel is projected from binary atoms, and normalised.
+        premise_is_projected: whether its premise is projected from binary atoms, one by one.
 
     Args:
         config: of the model.
@@ -83,6 +113,11 @@ class LogicOperator(nn.Module):
 
     letter: ClassVar[str]
     name: ClassVar[str]
+    kernel_is_binary: ClassVar[bool] = False
+    premise_is_projected: ClassVar[bool] = False
+    kernel: nn.Module
+    premise: nn.Module
+    output: nn.Module
 
     def __init__(self, config: FolnetConfig, has_source: bool = False):
         super().__init__()
@@ -96,13 +131,13 @@ class LogicOperator(nn.Module):
         raise NotImplementedError
 
     def heads(self, x_NTC: torch.Tensor) -> torch.Tensor:
-        """(N, T, H * S) -> (N, H, T, S)."""
-        return x_NTC.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        """(N, T, H * S) -> (H, N, T, S)."""
+        return x_NTC.unflatten(-1, (self.num_heads, -1)).permute(2, 0, 1, 3)
 
     def everywhere(
         self, atoms: Atoms, projection: nn.Module, of_source: nn.Module | None
     ) -> torch.Tensor:
-        """Projected unary atoms at all positions that are related to: (N, H, M, S)."""
+        """Projected unary atoms at all positions that are related to: (H, N, M, S)."""
         present = self.heads(projection(atoms.unary))
         if atoms.scope.columns is None:
             return present
@@ -113,11 +148,22 @@ class LogicOperator(nn.Module):
 
         return atoms.scope.columns.extend(SLOTS.index(self.letter), present, project)
 
+    def write_unary(self, deduced_HNTS: torch.Tensor) -> torch.Tensor:
+        """(N, T, D1)."""
+        return self.output(self.implication(deduced_HNTS).permute(1, 2, 0, 3).flatten(2))
+
+    def write_binary(self, deduced_CNTM: torch.Tensor) -> torch.Tensor:
+        """(N, T, M, D2)."""
+        channels, *shape = deduced_CNTM.shape
+        rows = self.implication(deduced_CNTM).reshape(channels, -1).t()  # no copy is made of it
+        return self.output(rows).view(*shape, -1)
+
 
 class Join(LogicOperator):
     """U <- B x U: u_hs(x) = sum_a K_h(x, a) v_hs(a), K normalised over a (self-attention)."""
 
     letter, name = "j", "join"
+    kernel_is_binary = True
 
     def __init__(self, config: FolnetConfig, has_source: bool = False):
         super().__init__(config)
@@ -128,17 +174,13 @@ class Join(LogicOperator):
         self.source_premise = nn.Linear(d1, size) if has_source else None
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
-        return self.deduce(atoms)[0]
-
-    def deduce(self, atoms: Atoms) -> tuple[torch.Tensor, torch.Tensor]:
-        """As `forward`, and the kernel: (N, H, T, M)."""
-        kernel_NHTM = binary_kernel(self.kernel, atoms)
-        premise_NHMS = self.everywhere(atoms, self.premise, self.source_premise)
-        dropped = self.dropout(kernel_NHTM)
-        deduced_NTHS = (dropped @ premise_NHMS).transpose(1, 2)
+        kernel_HNTM = self.dropout(atoms.kernels[self.letter])
+        premise_HNMS = self.everywhere(atoms, self.premise, self.source_premise)
+        deduced_HNTS = kernel_HNTM @ premise_HNMS
         if (vectors_NTMS := atoms.scope.value_vectors) is not None:
-            deduced_NTHS = deduced_NTHS + dropped.transpose(1, 2) @ vectors_NTMS
-        return self.output(self.implication(deduced_NTHS).flatten(2)), kernel_NHTM
+            by_vector_NTHS = kernel_HNTM.permute(1, 2, 0, 3) @ vectors_NTMS
+            deduced_HNTS = deduced_HNTS + by_vector_NTHS.permute(2, 0, 1, 3)
+        return self.write_unary(deduced_HNTS)
 
 
 class Mu(LogicOperator):
@@ -148,6 +190,7 @@ class Mu(LogicOperator):
     """
 
     letter, name = "m", "mu"
+    kernel_is_binary = True
 
     def __init__(self, config: FolnetConfig, has_source: bool = False):
         super().__init__(config)
@@ -157,7 +200,7 @@ class Mu(LogicOperator):
         self.output = nn.Linear(config.unary_size, config.hidden_size)
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
-        kernel_NTHM = binary_kernel(self.kernel, atoms).transpose(1, 2)
+        kernel_NTHM = atoms.kernels[self.letter].permute(1, 2, 0, 3)
         deduced_NTHS = self.premise(kernel_NTHM @ atoms.binary)
         return self.output(self.implication(deduced_NTHS).flatten(2))
 
@@ -170,6 +213,7 @@ class ConjugateJoin(LogicOperator):
     """
 
     letter, name = "c", "cjoin"
+    premise_is_projected = True
 
     def __init__(self, config: FolnetConfig, has_source: bool = False):
         super().__init__(config)
@@ -182,35 +226,33 @@ class ConjugateJoin(LogicOperator):
         self.source_kernel = nn.Linear(d1, size, bias=False) if has_source else None
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
-        premise_NCTM = channels_first(self.premise, atoms.binary)
+        premise_CNTM = atoms.premises[self.letter]
         if atoms.scope.columns is not None:
-            deduced = self._over_visible(atoms, premise_NCTM)
-        elif self.by_size:
-            kernel_NSHM = (
-                self._kernel(atoms).unflatten(-1, (-1, self.num_heads)).permute(0, 2, 3, 1)
-            )
-            deduced = (kernel_NSHM @ premise_NCTM).permute(0, 3, 1, 2)
+            return self.write_unary(self._over_visible(atoms, premise_CNTM))
+        kernel_NMC = self._kernel(atoms)
+        if self.by_size:
+            kernel_SNHM = kernel_NMC.unflatten(-1, (-1, self.num_heads)).permute(2, 0, 3, 1)
+            deduced = (kernel_SNHM @ premise_CNTM).transpose(2, 3)
         else:
-            deduced = (premise_NCTM @ self.heads(self._kernel(atoms))).transpose(1, 2)
-        return self.output(self.implication(deduced).flatten(2))
+            deduced = premise_CNTM @ self.heads(kernel_NMC)
+        return self.write_unary(deduced)
 
     def _kernel(self, atoms: Atoms) -> torch.Tensor:
         """The kernel of an encoder: (N, M, H * S)."""
         scores_NMC = self.kernel(atoms.unary)
         if atoms.scope.mask is not None:
-            scores_NMC = scores_NMC + atoms.scope.mask[:, 0, 0, :, None]
+            scores_NMC = scores_NMC + atoms.scope.mask.transpose(1, 2)
         return self.dropout(scores_NMC.softmax(1))
 
-    def _over_visible(self, atoms: Atoms, premise_NHTM: torch.Tensor) -> torch.Tensor:
-        """(N, T, H, S), where each x sees other positions a."""
-        scores_NHMS = self.everywhere(atoms, self.kernel, self.source_kernel).float()
+    def _over_visible(self, atoms: Atoms, premise_HNTM: torch.Tensor) -> torch.Tensor:
+        """(H, N, T, S), where each x sees other positions a."""
+        scores_HNMS = self.everywhere(atoms, self.kernel, self.source_kernel).float()
         # A fixed bound: a maximum over all positions would tell of those that come later.
-        kernel_NHMS = scores_NHMS.clamp(-LARGEST_EXPONENT, LARGEST_EXPONENT).exp()
-        visible = atoms.scope.visible(kernel_NHMS.dtype)
-        assert visible is not None  # as in every decoder
-        total_NHTS = (visible @ kernel_NHMS).clamp(min=SMALLEST_SUM)
-        deduced_NHTS = (premise_NHTM.float() * visible) @ self.dropout(kernel_NHMS) / total_NHTS
-        return deduced_NHTS.to(premise_NHTM.dtype).transpose(1, 2)
+        kernel_HNMS = scores_HNMS.clamp(-LARGEST_EXPONENT, LARGEST_EXPONENT).exp()
+        visible = atoms.scope.visible(kernel_HNMS.dtype)
+        total_HNTS = (visible @ kernel_HNMS).clamp(min=SMALLEST_SUM)
+        deduced_HNTS = (premise_HNTM.float() * visible) @ self.dropout(kernel_HNMS) / total_HNTS
+        return deduced_HNTS.to(premise_HNTM.dtype)
 
 
 class Assoc(LogicOperator):
@@ -227,13 +269,13 @@ class Assoc(LogicOperator):
         self.source_premise = nn.Linear(d1, size) if has_source else None
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
-        kernel_NHTS = self.heads(self.kernel(atoms.unary)) * self.scaling
-        premise_NHMS = self.everywhere(atoms, self.premise, self.source_premise)
-        scores_NHTM = kernel_NHTS @ premise_NHMS.transpose(2, 3)
+        kernel_HNTS = self.heads(self.kernel(atoms.unary)) * self.scaling
+        premise_HNMS = self.everywhere(atoms, self.premise, self.source_premise)
+        scores_HNTM = kernel_HNTS @ premise_HNMS.transpose(2, 3)
         if (vectors_NTMS := atoms.scope.key_vectors) is not None:
-            by_vector_NTHM = kernel_NHTS.transpose(1, 2) @ vectors_NTMS.transpose(2, 3)
-            scores_NHTM = scores_NHTM + by_vector_NTHM.transpose(1, 2)
-        return self.output(self.implication(scores_NHTM).permute(0, 2, 3, 1))
+            by_vector_NTHM = kernel_HNTS.permute(1, 2, 0, 3) @ vectors_NTMS.transpose(2, 3)
+            scores_HNTM = scores_HNTM + by_vector_NTHM.permute(2, 0, 1, 3)
+        return self.write_binary(scores_HNTM)
 
 
 class Prod(LogicOperator):
@@ -255,18 +297,17 @@ class Prod(LogicOperator):
     def forward(self, atoms: Atoms) -> torch.Tensor:
         kernel_NTHS = self.kernel(atoms.unary).unflatten(-1, (self.num_heads, -1)) * self.scaling
         if not self.is_linear:
-            premise_NTMS = self.premise(atoms.binary)
-            scores_NTMH = premise_NTMS @ kernel_NTHS.transpose(2, 3)
+            scores_NTMH = self.premise(atoms.binary) @ kernel_NTHS.transpose(2, 3)
             return self.output(self.implication(scores_NTMH))
-        premise, output = (weights(part) for part in (self.premise, self.output))
-        # (N, T, D2, D2), and what the bias of the premise adds.
-        matrix = output[0] @ (kernel_NTHS @ premise[0])
-        shift = (kernel_NTHS @ premise[1]) @ output[0].t() + output[1]
+        premise_SD, premise_S = biased(self.premise)
+        output_DH, output_D = biased(self.output)
+        matrix_NTDD = output_DH @ (kernel_NTHS @ premise_SD)
+        shift_NTD = F.linear(kernel_NTHS @ premise_S, output_DH, output_D)
         n, t, m, d2 = atoms.binary.shape
         deduced = torch.baddbmm(
-            shift.view(n * t, 1, d2),
+            shift_NTD.view(n * t, 1, d2),
             atoms.binary.reshape(n * t, m, d2),
-            matrix.view(n * t, d2, d2).transpose(1, 2),
+            matrix_NTDD.view(n * t, d2, d2).transpose(1, 2),
         )
         return deduced.view(n, t, m, d2)
 
@@ -280,6 +321,7 @@ class Trans(LogicOperator):
     """
 
     letter, name = "t", "trans"
+    kernel_is_binary = premise_is_projected = True
 
     def __init__(self, config: FolnetConfig, has_source: bool = False):
         super().__init__(config)
@@ -291,49 +333,51 @@ class Trans(LogicOperator):
         self.source_premise = nn.Linear(d2, channels, bias=False) if has_source else None
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
-        kernel_NCTM = self.dropout(binary_kernel(self.kernel, atoms))
-        premise_NCTM = channels_first(self.premise, atoms.binary)
+        kernel_CNTM = self.dropout(atoms.kernels[self.letter])
+        premise_CNTM = atoms.premises[self.letter]
         if atoms.scope.columns is None:
-            deduced = kernel_NCTM @ premise_NCTM
-        else:
-            deduced = self._over_columns(atoms.scope, kernel_NCTM, premise_NCTM)
-        return self.output(self.implication(deduced).permute(0, 2, 3, 1))
+            return self.write_binary(kernel_CNTM @ premise_CNTM)
+        return self.write_binary(self._over_columns(atoms.scope, kernel_CNTM, premise_CNTM))
 
     def _over_columns(
-        self, scope: Scope, kernel_NCTM: torch.Tensor, premise_NCTM: torch.Tensor
+        self, scope: Scope, kernel_CNTM: torch.Tensor, premise_CNTM: torch.Tensor
     ) -> torch.Tensor:
-        """The deduced (N, C, T, M) of a decoder."""
-        visible, columns = scope.visible(premise_NCTM.dtype), scope.columns
-        assert visible is not None and columns is not None
-        premise_NCRM = columns.extend_square(SLOTS.index(self.letter), premise_NCTM * visible)
-        rows = premise_NCRM.shape[2]
-        deduced = kernel_NCTM[..., -rows:] @ premise_NCRM
-        source_NCII = columns.of_source(SLOTS.index(self.letter), self._project)
-        if source_NCII is None:
+        """The deduced (C, N, T, M) of a decoder."""
+        columns = scope.columns
+        assert columns is not None
+        masked = premise_CNTM * scope.visible(premise_CNTM.dtype)
+        premise_CNRM = columns.extend_square(SLOTS.index(self.letter), masked)
+        deduced = kernel_CNTM[..., -premise_CNRM.shape[2] :] @ premise_CNRM
+        source_CNII = columns.of_source(SLOTS.index(self.letter), self._project)
+        if source_CNII is None:
             return deduced
-        length = source_NCII.shape[2]
-        by_source = kernel_NCTM[..., :length] @ source_NCII
+        length = source_CNII.shape[2]
+        by_source = kernel_CNTM[..., :length] @ source_CNII
         return torch.cat((deduced[..., :length] + by_source, deduced[..., length:]), dim=-1)
 
     def _project(self, source: Source) -> torch.Tensor:
-        assert self.source_premise is not None
-        return channels_first(self.source_premise, source.binary)
+        return channels_first([self.source_premise], source.binary)
 
 
 class UnaryBool(nn.Module):
-    """U <- U x U: u_hs(x) = sum_w K_hw(x) v_ws(x), as a feed-forward block (Appendix A.3)."""
+    """U <- U x U: u_hs(x) = sum_w K_hw(x) v_ws(x), as a feed-forward block (Appendix A.3).
 
-    def __init__(self, config: FolnetConfig):
+    Args:
+        config: of the model.
+        width, wide: of the atoms, and between the products.
+    """
+
+    def __init__(self, config: FolnetConfig, width: int, wide: int, read: int | None = None):
         super().__init__()
-        d1, wide = config.hidden_size, config.intermediate_size
-        self.fc1 = BlockLinear(d1, wide)
-        self.gate = BlockLinear(d1, wide) if config.boolean_form == "reglu" else None
-        self.fc2 = BlockLinear(wide, d1)
+        read = width if read is None else read
+        self.fc1 = BlockLinear(read, wide)
+        self.gate = BlockLinear(read, wide) if config.boolean_form == "reglu" else None
+        self.fc2 = BlockLinear(wide, width)
         self.activation = ACT2FN[config.hidden_act]
 
-    def forward(self, unary_NTD: torch.Tensor) -> torch.Tensor:
-        """What is added to the unary atoms: (N, T, D1)."""
-        return in_blocks(self._rows, unary_NTD)
+    def forward(self, atoms: torch.Tensor) -> torch.Tensor:
+        """What is added to the atoms, of the same shape."""
+        return in_blocks(self._rows, atoms)
 
     def _rows(self, rows: torch.Tensor) -> torch.Tensor:
         if self.gate is not None:
@@ -344,26 +388,37 @@ class UnaryBool(nn.Module):
 class BinaryBool(UnaryBool):
     """B <- B x B: the same for binary atoms.
 
-    In an encoder with `transposed_boolean`, it sees u(y, x) beside u(x, y).
+    In an encoder with `transposed_boolean`, it sees u(y, x) beside u(x, y), and has a linear skip
+    of it.
     """
 
     def __init__(self, config: FolnetConfig, transposed: bool):
-        nn.Module.__init__(self)
-        d2, wide = config.binary_hidden_size, config.binary_intermediate_size
-        width = 2 * d2 if transposed else d2
-        self.fc1 = BlockLinear(width, wide)
-        self.gate = BlockLinear(width, wide) if config.boolean_form == "reglu" else None
-        self.fc2 = BlockLinear(wide, d2)
-        self.skip = nn.Linear(d2, d2) if transposed else None
-        self.activation = ACT2FN[config.hidden_act]
+        width = config.binary_hidden_size
+        wide = config.binary_intermediate_size
+        super().__init__(config, width, wide, 2 * width if transposed else width)
+        self.skip = nn.Linear(width, width) if transposed else None
 
-    def forward(self, binary_NTMD: torch.Tensor) -> torch.Tensor:
-        """What is added to the binary atoms: (N, T, M, D2)."""
+    def forward(self, atoms: torch.Tensor) -> torch.Tensor:
+        if can_recompute(atoms, self.fc1.weight):
+            return boolean(self._hidden, atoms, self._weights(), self.skip is not None)
         if self.skip is None:
-            return in_blocks(self._rows, binary_NTMD)
-        flipped = binary_NTMD.transpose(1, 2)
-        both = torch.cat((binary_NTMD, flipped), dim=-1)
-        return in_blocks(self._rows, both) + self.skip(flipped)
+            return self._rows(atoms)
+        flipped = atoms.transpose(1, 2)
+        return self._rows(torch.cat((atoms, flipped), dim=-1)) + self.skip(flipped)
+
+    def _hidden(self, z: torch.Tensor) -> torch.Tensor:
+        """Between the products; a gate comes behind what it is for."""
+        if self.gate is None:
+            return self.activation(z)
+        value, gate = z.chunk(2, dim=-1)
+        return F.relu(gate) * value
+
+    def _weights(self) -> tuple[torch.Tensor, ...]:
+        first, behind = biased(self.fc1), biased(self.fc2)
+        if self.gate is not None:
+            gate = biased(self.gate)
+            first = torch.cat((first[0], gate[0])), torch.cat((first[1], gate[1]))
+        return (*first, *behind) if self.skip is None else (*first, *behind, *biased(self.skip))
 
 
 def softplus_implication(z: torch.Tensor) -> torch.Tensor:
@@ -381,23 +436,27 @@ def no_implication(z: torch.Tensor) -> torch.Tensor:
     return z
 
 
-def binary_kernel(projection: nn.Module, atoms: Atoms) -> torch.Tensor:
-    """A binary kernel K(x, a), normalised over the visible a: (N, C, T, M)."""
-    scores = channels_first(projection, atoms.binary)
-    if atoms.scope.mask is not None:
-        scores = scores + atoms.scope.mask
-    return scores.softmax(-1)
+def channels_first(projections: Sequence[Any], binary_NTMD: torch.Tensor) -> torch.Tensor:
+    """Projected binary atoms, in the order in which they are multiplied next: (C, N, T, M).
 
-
-def channels_first(projection: nn.Module, binary_NTMD: torch.Tensor) -> torch.Tensor:
-    """Projected binary atoms, in the order of what multiplies them next: (N, C, T, M)."""
-    weight_CD, bias_C = weights(projection)
+    Args:
+        projections: linear layers, whose channels follow each other.
+        binary_NTMD: what they project.
+    """
+    parts = [weights(projection) for projection in projections]
+    weight_CD = torch.cat([weight for weight, _ in parts])
     n, t, m, d = binary_NTMD.shape
-    flat_NDP = binary_NTMD.reshape(n, t * m, d).transpose(1, 2)
-    weight_NCD = weight_CD.expand(n, -1, -1)
-    if bias_C is None:
-        return torch.bmm(weight_NCD, flat_NDP).view(n, -1, t, m)
-    return torch.baddbmm(bias_C[:, None], weight_NCD, flat_NDP).view(n, -1, t, m)
+    flat_DP = binary_NTMD.reshape(-1, d).t()
+    if all(bias is None for _, bias in parts):
+        return (weight_CD @ flat_DP).view(-1, n, t, m)
+    biases = [weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in parts]
+    return torch.addmm(torch.cat(biases)[:, None], weight_CD, flat_DP).view(-1, n, t, m)
+
+
+def _split(x_CNTM: torch.Tensor, projections: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The channels of each operator."""
+    sizes = [projection.out_features for projection in projections.values()]
+    return dict(zip(projections, x_CNTM.split(sizes), strict=True))
 
 
 def weights(projection: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -415,10 +474,17 @@ def weights(projection: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
     return (images[:-1] - images[-1]).t(), images[-1]
 
 
+def biased(projection: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same of a layer that has a bias."""
+    weight, bias = weights(projection)
+    assert bias is not None
+    return weight, bias
+
+
 def is_plain_linear(module: nn.Module) -> bool:
     """Whether a layer's `forward` is nothing but the product with its weight."""
     hooked = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
-    return type(module) is nn.Linear and not hooked
+    return type(module) in (nn.Linear, BlockLinear) and not hooked
 
 
 IMPLICATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -49,7 +49,7 @@ from .logic_operators import (
     UnaryBool,
 )
 from .logit_scale import LogitScale
-from .masks import additive, padding_mask
+from .masks import additive
 from .positions import distance_ids, token_positions
 from .premises import HISTORY, Columns, Source, use_premise_layers
 from .streams import Streams, SymbolEncoderOutput, match_rows
@@ -254,7 +254,7 @@ class FolnetLayer(GradientCheckpointingLayer):
         self.unary_letters, self.binary_letters = config.unary_operators, config.binary_operators
         for letter in config.unary_operators + config.binary_operators:
             setattr(self, OPERATORS[letter].name, OPERATORS[letter](config, has_source))
-        self.unary_bool = UnaryBool(config)
+        self.unary_bool = UnaryBool(config, d1, config.intermediate_size)
         self.binary_bool = BinaryBool(config, config.transposed_boolean and not decodes)
         self.unary_norm, self.binary_norm = layer_norm(config, d1), layer_norm(config, d2)
         if self.cascade:
@@ -267,29 +267,40 @@ class FolnetLayer(GradientCheckpointingLayer):
         return getattr(self, OPERATORS[letter].name)
 
     def forward(
-        self, unary_NTD: torch.Tensor, binary_NTMD: torch.Tensor, scope: Scope
+        self,
+        unary_NTD: torch.Tensor,
+        binary_NTMD: torch.Tensor,
+        scope: Scope,
+        only_unary: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """Both branches with what is deduced, and join's kernel (N, H, T, M) if there is one."""
-        atoms = Atoms(self.unary_norm(unary_NTD), self.binary_norm(binary_NTMD), scope)
-        kernel, unary, binary = None, [], []
-        for letter in self.unary_letters:
-            operator = self.operator(letter)
-            if letter == Join.letter:
-                deduced, kernel = operator.deduce(atoms)
-            else:
-                deduced = operator(atoms)
-            unary.append(deduced)
-        binary = [self.operator(letter)(atoms) for letter in self.binary_letters]
+        """Both branches with what is deduced, and join's kernel (H, N, T, M) if there is one.
+
+        Args:
+            scope: what the atoms relate to.
+            only_unary: leave the binary branch as it is: nobody wants it behind the last layer.
+        """
+        operators = [self.operator(letter) for letter in self.letters(only_unary)]
+        atoms = Atoms.of(
+            self.unary_norm(unary_NTD), self.binary_norm(binary_NTMD), scope, operators
+        )
+        deduced = {operator.letter: operator(atoms) for operator in operators}
+        unary = [deduced[letter] for letter in self.unary_letters]
+        binary = [deduced[letter] for letter in self.binary_letters if letter in deduced]
         if not self.cascade:
             unary.append(self.unary_bool(atoms.unary))
-            binary.append(self.binary_bool(atoms.binary))
+            binary += [] if only_unary else [self.binary_bool(atoms.binary)]
         unary_NTD, binary_NTMD = self._add(unary_NTD, unary), self._add(binary_NTMD, binary)
         if self.cascade:
-            deduced = self.unary_bool(self.unary_bool_norm(unary_NTD))
-            unary_NTD = self._add(unary_NTD, [deduced])
-            deduced = self.binary_bool(self.binary_bool_norm(binary_NTMD))
-            binary_NTMD = self._add(binary_NTMD, [deduced])
-        return unary_NTD, binary_NTMD, kernel
+            last = self.unary_bool(self.unary_bool_norm(unary_NTD))
+            unary_NTD = self._add(unary_NTD, [last])
+            if not only_unary:
+                last = self.binary_bool(self.binary_bool_norm(binary_NTMD))
+                binary_NTMD = self._add(binary_NTMD, [last])
+        return unary_NTD, binary_NTMD, atoms.kernels.get(Join.letter)
+
+    def letters(self, only_unary: bool) -> str:
+        """The operators that are at work."""
+        return self.unary_letters + ("" if only_unary else self.binary_letters)
 
     def _add(self, atoms: torch.Tensor, deduced: list[torch.Tensor]) -> torch.Tensor:
         return atoms + self.dropout(sum(deduced[1:], deduced[0])) if deduced else atoms
@@ -346,8 +357,9 @@ class FolnetStack(FolnetPreTrainedModel):
         streams: int,
         output_attentions: bool | None,
         output_hidden_states: bool | None,
+        output_binary_states: bool,
     ) -> tuple[FolnetOutput, torch.Tensor | None]:
-        """Chain the layers (Equation 3); returns join's last kernel too.
+        """Chain the layers (Equation 3); returns join's last kernel too: (H, N, T, M).
 
         Args:
             scopes: of each layer.
@@ -363,13 +375,17 @@ class FolnetStack(FolnetPreTrainedModel):
         kernel = None
         for layer, scope in zip(self.layers, scopes, strict=True):
             states += (packed(unary_NTD, streams),) if states_on else ()
-            unary_NTD, binary_NTMD, kernel = layer(unary_NTD, binary_NTMD, scope)
-            attentions += (kernel,) if attentions_on and kernel is not None else ()
+            only_unary = layer is self.layers[-1] and not output_binary_states
+            unary_NTD, binary_NTMD, kernel = layer(unary_NTD, binary_NTMD, scope, only_unary)
+            if attentions_on and kernel is not None:
+                attentions += (kernel.transpose(0, 1),)
         unary_NTD = self.final_unary_norm(unary_NTD)
         last = packed(unary_NTD, streams)
         outputs = FolnetOutput(
             last_hidden_state=last,
-            binary_hidden_state=packed(self.final_binary_norm(binary_NTMD), streams),
+            binary_hidden_state=packed(self.final_binary_norm(binary_NTMD), streams)
+            if output_binary_states
+            else None,
             hidden_states=(*states, last) if states_on else None,
             attentions=attentions if attentions_on else None,
         )
@@ -394,6 +410,7 @@ class FolnetEncoder(FolnetStack):
         stream_ids: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_binary_states: bool = True,
         **kwargs: Any,
     ) -> FolnetOutput:
         """Encode.
@@ -404,6 +421,8 @@ class FolnetEncoder(FolnetStack):
             token_type_ids: to which sequence each token belongs, 0 by default: (B, L).
             stream_ids: the samples' symbols by first occurrence, -1 padded: (B, S). Derived from
                 `input_ids` when absent, where they are needed (`config.needs_stream_ids`).
+            output_binary_states: return u_L(x, y); without them, the last layer need not deduce
+                them.
 
         Raises:
             ValueError: ids are out of range, or there is not enough memory for the binary atoms.
@@ -417,11 +436,13 @@ class FolnetEncoder(FolnetStack):
         positions = token_positions(attention_mask, input_ids)
         distances = self._distances(positions, token_type_ids)
         unary, binary = self.embeddings(words, positions, distances, streams.within, token_type_ids)
-        mask = padding_mask(attention_mask, words.dtype)
-        scope = Scope(for_streams(mask, number), **self.embeddings.vectors(distances))
+        mask = None
+        if attention_mask is not None:
+            mask = for_streams(additive(attention_mask[:, None] > 0, words.dtype), number)
+        scope = Scope(mask, **self.embeddings.vectors(distances))
         outputs, _ = self._deduce(
             unary, binary, [scope] * len(self.layers), number, output_attentions,
-            output_hidden_states,
+            output_hidden_states, output_binary_states or self.diagonal is not None,
         )  # fmt: skip
         if self.diagonal is not None:
             self._add_diagonal(outputs, number)
@@ -474,6 +495,7 @@ class FolnetDecoder(FolnetStack):
         prefix_mask: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_binary_states: bool = True,
         **kwargs: Any,
     ) -> FolnetOutput:
         """Decode.
@@ -486,6 +508,7 @@ class FolnetDecoder(FolnetStack):
             encoder_attention_mask: (B, L).
             prefix_mask: 1 for tokens of the text that see each other in both directions (prefix
                 language models): (B, past + T) or shorter.
+            output_binary_states: as in [`FolnetEncoder`].
 
         Raises:
             ValueError: masks or the cache do not fit.
@@ -520,13 +543,14 @@ class FolnetDecoder(FolnetStack):
             for index in range(len(self.layers))
         ]
         outputs, kernel = self._deduce(
-            unary, binary, scopes, number, output_attentions, output_hidden_states
-        )
-        assert outputs.binary_hidden_state is not None
-        shown = visible[:, 0, :, :, None]
-        outputs.binary_hidden_state = outputs.binary_hidden_state.masked_fill(~shown, 0.0)
+            unary, binary, scopes, number, output_attentions, output_hidden_states,
+            output_binary_states,
+        )  # fmt: skip
+        if outputs.binary_hidden_state is not None:
+            shown = visible[..., None]
+            outputs.binary_hidden_state = outputs.binary_hidden_state.masked_fill(~shown, 0.0)
         if source is not None and kernel is not None and self.symbols.points:
-            weights = kernel[..., : source.unary.shape[1]]
+            weights = kernel.transpose(0, 1)[..., : source.unary.shape[1]]
             streams = self.symbols.point(streams, weights)
         outputs.past_key_values = past_key_values
         outputs.symbol_pointer = streams.pointer
@@ -592,13 +616,12 @@ class FolnetDecoder(FolnetStack):
         mask_BL: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """What is visible, and distances, with the columns of the source in front."""
-        batch = len(distances) if mask_BL is None else len(mask_BL)
         rows = distances.shape[1]
         # The source is another sequence.
         other = distances.new_full((len(distances), rows, source), self.config.max_distance)
-        shown = visible.new_ones(1, 1, 1, source) if mask_BL is None else mask_BL[:, None, None] > 0
+        shown = visible.new_ones(1, 1, source) if mask_BL is None else mask_BL[:, None] > 0
         batch = max(len(visible), len(shown))
-        parts = (shown.expand(batch, 1, rows, -1), visible.expand(batch, -1, -1, -1))
+        parts = (shown.expand(batch, rows, -1), visible.expand(batch, -1, -1))
         return torch.cat(parts, dim=-1), torch.cat((other, distances), dim=-1)
 
     def _relations(self, streams: Streams) -> tuple[torch.Tensor, ...]:
@@ -651,7 +674,7 @@ def seen(
     prefix: torch.Tensor | None,
     device: torch.device,
 ) -> torch.Tensor:
-    """Which of all tokens each of the last `rows` sees: (B or 1, 1, rows, keys).
+    """Which of all tokens each of the last `rows` sees: (B or 1, rows, keys).
 
     Args:
         mask: 1 for tokens, 0 for padding: (B, keys).
@@ -659,12 +682,12 @@ def seen(
             (B, keys) or shorter.
     """
     number = torch.arange(keys, device=device)
-    visible = (number[None] <= number[-rows:, None])[None, None]
+    visible = (number[None] <= number[-rows:, None])[None]
     if prefix is not None:
         inside = F.pad(prefix > 0, (0, max(0, keys - prefix.shape[1])))[:, :keys]
-        visible = visible | (inside[:, None, -rows:, None] & inside[:, None, None])
+        visible = visible | (inside[:, -rows:, None] & inside[:, None])
     if mask is not None:
-        visible = visible & (mask[:, None, None] > 0)
+        visible = visible & (mask[:, None] > 0)
     return visible
 
 
@@ -712,6 +735,7 @@ class FolnetModel(FolnetPreTrainedModel):
         prefix_mask: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_binary_states: bool = True,
         **kwargs: Any,
     ) -> FolnetOutput | FolnetSeq2SeqOutput:
         """Encode, decode, or both; arguments as in [`FolnetEncoder`] and [`FolnetDecoder`].
@@ -731,14 +755,16 @@ class FolnetModel(FolnetPreTrainedModel):
             assert self.decoder is not None
             return self.decoder(
                 input_ids, None, attention_mask, None, past_key_values, use_cache, prefix_mask,
-                **returned,
+                output_binary_states=output_binary_states, **returned,
             )  # fmt: skip
         if encoder_outputs is None:
             if input_ids is None:
                 raise ValueError("input_ids are missing")
+            wanted = output_binary_states or self.decoder is not None
             encoder_outputs = self.encoder(
-                input_ids, attention_mask, token_type_ids, stream_ids, **returned
-            )
+                input_ids, attention_mask, token_type_ids, stream_ids,
+                output_binary_states=wanted, **returned,
+            )  # fmt: skip
         if self.decoder is None:
             assert self.pooler is not None
             encoded: Any = encoder_outputs
@@ -751,7 +777,7 @@ class FolnetModel(FolnetPreTrainedModel):
         source = self._complete(encoder_outputs, stream_ids, input_ids, attention_mask)
         decoded = self.decoder(
             decoder_input_ids, source, decoder_attention_mask, attention_mask, past_key_values,
-            use_cache, **returned,
+            use_cache, output_binary_states=output_binary_states, **returned,
         )  # fmt: skip
         return _both(decoded, source)
 
@@ -914,6 +940,7 @@ class FolnetForMaskedLM(FolnetLMHead):
         labels: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_binary_states: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> FolnetLMOutput:
@@ -926,7 +953,7 @@ class FolnetForMaskedLM(FolnetLMHead):
         outputs = self.folnet(
             input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            **kwargs,
+            output_binary_states=output_binary_states, **kwargs,
         )  # fmt: skip
         return self._predict(outputs, labels, num_items_in_batch)
 
@@ -965,6 +992,7 @@ class FolnetForPreTraining(FolnetForMaskedLM):
         next_sentence_label: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_binary_states: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> FolnetLMOutput:
@@ -977,7 +1005,7 @@ class FolnetForPreTraining(FolnetForMaskedLM):
         outputs = self.folnet(
             input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            **kwargs,
+            output_binary_states=output_binary_states, **kwargs,
         )  # fmt: skip
         predicted = self._predict(outputs, labels, num_items_in_batch)
         predicted.seq_relationship_logits = self.cls.seq_relationship(outputs.pooler_output)
@@ -1008,13 +1036,14 @@ class FolnetHead(FolnetPreTrainedModel):
         stream_ids: torch.Tensor | None,
         output_attentions: bool | None,
         output_hidden_states: bool | None,
+        output_binary_states: bool,
         **kwargs: Any,
     ) -> tuple[FolnetOutput, dict[str, Any]]:
         """What the encoder returns, and the fields of it that every output has."""
         outputs = self.folnet(
             input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            **kwargs,
+            output_binary_states=output_binary_states, **kwargs,
         )  # fmt: skip
         shared = {"hidden_states": outputs.hidden_states, "attentions": outputs.attentions}
         return outputs, shared
@@ -1039,6 +1068,7 @@ class FolnetForSequenceClassification(FolnetHead):
         labels: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_binary_states: bool = False,
         **kwargs: Any,
     ) -> SequenceClassifierOutput:
         """Scores of the classes, and the loss where labels are given.
@@ -1049,7 +1079,7 @@ class FolnetForSequenceClassification(FolnetHead):
         """
         outputs, shared = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
-            output_hidden_states, **kwargs,
+            output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
         logits = self.classifier(self.dropout(outputs.pooler_output))
         loss = None
@@ -1079,12 +1109,13 @@ class FolnetForTokenClassification(FolnetHead):
         labels: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_binary_states: bool = False,
         **kwargs: Any,
     ) -> TokenClassifierOutput:
         """Scores of the classes at each position; `labels` (B, L), -100 where no loss is wanted."""
         outputs, shared = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
-            output_hidden_states, **kwargs,
+            output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
         logits = self.classifier(self.dropout(self.folnet.view(outputs)))
         loss = None
@@ -1112,6 +1143,7 @@ class FolnetForMultipleChoice(FolnetHead):
         labels: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_binary_states: bool = False,
         **kwargs: Any,
     ) -> MultipleChoiceModelOutput:
         """Scores (B, choices); inputs are (B, choices, L), `labels` (B,)."""
@@ -1153,12 +1185,13 @@ class FolnetForQuestionAnswering(FolnetHead):
         end_positions: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_binary_states: bool = False,
         **kwargs: Any,
     ) -> QuestionAnsweringModelOutput:
         """Scores of starts and ends, (B, L) each; positions (B,), beyond the input for no loss."""
         outputs, shared = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
-            output_hidden_states, **kwargs,
+            output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
         start, end = self.qa_outputs(self.folnet.view(outputs)).unbind(-1)
         loss = None
@@ -1201,6 +1234,7 @@ class FolnetForCausalLM(FolnetGenerator):
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_binary_states: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> FolnetLMOutput:
@@ -1215,7 +1249,7 @@ class FolnetForCausalLM(FolnetGenerator):
             input_ids, attention_mask, past_key_values=past_key_values,
             use_cache=False if labels is not None else use_cache, prefix_mask=prefix_mask,
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            return_dict=True, **kwargs,
+            output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
         assert input_ids is not None  # or the model has raised its error
         check_label_rows(labels, len(input_ids))
@@ -1261,6 +1295,7 @@ class FolnetForConditionalGeneration(FolnetGenerator):
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_binary_states: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> FolnetLMOutput:
@@ -1278,7 +1313,7 @@ class FolnetForConditionalGeneration(FolnetGenerator):
             input_ids, attention_mask, token_type_ids, stream_ids, decoder_input_ids,
             decoder_attention_mask, encoder_outputs, past_key_values, use_cache,
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            return_dict=True, **kwargs,
+            output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
         check_label_rows(labels, len(outputs.encoder_last_hidden_state))
         hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)

@@ -4,8 +4,8 @@ Binary atoms u(x, y) of a new position x are a row. To deduce them, operators ne
 positions that it relates to, and never the binary atoms of other rows, but for trans: its premise
 v(a, y) is a matrix, which grows by a row and a column with each position.
 
-Shapes: N rows of a batch (B samples times S streams), I positions of the source, P of the past, T
-of the present, M = I + P + T, C channels, E width of a premise (0 for trans).
+Shapes: C channels, N rows of a batch (B samples times S streams), I positions of the source, P of
+the past, T of the present, M = I + P + T, E width of a premise (0 for trans).
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ HISTORY = 0  # the cache slot that tells how many positions there are, and which
 
 
 class PremiseLayer(DynamicLayer):
-    """What one operator keeps: `keys` (B, S * C, P, E) grow by rows, `values` by columns too."""
+    """What one operator keeps: `keys` (B, C * S, P, E) grow by rows, `values` by columns too."""
 
     values: torch.Tensor
 
@@ -91,19 +91,19 @@ class Columns:
         present: torch.Tensor,
         project: Callable[[Source], torch.Tensor],
     ) -> torch.Tensor:
-        """Premises of source, past and present: (N, C, M, E).
+        """Premises of source, past and present: (C, N, M, E).
 
         Args:
             offset: of the operator's slot.
-            present: (N, C, T, E).
-            project: makes (N, C, I, E) of the source's atoms.
+            present: (C, N, T, E).
+            project: makes (C, N, I, E) of the source's atoms.
         """
         present = self._remember(offset, keys=present)[0]
         source = self.of_source(offset, project)
         return present if source is None else torch.cat((source, present), dim=2)
 
     def extend_square(self, offset: int, present: torch.Tensor) -> torch.Tensor:
-        """The premise v(a, y) for a of past and present: (N, C, P + T, M), from (N, C, T, M)."""
+        """The premise v(a, y) for a of past and present: (C, N, P + T, M), from (C, N, T, M)."""
         return self._remember(offset, values=present)[1]
 
     def of_source(
@@ -139,11 +139,11 @@ class Columns:
         return self._unfolded(kept[0]), self._unfolded(kept[1])
 
     def _folded(self, x: torch.Tensor) -> torch.Tensor:
-        """(B * S, C, ...) -> (B, S * C, ...): caches are reordered along dimension 0."""
-        return x.unflatten(0, (-1, self.streams)).flatten(1, 2)
+        """(C, B * S, ...) -> (B, C * S, ...): caches are reordered along dimension 0."""
+        return x.unflatten(1, (-1, self.streams)).transpose(0, 1).flatten(1, 2)
 
     def _unfolded(self, x: torch.Tensor) -> torch.Tensor:
-        return x.unflatten(1, (self.streams, -1)).flatten(0, 1)
+        return x.unflatten(1, (-1, self.streams)).transpose(0, 1).flatten(1, 2)
 
 
 __all__ = ["HISTORY", "Columns", "PremiseLayer", "Source", "use_premise_layers"]

@@ -1,0 +1,146 @@
+"""The Boolean operator on binary atoms, without what it computes on the way being kept.
+
+Between its two products there are several times as many numbers as in the atoms, for each pair of
+positions: the most of all that training would store. They are computed in blocks of rows, which on
+a CPU stay in its cache, and once more for the gradients.
+
+Shapes: N rows of a batch, T and M positions, D width of binary atoms, R pairs of a block, W width
+between the products.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from .cpu import is_transformed
+
+PAIRS = {"cpu": 2048}  # of a block
+MORE_PAIRS = 1 << 16  # on other devices
+
+Hidden = Callable[[torch.Tensor], torch.Tensor]
+
+
+def can_recompute(*tensors: torch.Tensor) -> bool:
+    """Whether nothing looks into what is computed: compilers, tracers, autocast, transforms."""
+    device = tensors[0].device.type
+    return (
+        not torch.compiler.is_compiling()
+        and not torch.jit.is_tracing()
+        and not torch.is_autocast_enabled(device)
+        and not is_transformed()
+        and len({x.dtype for x in tensors}) == 1
+    )
+
+
+def boolean(
+    hidden: Hidden, atoms_NTMD: torch.Tensor, weights: tuple[torch.Tensor, ...], transposed: bool
+) -> torch.Tensor:
+    """The atoms u(x, y), and u(y, x), through a feed-forward block: (N, T, M, D).
+
+    Args:
+        hidden: what happens between the products: (R, any) -> (R, W).
+        atoms_NTMD: normalised.
+        weights: matrices and biases of the first and of the second product and, if `transposed`, of
+            the linear skip of u(y, x).
+        transposed: whether u(y, x) takes part; T is M then.
+    """
+    if torch.is_grad_enabled():
+        return _Boolean.apply(hidden, transposed, atoms_NTMD, *weights)
+    return _forward(hidden, transposed, atoms_NTMD, *weights)
+
+
+def _forward(
+    hidden: Hidden, transposed: bool, atoms: torch.Tensor, *weights: torch.Tensor
+) -> torch.Tensor:
+    w_in, b_in, w_out, b_out, *skip = weights
+    result = torch.empty_like(atoms, memory_format=torch.contiguous_format)
+    width = atoms.shape[-1]
+    for place in _blocks(atoms):
+        rows_RD = _pairs(atoms, place, transposed)
+        block = result[place].view(-1, width)
+        torch.addmm(b_out, hidden(torch.addmm(b_in, rows_RD, w_in.t())), w_out.t(), out=block)
+        if transposed:
+            block.addmm_(rows_RD[:, width:], skip[0].t()).add_(skip[1])
+    return result
+
+
+class _Boolean(torch.autograd.Function):
+    """Keeps the atoms only."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Hidden, transposed: bool, atoms: torch.Tensor, *weights: torch.Tensor
+    ) -> torch.Tensor:
+        ctx.hidden, ctx.transposed = hidden, transposed
+        ctx.save_for_backward(atoms, *weights)
+        return _forward(hidden, transposed, atoms, *weights)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        atoms, *weights = ctx.saved_tensors
+        width, transposed = atoms.shape[-1], ctx.transposed
+        by_weight = [torch.zeros_like(weight) for weight in weights]
+        by_atom = torch.empty_like(atoms, memory_format=torch.contiguous_format)
+        by_flipped = torch.empty_like(by_atom) if transposed else None
+        for place in _blocks(atoms):
+            rows_RD = _pairs(atoms, place, transposed)
+            grad_RD = gradients[0][place].reshape(-1, width)
+            grad_rows_RD = _backward(ctx.hidden, rows_RD, grad_RD, weights, by_weight)
+            target = by_atom[place]
+            target.copy_(grad_rows_RD[:, :width].view(target.shape))
+            if by_flipped is not None:
+                by_flipped[place].copy_(grad_rows_RD[:, width:].view(target.shape))
+        if by_flipped is not None:
+            by_atom += by_flipped.transpose(1, 2)
+        return None, None, by_atom, *by_weight
+
+
+def _backward(
+    hidden: Hidden,
+    rows_RD: torch.Tensor,
+    grad_RD: torch.Tensor,
+    weights: list[torch.Tensor],
+    by_weight: list[torch.Tensor],
+) -> torch.Tensor:
+    """The gradient by the rows of a block; those by the weights are added to `by_weight`."""
+    w_in, b_in, w_out, _, *skip = weights
+    z = torch.addmm(b_in, rows_RD, w_in.t())
+    with torch.enable_grad():
+        z.requires_grad_()
+        kept = hidden(z)
+    total = grad_RD.sum(0)
+    by_weight[2].addmm_(grad_RD.t(), kept.detach())
+    by_weight[3] += total
+    (grad_z,) = torch.autograd.grad(kept, z, grad_RD @ w_out)
+    by_weight[0].addmm_(grad_z.t(), rows_RD)
+    by_weight[1] += grad_z.sum(0)
+    grad_rows = grad_z @ w_in
+    if skip:
+        flipped = slice(grad_RD.shape[-1], None)
+        by_weight[4].addmm_(grad_RD.t(), rows_RD[:, flipped])
+        by_weight[5] += total
+        grad_rows[:, flipped].addmm_(grad_RD, skip[0])
+    return grad_rows
+
+
+def _blocks(atoms: torch.Tensor) -> Iterator[tuple[int, slice]]:
+    """Places (row of the batch, positions x) that hold so many pairs."""
+    n, t, m, _ = atoms.shape
+    step = max(1, PAIRS.get(atoms.device.type, MORE_PAIRS) // max(m, 1))
+    for row in range(n):
+        for start in range(0, t, step):
+            yield row, slice(start, start + step)
+
+
+def _pairs(atoms: torch.Tensor, place: tuple[int, slice], transposed: bool) -> torch.Tensor:
+    """The atoms at a place, with the transposed ones behind: (R, D or 2 D)."""
+    own = atoms[place]
+    if transposed:
+        own = torch.cat((own, atoms.transpose(1, 2)[place]), dim=-1)
+    return own.reshape(-1, own.shape[-1])
+
+
+__all__ = ["boolean", "can_recompute"]
