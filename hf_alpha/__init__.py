@@ -23,11 +23,39 @@ if TYPE_CHECKING:
     from hf_alpha.generation import generate_answers as generate_answers
     from hf_alpha.loading import load_checkpoint as load_checkpoint
     from hf_alpha.modeling.configuration_alpha import AlphaConfig as AlphaConfig
+    from hf_alpha.modeling.configuration_folnet import FolnetConfig as FolnetConfig
     from hf_alpha.modeling.configuration_symbols import SymbolModelConfig as SymbolModelConfig
     from hf_alpha.modeling.modeling_alpha import (
         AlphaForConditionalGeneration as AlphaForConditionalGeneration,
     )
     from hf_alpha.modeling.modeling_alpha import AlphaModel as AlphaModel
+    from hf_alpha.modeling.modeling_folnet import (
+        FolnetForCausalLM as FolnetForCausalLM,
+    )
+    from hf_alpha.modeling.modeling_folnet import (
+        FolnetForConditionalGeneration as FolnetForConditionalGeneration,
+    )
+    from hf_alpha.modeling.modeling_folnet import (
+        FolnetForMaskedLM as FolnetForMaskedLM,
+    )
+    from hf_alpha.modeling.modeling_folnet import (
+        FolnetForMultipleChoice as FolnetForMultipleChoice,
+    )
+    from hf_alpha.modeling.modeling_folnet import (
+        FolnetForPreTraining as FolnetForPreTraining,
+    )
+    from hf_alpha.modeling.modeling_folnet import (
+        FolnetForQuestionAnswering as FolnetForQuestionAnswering,
+    )
+    from hf_alpha.modeling.modeling_folnet import (
+        FolnetForSequenceClassification as FolnetForSequenceClassification,
+    )
+    from hf_alpha.modeling.modeling_folnet import (
+        FolnetForTokenClassification as FolnetForTokenClassification,
+    )
+    from hf_alpha.modeling.modeling_folnet import (
+        FolnetModel as FolnetModel,
+    )
     from hf_alpha.modeling.names_in_text import MarkedText as MarkedText
     from hf_alpha.modeling.streams import Streams as Streams
     from hf_alpha.modeling.symbol_encodings import SymbolEncoding as SymbolEncoding
@@ -55,6 +83,16 @@ _MODULES = {
     "AlphaModel": "hf_alpha.modeling.modeling_alpha",
     "AlphaTokenizer": "hf_alpha.modeling.tokenization_alpha",
     "AlphaTrainer": "hf_alpha.train",
+    "FolnetConfig": "hf_alpha.modeling.configuration_folnet",
+    "FolnetForCausalLM": "hf_alpha.modeling.modeling_folnet",
+    "FolnetForConditionalGeneration": "hf_alpha.modeling.modeling_folnet",
+    "FolnetForMaskedLM": "hf_alpha.modeling.modeling_folnet",
+    "FolnetForMultipleChoice": "hf_alpha.modeling.modeling_folnet",
+    "FolnetForPreTraining": "hf_alpha.modeling.modeling_folnet",
+    "FolnetForQuestionAnswering": "hf_alpha.modeling.modeling_folnet",
+    "FolnetForSequenceClassification": "hf_alpha.modeling.modeling_folnet",
+    "FolnetForTokenClassification": "hf_alpha.modeling.modeling_folnet",
+    "FolnetModel": "hf_alpha.modeling.modeling_folnet",
     "MarkedText": "hf_alpha.modeling.names_in_text",
     "Recipe": "hf_alpha.recipe",
     "Streams": "hf_alpha.modeling.streams",

@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from transformers.activations import ACT2FN
 
 from .configuration_folnet import FolnetConfig
-from .cpu import BlockLinear, in_blocks
+from .cpu import BitDropout, BlockLinear, in_blocks
 from .premises import Columns, Source
 from .recomputed import boolean, can_recompute
 
@@ -124,7 +124,7 @@ class LogicOperator(nn.Module):
         self.num_heads = config.num_attention_heads
         self.scaling = config.head_size**-0.5 if config.scaled else 1.0
         self.implication = IMPLICATIONS[config.implication]
-        self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
+        self.dropout = BitDropout(config.attention_probs_dropout_prob)
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
         """What is deduced: (N, T, D1), or (N, T, M, D2) by an operator of the binary branch."""

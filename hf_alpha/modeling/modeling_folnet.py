@@ -39,6 +39,7 @@ from .checks import (
     refuse_vectors,
 )
 from .configuration_folnet import FolnetConfig
+from .cpu import BitDropout
 from .logic_operators import (
     OPERATORS,
     SLOTS,
@@ -166,7 +167,7 @@ class FolnetEmbeddings(nn.Module):
         relations = 3 if decodes else 1
         self.relations = nn.Linear(relations, d2, bias=False) if config.encoding.relates else None
         self.unary_norm, self.binary_norm = layer_norm(config, d1), layer_norm(config, d2)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.dropout = BitDropout(config.hidden_dropout_prob)
 
     def forward(
         self,
@@ -260,7 +261,7 @@ class FolnetLayer(GradientCheckpointingLayer):
         if self.cascade:
             self.unary_bool_norm = layer_norm(config, d1)
             self.binary_bool_norm = layer_norm(config, d2)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.dropout = BitDropout(config.hidden_dropout_prob)
 
     def operator(self, letter: str) -> Any:
         """The operator that Table 2 calls so."""
@@ -1001,7 +1002,15 @@ class FolnetForPreTraining(FolnetForMaskedLM):
         Args:
             next_sentence_label: (B,); by convention 0 where the second sentence follows the first
                 (NSP) or both are in order (SOP), else 1. The loss is the sum of both.
+
+        Raises:
+            ValueError: there are such labels, and no `token_type_ids` that tell sentences apart.
         """
+        if next_sentence_label is not None and token_type_ids is None:
+            raise ValueError(
+                "next_sentence_label without token_type_ids: give both sentences to the tokenizer "
+                "as a pair, and pass everything that it returns"
+            )
         outputs = self.folnet(
             input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,

@@ -126,16 +126,17 @@ def _backward(
     return grad_rows
 
 
-def _blocks(atoms: torch.Tensor) -> Iterator[tuple[int, slice]]:
-    """Places (row of the batch, positions x) that hold so many pairs."""
+def _blocks(atoms: torch.Tensor) -> Iterator[tuple[slice, slice]]:
+    """Places (rows of the batch, positions x) that hold so many pairs."""
     n, t, m, _ = atoms.shape
-    step = max(1, PAIRS.get(atoms.device.type, MORE_PAIRS) // max(m, 1))
-    for row in range(n):
+    pairs = PAIRS.get(atoms.device.type, MORE_PAIRS)
+    rows, step = max(1, pairs // max(t * m, 1)), max(1, pairs // max(m, 1))
+    for row in range(0, n, rows):
         for start in range(0, t, step):
-            yield row, slice(start, start + step)
+            yield slice(row, row + rows), slice(start, start + step)
 
 
-def _pairs(atoms: torch.Tensor, place: tuple[int, slice], transposed: bool) -> torch.Tensor:
+def _pairs(atoms: torch.Tensor, place: tuple[slice, slice], transposed: bool) -> torch.Tensor:
     """The atoms at a place, with the transposed ones behind: (R, D or 2 D)."""
     own = atoms[place]
     if transposed:
