@@ -16,7 +16,7 @@ head, C channels.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -54,6 +54,25 @@ class Scope:
         """1 where a position is not hidden, else 0; shaped as `mask`, which a decoder has."""
         assert self.mask is not None
         return (self.mask == 0).to(dtype)
+
+    def traced(self) -> tuple[torch.Tensor | None, ...]:
+        """What gradients flow into; a layer that recomputes its activations takes it by itself."""
+        source = None if self.columns is None else self.columns.source
+        atoms = (None, None) if source is None else (source.unary, source.binary)
+        return (*atoms, self.key_vectors, self.value_vectors)
+
+    def carrying(
+        self,
+        unary: torch.Tensor | None,
+        binary: torch.Tensor | None,
+        key_vectors: torch.Tensor | None,
+        value_vectors: torch.Tensor | None,
+    ) -> "Scope":
+        """The same scope with what `traced` gave."""
+        columns = self.columns
+        if columns is not None and unary is not None and binary is not None:
+            columns = replace(columns, source=Source(unary, binary))
+        return Scope(self.mask, columns, key_vectors, value_vectors)
 
 
 @dataclass(frozen=True)

@@ -272,14 +272,17 @@ class FolnetLayer(GradientCheckpointingLayer):
         unary_NTD: torch.Tensor,
         binary_NTMD: torch.Tensor,
         scope: Scope,
-        only_unary: bool = False,
+        only_unary: bool,
+        *traced: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
         """Both branches with what is deduced, and join's kernel (H, N, T, M) if there is one.
 
         Args:
             scope: what the atoms relate to.
             only_unary: leave the binary branch as it is: nobody wants it behind the last layer.
+            traced: of the scope, as arguments: what reentrant checkpointing knows of.
         """
+        scope = scope.carrying(*traced)
         operators = [self.operator(letter) for letter in self.letters(only_unary)]
         atoms = Atoms.of(
             self.unary_norm(unary_NTD), self.binary_norm(binary_NTMD), scope, operators
@@ -377,7 +380,9 @@ class FolnetStack(FolnetPreTrainedModel):
         for layer, scope in zip(self.layers, scopes, strict=True):
             states += (packed(unary_NTD, streams),) if states_on else ()
             only_unary = layer is self.layers[-1] and not output_binary_states
-            unary_NTD, binary_NTMD, kernel = layer(unary_NTD, binary_NTMD, scope, only_unary)
+            unary_NTD, binary_NTMD, kernel = layer(
+                unary_NTD, binary_NTMD, scope, only_unary, *scope.traced()
+            )
             if attentions_on and kernel is not None:
                 attentions += (kernel.transpose(0, 1),)
         unary_NTD = self.final_unary_norm(unary_NTD)
