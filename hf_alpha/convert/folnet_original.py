@@ -6,14 +6,14 @@ part in everything.
 B: batch; T: tokens; x, y, a: a token; h: head; s: place in a head; d: an atom's dimension.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F.relu}
 
 
 class OriginalFolnet:
@@ -55,7 +55,7 @@ class OriginalFolnet:
         words = self._norm(self._activation(self._linear(f"{name}.transform.dense", unary)))
         table = self.state["folnet.encoder.word_embd.weight"]
         return {
-            "prediction_logits": words @ table.T + self.state[f"{name}.bias"],
+            "logits": words @ table.T + self.state[f"{name}.bias"],
             "seq_relationship_logits": self._linear("cls.heads.seq_relationship", pooled),
         }
 

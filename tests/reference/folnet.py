@@ -1,4 +1,4 @@
-"""FOLNet for one sample without padding: Table 2 of arXiv 2301.06748's ICLR version as sums.
+"""FOLNet for one sample without padding: Table 2 of Chen (ICLR 2023), written as sums.
 
 Letters of the sums: x, y, a are tokens, h heads, s and w places in a head, d dimensions of atoms.
 A decoder's rows are the tokens of the target, and its columns those of source and target.
@@ -133,9 +133,7 @@ class FolnetReference:
             out = torch.einsum("xahs,xah->xhs", kernel.unflatten(-1, sizes), premise)
         else:
             sizes = (self.config.head_size, self.config.num_attention_heads)
-            # A decoder has no atoms (a, x) with a before x.
-            sum_over = "xash,xas->xsh" if view.decoder else "xash,axs->xsh"
-            out = torch.einsum(sum_over, kernel.unflatten(-1, sizes), premise)
+            out = torch.einsum("xash,axs->xsh", kernel.unflatten(-1, sizes), premise)
         return self.deduced(name, out.flatten(1))
 
     # -- operators that deduce binary atoms -------------------------------------------------------
@@ -209,16 +207,18 @@ class FolnetReference:
         u1 = self.norm(name + ".final_unary_norm", u1)
         u2 = self.norm(name + ".final_binary_norm", u2)
         if self.config.diagonal_link:
-            columns = u2.shape[1] - u2.shape[0]  # of the source
-            diagonal = torch.stack([u2[x, x + columns] for x in range(len(u2))])
+            diagonal = torch.stack([u2[x, x] for x in range(len(u2))])
             u1 = u1 + self.linear(name + ".diagonal", diagonal)
         return u1, u2 * view.allowed_xy[:, :, None]
 
-    def embed(self, ids: Tensor, types: Tensor, distances: Tensor) -> tuple[Tensor, Tensor]:
+    def embed(
+        self, stack: str, ids: Tensor, types: Tensor | None, distances: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Base atoms of the tokens and of their relations, before the norms."""
-        name, config = "folnet.embeddings", self.config
-        u1 = self.weights[f"{name}.word_embeddings.weight"][ids]
-        u1 = u1 + self.weights[f"{name}.token_type_embeddings.weight"][types]
+        name, config = f"{stack}.embeddings", self.config
+        u1 = self.weights["folnet.shared.weight"][ids]
+        if types is not None:
+            u1 = u1 + self.weights[f"{name}.token_type_embeddings.weight"][types]
         if config.position_scheme == "absolute":
             u1 = u1 + self.weights[f"{name}.position_embeddings.weight"][: len(ids)]
         if config.position_scheme == "relative":
@@ -226,26 +226,27 @@ class FolnetReference:
         else:
             u2 = u1.new_zeros(*distances.shape, config.binary_hidden_size)
         if config.diagonal_link:
-            first = distances.shape[1] - distances.shape[0]
             link = self.linear(f"{name}.diagonal", u1)
-            u2 = u2.clone()
-            for x in range(len(ids)):
-                u2[x, first + x] += link[x]
+            u2 = torch.stack(
+                [
+                    torch.stack([u2[x, y] + link[x] * (x == y) for y in range(len(ids))])
+                    for x in range(len(ids))
+                ]
+            )
         return u1, u2
 
     def run(
-        self, stack: str, ids: Tensor, types: Tensor, distances: Tensor, view: View
+        self, stack: str, ids: Tensor, types: Tensor | None, distances: Tensor, view: View
     ) -> tuple[Tensor, Tensor]:
-        u1, u2 = self.embed(ids, types, distances)
+        u1, u2 = self.embed(stack, ids, types, distances)
+        name = f"{stack}.embeddings"
         if self.config.position_scheme == "shaw":
-            name = "folnet.embeddings"
             view = replace(
                 view,
                 keys_xys=self.weights[f"{name}.key_distances.weight"][distances],
                 values_xys=self.weights[f"{name}.value_distances.weight"][distances],
             )
-        u1 = self.norm("folnet.embeddings.unary_norm", u1)
-        u2 = self.norm("folnet.embeddings.binary_norm", u2)
+        u1, u2 = self.norm(f"{name}.unary_norm", u1), self.norm(f"{name}.binary_norm", u2)
         return self.stack(stack, u1, u2, view)
 
     def encode(self, ids: Tensor, types: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -261,7 +262,7 @@ class FolnetReference:
         """Final atoms of a causal LM, or of one whose first tokens see each other."""
         view = View(causal(len(ids), prefix), decoder=True)
         distances = clipped_distances(len(ids), self.config.max_distance)
-        return self.run("folnet.decoder", ids, torch.zeros_like(ids), distances, view)
+        return self.run("folnet.decoder", ids, None, distances, view)
 
     def decode(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Final atoms of an encoder-decoder's decoder: (x, d) and (x, y in source + target, d)."""
@@ -277,7 +278,7 @@ class FolnetReference:
             source_ad=source_ad,
             source_abd=source_abd,
         )
-        return self.run("folnet.decoder", target, torch.zeros_like(target), distances, view)
+        return self.run("folnet.decoder", target, None, distances, view)
 
     # -- heads ------------------------------------------------------------------------------------
 
@@ -292,7 +293,7 @@ class FolnetReference:
         ]  # fmt: skip
 
     def next_tokens(self, u_xd: Tensor) -> Tensor:
-        return u_xd @ self.weights["folnet.embeddings.word_embeddings.weight"].T
+        return u_xd @ self.weights["folnet.shared.weight"].T
 
 
 def causal(length: int, prefix: int = 0) -> Tensor:
