@@ -39,13 +39,15 @@ class Case:
 
     Attributes:
         leaves: tensors whose gradients are compared.
-        atoms: what the operator gets.
+        unary, binary, scope: what the operator gets.
         places: of each sample, its rows and its columns in the batch.
         views: of each sample, for the reference.
     """
 
     leaves: list[torch.Tensor]
-    atoms: Atoms
+    unary: torch.Tensor
+    binary: torch.Tensor
+    scope: Scope
     places: list[tuple[torch.Tensor, torch.Tensor]]
     views: list[View]
 
@@ -61,10 +63,10 @@ def places_of(lengths, left):
 
 
 def visible_of(rows, columns, sizes, allowed):
-    """(N, 1, T, M): what each row of a padded batch sees."""
-    visible = torch.zeros(len(rows), 1, *sizes, dtype=torch.bool)
+    """(N, T, M): what each row of a padded batch sees."""
+    visible = torch.zeros(len(rows), *sizes, dtype=torch.bool)
     for n, (row, column) in enumerate(zip(rows, columns, strict=True)):
-        visible[n, 0, row[:, None], column[None]] = allowed[n]
+        visible[n, row[:, None], column[None]] = allowed[n]
     return visible
 
 
@@ -95,7 +97,7 @@ def make_case(form, config, left, seed=0):
     shaw = config.position_scheme == "shaw"
     mask = additive(visible_of(rows, columns, (length, width), allowed), torch.float64)
     if form == "encoder":  # as for padding: the same for all rows
-        mask = mask.amax(2, keepdim=True)
+        mask = mask.amax(1, keepdim=True)
     source = Source(*of_source) if before else None
     scope = Scope(
         mask, None if form == "encoder" else Columns(1, source=source),
@@ -116,7 +118,7 @@ def make_case(form, config, left, seed=0):
         )
     places = list(zip(rows, columns, strict=True))
     leaves = [unary, binary, *of_source, *vectors]
-    return Case(leaves, Atoms(unary, binary, scope), places, views)
+    return Case(leaves, unary, binary, scope, places, views)
 
 
 def randomize(module, seed=1):
@@ -126,6 +128,10 @@ def randomize(module, seed=1):
         for parameter in module.double().parameters():
             parameter.normal_(0, parameter.shape[-1] ** -0.5, generator=generator)
     return module
+
+
+def run(operator, unary, binary, scope):
+    return operator(Atoms.of(unary, binary, scope, [operator]))
 
 
 def weights_of(module):
@@ -138,8 +144,8 @@ def assert_same(module, case, found, deduce, binary):
     leaves = [*module.parameters(), *case.leaves]
     ours = theirs = torch.zeros((), dtype=torch.float64)
     for n, (row, column) in enumerate(case.places):
-        unary = case.atoms.unary[n, row]
-        pairs = case.atoms.binary[n, row[:, None], column[None]]
+        unary = case.unary[n, row]
+        pairs = case.binary[n, row[:, None], column[None]]
         expected = deduce(unary, pairs, case.views[n])
         here = found[n, row[:, None], column[None]] if binary else found[n, row]
         if binary:  # what is hidden from x is nobody's premise
@@ -175,7 +181,8 @@ def test_operators_are_the_sums_of_the_paper(letter, form):
         case = make_case(form, config, left)
         reference = FolnetReference(config, weights_of(operator))
         equation = partial(getattr(reference, {**UNARY, **BINARY}[letter]), "operator")
-        assert_same(operator, case, operator(case.atoms), equation, binary=letter in BINARY)
+        found = run(operator, case.unary, case.binary, case.scope)
+        assert_same(operator, case, found, equation, binary=letter in BINARY)
 
 
 @pytest.mark.parametrize("act", ["gelu", "relu"])
@@ -186,8 +193,11 @@ def test_boolean_operators(boolean_form, transposed, act):
         **SIZES, boolean_form=boolean_form, transposed_boolean=transposed, hidden_act=act
     )
     case = make_case("encoder", config, left=False)
-    unary, binary = randomize(UnaryBool(config)), randomize(BinaryBool(config, transposed))
-    for module, atoms in ((unary, case.atoms.unary), (binary, case.atoms.binary)):
+    unary, binary = (
+        randomize(UnaryBool(config, D1, config.intermediate_size)),
+        randomize(BinaryBool(config, transposed)),
+    )
+    for module, atoms in ((unary, case.unary), (binary, case.binary)):
         reference = FolnetReference(config, weights_of(module))
         equations = {
             unary: lambda one, two, view, of=reference: of.boolean("operator", one),
@@ -219,12 +229,12 @@ def test_join_of_assoc_is_self_attention():
         attention.out_proj.load_state_dict(join.output.state_dict())
     x = torch.randn(2, length, width, dtype=torch.float64)
     padding = torch.arange(length) >= torch.tensor([[4], [6]])
-    scope = Scope(additive(~padding[:, None, None], torch.float64))
-    scores = assoc(Atoms(x, torch.empty(0), scope))
+    scope = Scope(additive(~padding[:, None], torch.float64))
+    scores = run(assoc, x, torch.empty(0), scope)
     expected, kernel = attention(x, x, x, key_padding_mask=padding, average_attn_weights=False)
-    found, weights = join.deduce(Atoms(x, scores, scope))
-    torch.testing.assert_close(found, expected, **CLOSE)
-    torch.testing.assert_close(weights, kernel, **CLOSE)
+    atoms = Atoms.of(x, scores, scope, [join])
+    torch.testing.assert_close(join(atoms), expected, **CLOSE)
+    torch.testing.assert_close(atoms.kernels["j"].transpose(0, 1), kernel, **CLOSE)
 
 
 def test_mu_and_prod_with_static_premises_are_shaws_relative_positions():
@@ -253,8 +263,8 @@ def test_mu_and_prod_with_static_premises_are_shaws_relative_positions():
             identity(linear)
     static = torch.cat((torch.zeros(length, length, heads), keys[distance], values[distance]), -1)
     base = static.double().expand(2, -1, -1, -1)
-    scored = base + sum(operator(Atoms(x, base, Scope())) for operator in (assoc, prod))
-    found = sum(operator(Atoms(x, scored, Scope())) for operator in (join, mu))
+    scored = base + sum(run(operator, x, base, Scope()) for operator in (assoc, prod))
+    found = sum(run(operator, x, scored, Scope()) for operator in (join, mu))
 
     query, key, value = (
         linear(x).unflatten(-1, (heads, size))
