@@ -200,7 +200,7 @@ class FolnetReference:
 
     def stack(self, name: str, u1: Tensor, u2: Tensor, view: View) -> tuple[Tensor, Tensor]:
         layers = self.config.num_hidden_layers
-        if view.source_ad is not None and self.config.decoder_layers is not None:
+        if view.decoder and self.config.decoder_layers is not None:
             layers = self.config.decoder_layers
         for number in range(layers):
             u1, u2 = self.layer(f"{name}.layers.{number}", u1, u2, view)
@@ -264,9 +264,11 @@ class FolnetReference:
         distances = clipped_distances(len(ids), self.config.max_distance)
         return self.run("folnet.decoder", ids, None, distances, view)
 
-    def decode(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def decode(
+        self, source: Tensor, target: Tensor, types: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Final atoms of an encoder-decoder's decoder: (x, d) and (x, y in source + target, d)."""
-        source_ad, source_abd = self.encode(source)
+        source_ad, source_abd = self.encode(source, types)
         seen = torch.ones(len(target), len(source), dtype=torch.bool)
         most = self.config.max_distance
         distances = torch.cat(
