@@ -207,3 +207,19 @@ def test_generation_with_a_cache_is_generation_without(options):
             assert torch.equal(ways[0].sequences, ways[1].sequences)
             for one, two in zip(ways[0].logits, ways[1].logits, strict=True):
                 torch.testing.assert_close(one, two, **CLOSE)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=range(len(OPTIONS)))
+def test_a_cropped_cache_goes_on_with_other_tokens(options):
+    for model in generators(options):
+        given = {}
+        if model.config.is_encoder_decoder:
+            given = {"input_ids": torch.stack(draw(1, [4, 4]))}
+        text, other = (torch.stack(draw(seed, [5, 5])) for seed in (2, 3))
+        name = "decoder_input_ids" if given else "input_ids"
+        with torch.no_grad():
+            cache = model(**given, **{name: text}, use_cache=True).past_key_values
+            cache.crop(-2)
+            found = model(**given, **{name: other}, past_key_values=cache).logits
+        expected = logits_of(model, torch.cat((text[:, :3], other), dim=1), **given)
+        torch.testing.assert_close(found, expected[:, 3:], **CLOSE)
