@@ -472,6 +472,32 @@ def convert(
     convert_host(model, out, chosen, typer.echo)
 
 
+@app.command("convert-folnet")
+def convert_folnet(
+    settings: Annotated[Path, typer.Argument(help="The original's settings, a .cfg file.")],
+    weights: Annotated[Path, typer.Argument(help="The original's weights, a .pt file.")],
+    out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder or Hub name of the tokenizer that the model was trained with; it goes "
+            "with the model."
+        ),
+    ] = None,
+) -> None:
+    """Convert a checkpoint of FOLNet's original code, and prove it by logits.
+
+    hf-alpha convert-folnet base.step8000.cfg base.step8000.pt OUT --tokenizer bert-base-uncased
+    """
+    from hf_alpha import convert as conversions
+
+    model = conversions.convert_folnet(settings, weights, out, tokenizer)
+    typer.echo(
+        f"{type(model).__name__} with {model.num_parameters():,} parameters: the same outputs as "
+        f"the original code's, on random texts without padding; it is in {out}"
+    )
+
+
 def _convert_vanilla(
     vanilla: str,
     out: Path,

@@ -265,12 +265,13 @@ class ConjugateJoin(LogicOperator):
 
     def _over_visible(self, atoms: Atoms, premise_HNTM: torch.Tensor) -> torch.Tensor:
         """(H, N, T, S), where each x sees other positions a."""
-        scores_HNMS = self.everywhere(atoms, self.kernel, self.source_kernel).float()
+        scores_HNMS = self.everywhere(atoms, self.kernel, self.source_kernel)
+        wide = torch.promote_types(scores_HNMS.dtype, torch.float32)
         # A fixed bound: a maximum over all positions would tell of those that come later.
-        kernel_HNMS = scores_HNMS.clamp(-LARGEST_EXPONENT, LARGEST_EXPONENT).exp()
+        kernel_HNMS = scores_HNMS.to(wide).clamp(-LARGEST_EXPONENT, LARGEST_EXPONENT).exp()
         visible = atoms.scope.visible(kernel_HNMS.dtype)
         total_HNTS = (visible @ kernel_HNMS).clamp(min=SMALLEST_SUM)
-        deduced_HNTS = (premise_HNTM.float() * visible) @ self.dropout(kernel_HNMS) / total_HNTS
+        deduced_HNTS = (premise_HNTM.to(wide) * visible) @ self.dropout(kernel_HNMS) / total_HNTS
         return deduced_HNTS.to(premise_HNTM.dtype)
 
 

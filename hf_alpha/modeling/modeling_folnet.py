@@ -1162,16 +1162,14 @@ class FolnetForMultipleChoice(FolnetHead):
     ) -> MultipleChoiceModelOutput:
         """Scores (B, choices); inputs are (B, choices, L), `labels` (B,)."""
         choices = input_ids.shape[1]
-        inputs: list[Any] = [
+        ids, mask, types, streams = (
             None if x is None else x.flatten(0, 1)
             for x in (input_ids, attention_mask, token_type_ids, stream_ids)
-        ]
-        outputs, shared = self._encode(
-            *inputs,
-            output_attentions,
-            output_hidden_states,
-            **kwargs,  # type: ignore[call-arg]
         )
+        outputs, shared = self._encode(
+            ids, mask, types, streams, output_attentions, output_hidden_states,
+            output_binary_states, **kwargs,
+        )  # fmt: skip
         logits = self.classifier(self.dropout(outputs.pooler_output)).view(-1, choices)
         loss = None
         if labels is not None:

@@ -31,6 +31,10 @@ class PremiseLayer(DynamicLayer):
             self.values = F.pad(self.values, (0, more))
         return super().update(key_states, value_states, *args, **kwargs)
 
+    def get_seq_length(self) -> int:
+        """Positions, of keys without a number as well: those of trans."""
+        return self.keys.shape[-2] if self.is_initialized else 0
+
     def crop(self, max_length: int) -> None:
         """Forget all positions but the first `max_length`; if negative, so many of the last."""
         before = self.get_seq_length()

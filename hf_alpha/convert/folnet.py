@@ -1,0 +1,442 @@
+"""Checkpoints of FOLNet's original code (tencent-ailab/FOLNet) into models of this package.
+
+The original saves two files, settings (.cfg, JSON) and weights (.pt). Every conversion is proved:
+the converted model computes what the original does on random inputs without padding. With padding
+they differ on purpose: the original has no mask.
+"""
+
+import json
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_alpha.convert.folnet_original import OriginalFolnet
+from hf_alpha.convert.shared import ConversionError, for_proof
+from hf_alpha.folders import new_folder
+from hf_alpha.modeling import modeling_folnet
+from hf_alpha.modeling.configuration_folnet import FolnetConfig
+
+LETTERS = {
+    1: {"join": "j", "mu": "m", "cjoin": "c"},
+    2: {"assoc": "a", "trans": "t", "prod": "p"},
+}
+NEEDED = {
+    "hidden_act", "hidden_dropout_prob", "layer_norm_eps", "initializer_range", "vocab_size",
+    "max_position_offset", "type_vocab_size", "num_layers", "mixer_ops", "predicate_dims",
+    "intermediate_dims", "num_heads", "head_size",
+}  # fmt: skip
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "hidden_act": ("gelu", "relu"),
+    "boolean_type": ("mlp", "reglu"),
+}
+KNOWN = NEEDED | {
+    "absolute_position", "relative_position", "diag_link", "boolean_type", "hidden_size",
+    "pretrain_loss", "num_classes",
+}  # fmt: skip
+UNUSED = {"max_span", "span_dim", "aux_length", "glob_size", "span_size", "unit_size"}
+"""Settings that the original writes and no part of its models reads (without a global branch)."""
+
+# Ours: the original's, with the same meaning.
+SETTINGS = {
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "head_size": "head_size",
+    "max_distance": "max_position_offset",
+    "type_vocab_size": "type_vocab_size",
+    "hidden_act": "hidden_act",
+    "boolean_form": "boolean_type",
+    "hidden_dropout_prob": "hidden_dropout_prob",
+    "attention_probs_dropout_prob": "hidden_dropout_prob",
+    "layer_norm_eps": "layer_norm_eps",
+    "diagonal_link": "diag_link",
+}
+CODE_FORM: dict[str, Any] = {
+    "cjoin_premise": "size",
+    "trans_channels": "binary",
+    "scaled": True,
+    "transposed_boolean": True,
+    "boolean_cascade": True,
+    "implication": "none",
+    "layer_norm_affine": False,
+    "cls_atoms": True,
+}
+
+OLD_WORDS = "folnet.encoder.word_embd.weight"
+TIED = "cls.heads.predictions.decoder.weight"
+GLOBAL = "the global branch (mixer_ops[0])"
+ABSENT = {
+    "sch.": "the head of the sequence-contrastive loss (SCL)",
+    "folnet.glob_link.": GLOBAL,
+    "folnet.encoder.glob_embd.": GLOBAL,
+}
+ALL = slice(None)
+ROUNDING = 1e-4  # of what is computed in another order, by the largest number
+
+Sources = dict[str, list[tuple[str, slice]]]
+"""Module of ours -> modules of the original and the rows that it has of each, from the top down."""
+
+
+# -- what the two files say -----------------------------------------------------------------------
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The original's settings, with branches of operators by number.
+
+    Raises:
+        ConversionError: the file is none of the original's, or asks for what there is not here.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConversionError(f"{path} is no .cfg file of FOLNet: {error}") from error
+    if not isinstance(found, dict):
+        raise ConversionError(f"{path} is no .cfg file of FOLNet: it holds no JSON object")
+    if missing := sorted(NEEDED - found.keys()):
+        raise ConversionError(f"{path} lacks settings: {', '.join(missing)}")
+    if unknown := sorted(found.keys() - KNOWN - UNUSED):
+        raise ConversionError(f"{path} has settings that FOLNet has not: {', '.join(unknown)}")
+    settings = {"absolute_position": False, "relative_position": True, "diag_link": False,
+                "boolean_type": "mlp", **found}  # fmt: skip
+    settings["mixer_ops"] = {int(arity): ops for arity, ops in found["mixer_ops"].items()}
+    _check_settings(path, settings)
+    return settings
+
+
+def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
+    operators = settings["mixer_ops"]
+    if operators.get(0):
+        raise ConversionError(f"{path}: mixer_ops[0] is {operators[0]}: {GLOBAL} is not here")
+    for arity, letters in LETTERS.items():
+        given = operators.get(arity) or []
+        if not given or len(set(given)) < len(given) or not set(given) <= letters.keys():
+            raise ConversionError(
+                f"{path}: mixer_ops[{arity}] is {given}; it has one or more of "
+                f"{', '.join(letters)}, each once"
+            )
+    for name, allowed in CHOICES.items():
+        if settings[name] not in allowed:
+            raise ConversionError(f"{path}: {name} is {settings[name]!r}, not one of {allowed}")
+    for name in ("predicate_dims", "intermediate_dims"):
+        if len(settings[name]) != 3:
+            raise ConversionError(f"{path}: {name} has {len(settings[name])} numbers, not 3")
+    if settings["absolute_position"] and settings["relative_position"]:
+        raise ConversionError(f"{path}: absolute_position and relative_position cannot both be on")
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The original's tensors in float32, without a prefix of parallel training.
+
+    Raises:
+        ConversionError: the file is no dict of tensors, or has parts that no model here has.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        raise ConversionError(
+            f"{path} cannot be read as weights; more than tensors is not loaded: {error}"
+        ) from error
+    if not isinstance(state, dict) or not all(isinstance(x, Tensor) for x in state.values()):
+        raise ConversionError(f"{path} holds no dict of tensors: give the .pt file of a model")
+    state = {name.removeprefix("module."): value.float() for name, value in state.items()}
+    for name in state:
+        for prefix, what in ABSENT.items():
+            if name.startswith(prefix):
+                raise ConversionError(f"{path}: {name} belongs to {what}, which is not here")
+    if OLD_WORDS not in state:
+        raise ConversionError(f"{path} is no FOLNet: it lacks {OLD_WORDS}")
+    return state
+
+
+def class_of(state: Mapping[str, Tensor], settings: Mapping[str, Any]) -> str:
+    """Name of our class with the head that the weights have.
+
+    Raises:
+        ConversionError: they have none of the original's heads.
+    """
+    if "classifier.weight" in state:
+        several = settings.get("num_classes", 1) > 1 and len(state["classifier.weight"]) == 1
+        return f"FolnetFor{'MultipleChoice' if several else 'SequenceClassification'}"
+    if "classifier.start_logits.dense.weight" in state:
+        return "FolnetForQuestionAnswering"
+    if "cls.heads.predictions.bias" in state:
+        return "FolnetForPreTraining"
+    raise ConversionError("the weights have no head of FOLNet's: cls.heads.* or classifier.*")
+
+
+# -- settings and weights -------------------------------------------------------------------------
+
+
+def convert_settings(
+    settings: Mapping[str, Any], state: Mapping[str, Tensor], **others: Any
+) -> FolnetConfig:
+    """Our configuration, with the code's form of all that the paper has otherwise.
+
+    Args:
+        others: settings that the original's files do not have, such as the ids of special tokens.
+
+    Raises:
+        ConversionError: a setting does not fit.
+    """
+    operators = {
+        arity: "".join(letters[name] for name in settings["mixer_ops"][arity])
+        for arity, letters in LETTERS.items()
+    }
+    scheme = "relative" if settings["relative_position"] else "none"
+    chosen = {
+        **{ours: settings[theirs] for ours, theirs in SETTINGS.items()},
+        **CODE_FORM,
+        "vocab_size": _vocabulary(settings, state),
+        "unary_operators": operators[1],
+        "binary_operators": operators[2],
+        "position_scheme": "absolute" if settings["absolute_position"] else scheme,
+        # Below 0, the original has one for each matrix, by its size; only new weights need it.
+        "initializer_range": max(settings["initializer_range"], 0) or 0.02,
+        **others,
+    }
+    for ours, theirs in (("hidden", "predicate"), ("intermediate", "intermediate")):
+        _, unary, binary = settings[f"{theirs}_dims"]
+        chosen |= {f"{ours}_size": unary, f"binary_{ours}_size": binary}
+    if "classifier.weight" in state:
+        chosen["num_labels"] = len(state["classifier.weight"])
+    try:
+        return FolnetConfig(**chosen)
+    except ValueError as error:
+        raise ConversionError(f"the settings do not fit: {error}") from error
+
+
+def _vocabulary(settings: Mapping[str, Any], state: Mapping[str, Tensor]) -> int:
+    """Rows of the embedding; the settings may have them before the original's padding."""
+    rows, said = len(state[OLD_WORDS]), settings["vocab_size"]
+    if rows not in (said, (said // 8 + 1) * 8):
+        raise ConversionError(
+            f"{OLD_WORDS} has {rows} rows, the settings say vocab_size {said}: are the two files "
+            "of one model?"
+        )
+    return rows
+
+
+def sources(settings: Mapping[str, Any]) -> Sources:
+    """The table of names: each module of ours, and where in the original its weights are."""
+    table: Sources = {
+        new: [(old, ALL)]
+        for new, old in {
+            "folnet.shared": "folnet.encoder.word_embd",
+            "folnet.encoder.embeddings.token_type_embeddings": "folnet.encoder.type_embd",
+            "folnet.encoder.embeddings.position_embeddings": "folnet.encoder.abs_pos_embd",
+            "folnet.encoder.embeddings.distance_embeddings": "folnet.encoder.rel_pos_embd",
+            "folnet.encoder.embeddings.diagonal": "folnet.encoder.diag",
+            "folnet.encoder.diagonal": "folnet.diag",
+            "folnet.pooler.dense": "folnet.dense",
+            "cls.predictions": "cls.heads.predictions",
+            "cls.predictions.transform.dense": "cls.heads.predictions.transform.dense",
+            "cls.seq_relationship": "cls.heads.seq_relationship",
+            "classifier": "classifier",
+        }.items()
+    }
+    table["qa_outputs"] = [(f"classifier.{side}_logits.dense", ALL) for side in ("start", "end")]
+    for number in range(settings["num_layers"]):
+        table |= _layer_sources(number, settings)
+    return table
+
+
+def _layer_sources(number: int, settings: Mapping[str, Any]) -> Sources:
+    new, old = f"folnet.encoder.layers.{number}", f"folnet.reasoner.layers.{number}.deducers"
+    table: Sources = {}
+    for arity in LETTERS:
+        for place, operator in enumerate(settings["mixer_ops"][arity]):
+            for part, (module, rows) in _operator_sources(operator, settings).items():
+                found = f"{old}.0.operators.{arity}.{place}.{module}"
+                table[f"{new}.{operator}.{part}"] = [(found, rows)]
+    inner = {"mlp": {"fc1": ""}, "reglu": {"fc1": ".direct", "gate": ".gating"}}
+    for arity, name in ((1, "unary_bool"), (2, "binary_bool")):
+        boolean = f"{old}.1.operators.{arity}.0"
+        for part, module in inner[settings["boolean_type"]].items():
+            table[f"{new}.{name}.{part}"] = [(f"{boolean}.clause_in{module}", ALL)]
+        table[f"{new}.{name}.fc2"] = [(f"{boolean}.clause_out", ALL)]
+    table[f"{new}.binary_bool.skip"] = [(f"{old}.1.operators.2.0.clause_skip", ALL)]
+    return table
+
+
+def _operator_sources(operator: str, settings: Mapping[str, Any]) -> dict[str, tuple[str, slice]]:
+    """Kernel, premise and output of an operator; the original's have one matrix for two of them."""
+    heads = settings["num_heads"]
+    if operator == "cjoin":
+        return {part: (part, ALL) for part in ("kernel", "premise", "output")}
+    first = {
+        "mu": ("reader.2", heads),
+        "assoc": ("reader.1", heads * settings["head_size"]),
+        "trans": ("reader.2", settings["predicate_dims"][2]),
+    }
+    if operator in first:
+        module, rows = first[operator]
+        parts = {"kernel": (module, slice(rows)), "premise": (module, slice(rows, None))}
+    else:
+        kernel, premise = (2, 1) if operator == "join" else (1, 2)
+        parts = {"kernel": (f"reader.{kernel}", ALL), "premise": (f"reader.{premise}", ALL)}
+    return {**parts, "output": ("writer", ALL)}
+
+
+def convert_weights(
+    state: Mapping[str, Tensor], table: Sources, wanted: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The original's tensors under our names.
+
+    Args:
+        wanted: our parameters by name, for their shapes.
+
+    Raises:
+        ConversionError: the original's names and shapes of what is missing, left over or wrong.
+    """
+    made, used, missing = {}, {TIED}, []
+    for name, parameter in wanted.items():
+        module, _, kind = name.rpartition(".")
+        parts = [(f"{old}.{kind}", rows) for old, rows in table[module]]
+        if lacking := [old for old, _ in parts if old not in state]:
+            missing += lacking
+            continue
+        made[name] = torch.cat([state[old][rows] for old, rows in parts])
+        used |= {old for old, _ in parts}
+        if made[name].shape != parameter.shape:
+            raise ConversionError(
+                f"{' and '.join(old for old, _ in parts)}: {tuple(made[name].shape)} for {name}, "
+                f"the settings say {tuple(parameter.shape)}"
+            )
+    left = sorted(state.keys() - used)
+    if missing or left:
+        raise ConversionError(f"weights do not fit the settings: missing {missing}, unknown {left}")
+    if TIED in state and not torch.equal(state[TIED], state[OLD_WORDS]):
+        raise ConversionError(f"{TIED} is not {OLD_WORDS}: a projection of its own is not here")
+    return made
+
+
+# -- proof -----------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def prove(
+    state: Mapping[str, Tensor], settings: Mapping[str, Any], model: PreTrainedModel
+) -> float:
+    """Check that a model computes what the original's weights do; the largest difference.
+
+    Compared are the final unary and binary atoms, the pooled state and all logits, on random pairs
+    of texts without padding.
+
+    Raises:
+        ConversionError: what differs, and by how much.
+    """
+    converted = for_proof(model)
+    ids, types = _probe(model.config)
+    expected = OriginalFolnet(state, settings).outputs(ids, types)
+    batch = {"input_ids": ids, "token_type_ids": types}
+    found = dict(converted.base_model(**batch)) | _head_outputs(converted, batch)
+    largest = 0.0
+    for name, right in expected.items():
+        gap = float((found[name] - right).abs().max())
+        if not gap <= ROUNDING * max(1.0, float(right.abs().max())):  # NaN is no agreement
+            raise ConversionError(f"proof failed: {name} differs by up to {gap:.2e}")
+        largest = max(largest, gap)
+    return largest
+
+
+def _probe(config: FolnetConfig, rows: int = 4, length: int = 24) -> tuple[Tensor, Tensor]:
+    """Random ids, and types of two texts whose border is another in each row."""
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(config.vocab_size, (rows, length), generator=generator)
+    border = torch.randint(1, length, (rows, 1), generator=generator)
+    types = (torch.arange(length) >= border).long()
+    return ids, types % config.type_vocab_size
+
+
+def _head_outputs(model: PreTrainedModel, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    if type(model).__name__.endswith("MultipleChoice"):  # each row is a question with one choice
+        batch = {name: value[:, None] for name, value in batch.items()}
+    return dict(model(**batch))
+
+
+# -- folders ---------------------------------------------------------------------------------------
+
+
+def convert_state(
+    state: Mapping[str, Tensor], settings: Mapping[str, Any], **others: Any
+) -> PreTrainedModel:
+    """A model of ours with the original's weights, proved.
+
+    Args:
+        state, settings: as of `read_weights` and `read_settings`.
+        others: further settings of the configuration.
+
+    Raises:
+        ConversionError: something does not fit, or the proof failed.
+    """
+    name = class_of(state, settings)
+    config = convert_settings(settings, state, **others)
+    with torch.random.fork_rng(devices=[]):
+        model = getattr(modeling_folnet, name)(config)
+    wanted = dict(model.named_parameters())
+    weights = convert_weights(state, sources(settings), wanted)
+    with torch.no_grad():
+        for key, value in weights.items():
+            wanted[key].copy_(value)
+    prove(state, settings, model.eval())
+    return model
+
+
+def convert_folnet(
+    settings: str | Path, weights: str | Path, out: str | Path, tokenizer: str | Path | None = None
+) -> PreTrainedModel:
+    """Convert a checkpoint of the original code; model, code and tokenizer are written to `out`.
+
+    Args:
+        settings, weights: the original's .cfg and .pt files.
+        tokenizer: folder or Hub name of the tokenizer that the model was trained with; the original
+            has none of its own in a checkpoint. Its special tokens become those of the model.
+
+    Raises:
+        ConversionError: as `convert_state`; nothing is written.
+        FileExistsError: `out` exists; it stays as it is.
+    """
+    with new_folder(Path(out)) as unfinished:
+        read = read_settings(Path(settings))
+        state = read_weights(Path(weights))
+        words = None if tokenizer is None else AutoTokenizer.from_pretrained(tokenizer)
+        model = convert_state(state, read, **({} if words is None else special_ids(words, state)))
+        model.save_pretrained(unfinished)
+        if words is not None:
+            words.save_pretrained(unfinished)
+    return model
+
+
+def special_ids(tokenizer: PreTrainedTokenizerBase, state: Mapping[str, Tensor]) -> dict[str, int]:
+    """Ids of padding and of both ends of texts, where the tokenizer has them.
+
+    Raises:
+        ConversionError: the tokenizer has more tokens than the model.
+    """
+    if len(tokenizer) > len(state[OLD_WORDS]):
+        raise ConversionError(
+            f"the tokenizer has {len(tokenizer)} tokens, the model {len(state[OLD_WORDS])}: give "
+            "the tokenizer that it was trained with"
+        )
+    found = {
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+    return {name: number for name, number in found.items() if number is not None}
+
+
+__all__ = [
+    "convert_folnet",
+    "convert_settings",
+    "convert_state",
+    "convert_weights",
+    "prove",
+    "read_settings",
+    "read_weights",
+    "sources",
+]
