@@ -601,6 +601,10 @@ def evaluate(
     split: Annotated[
         str | None, typer.Option(help="Its split; by default test, or the only one.")
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Models that do not answer: a column; metrics for each of its values."),
+    ] = None,
     symbols: Annotated[str, typer.Option(help="Without --data: numbers of symbols.")] = "1-8",
     sizes: Annotated[str, typer.Option(help="Without --data: sizes.")] = "1-15",
     samples: Annotated[
@@ -639,12 +643,15 @@ def evaluate(
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Measure correctness, exactness, edit distance and alpha-covariance beside random answers."""
+    """Measure correctness, exactness, edit distance and alpha-covariance beside random answers.
+
+    Of models that do not answer with text: the metrics of their recipe's objective.
+    """
     from datasets import disable_progress_bars
 
     from hf_alpha.data.read import leave_out, load, training_problems
     from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
-    from hf_alpha.loading import load_checkpoint
+    from hf_alpha.loading import load_checkpoint, load_config
     from hf_alpha.processes import choose_device
     from hf_alpha.recipe import recipe_of
     from hf_alpha.tasks import get_task
@@ -656,13 +663,20 @@ def evaluate(
     limit, where = renamings(max_renamings), choose_device(device)
     if quiet:
         disable_progress_bars()
+    load_config(models[0])  # says at once what is no model
+    recipe = None if task is not None else recipe_of(models[0])
+    if recipe is not None and recipe.aim is not None:
+        out = out or _beside(models, data)
+        typer.echo(_evaluate_objective(models, recipe, data, split, by, out, batch_size, device))
+        return
+    if by is not None:
+        raise ValueError("--by is for models that do not answer with text: leave it out")
     loaded = [
         EvaluatedModel(name, *load_checkpoint(folder))
         for name, folder in zip(row_names(models), models, strict=True)
     ]
     for each in loaded:
         each.model.to(where)
-    recipe = None if task is not None else recipe_of(models[0])
     solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
     out = out or _beside(models, data)
     known = [problem for each in exclude or () for problem in training_problems(each)]
@@ -718,6 +732,14 @@ def _own_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dic
     """Rows of the user's own pairs: those given, or the recipe's test."""
     from hf_alpha.data.own import own_rows, read_own
 
+    where = _test_data(recipe, data)
+    solved = recipe.solved
+    pairs = read_own(recipe.data, where, solved.finder, "test", split)  # type: ignore[attr-defined]
+    return own_rows(pairs, solved)
+
+
+def _test_data(recipe: "Recipe", data: str | None) -> Any:
+    """Where test data is: what is given, or what a recipe says."""
     where = data or recipe.data.test
     if where is None:
         raise ValueError("name a file of pairs with --data: the model's recipe has no data.test")
@@ -727,9 +749,45 @@ def _own_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dic
             f"the recipe's data.test, {path}, is not here (it is relative to the folder in which "
             "training was started): name a file of pairs with --data"
         )
-    solved = recipe.solved
-    pairs = read_own(recipe.data, where, solved.finder, "test", split)  # type: ignore[attr-defined]
-    return own_rows(pairs, solved)
+    return where
+
+
+def _evaluate_objective(
+    models: list[str],
+    recipe: "Recipe",
+    data: str | None,
+    split: str | None,
+    by: str | None,
+    out: Path,
+    batch_size: int,
+    device: str,
+) -> str:
+    """Score models that do not answer with text, by their recipe's objective; returns the table."""
+    from hf_alpha.folders import write_text
+    from hf_alpha.loading import load_checkpoint
+    from hf_alpha.objectives.base import name_columns
+    from hf_alpha.objectives.evaluate import evaluate_model, table
+    from hf_alpha.processes import choose_device
+    from hf_alpha.tasks.registry import import_functions
+
+    scores = {}
+    aim: Any = recipe.aim
+    for name, folder in zip(row_names(models), models, strict=True):
+        model, tokenizer = load_checkpoint(folder)
+        extra = [by] if by else []
+        if (finder := getattr(tokenizer, "finder", None)) is not None:
+            import_functions(finder)
+            extra += name_columns(finder)
+        rows = aim.read(recipe.data, _test_data(recipe, data), "test", split, extra)
+        model.to(choose_device(device))
+        found = evaluate_model(
+            aim, model, tokenizer, rows, recipe.data, by=by, batch_size=batch_size, progress=False
+        )
+        found.save(out / name if len(models) > 1 else out)
+        scores[name] = found
+    written = table(scores, by)
+    write_text(out / "report.txt", f"{written}\n")
+    return f"{written}\nmetrics and predictions are in {out}"
 
 
 @app.command("compare")

@@ -1,11 +1,12 @@
 """Loading a checkpoint: a model and the tokenizer that belongs to it, both as they were saved."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -21,13 +22,15 @@ from hf_alpha.folders import read_json
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
 WEIGHTS = "model.safetensors"
+ANSWERING = (AutoModelForSeq2SeqLM, AutoModelForCausalLM)
+"""The Auto classes of models that write answers."""
 
 
 class CheckpointError(ValueError):
     """A checkpoint that is damaged; the message names the file, and the tensor if it is one."""
 
 
-def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, AnyTokenizer]:
+def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, Any]:
     """Load model and tokenizer from a folder or from the Hub, and check that they are whole.
 
     The one way in which the tools load a model: configuration, tokenizer and weights are checked,
@@ -59,6 +62,11 @@ def load_parts(path: str | Path) -> tuple[PreTrainedConfig, AnyTokenizer]:
     """
     config = load_config(path)
     where = str(Path(path).expanduser())
+    answers = auto_class(config) in ANSWERING
+    if not answers and not getattr(config, "symbol_classes", None):
+        tokenizer = _load_tokenizer(where)
+        _check_size(config, tokenizer, where)
+        return config, tokenizer
     if not hasattr(config, "symbol_classes"):
         way = f"; hf-alpha convert {where} OUT gives it some" * bool(config.is_encoder_decoder)
         raise ValueError(
@@ -116,8 +124,64 @@ def _load_tokenizer(where: str) -> Any:
         return AutoTokenizer.from_pretrained(where)
 
 
+def load_for(path: str | Path, auto: Any, settings: Mapping[str, Any]) -> tuple[Any, Any, list]:
+    """Load a model to train for something, with a new head where the checkpoint has another.
+
+    Args:
+        path: folder or Hub name.
+        auto: the Auto class that the model shall be of.
+        settings: fields of its configuration that change, such as its labels.
+
+    Returns:
+        The model, its tokenizer, and the names of the weights that are new.
+
+    Raises:
+        FileNotFoundError: there is no such folder or model, or a file of it is missing.
+        CheckpointError: a file cannot be read, or weights of the body are missing or of another
+            shape.
+        ValueError: `auto` knows no such model.
+    """
+    config, where = load_config(path), str(Path(path).expanduser())
+    if type(config) not in auto._model_mapping:
+        raise ValueError(
+            f"{where!r} holds a {config.model_type!r} model, not one of {auto.__name__}"
+        )
+    tokenizer = _load_tokenizer(where)
+    if getattr(config, "symbol_classes", None):
+        check_agreement(config, tokenizer, where)
+    _check_size(config, tokenizer, where)
+    for name, value in settings.items():
+        setattr(config, name, value)
+    with _part(where, WEIGHTS):
+        model, report = auto.from_pretrained(
+            where, config=config, output_loading_info=True, ignore_mismatched_sizes=True
+        )
+    shapes = [name for name, *_ in report["mismatched_keys"]]
+    new = sorted({*report["missing_keys"], *shapes})
+    body = f"{model.base_model_prefix}."
+    lost = [name for name in new if name.startswith(body) and not name.startswith(f"{body}pooler")]
+    if lost:
+        raise CheckpointError(f"{where}/{WEIGHTS}: tensor {lost[0]!r} is missing{_others(lost)}")
+    return model, tokenizer, new
+
+
+def _check_size(config: PreTrainedConfig, tokenizer: Any, where: str) -> None:
+    if len(tokenizer) > config.vocab_size:
+        raise ValueError(
+            f"{where}: model and tokenizer disagree: the tokenizer has {len(tokenizer)} tokens, "
+            f"the model {config.vocab_size}; load both from the same folder"
+        )
+
+
 def auto_class(config: PreTrainedConfig) -> Any:
-    """The Auto class of models that write answers: those of an encoder-decoder or of a decoder."""
+    """The Auto class that loads a model as it was saved; for a new one that of models that answer.
+
+    Models that write answers are those of an encoder-decoder or of a decoder.
+    """
+    for name in config.architectures or ():
+        found = getattr(transformers, f"AutoModelFor{name.partition('For')[2]}", None)
+        if found is not None:
+            return found
     return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
 
 
@@ -214,6 +278,7 @@ __all__ = [
     "check_agreement",
     "load_checkpoint",
     "load_config",
+    "load_for",
     "load_host",
     "load_parts",
 ]

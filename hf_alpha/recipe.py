@@ -19,6 +19,8 @@ from hf_alpha.auto import MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
 from hf_alpha.folders import replacing
+from hf_alpha.objectives import ANSWER, OBJECTIVES, Objective, objective_of, objective_settings
+from hf_alpha.objectives.formats import FORMATS
 from hf_alpha.resources import resource_path
 from hf_alpha.settings import (
     RecipeError,
@@ -37,9 +39,14 @@ REQUIRED_KEYS = ("task", "data", "training")
 # What a recipe may not say because it follows from something else.
 FROM_TOKENIZER = ("vocab_size", "num_base_tokens", "symbol_classes", "symbol_ranges")
 FROM_RECIPE = ("task", "out_dir", "num_workers", "tokenizer", "split")
-OWN_KEYS = {"source", "target", "test", "encoding", "drop_bad", "streaming", "max_answer_samples"}
+ANSWER_KEYS = {"drop_bad", "streaming", "max_answer_samples"}
+"""What is said of pairs that are answered only."""
+ROW_KEYS = {"pair", "format", "where"}
+"""What is said of rows that are not answered only."""
+OWN_KEYS = {"source", "target", "test", "encoding", *ANSWER_KEYS, *ROW_KEYS}
 TEXT_KEYS = ("symbols", "tokenizer", "check", "measures", "ignore_whitespace")
 """What is said of the user's own pairs only."""
+AIM = Setting("name", str, ANSWER, "of the objective")
 EXTENDS = Setting(
     "extends",
     str,
@@ -79,7 +86,25 @@ class DataSettings:
     )
     source: str = field(default="source", metadata=meaning("column of what is asked, with `train`"))
     target: str = field(
-        default="target", metadata=meaning("column of the right answer, with `train`")
+        default="target",
+        metadata=meaning("column of the right answer, or of the class, with `train`"),
+    )
+    pair: str | None = field(
+        default=None, metadata=meaning("class: column of the second text, if there is one")
+    )
+    format: str | None = field(
+        default=None,
+        metadata=meaning(
+            f"how files are written, where they have no such columns: {', '.join(FORMATS)}, or "
+            "package.module:function of your own, from a path to rows"
+        ),
+    )
+    where: dict[str, Any] = field(
+        default_factory=dict,
+        metadata=meaning(
+            "column -> value, or list of values: other rows are left out; of objectives that do "
+            "not answer"
+        ),
     )
     test: str | dict[str, Any] | None = field(
         default=None, metadata=meaning("what `hf-alpha evaluate` takes by default, with `train`")
@@ -145,10 +170,26 @@ class Recipe:
         except ValueError as error:
             raise RecipeError(f"{error}") from error
 
+    @property
+    def aim(self) -> Objective | None:
+        """The objective; None where the model answers with text.
+
+        Raises:
+            RecipeError: there is no such objective, or it has no such settings.
+        """
+        return objective_of(self.objective)
+
     task: str = field(metadata=meaning("name of the task"))
     data: DataSettings = field(metadata=meaning("where the data comes from"))
     training: dict[str, Any] = field(
         metadata=meaning("fields of `Seq2SeqTrainingArguments`; `output_dir` is required")
+    )
+    objective: str | dict[str, Any] = field(
+        default=ANSWER,
+        metadata=meaning(
+            f"what the model is trained for: {ANSWER}, or without answers in text "
+            f"{', '.join(OBJECTIVES)}; or a mapping with `name` and settings of that objective"
+        ),
     )
     num_symbols: int | None = field(
         default=None,
@@ -168,7 +209,7 @@ class Recipe:
         default="words",
         metadata=meaning(
             "with `data.train`: words, characters, bpe:8000, or the folder or Hub name of any fast "
-            "tokenizer"
+            "tokenizer; of objectives that do not answer also wordpiece:8000"
         ),
     )
     check: str | None = field(
@@ -327,12 +368,13 @@ def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
     check_settings(content, settings_of(Recipe), where)
     data, training = content["data"], content["training"]
     check_settings(data, settings_of(DataSettings), f"{where}: data")
+    aim = objective_of(content.get("objective", ANSWER), where)
     _check_source(data, f"{where}: data")
     check_settings(training, settings_of(Seq2SeqTrainingArguments), f"{where}: training")
     if "output_dir" not in training:
         raise RecipeError(f"{where}: training: the key 'output_dir' is missing")
-    _check_model(content, where)
-    _check_texts(content, where)
+    _check_model(content, aim, where)
+    _check_texts(content, aim, where)
     return Recipe(**{**content, "data": DataSettings(**data)})
 
 
@@ -383,12 +425,20 @@ def _check_generation(generate: dict[str, Any], where: str) -> None:
         raise RecipeError(f"{where}: 'sizes' must be [smallest, largest], not {sizes!r}")
 
 
-def _check_texts(content: dict[str, Any], where: str) -> None:
+def _check_texts(content: dict[str, Any], aim: Objective | None, where: str) -> None:
     """Check that what is said of texts is said of the user's own pairs, and that names are."""
     own = content["data"].get("train") is not None
     for key in TEXT_KEYS:
         if content.get(key) and not own:
             raise RecipeError(f"{where}: {key!r} is for your own pairs: 'data' has no 'train'")
+    if aim is not None:
+        _check_aim(content, aim, where)
+        return
+    if rows := sorted(content["data"].keys() & ROW_KEYS):
+        raise RecipeError(
+            f"{where}: data: {rows[0]!r} is for an objective that does not answer: name one of "
+            f"{', '.join(OBJECTIVES)} as 'objective'"
+        )
     if own and not content.get("symbols") and content.get("checkpoint") is None:
         raise RecipeError(
             f"{where}: the key 'symbols' is missing: say which words are names, such as "
@@ -396,7 +446,19 @@ def _check_texts(content: dict[str, Any], where: str) -> None:
         )
 
 
-def _check_model(content: dict[str, Any], where: str) -> None:
+def _check_aim(content: dict[str, Any], aim: Objective, where: str) -> None:
+    """Check what goes with an objective that does not answer."""
+    if content["data"].get("train") is None:
+        raise RecipeError(f"{where}: data: the key 'train' is missing, with the rows to train on")
+    said = [key for key in ("check", "measures", "ignore_whitespace") if content.get(key)]
+    said += [f"data.{key}" for key in sorted(content["data"].keys() & ANSWER_KEYS)]
+    if said:
+        raise RecipeError(f"{where}: {said[0]!r} is for answers, which {aim.name!r} does not give")
+    if content.get("symbols") and not aim.takes_symbols:
+        raise RecipeError(f"{where}: the objective {aim.name!r} does not take 'symbols'")
+
+
+def _check_model(content: dict[str, Any], aim: Objective | None, where: str) -> None:
     """Check the keys of the model's configuration; the class itself checks the values."""
     model = content.get("model", {})
     for key in FROM_TOKENIZER:
@@ -405,7 +467,8 @@ def _check_model(content: dict[str, Any], where: str) -> None:
                 f"{where}: model: {key!r} follows from the key 'num_symbols'; drop it"
             )
     model_type = model.get("model_type", DEFAULT_MODEL_TYPE)
-    check_keys(model, _model_settings(model_type, where), f"{where}: model")
+    if aim is None or content.get("checkpoint") is None:
+        check_keys(model, _model_settings(model_type, where, aim), f"{where}: model")
     if model and content.get("checkpoint") is not None:
         raise RecipeError(f"{where}: give either 'checkpoint' or 'model', not both")
 
@@ -422,9 +485,11 @@ def _drawing_settings() -> dict[str, Setting]:
     return settings_of(DrawnProblems, without=FROM_RECIPE)
 
 
-def _model_settings(model_type: str, where: str = "recipe") -> dict[str, Setting]:
+def _model_settings(
+    model_type: str, where: str = "recipe", aim: Objective | None = None
+) -> dict[str, Setting]:
     """Return the settings of a type of model, those left out that come from the tokenizer."""
-    config_class = _config_class(model_type, where)
+    config_class = _config_class(model_type, where, aim)
     kind = Setting("model_type", str, DEFAULT_MODEL_TYPE, "type of the model")
     return {"model_type": kind, **settings_of(config_class, without=FROM_TOKENIZER)}
 
@@ -437,14 +502,32 @@ def _all_model_settings() -> dict[str, Setting]:
     return found
 
 
-def _config_class(model_type: str, where: str) -> type[PreTrainedConfig]:
-    known = model_type in CONFIG_MAPPING if isinstance(model_type, str) else False
-    if not known or "symbol_classes" not in settings_of(CONFIG_MAPPING[model_type]):
+def _config_class(
+    model_type: str, where: str, aim: Objective | None = None
+) -> type[PreTrainedConfig]:
+    if aim is not None:
+        return _config_class_for(aim, model_type, where)
+    if not _is_type(model_type) or "symbol_classes" not in settings_of(CONFIG_MAPPING[model_type]):
         raise RecipeError(
             f"{where}: model: no model with symbols is of 'model_type' {model_type!r}; known: "
             f"{', '.join(MODEL_TYPES)}"
         )
     return CONFIG_MAPPING[model_type]
+
+
+def _is_type(model_type: Any) -> bool:
+    return isinstance(model_type, str) and model_type in CONFIG_MAPPING
+
+
+def _config_class_for(aim: Objective, model_type: str, where: str) -> type[PreTrainedConfig]:
+    """Return the configuration of a type of model that an objective can train."""
+    found = CONFIG_MAPPING[model_type] if _is_type(model_type) else None
+    if found is None or found not in aim.auto._model_mapping:
+        raise RecipeError(
+            f"{where}: model: no 'model_type' {model_type!r} is trained by the objective "
+            f"{aim.name!r}: name one that {aim.auto_name} knows, such as bert"
+        )
+    return found
 
 
 def describe_settings() -> str:
@@ -454,6 +537,7 @@ def describe_settings() -> str:
         "data": settings_of(DataSettings).values(),
         "data.generate": _generation_settings().values(),
         "data.draw": _drawing_settings().values(),
+        "objective": objective_settings().values(),
         "model": _all_model_settings().values(),
         "training": settings_of(Seq2SeqTrainingArguments).values(),
     }
@@ -471,8 +555,13 @@ def recipe_schema() -> dict[str, Any]:
     schema = object_schema(_recipe_settings(), anyOf=needed)
     sections = schema["properties"]
     data = sections["data"]["properties"]
+    aims = object_schema([AIM, *objective_settings().values()])
+    sections["objective"] = {"anyOf": [{"type": "string"}, aims, {"type": "null"}]} | {
+        key: sections["objective"][key] for key in ("description", "default")
+    }
+    known = object_schema(_all_model_settings().values())
+    sections["model"] |= {"properties": known["properties"], "anyOf": _model_schemas(known)}
     for section, settings in (
-        (sections["model"], _all_model_settings()),
         (sections["training"], settings_of(Seq2SeqTrainingArguments)),
         (data["generate"], _generation_settings()),
         (data["draw"], _drawing_settings()),
@@ -481,6 +570,14 @@ def recipe_schema() -> dict[str, Any]:
         keys = object_schema(settings.values())
         section |= {name: keys[name] for name in ("properties", "additionalProperties")}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _model_schemas(known: dict[str, Any]) -> list[dict[str, Any]]:
+    """The schemas of a model: one with symbols, or one of another type, whose keys it knows."""
+    names = {"properties": {key: {} for key in known["properties"]}, "additionalProperties": False}
+    other = {"type": "string", "not": {"enum": list(MODEL_TYPES)}}
+    another = {"properties": {"model_type": other}, "required": ["model_type"]}
+    return [{"type": "null"}, {"type": "object", **names}, {"type": "object", **another}]
 
 
 def _recipe_settings() -> list[Setting]:
@@ -564,8 +661,12 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     content["data"] = _said(recipe.data)
     if recipe.data.train is None or recipe.checkpoint is not None:
         content.pop("tokenizer", None)
-    if recipe.data.train is None:  # what only the user's own pairs have
-        content["data"] = {k: v for k, v in content["data"].items() if k not in OWN_KEYS}
+    unsaid = OWN_KEYS if recipe.data.train is None else set()  # only the user's own pairs have it
+    if recipe.aim is not None:
+        unsaid |= ANSWER_KEYS
+    content["data"] = {k: v for k, v in content["data"].items() if k not in unsaid}
+    if recipe.objective == ANSWER:
+        content.pop("objective")
     lines = "".join(f"{note}\n" for note in notes)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:

@@ -30,6 +30,7 @@ from transformers import (
     ProgressCallback,
     Seq2SeqTrainer,
     Seq2SeqTrainingArguments,
+    Trainer,
     TrainerCallback,
     TrainerControl,
     TrainerState,
@@ -49,9 +50,14 @@ from hf_alpha.data.read import load
 from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.evaluation.evaluate import answer_limit, evaluate
 from hf_alpha.folders import read_json
-from hf_alpha.loading import auto_class, load_checkpoint, load_parts
+from hf_alpha.loading import auto_class, load_checkpoint, load_for, load_parts
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.objectives import Objective
+from hf_alpha.objectives.base import check_positions, find_names
+from hf_alpha.objectives.evaluate import validating
+from hf_alpha.objectives.rows import first
+from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.progress import TrainingProgress
 from hf_alpha.recipe import (
     DEFAULT_MODEL_TYPE,
@@ -62,6 +68,7 @@ from hf_alpha.recipe import (
     read_recipe,
     write_recipe,
 )
+from hf_alpha.settings import settings_of
 from hf_alpha.tasks import Task, get_task
 
 logger = logging.getLogger(__name__)
@@ -73,6 +80,7 @@ SHUFFLED = 10_000
 """Rows of a stream that are shuffled at a time."""
 TRIED = 5
 """Targets about which a check of the user's own is asked before training."""
+SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
 NOTE = r"^# until step (\d+): ([^=]+)=(.*)$"
 LABEL_SMOOTHING = (
     "label_smoothing_factor spreads over columns that a sample cannot use; "
@@ -80,7 +88,34 @@ LABEL_SMOOTHING = (
 )
 
 
-class AlphaTrainer(Seq2SeqTrainer):
+class _Runs(Trainer):
+    """What all trainers here share: batches alike in size, progress, and whole checkpoints."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        # Without an accelerator, PyTorch would warn in every run.
+        self.args.dataloader_pin_memory &= torch.accelerator.is_available()
+        self.add_callback(_KeepInStep(self.accelerator))
+        for kind in (ProgressCallback, PrinterCallback):  # a notebook has another one, which stays
+            if self.pop_callback(kind) is not None:
+                self.add_callback(TrainingProgress())
+
+    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        folder = Path(self.args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")
+        with _written(folder):
+            super()._save_checkpoint(*args, **kwargs)
+
+    def _get_train_sampler(self, train_dataset: Dataset | None = None) -> Sampler | None:
+        dataset = train_dataset if train_dataset is not None else self.train_dataset
+        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+        return BucketSampler(bucket_keys(dataset), self._train_batch_size, seed=seed)
+
+
+class ObjectiveTrainer(_Runs):
+    """Trainer for objectives that do not answer."""
+
+
+class AlphaTrainer(_Runs, Seq2SeqTrainer):
     """Seq2SeqTrainer whose batches are alike in number of symbols and length.
 
     What it shows of its progress is `hf_alpha.progress`'s.
@@ -96,15 +131,9 @@ class AlphaTrainer(Seq2SeqTrainer):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        # Without an accelerator, PyTorch would warn in every run.
-        self.args.dataloader_pin_memory &= torch.accelerator.is_available()
         self.answer_rates: Callable[[Any], dict[str, float]] | None = None
         if self.args.label_smoothing_factor:
             raise ValueError(LABEL_SMOOTHING)
-        self.add_callback(_KeepInStep(self.accelerator))
-        for kind in (ProgressCallback, PrinterCallback):  # a notebook has another one, which stays
-            if self.pop_callback(kind) is not None:
-                self.add_callback(TrainingProgress())
 
     def evaluation_loop(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
         """As in the base class; with `answer_rates`, problems are answered too."""
@@ -113,16 +142,6 @@ class AlphaTrainer(Seq2SeqTrainer):
             rates = self.answer_rates(self.accelerator.unwrap_model(self.model))
             output.metrics.update({f"{metric_key_prefix}_{key}": x for key, x in rates.items()})
         return output
-
-    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
-        folder = Path(self.args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")
-        with _written(folder):
-            super()._save_checkpoint(*args, **kwargs)
-
-    def _get_train_sampler(self, train_dataset: Dataset | None = None) -> Sampler | None:
-        dataset = train_dataset if train_dataset is not None else self.train_dataset
-        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        return BucketSampler(bucket_keys(dataset), self._train_batch_size, seed=seed)
 
 
 @dataclass
@@ -204,7 +223,7 @@ class _KeepInStep(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         # What is evaluated now is what is saved now, in every process.
-        if not self._step_was_skipped():
+        if hasattr(model, "advance_step") and not self._step_was_skipped():
             model.advance_step()
 
     def on_pre_optimizer_step(
@@ -230,11 +249,12 @@ class _KeepInStep(TrainerCallback):
 
 
 def bucket_keys(dataset: TrainingData) -> np.ndarray:
-    """(number of symbols, input length) of each tokenised row: (N, 2)."""
+    """(number of symbols, input length) of each tokenised row: (N, 2); without symbols (N, 1)."""
     if isinstance(dataset, DrawnProblems):
         return dataset.keys
     table = dataset.with_format("arrow")[:]
-    columns = (pc.list_value_length(table[name]) for name in ("stream_ids", "input_ids"))
+    names = [name for name in ("stream_ids", "input_ids") if name in table.column_names]
+    columns = (pc.list_value_length(table[name]) for name in names)
     return np.stack([column.to_numpy() for column in columns], axis=1)
 
 
@@ -435,6 +455,8 @@ def _complete_rules(recipe: Recipe) -> Recipe:
     if recipe.data.train is None or recipe.symbols or recipe.checkpoint is None:
         return recipe
     _, tokenizer = load_parts(recipe.checkpoint)
+    if recipe.aim is not None and not isinstance(tokenizer, TextTokenizer):
+        return recipe
     rules = tokenizer.finder.to_dict() if isinstance(tokenizer, TextTokenizer) else {}
     if rules and tokenizer.symbols_are_words:
         rules = {name: {"tokens": words} for name, words in tokenizer.symbol_words().items()}
@@ -447,11 +469,12 @@ def _complete_rules(recipe: Recipe) -> Recipe:
     return dataclasses.replace(recipe, symbols=rules)
 
 
-def config_for(tokenizer: AnyTokenizer, settings: Mapping[str, Any]) -> PreTrainedConfig:
+def config_for(tokenizer: Any, settings: Mapping[str, Any]) -> PreTrainedConfig:
     """The configuration of a new model for a tokenizer.
 
     Args:
-        tokenizer: the vocabulary comes from it; see the configuration's `for_tokenizer`.
+        tokenizer: the vocabulary comes from it; see the configuration's `for_tokenizer`. Models of
+            Transformers itself get its size and special tokens.
         settings: fields of the configuration, and its `model_type`.
 
     Raises:
@@ -459,7 +482,10 @@ def config_for(tokenizer: AnyTokenizer, settings: Mapping[str, Any]) -> PreTrain
     """
     chosen = dict(settings)
     config_class = CONFIG_MAPPING[chosen.pop("model_type", DEFAULT_MODEL_TYPE)]
-    return config_class.for_tokenizer(tokenizer, **chosen)
+    if hasattr(config_class, "for_tokenizer"):
+        return config_class.for_tokenizer(tokenizer, **chosen)
+    special = {name: getattr(tokenizer, name) for name in SPECIAL_IDS}
+    return config_class(vocab_size=len(tokenizer), **{**special, **chosen})
 
 
 def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
@@ -475,7 +501,7 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
     }
     if recipe.data.streaming:  # else several processes would get parts of one batch
         defaults["accelerator_config"] = {"dispatch_batches": False}
-    if recipe.training.get("label_smoothing_factor"):
+    if recipe.training.get("label_smoothing_factor") and recipe.aim is None:
         raise RecipeError(f"training: {LABEL_SMOOTHING}")
     with _named("training"):
         arguments = Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
@@ -552,7 +578,7 @@ def train(
     allow_changes: bool = False,
     say: Callable[[str], object] = print,
     make_trainer: type[AlphaTrainer] = AlphaTrainer,
-) -> AlphaTrainer:
+) -> Any:
     """Train as the recipe says; resume from the last checkpoint in `output_dir` if there is one.
 
     The finished model, its tokenizer and their code end up in `output_dir`. A resumed run reaches
@@ -568,7 +594,10 @@ def train(
         resume: go on with a run that is there; else it is an error.
         allow_changes: go on with other settings than those of the run so far.
         say: is told where a run resumes, or that it has ended, and about the user's own data.
-        make_trainer: the class that trains.
+        make_trainer: the class that trains models that answer.
+
+    Returns:
+        The trainer, with the trained model.
 
     Raises:
         RecipeError: the recipe does not fit its data, or the run in `output_dir`, or there is one
@@ -583,28 +612,15 @@ def train(
     finished = start is not None and _is_finished(_state(start), arguments)
     set_seed(arguments.seed)  # for the weights of a new model
     tell = say if arguments.process_index == 0 else lambda _: None
-    task = recipe.solved
+    prepare = _prepare_answers if recipe.aim is None else _prepare_objective
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):
-        own = own_pairs(recipe, tell)
-        model, tokenizer = (
-            load_checkpoint(start) if start and finished else prepare_model(recipe, own, tell)
-        )
-        task.prepare(tokenizer)
-        train_data, valid_data = prepare_data(recipe, tokenizer, own)
+        work = prepare(recipe, start if finished else None, tell)
     stop = _StopOnInterrupt()
-    trainer = make_trainer(
-        model=model,
-        args=arguments,
-        train_dataset=train_data,
-        eval_dataset=valid_data,
-        data_collator=AlphaCollator(tokenizer),
-        processing_class=tokenizer,
-        callbacks=[stop],
-    )
-    if own is not None and own.validation is not None:
-        few = own_rows(own.validation, task, recipe.data.max_answer_samples)
-        trainer.answer_rates = AnswerRates(task, tokenizer, few)
+    kind = make_trainer if recipe.aim is None else ObjectiveTrainer
+    trainer = kind(args=arguments, callbacks=[stop], **work.given)
+    if isinstance(trainer, AlphaTrainer):
+        trainer.answer_rates = work.answer_rates
     if trainer.is_world_process_zero() and not (finished and (out / RECIPE_FILE).is_file()):
         write_recipe(recipe, out / RECIPE_FILE, notes)
     if start is not None and finished:
@@ -619,8 +635,101 @@ def train(
     return trainer
 
 
+@dataclass
+class _Work:
+    """What a run needs: all that a trainer is given, and what says how many answers are right."""
+
+    given: dict[str, Any]
+    answer_rates: AnswerRates | None = None
+
+
+def _prepare_answers(recipe: Recipe, finished: Path | None, say: Callable[[str], object]) -> _Work:
+    """The work of a model that answers; of a finished run, with its own model."""
+    task = recipe.solved
+    own = own_pairs(recipe, say)
+    model, tokenizer = load_checkpoint(finished) if finished else prepare_model(recipe, own, say)
+    task.prepare(tokenizer)
+    train_data, valid_data = prepare_data(recipe, tokenizer, own)
+    rates = None
+    if own is not None and own.validation is not None:
+        few = own_rows(own.validation, task, recipe.data.max_answer_samples)
+        rates = AnswerRates(task, tokenizer, few)
+    return _Work(
+        {
+            "model": model,
+            "train_dataset": train_data,
+            "eval_dataset": valid_data,
+            "data_collator": AlphaCollator(tokenizer),
+            "processing_class": tokenizer,
+        },
+        rates,
+    )
+
+
+def _prepare_objective(
+    recipe: Recipe, finished: Path | None, say: Callable[[str], object]
+) -> _Work:
+    """The work of an objective that does not answer; of a finished run, with its own model."""
+    aim, seed = recipe.aim, recipe.training.get("seed", 42)
+    assert aim is not None
+    finder = find_names(recipe.symbols)
+    with _named("data"):
+        train, validation = aim.read_both(recipe.data, seed, finder)
+    if validation is None and recipe.training.get("eval_strategy", "no") != "no":
+        raise RecipeError("training: eval_strategy needs data.validation: a share, or rows")
+    train = first(train, recipe.data.max_train_samples)
+    if finished:
+        model, tokenizer = load_checkpoint(finished)
+    else:
+        model, tokenizer = _objective_model(recipe, aim, train, finder, say)
+    with _named("objective"):
+        check_positions(model, aim.max_length)
+    with _named("data"):
+        made = aim.features(train, recipe.data, tokenizer, model.config, seed=seed)
+        say(f"training: {len(train):,} rows, {len(made):,} sequences")
+        given: dict[str, Any] = {"train_dataset": made}
+        if validation is not None:
+            given |= validating(aim, validation, recipe.data, model, tokenizer, seed)
+    given |= {"data_collator": aim.collator(tokenizer, model, seed), "processing_class": tokenizer}
+    return _Work({"model": model, **given})
+
+
+def _objective_model(
+    recipe: Recipe, aim: Objective, rows: Dataset, finder: Any, say: Callable[[str], object]
+) -> tuple[PreTrainedModel, Any]:
+    """A new model with its tokenizer, or a checkpoint's, with a head for the objective."""
+    with _named("data"):
+        labels = aim.config_settings(rows, recipe.data)
+    if recipe.checkpoint is not None:
+        with _named("checkpoint"):
+            model, tokenizer, new = load_for(
+                recipe.checkpoint, aim.auto, {**recipe.model, **labels}
+            )
+            _use_rules(tokenizer, recipe)
+        if new:
+            say(f"{recipe.checkpoint}: {len(new)} weights are new: {', '.join(new[:4])}")
+        return model, tokenizer
+    with _named("tokenizer"):
+        texts = aim.texts(rows, recipe.data, finder)
+        tokenizer = make_tokenizer(recipe.tokenizer, texts, recipe.symbols)
+    with _named("model"):
+        settings = {**recipe.model, **labels}
+        if recipe.symbols and "symbol_seed" in settings_of(CONFIG_MAPPING[settings["model_type"]]):
+            settings = {"symbol_seed": recipe.training.get("seed", 42), **settings}
+        config = config_for(tokenizer, settings)
+    return aim.auto.from_config(config), tokenizer
+
+
+def _use_rules(tokenizer: Any, recipe: Recipe) -> None:
+    """Have a checkpoint's tokenizer find names by the recipe's rules."""
+    if recipe.symbols and not isinstance(tokenizer, TextTokenizer):
+        raise ValueError(f"{recipe.checkpoint} has no symbols: leave out the key 'symbols'")
+    if isinstance(tokenizer, TextTokenizer) and not tokenizer.symbols_are_words:
+        tokenizer.use_rules(recipe.symbols)
+
+
 def _run(
-    trainer: AlphaTrainer, start: Path | None, stop: _StopOnInterrupt, say: Callable[[str], object]
+    trainer: _Runs, start: Path | None, stop: _StopOnInterrupt, say: Callable[[str], object]
 ) -> None:
     """Train from the beginning, or from a checkpoint whose weights fit."""
     out = trainer.args.output_dir
@@ -749,6 +858,7 @@ __all__ = [
     "TRAINER_STATE",
     "AlphaTrainer",
     "Interrupted",
+    "ObjectiveTrainer",
     "config_for",
     "last_checkpoint",
     "prepare_arguments",

@@ -32,6 +32,7 @@ LAYERS = [
     {"tasks", "loading"},
     {"build_tokenizer", "generation"},
     {"data"},
+    {"objectives"},
     {"convert", "evaluation", "recipe"},
     {"train"},
     {"card", "push", "release", "side_by_side", "solve"},

@@ -276,9 +276,10 @@ def test_shipped_recipes_say_in_full_what_they_always_said(name):
     recipe = read_recipe(name)
     said = asdict(recipe)
     # Later keys, which none of them uses.
-    later = {"validation": {}, **dict.fromkeys(OWN_KEYS), "train": None}
+    later = {"validation": {}, "where": {}, **dict.fromkeys(OWN_KEYS), "train": None}
     assert all(said["data"].pop(key) == getattr(DataSettings(), key) for key in later)
-    assert all(said.pop(key) == getattr(recipe, key) for key in TEXT_KEYS)
+    assert all(said.pop(key) == getattr(recipe, key) for key in (*TEXT_KEYS, "objective"))
+    assert recipe.aim is None
     assert not any((recipe.symbols, recipe.check, recipe.measures, recipe.ignore_whitespace))
     assert said == PINNED[name]
 
@@ -312,13 +313,16 @@ def faults(value, schema, where="") -> list[str]:
             return [f"{where}: {value!r} is not {names}"]
         if isinstance(value, bool) and "boolean" not in names:
             return [f"{where}: {value!r} is a boolean"]
-    found = [f"{where}: {key} is missing" for key in schema.get("required", ()) if key not in value]
+    needed = schema.get("required", ()) if isinstance(value, dict) else ()
+    found = [f"{where}: {key} is missing" for key in needed if key not in value]
+    if value in schema.get("not", {}).get("enum", ()):
+        found.append(f"{where}: {value}")
     if isinstance(value, dict) and "properties" in schema:
         for key, entry in value.items():
-            if key not in schema["properties"]:
-                found.append(f"{where}: unknown key {key}")
-            else:
+            if key in schema["properties"]:
                 found += faults(entry, schema["properties"][key], f"{where}.{key}")
+            elif schema.get("additionalProperties") is False:
+                found.append(f"{where}: unknown key {key}")
     if isinstance(value, int | float) and value < schema.get("minimum", value):
         found.append(f"{where}: {value} is too small")
     return found
@@ -346,6 +350,8 @@ def test_every_recipe_fits_the_schema(path):
         {"model": {"d_modell": 3}},
         {"model": {"vocab_size": 3}},
         {"model": {"d_model": True}},
+        {"objective": {"nmae": "class"}},
+        {"objective": {"name": "class", "max_length": 0}},
         {"training": {"max_stps": 3}},
         {"training": {"learning_rate": "high"}},
     ],

@@ -84,7 +84,7 @@ def test_every_recipe_builds_its_model_and_arguments(path, tmp_path):
     name = f"{path.parent.name}/{path.stem}"
     recipe = read_recipe(name, [f"training.output_dir={tmp_path}"])
     assert recipe == read_recipe(path, [f"training.output_dir={tmp_path}"])
-    assert path.parent.name == recipe.task
+    assert path.parent.name == recipe.task or recipe.aim is not None
     prepare_arguments(recipe)
     if recipe.checkpoint is not None or recipe.data.train is not None:  # needs a model, or data
         return

@@ -1,0 +1,178 @@
+"""What an objective is: what a model that does not answer with text is trained for."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+import transformers
+from datasets import Dataset
+from torch import nn
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.settings import meaning
+from hf_alpha.tasks.registry import import_functions
+
+from .rows import DataSource, Where, hold_out, read_rows
+
+Record = dict[str, Any]
+Collator = Callable[[Sequence[Mapping[str, Any]]], dict[str, torch.Tensor]]
+
+
+@dataclass
+class Objective(ABC):
+    """From rows of data to a model's features, and from its outputs to metrics.
+
+    The fields of a subclass are its settings in a recipe. An objective keeps no state: labels are
+    in the model's configuration.
+
+    Attributes:
+        name: as a recipe names it.
+        takes_symbols: whether some words may be names (`symbols` in a recipe).
+    """
+
+    name: ClassVar[str]
+    takes_symbols: ClassVar[bool] = False
+
+    max_length: int = field(
+        default=128, metadata=meaning("tokens in a sequence; longer ones are cut", least=1)
+    )
+
+    @property
+    @abstractmethod
+    def auto_name(self) -> str:
+        """The Auto class of Transformers whose models are trained."""
+
+    @property
+    def auto(self) -> Any:
+        """That class."""
+        return getattr(transformers, self.auto_name)
+
+    @abstractmethod
+    def columns(self, settings: DataSource) -> list[str]:
+        """Return the columns that the data must have."""
+
+    @abstractmethod
+    def check_rows(self, rows: Dataset, settings: DataSource) -> None:
+        """Refuse rows that cannot be learned, naming the first."""
+
+    @abstractmethod
+    def texts(
+        self, rows: Dataset, settings: DataSource, finder: NameFinder | None
+    ) -> Iterable[str]:
+        """Return the texts that a new tokenizer is made from; they can be read several times."""
+
+    @abstractmethod
+    def config_settings(self, rows: Dataset, settings: DataSource) -> dict[str, Any]:
+        """Return the fields of a model's configuration that follow from training data."""
+
+    @abstractmethod
+    def features(
+        self,
+        rows: Dataset,
+        settings: DataSource,
+        tokenizer: Any,
+        config: PreTrainedConfig,
+        *,
+        seed: int = 0,
+        training: bool = True,
+    ) -> Dataset:
+        """Return what the model gets; without `training` there may be what is for metrics only."""
+
+    @abstractmethod
+    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
+        """Return what makes batches of features."""
+
+    def reduce(self, outputs: Any, labels: Any) -> Any:
+        """Return what is kept of a batch's outputs until there are records."""
+        return outputs[0] if isinstance(outputs, tuple) else outputs
+
+    @abstractmethod
+    def records(
+        self,
+        outputs: Any,
+        labels: Any,
+        rows: Dataset,
+        features: Dataset,
+        settings: DataSource,
+        config: PreTrainedConfig,
+    ) -> list[Record]:
+        """Return a record for each row: what the model says and what is right."""
+
+    @abstractmethod
+    def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
+        """Return the metrics of records, each between 0 and 1, or -1 and 1."""
+
+    def key(self, row: Mapping[str, Any], settings: DataSource, finder: NameFinder | None) -> str:
+        """Return what a row counts as when some are held out."""
+        return "\x1f".join(str(row[column]) for column in self.columns(settings))
+
+    def read(
+        self,
+        settings: DataSource,
+        where: Where,
+        preferred: str,
+        split: str | None = None,
+        extra: Sequence[str] = (),
+    ) -> Dataset:
+        """Read and check rows; `rows.read_rows` describes arguments and errors."""
+        wanted = [*self.columns(settings), *extra]
+        rows = read_rows(settings, where, wanted, preferred, split)
+        try:
+            self.check_rows(rows, settings)
+        except ValueError as error:
+            place = where if isinstance(where, str) else where["path"]
+            raise ValueError(f"{place}, {error}") from error
+        return rows
+
+    def read_both(
+        self, settings: DataSource, seed: int, finder: NameFinder | None
+    ) -> tuple[Dataset, Dataset | None]:
+        """Read training and validation rows; the second are None where there are none."""
+        extra = [] if finder is None else name_columns(finder)
+        train = self.read(settings, settings.train, "train", extra=extra)
+        share = settings.validation
+        if isinstance(share, int | float):
+            return hold_out(train, share, seed, lambda row: self.key(row, settings, finder))
+        if not share:
+            return train, None
+        return train, self.read(settings, share, "validation", extra=extra)
+
+
+def find_names(symbols: Mapping[str, Any]) -> NameFinder | None:
+    """What finds names by a recipe's rules; None without rules.
+
+    Raises:
+        ValueError: a rule cannot be used, or its function cannot be imported.
+    """
+    if not symbols:
+        return None
+    finder = NameFinder(symbols)
+    import_functions(finder)
+    return finder
+
+
+def name_columns(finder: NameFinder) -> list[str]:
+    """The columns of the data that list names."""
+    return [rule.column for rule in finder.rules.values() if rule.column is not None]
+
+
+def check_positions(model: PreTrainedModel, max_length: int) -> None:
+    """Refuse sequences that are longer than a model's table of positions.
+
+    Raises:
+        ValueError: naming both lengths.
+    """
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            offset = 0 if module.padding_idx is None else module.padding_idx + 1
+            if max_length > (most := module.num_embeddings - offset):
+                raise ValueError(
+                    f"max_length is {max_length}, but the model has {most} positions: set "
+                    "max_length, or model.max_position_embeddings of a new model"
+                )
+
+
+__all__ = ["Collator", "Objective", "Record", "check_positions", "find_names", "name_columns"]

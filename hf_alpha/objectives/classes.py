@@ -1,0 +1,259 @@
+"""One text, or a pair of texts, to a class or to a number."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from datasets import ClassLabel, Dataset
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from hf_alpha.data.pairs import canonical_text
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.settings import meaning
+
+from .base import Collator, Objective, Record
+from .metrics import OF_CLASSES, OF_NUMBERS
+from .rows import DataSource, text_in
+from .tokenizers import check_pairs, check_room
+
+FEATURES = ("input_ids", "token_type_ids", "stream_ids")
+
+
+@dataclass
+class Classes(Objective):
+    """`data.source`, and `data.pair` if there is one, are the texts, `data.target` the class.
+
+    With symbols, the names of a row are those of both texts.
+    """
+
+    name: ClassVar[str] = "class"
+    takes_symbols: ClassVar[bool] = True
+
+    regression: bool = field(
+        default=False, metadata=meaning("class: the target is a number, not a class")
+    )
+    labels: list[str] = field(
+        default_factory=list,
+        metadata=meaning(
+            "class: the classes in order (F1 is that of the second one); by default those of the "
+            "training data, sorted"
+        ),
+    )
+    metrics: list[str] = field(
+        default_factory=list,
+        metadata=meaning(
+            "class: accuracy (the default), f1 and matthews, or with `regression` pearson and "
+            "spearman (the default: both)"
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        known = OF_NUMBERS if self.regression else OF_CLASSES
+        self.metrics = self.metrics or (list(known) if self.regression else ["accuracy"])
+        if unknown := [name for name in self.metrics if name not in known]:
+            raise ValueError(
+                f"metrics: {unknown[0]!r} is none of "
+                f"{'numbers' if self.regression else 'classes'}: choose {', '.join(known)}"
+            )
+        if len(set(self.labels)) < len(self.labels):
+            raise ValueError(f"labels: one is given twice: {self.labels}")
+
+    @property
+    def auto_name(self) -> str:
+        return "AutoModelForSequenceClassification"
+
+    def columns(self, settings: DataSource) -> list[str]:
+        return [*_text_columns(settings), settings.target]
+
+    def check_rows(self, rows: Dataset, settings: DataSource) -> None:
+        for column in _text_columns(settings):
+            for row, value in enumerate(rows[column]):
+                text_in(value, column, row)
+        named = _class_names(rows, settings.target)
+        for row, value in enumerate(rows[settings.target]):
+            fault = None
+            if value is None or value == "":
+                fault = "holds nothing"
+            elif self.regression and _number(value) is None:
+                fault = f"holds {value!r}, which is no number"
+            elif named and not 0 <= value < len(named):
+                fault = f"holds {value!r}: it is out of range, there are {len(named)} classes"
+            if fault:
+                raise ValueError(f"row {row}: the column {settings.target!r} {fault}")
+
+    def texts(
+        self, rows: Dataset, settings: DataSource, finder: NameFinder | None
+    ) -> Iterable[str]:
+        return _Texts(rows, settings, finder)
+
+    def key(self, row: Mapping[str, Any], settings: DataSource, finder: NameFinder | None) -> str:
+        texts = _marked(row, 0, settings, finder)
+        return "\x1f".join(canonical_text(t, finder) if finder is not None else t for t in texts)
+
+    def config_settings(self, rows: Dataset, settings: DataSource) -> dict[str, Any]:
+        if self.regression:
+            return {"num_labels": 1, "problem_type": "regression"}
+        named = self.labels or _class_names(rows, settings.target)
+        names = named or sorted({_name(value) for value in rows[settings.target]}, key=_order)
+        if len(names) < 2:
+            raise ValueError(f"the column {settings.target!r} has one class only: {names[0]!r}")
+        return {
+            "id2label": dict(enumerate(names)),
+            "label2id": {name: index for index, name in enumerate(names)},
+            "problem_type": "single_label_classification",
+        }
+
+    def features(
+        self,
+        rows: Dataset,
+        settings: DataSource,
+        tokenizer: Any,
+        config: PreTrainedConfig,
+        *,
+        seed: int = 0,
+        training: bool = True,
+    ) -> Dataset:
+        paired = len(_text_columns(settings)) == 2
+        if paired:
+            check_pairs(tokenizer)
+        check_room(tokenizer, self.max_length, paired)
+        finder = getattr(tokenizer, "finder", None)
+        labels = self._label_ids(rows, settings, config)
+
+        def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
+            columns = zip(*batch.values(), strict=True)
+            each = [dict(zip(batch, values, strict=True)) for values in columns]
+            texts = [_marked(row, i, settings, finder) for row, i in zip(each, places, strict=True)]
+            try:
+                found = tokenizer(
+                    *map(list, zip(*texts, strict=True)),
+                    truncation=True,
+                    max_length=self.max_length,
+                )
+            except ValueError as error:
+                raise ValueError(f"rows from {places[0]} on: {error}") from error
+            kept = {name: found[name] for name in FEATURES if name in found}
+            return {**kept, "labels": [labels[i] for i in places]}
+
+        return rows.map(
+            encode, batched=True, with_indices=True, remove_columns=rows.column_names,
+            load_from_cache_file=False, desc="tokenizing",
+        )  # fmt: skip
+
+    def _label_ids(
+        self, rows: Dataset, settings: DataSource, config: PreTrainedConfig
+    ) -> list[Any]:
+        values = rows[settings.target]
+        if self.regression:
+            return [_number(value) for value in values]
+        named = _class_names(rows, settings.target)
+        ids = {str(name): index for index, name in config.id2label.items()}
+        found = []
+        for row, value in enumerate(values):
+            name = named[value] if named else _name(value)
+            if name not in ids:
+                raise ValueError(
+                    f"row {row}: the column {settings.target!r} holds {name!r}, which is no class "
+                    f"of the model: {', '.join(ids)}"
+                )
+            found.append(ids[name])
+        return found
+
+    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
+        kind = torch.float32 if self.regression else torch.int64
+
+        def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+            inputs = [{k: v for k, v in row.items() if k != "labels"} for row in rows]
+            batch = dict(tokenizer.pad(inputs, return_tensors="pt"))
+            return {**batch, "labels": torch.tensor([row["labels"] for row in rows], dtype=kind)}
+
+        return collate
+
+    def records(
+        self,
+        outputs: Any,
+        labels: Any,
+        rows: Dataset,
+        features: Dataset,
+        settings: DataSource,
+        config: PreTrainedConfig,
+    ) -> list[Record]:
+        found = np.asarray(outputs)
+        if self.regression:
+            numbers = zip(found.reshape(-1), labels, strict=True)
+            return [{"prediction": float(one), "target": float(two)} for one, two in numbers]
+        names = config.id2label
+        pairs = zip(found.argmax(-1), labels, strict=True)
+        return [{"prediction": names[int(i)], "target": names[int(j)]} for i, j in pairs]
+
+    def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
+        known = OF_NUMBERS if self.regression else OF_CLASSES
+        ids = None if self.regression else {name: i for i, name in config.id2label.items()}
+        predicted, right = (
+            [record[side] if ids is None else ids[record[side]] for record in records]
+            for side in ("prediction", "target")
+        )
+        return {name: known[name](predicted, right) for name in self.metrics}
+
+
+class _Texts:
+    """The texts of rows; can be read several times."""
+
+    def __init__(self, rows: Dataset, settings: DataSource, finder: NameFinder | None):
+        self.rows, self.settings, self.finder = rows, settings, finder
+
+    def __iter__(self) -> Iterator[str]:
+        for place, row in enumerate(self.rows):
+            yield from _marked(row, place, self.settings, self.finder)
+
+
+def _text_columns(settings: DataSource) -> list[str]:
+    return [settings.source, *([settings.pair] if settings.pair else [])]
+
+
+def _marked(
+    row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
+) -> list[str]:
+    """The texts of a row, their names marked."""
+    texts = [text_in(row[column], column, place) for column in _text_columns(settings)]
+    if finder is None:
+        return texts
+    names = {}
+    for kind, rule in finder.rules.items():
+        if rule.column is not None:
+            listed = row[rule.column]
+            listed = [listed] if isinstance(listed, str) and listed else listed or []
+            if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+                raise ValueError(f"row {place}: the column {rule.column!r} holds no list of names")
+            names[kind] = listed
+    try:
+        return [finder.mark(text, names) for text in texts]
+    except ValueError as error:
+        raise ValueError(f"row {place}: {error}") from error
+
+
+def _class_names(rows: Dataset, column: str) -> list[str]:
+    """The names of classes that the data itself declares."""
+    kind = rows.features[column]
+    return list(kind.names) if isinstance(kind, ClassLabel) else []
+
+
+def _name(value: Any) -> str:
+    return str(value)
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Numbers by their value, other names by the alphabet."""
+    return (int(name), "") if name.isdecimal() else (0, name)
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+__all__ = ["Classes"]

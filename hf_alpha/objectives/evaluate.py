@@ -1,0 +1,148 @@
+"""Metrics of models that do not answer with text: during training, and of a trained model."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from datasets import Dataset
+from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArguments
+
+from hf_alpha.folders import write_text
+
+from .base import Objective, Record
+from .rows import DataSource, first
+
+ALL = "all"
+METRICS_FILE = "metrics.json"
+PREDICTIONS_FILE = "predictions.jsonl"
+
+
+@dataclass
+class Scores:
+    """Metrics of a model.
+
+    Attributes:
+        metrics: group -> metric -> value; the group `all` is the last one.
+        samples: group -> number of rows.
+        records: what the model says of each row, and what is right.
+    """
+
+    metrics: dict[str, dict[str, float]]
+    samples: dict[str, int]
+    records: list[Record]
+
+    def save(self, folder: Path) -> None:
+        """Write `metrics.json` and `predictions.jsonl`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        found = {"metrics": self.metrics, "samples": self.samples}
+        write_text(folder / METRICS_FILE, json.dumps(found, indent=1) + "\n")
+        lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in self.records)
+        write_text(folder / PREDICTIONS_FILE, "".join(lines))
+
+
+def validating(
+    aim: Objective,
+    rows: Dataset,
+    settings: DataSource,
+    model: PreTrainedModel,
+    tokenizer: Any,
+    seed: int,
+) -> dict[str, Any]:
+    """Return what a Trainer needs to validate: features, and the metrics of its outputs."""
+    rows, config = first(rows, settings.max_eval_samples), model.config
+    made = aim.features(rows, settings, tokenizer, config, seed=seed, training=False)
+
+    def metrics(output: EvalPrediction) -> dict[str, float]:
+        outputs, labels = output.predictions, output.label_ids
+        return aim.score(aim.records(outputs, labels, rows, made, settings, config), config)
+
+    return {
+        "eval_dataset": made,
+        "compute_metrics": metrics,
+        "preprocess_logits_for_metrics": aim.reduce,
+    }
+
+
+def evaluate_model(
+    aim: Objective,
+    model: PreTrainedModel,
+    tokenizer: Any,
+    rows: Dataset,
+    settings: DataSource,
+    *,
+    by: str | None = None,
+    batch_size: int = 64,
+    seed: int = 0,
+    progress: bool = True,
+) -> Scores:
+    """Let a model say what it says of rows, and score it.
+
+    Args:
+        aim: what the model is trained for.
+        model: the model, on the device where it runs.
+        tokenizer: that of the model.
+        rows: by `Objective.read`.
+        settings: the recipe's.
+        by: a column of the rows; each of its values is a group with metrics of its own.
+        batch_size: rows, or sequences, in a batch.
+        seed: of what is drawn: what is masked.
+        progress: show bars.
+    """
+    config = model.config
+    made = aim.features(rows, settings, tokenizer, config, seed=seed, training=False)
+    with TemporaryDirectory() as scratch:
+        arguments = TrainingArguments(
+            scratch, per_device_eval_batch_size=batch_size, report_to="none",
+            use_cpu=model.device.type == "cpu", disable_tqdm=not progress,
+            dataloader_pin_memory=model.device.type != "cpu",
+        )  # fmt: skip
+        trainer = Trainer(
+            model, arguments, data_collator=aim.collator(tokenizer, model, seed),
+            processing_class=tokenizer, preprocess_logits_for_metrics=aim.reduce,
+        )  # fmt: skip
+        output = trainer.predict(made)
+    found = aim.records(output.predictions, output.label_ids, rows, made, settings, config)
+    groups: dict[str, list[Record]] = {}
+    if by is not None:
+        for value, record in zip(rows[by], found, strict=True):
+            record[by] = value
+            groups.setdefault(value, []).append(record)
+    ordered = {f"{name}": groups[name] for name in sorted(groups)} | {ALL: found}
+    return Scores(
+        {name: aim.score(some, config) for name, some in ordered.items()},
+        {name: len(some) for name, some in ordered.items()},
+        found,
+    )
+
+
+def table(scores: Mapping[str, Scores], by: str | None = None) -> str:
+    """Return metrics as a text: a block for each metric, a line for each model; all are times 100.
+
+    Args:
+        scores: model -> its metrics; all of the same rows.
+        by: the column that the groups are values of.
+    """
+    some = next(iter(scores.values()))
+    groups, names = list(some.metrics), list(some.metrics[ALL])
+    width = max(map(len, scores))
+    left = max(len(name) for name in [*names, "samples"])
+    lines = [_line("x100", f"{by}:" if by else "", groups, left, width)]
+    lines.append("-" * len(lines[0]))
+    for name in names:
+        shown = name
+        for model, found in scores.items():
+            cells = [f"{100 * found.metrics[group][name]:.1f}" for group in groups]
+            lines.append(_line(shown, model, cells, left, width))
+            shown = ""
+    lines.append(_line("samples", "", [f"{some.samples[group]}" for group in groups], left, width))
+    return "\n".join(lines)
+
+
+def _line(one: str, two: str, cells: Sequence[str], left: int, width: int) -> str:
+    return f"{one:<{left}}  {two:<{width}}" + "".join(f"{cell:>8}" for cell in cells)
+
+
+__all__ = ["Scores", "evaluate_model", "table", "validating"]

@@ -1,0 +1,134 @@
+"""Rows of benchmarks' files, as those that gave them out wrote them, and of formats of the user's.
+
+A format is a function from a file to its rows: mappings with the columns `source`, `target`, and
+`pair` where there are two texts.
+"""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hf_alpha.tasks.registry import own_object
+
+Row = dict[str, Any]
+Format = Callable[[Path], Iterator[Row]]
+
+_NO_BRACKETS = str.maketrans("", "", "[]")
+
+
+def clutrr(path: Path) -> Iterator[Row]:
+    """CLUTRR: story, query (two people) and how the second one is related to the first.
+
+    Beside them `k`, the number of steps of the reasoning, and the names in the row: `people`, and
+    of them `women` and `men`. The square brackets around names are left out.
+    """
+    for row in _json_lines(path):
+        people = [person.split(":") for person in row["genders"].split(",")]
+        yield {
+            "source": row["story"].translate(_NO_BRACKETS),
+            "pair": " ".join(row["query"]),
+            "target": row["target"],
+            "k": int(row["task_name"].rpartition(".")[2]),
+            "people": [name for name, _ in people],
+            "women": [name for name, gender in people if gender == "female"],
+            "men": [name for name, gender in people if gender == "male"],
+        }
+
+
+def folio(path: Path) -> Iterator[Row]:
+    """FOLIO: premises, conclusion and True, False or Unknown; some files call it Uncertain."""
+    for row in _json_lines(path):
+        label = row["label"]
+        yield {
+            "source": " ".join(row["premises"]),
+            "pair": row["conclusion"],
+            "target": "Unknown" if label == "Uncertain" else label,
+        }
+
+
+def mrpc(path: Path) -> Iterator[Row]:
+    """MRPC as Microsoft gives it out: a header, then label, two numbers and two sentences."""
+    for number, label, _, _, source, pair in _cells(path, 5):
+        if number > 1:
+            yield {"source": source, "pair": pair, "target": label}
+
+
+def cola(path: Path) -> Iterator[Row]:
+    """CoLA 1.1: origin, label, the linguists' mark and the sentence; no header."""
+    for _, _, label, _, source in _cells(path, 4):
+        yield {"source": source, "target": label}
+
+
+def sst2(path: Path) -> Iterator[Row]:
+    """SST-2 as a sentence and its label, without a header."""
+    for _, source, label in _cells(path, 2):
+        yield {"source": source, "target": label}
+
+
+FORMATS: dict[str, Format] = {
+    each.__name__: each for each in (clutrr, folio, mrpc, cola, sst2)
+}  # fmt: skip
+
+
+def read_format(name: str, where: str) -> list[Row]:
+    """Read the rows of a file.
+
+    Args:
+        name: one of `FORMATS`, or `package.module:function` of the user's.
+        where: the file; also compressed by gzip.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: there is no such format, or the file has another one; the message names the
+            line.
+    """
+    read = FORMATS.get(name)
+    if read is None:
+        if ":" not in name:
+            known = ", ".join(FORMATS)
+            raise ValueError(
+                f"no format {name!r}: known are {known}, or write package.module:function"
+            )
+        read = own_object(name, "the format", "package.module:function")
+    path = Path(where)
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {where} to read as {name!r}")
+    try:
+        return list(read(path))
+    except (KeyError, AttributeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{where} is not of the format {name!r}: {_said(error)}") from error
+
+
+def open_text(path: Path) -> Any:
+    """Open a text file, which may be compressed."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    return opener(path, "rt", encoding="utf-8-sig", newline="\n")
+
+
+def _said(error: Exception) -> str:
+    return f"there is no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def _json_lines(path: Path) -> Iterator[Row]:
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ValueError(f"{path}, line {number} is no JSON: {error}") from error
+            yield row
+
+
+def _cells(path: Path, count: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the number of each line and its cells; quotes are characters like others."""
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            cells = line.rstrip("\r\n").split("\t")
+            if len(cells) != count:
+                raise ValueError(f"{path}, line {number}: {len(cells)} cells, {count} are expected")
+            yield number, *cells
+
+
+__all__ = ["FORMATS", "open_text", "read_format"]

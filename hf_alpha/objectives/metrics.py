@@ -1,0 +1,55 @@
+"""Metrics as the benchmarks define them, between what was predicted and what is right."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+Values = Sequence[float] | np.ndarray
+Metric = Callable[[Values, Values], float]
+
+
+def accuracy(predicted: Values, right: Values) -> float:
+    """Share of rows whose class is the right one."""
+    return float(np.mean(np.asarray(predicted) == np.asarray(right)))
+
+
+def f1(predicted: Values, right: Values) -> float:
+    """F1 of class 1, as MRPC and QQP are measured; 0 where nothing is found."""
+    found, wanted = np.asarray(predicted) == 1, np.asarray(right) == 1
+    both = 2 * np.sum(found & wanted)
+    return float(both / (found.sum() + wanted.sum())) if both else 0.0
+
+
+def matthews(predicted: Values, right: Values) -> float:
+    """Matthews' correlation of any number of classes; 0 where one side has one class only."""
+    found, wanted = np.asarray(predicted, int), np.asarray(right, int)
+    classes = int(max(found.max(), wanted.max())) + 1
+    counts = np.zeros((classes, classes))
+    np.add.at(counts, (wanted, found), 1)
+    total, rows, columns = counts.sum(), counts.sum(1), counts.sum(0)
+    spread = (total**2 - columns @ columns) * (total**2 - rows @ rows)
+    return float((np.trace(counts) * total - rows @ columns) / math.sqrt(spread)) if spread else 0.0
+
+
+def pearson(predicted: Values, right: Values) -> float:
+    """Pearson's correlation; 0 where one side does not vary."""
+    one, two = (np.asarray(side, float) - np.mean(side) for side in (predicted, right))
+    spread = math.sqrt(float(one @ one) * float(two @ two))
+    return float(one @ two) / spread if spread else 0.0
+
+
+def spearman(predicted: Values, right: Values) -> float:
+    """Spearman's rank correlation; equal values share their mean rank."""
+    return pearson(_ranks(predicted), _ranks(right))
+
+
+def _ranks(values: Values) -> np.ndarray:
+    _, place, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[place]
+
+
+OF_CLASSES: dict[str, Metric] = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
+OF_NUMBERS: dict[str, Metric] = {"pearson": pearson, "spearman": spearman}
+
+__all__ = ["OF_CLASSES", "OF_NUMBERS", "Metric"]

@@ -1,0 +1,132 @@
+"""The rows that an objective is trained on: read as a recipe says, chosen and held out."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from datasets import Dataset, load_dataset
+
+from hf_alpha.data.keys import key_of
+from hf_alpha.data.pair_files import load_files, missing_columns
+from hf_alpha.data.read import choose_split, read_named
+
+from .formats import read_format
+
+Where = str | Mapping[str, Any]
+TEXT_FILES = (".txt", ".md", ".rst")
+
+
+class DataSource(Protocol):
+    """What a recipe says of data; see `hf_alpha.recipe.DataSettings`."""
+
+    train: Any
+    validation: Any
+    test: Any
+    source: str
+    pair: str | None
+    target: str
+    format: str | None
+    where: dict[str, Any]
+    encoding: str | None
+    num_workers: int
+    max_train_samples: int | None
+    max_eval_samples: int
+
+
+def read_rows(
+    settings: DataSource,
+    where: Where,
+    columns: Sequence[str],
+    preferred: str,
+    split: str | None = None,
+) -> Dataset:
+    """Read a dataset and keep the rows that `settings.where` asks for.
+
+    Args:
+        settings: the recipe's.
+        where: a file, a folder or a dataset of the Hub; or a mapping with `path`, and `config` and
+            `split`. A plain text (*.txt) has one column, `source`, and a row for each line.
+        columns: that the rows must have.
+        preferred: the split that is taken where none is named and the data has it.
+        split: the split that is asked for.
+
+    Raises:
+        FileNotFoundError: there is nothing at `where`.
+        ValueError: it cannot be read, lacks a column, or no row is left.
+    """
+    place = {"path": where} if isinstance(where, str | os.PathLike) else dict(where)
+    path, split = str(place["path"]), split or place.get("split")
+    wanted = list(dict.fromkeys([*columns, *settings.where]))
+    if settings.format is not None:
+        data: Any = Dataset.from_list(read_format(settings.format, path))
+    elif Path(path).suffix in TEXT_FILES and Path(path).is_file():
+        options = {"encoding": settings.encoding} if settings.encoding else {}
+        data = read_named(load_dataset, Path(path), "text", data_files=path, **options)
+        data = data.rename_columns({"text": settings.source})
+    else:
+        data = load_files(path, wanted, place.get("config"), False, settings.encoding)
+    rows = choose_split(data, split if isinstance(data, dict) else None, path, preferred)
+    if missing := [column for column in wanted if column not in rows.column_names]:
+        raise ValueError(missing_columns(path, missing, rows.column_names))
+    rows = kept(rows, settings.where)
+    if not len(rows):
+        chosen = f" with {settings.where}" if settings.where else ""
+        raise ValueError(f"{path} holds no row{chosen}")
+    return rows
+
+
+def kept(rows: Dataset, where: Mapping[str, Any]) -> Dataset:
+    """Return the rows that have one of the given values in each of the given columns."""
+    chosen = np.ones(len(rows), dtype=bool)
+    for column, values in where.items():
+        known = set(values) if isinstance(values, list) else {values}
+        chosen &= np.array([value in known for value in rows[column]], dtype=bool)
+    return rows if chosen.all() else rows.select(np.flatnonzero(chosen))
+
+
+def hold_out(
+    rows: Dataset, share: float, seed: int, text_of: Callable[[Mapping[str, Any]], str]
+) -> tuple[Dataset, Dataset]:
+    """Return the rows to train on and those to validate with; rows of one text stay together.
+
+    Args:
+        rows: all of them.
+        share: of those that are held out, between 0 and 1.
+        seed: of what is held out; other rows and their order do not matter.
+        text_of: what a row counts as.
+
+    Raises:
+        ValueError: one side is empty.
+    """
+    places = [int.from_bytes(key_of(f"{seed} {text_of(row)}")[:8], "big") / 2.0**64 for row in rows]
+    held = np.array(places) < share
+    if held.all() or not held.any():
+        raise ValueError(
+            f"validation: {held.sum():,} of {len(held):,} rows are held out by the share {share}: "
+            "give another share, or a file to validate with"
+        )
+    return rows.select(np.flatnonzero(~held)), rows.select(np.flatnonzero(held))
+
+
+def first(rows: Dataset, most: int | None) -> Dataset:
+    """Return the first rows, as many as a recipe asks for."""
+    return rows if most is None else rows.select(range(min(most, len(rows))))
+
+
+def text_in(value: Any, column: str, row: int) -> str:
+    """Return the text of a cell; a list of texts is joined by spaces.
+
+    Raises:
+        ValueError: it is none, or empty.
+    """
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        value = " ".join(value)
+    if not isinstance(value, str) or not value.strip():
+        held = "nothing" if value is None or value == "" else repr(value)
+        raise ValueError(f"row {row}: the column {column!r} holds {held}: give a text in each row")
+    return value
+
+
+__all__ = ["DataSource", "Where", "first", "hold_out", "kept", "read_rows", "text_in"]

@@ -1,0 +1,146 @@
+"""Tokenizers for one text or a pair: any fast one, or a new one as BERT's, made from the texts."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.modeling.tokenizer_beneath import Seen
+
+PAD, UNKNOWN, START, BETWEEN, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+SPECIAL = {
+    "pad_token": PAD, "unk_token": UNKNOWN, "cls_token": START, "sep_token": BETWEEN,
+    "mask_token": MASK,
+}  # fmt: skip
+INPUTS = ("input_ids", "token_type_ids", "attention_mask")
+SMALLEST = 300
+
+
+def make_tokenizer(
+    kind: str, texts: Iterable[str], symbols: Mapping[str, Any] | None = None
+) -> Any:
+    """The tokenizer that a recipe names, with symbols on top where it has some.
+
+    Args:
+        kind: `words`, `characters`, `wordpiece:8000` or `bpe:8000`, made from the texts, with
+            `[CLS] A [SEP] B [SEP]` and token types; or the folder or Hub name of any fast one.
+        texts: of training, read several times; those that know their names are `MarkedText`.
+        symbols: class -> rule by which names are found.
+
+    Raises:
+        ValueError: there is no such kind, no text, or no name in the texts.
+    """
+    finder = NameFinder(symbols) if symbols else None
+    plain = Seen(finder, texts).rest if finder is not None else lambda: iter(texts)
+    beneath = _made(kind, plain)
+    if not symbols:
+        return beneath
+    names = [*beneath.model_input_names, "stream_ids"]
+    return TextTokenizer.from_tokenizer(beneath, symbols, texts, model_input_names=names)
+
+
+def _made(kind: str, texts: Callable[[], Iterator[str]]) -> Any:
+    name, _, size = kind.partition(":")
+    if name in _KINDS and not size:
+        made, trainer = _KINDS[name]()
+    elif name in _SIZED:
+        if not size.isdecimal() or int(size) < SMALLEST:
+            raise ValueError(f"{kind!r}: write {name}:8000, with at least {SMALLEST} tokens")
+        made, trainer = _SIZED[name](int(size))
+    else:
+        tokenizer = AutoTokenizer.from_pretrained(kind)
+        if not tokenizer.is_fast:
+            raise ValueError(f"{kind}: {type(tokenizer).__name__} is no fast tokenizer")
+        return tokenizer
+    made.train_from_iterator(texts(), trainer)
+    ids = [(token, made.token_to_id(token)) for token in (START, BETWEEN)]
+    made.post_processor = processors.TemplateProcessing(
+        single=f"{START} $A {BETWEEN}",
+        pair=f"{START} $A {BETWEEN} $B:1 {BETWEEN}:1",
+        special_tokens=ids,
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=made, model_input_names=list(INPUTS), **SPECIAL)
+
+
+def _words() -> tuple[Tokenizer, Any]:
+    made = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    return made, trainers.WordLevelTrainer(**_told(2**31 - 1))
+
+
+def _characters() -> tuple[Tokenizer, Any]:
+    made = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
+    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    made.decoder = decoders.Fuse()
+    return made, trainers.WordLevelTrainer(**_told(2**31 - 1))
+
+
+def _wordpiece(size: int) -> tuple[Tokenizer, Any]:
+    made = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
+    made.normalizer = normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.decoder = decoders.WordPiece()
+    return made, trainers.WordPieceTrainer(**_told(size))
+
+
+def _bpe(size: int) -> tuple[Tokenizer, Any]:
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    return made, trainers.BpeTrainer(initial_alphabet=alphabet, **_told(size))
+
+
+def _told(size: int) -> dict[str, Any]:
+    return {
+        "vocab_size": size, "special_tokens": list(SPECIAL.values()), "show_progress": False,
+    }  # fmt: skip
+
+
+_KINDS: dict[str, Callable[[], tuple[Tokenizer, Any]]] = {
+    "words": _words, "characters": _characters,
+}  # fmt: skip
+_SIZED: dict[str, Callable[[int], tuple[Tokenizer, Any]]] = {"wordpiece": _wordpiece, "bpe": _bpe}
+
+
+def check_pairs(tokenizer: Any) -> None:
+    """Refuse a tokenizer that writes nothing between two texts.
+
+    Raises:
+        ValueError: naming the tokenizer.
+    """
+    alone, paired = (tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True))
+    if paired <= alone:
+        raise ValueError(
+            f"{type(tokenizer).__name__} is not made for pairs of texts: it writes no token "
+            "between them. Take one that does, as BERT's, or words, wordpiece:8000 or bpe:8000"
+        )
+
+
+def check_room(tokenizer: Any, max_length: int, pair: bool) -> None:
+    """Refuse a length that special tokens fill.
+
+    Raises:
+        ValueError: naming the shortest length that will do.
+    """
+    needed = tokenizer.num_special_tokens_to_add(pair=pair) + 1 + pair
+    if max_length < needed:
+        raise ValueError(
+            f"max_length {max_length} leaves no room for texts: special tokens and a token of each "
+            f"text take {needed}"
+        )
+
+
+__all__ = ["MASK", "check_pairs", "check_room", "make_tokenizer"]

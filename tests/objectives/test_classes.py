@@ -1,0 +1,226 @@
+import json
+import re
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from small_objectives import PEOPLE, recipe, relations, write_rows
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from typer.testing import CliRunner
+
+from hf_alpha.cli import app
+from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.objectives import OBJECTIVES
+from hf_alpha.objectives.base import find_names
+from hf_alpha.objectives.tokenizers import make_tokenizer
+from hf_alpha.recipe import RecipeError, read_recipe
+from hf_alpha.train import train
+
+COLUMNS = {"source": "story", "pair": "query", "target": "kind", "validation": 0.2}
+
+
+@pytest.fixture
+def data(tmp_path):
+    test = write_rows(tmp_path / "test.jsonl", relations(20, seed=1))
+    return {"train": write_rows(tmp_path / "train.jsonl", relations(60)), "test": test, **COLUMNS}
+
+
+def test_a_pair_is_classified_and_evaluated_by_groups(data, tmp_path):
+    """From the recipe to a model of the plain Auto class, and to metrics of each group."""
+    training = {
+        "max_steps": 240,
+        "learning_rate": 0.005,
+        "eval_strategy": "steps",
+        "eval_steps": 120,
+    }
+    trainer = train(recipe(tmp_path, "class", data, training))
+    seen = [row for row in trainer.state.log_history if "eval_accuracy" in row]
+    assert seen[-1]["eval_accuracy"] > 0.9
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")
+    assert list(model.config.id2label.values()) == ["aunt", "mother", "sister"]
+    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out"), "--by", "kind"])
+    assert done.exit_code == 0, done.output
+    found = json.loads((tmp_path / "out" / "evaluation" / "metrics.json").read_text())
+    assert list(found["metrics"]) == ["aunt", "mother", "sister", "all"]
+    assert found["samples"]["all"] == 20 == sum(found["samples"].values()) / 2
+    records = (tmp_path / "out" / "evaluation" / "predictions.jsonl").read_text().splitlines()
+    right = [one["prediction"] == one["target"] for one in map(json.loads, records)]
+    assert found["metrics"]["all"]["accuracy"] == sum(right) / 20
+
+
+def test_a_run_that_stopped_reaches_the_same_weights(data, tmp_path):
+    """Dropout, the order of the rows and what is held out are those of a run without a stop."""
+    training = {"max_steps": 6, "save_strategy": "steps", "save_steps": 3}
+    (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
+    train(recipe(tmp_path / "a", "class", data, training))
+    first = recipe(tmp_path / "b", "class", data, {**training, "num_train_epochs": 1})
+    train(first)
+    for file in (tmp_path / "b" / "out").glob("*.*"):
+        file.unlink() if file.is_file() else None
+    (tmp_path / "b" / "out" / "checkpoint-6" / "trainer_state.json").unlink()  # as if cut off
+    said = []
+    train(first, say=said.append)
+    assert any("resuming" in line and "step 3" in line for line in said)
+    one, two = (load_file(tmp_path / x / "out" / "model.safetensors") for x in "ab")
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_numbers_are_predicted_and_correlated(tmp_path):
+    rows = [{"source": "good " * i + "end", "target": str(i / 2)} for i in range(12)]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    data = {"train": file, "validation": file}
+    training = {"max_steps": 2, "eval_strategy": "steps", "eval_steps": 2}
+    objective = {"name": "class", "regression": True}
+    trainer = train(recipe(tmp_path, objective, data, training))
+    assert trainer.model.config.num_labels == 1
+    logged = {key for row in trainer.state.log_history for key in row}
+    assert {"eval_pearson", "eval_spearman"} <= logged
+    with pytest.raises(RecipeError, match="metrics: 'accuracy' is none of numbers: choose pearson"):
+        recipe(tmp_path, {**objective, "metrics": ["accuracy"]}, data)
+
+
+def test_a_checkpoint_gets_a_new_head(data, tmp_path):
+    """Other classes, and the body of the first model."""
+    train(recipe(tmp_path, "class", data))
+    rows = [{"source": f"{name} is here.", "target": i % 2} for i, name in enumerate(PEOPLE)]
+    file = write_rows(tmp_path / "two.jsonl", rows)
+    said = []
+    changed = {"max_steps": 1, "learning_rate": 0.0, "output_dir": str(tmp_path / "two")}
+    second = recipe(tmp_path, "class", {"train": file}, changed, checkpoint=str(tmp_path / "out"))
+    model = train(second, say=said.append).model
+    assert any("2 weights are new: classifier.bias, classifier.weight" in line for line in said)
+    assert model.config.id2label == {0: "0", 1: "1"} and model.classifier.weight.shape[0] == 2
+    before = load_file(tmp_path / "out" / "model.safetensors")
+    assert torch.equal(
+        model.bert.embeddings.word_embeddings.weight.cpu(),
+        before["bert.embeddings.word_embeddings.weight"],
+    )
+
+
+TEXTS = [f"{name} is the mother of {other}." for name in PEOPLE for other in PEOPLE]
+NAMED = make_tokenizer("words", TEXTS, {"person": {"tokens": list(PEOPLE), "count": 6}})
+
+
+@given(st.permutations(PEOPLE), st.sampled_from(["Zed", "Yves"]))
+def test_pairs_with_names_have_types_and_streams_whatever_the_names(people, stranger):
+    """[CLS] A [SEP] B [SEP]; a name of both texts is one symbol; streams by first occurrence."""
+
+    def encoded(names):
+        first = f"{names[0]} is the mother of {names[1]}."
+        second = f"{names[1]} {names[2]}"
+        spans = [
+            MarkedText(text, [(text.index(n), text.index(n) + len(n), "person") for n in here])
+            for text, here in ((first, names[:2]), (second, names[1:3]))
+        ]
+        return NAMED(*spans)
+
+    one, two = encoded(list(people)), encoded([stranger, *people[1:]])
+    tokens = NAMED.convert_ids_to_tokens(one["input_ids"])
+    words = ["[CLS]", "x", "is", "the", "mother", "of", "x", ".", "[SEP]", "x", "x", "[SEP]"]
+    assert [token if "<" not in token else "x" for token in tokens] == words
+    assert one["token_type_ids"] == [0] * 9 + [1] * 3
+    ids = one["input_ids"]
+    assert one["stream_ids"] == [ids[1], ids[6], ids[10]] and ids[6] == ids[9]
+    patterns = [[each["input_ids"].index(i) for i in each["input_ids"]] for each in (one, two)]
+    assert patterns[0] == patterns[1] and two["token_type_ids"] == one["token_type_ids"]
+    assert NAMED.decode(ids, names=one.names).startswith(
+        f"{people[0]} is the mother of {people[1]}"
+    )
+
+
+def test_names_of_a_column_are_symbols_and_come_back_from_disk(data, tmp_path):
+    symbols = {"person": {"column": "people", "count": 8}}
+    trainer = train(recipe(tmp_path, "class", data, symbols=symbols))
+    row = trainer.train_dataset[0]
+    assert len(row["stream_ids"]) == 2 and set(row["token_type_ids"]) == {0, 1}
+    again = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert not set(PEOPLE) & set(again.get_vocab())
+    assert again(MarkedText("a", []), MarkedText("b", []))["token_type_ids"] == [0, 0, 0, 1, 1]
+    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+
+
+def test_a_share_holds_out_renamings_together(data, tmp_path):
+    symbols = {"person": {"column": "people", "count": 8}}
+    made = recipe(tmp_path, "class", data, symbols=symbols)
+    both = made.aim.read_both(made.data, 1, find_names(symbols))
+    sides = [{(row["kind"], row["story"].split()[-1]) for row in rows} for rows in both]
+    assert all(sides) and sides[0].isdisjoint(sides[1])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"source": "text"}, "has no column 'text': it has 'story', 'query', 'kind', 'people'"),
+        ({"where": {"kind": ["uncle"]}}, "holds no row with {'kind': ['uncle']}"),
+        ({"format": "nli"}, "no format 'nli': known are clutrr, folio"),
+    ],
+)
+def test_data_that_does_not_fit_is_named(data, tmp_path, change, message):
+    with pytest.raises(RecipeError, match=re.escape(message)):
+        train(recipe(tmp_path, "class", {**data, **change}))
+
+
+def test_rows_that_cannot_be_learned_are_named(data, tmp_path):
+    rows = relations(9)
+    other = {**data, "validation": write_rows(tmp_path / "v.jsonl", [{**rows[0], "kind": "uncle"}])}
+    training = {"eval_strategy": "steps", "eval_steps": 2}
+    with pytest.raises(
+        RecipeError, match="row 0: the column 'kind' holds 'uncle', which is no cla"
+    ):
+        train(recipe(tmp_path, "class", other, training))
+    for bad, message in [
+        ({"kind": None}, "row 9: the column 'kind' holds nothing"),
+        ({"story": " "}, "row 9: the column 'story' holds ' ': give a text"),
+    ]:
+        file = write_rows(tmp_path / "bad.jsonl", [*rows, {**rows[0], **bad}])
+        with pytest.raises(RecipeError, match=message):
+            train(recipe(tmp_path, "class", {**data, "train": file}))
+
+
+@pytest.mark.parametrize(
+    ("objective", "more", "message"),
+    [
+        ("classes", {}, "objective: no objective 'classes'; known: answer, class"),
+        ({"name": "class", "max_lenght": 3}, {}, "unknown key 'max_lenght'; did you mean 'max_len"),
+        (
+            {"name": "class", "max_length": 4},
+            {},
+            "max_length 4 leaves no room for texts: .* take 5",
+        ),
+        ({"name": "class", "max_length": 129}, {}, "max_length is 129, but the model has 128 p"),
+        ("class", {"model": {"model_type": "alpha"}}, "no 'model_type' 'alpha' is trained by the"),
+        ("class", {"check": "a:b"}, "'check' is for answers, which 'class' does not give"),
+        ("answer", {"model": {}}, "data: 'pair' is for an objective that does not answer"),
+    ],
+)
+def test_recipes_that_do_not_fit_their_objective(data, tmp_path, objective, more, message):
+    with pytest.raises(RecipeError, match=message):
+        train(recipe(tmp_path, objective, data, **more))
+
+
+def test_tokenizers_without_pairs_are_refused(data, tmp_path):
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    alone = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    PreTrainedTokenizerFast(tokenizer_object=alone, pad_token="[UNK]").save_pretrained(
+        tmp_path / "t"
+    )
+    with pytest.raises(RecipeError, match="is not made for pairs of texts: it writes no token bet"):
+        train(recipe(tmp_path, "class", data, tokenizer=str(tmp_path / "t")))
+
+
+def test_every_objective_has_a_name_of_its_own_and_says_what_it_takes():
+    for name, each in OBJECTIVES.items():
+        assert each.name == name and each().auto_name.startswith("AutoModelFor")
+
+
+def test_recipes_of_objectives_are_written_and_read_again(data, tmp_path):
+    said = {"name": "class", "max_length": 32}
+    trainer = train(recipe(tmp_path, said, {**data, "where": {"kind": ["aunt", "mother"]}}))
+    again = read_recipe(tmp_path / "out" / "recipe.yaml")
+    assert again.aim.max_length == 32 and again.data.where == {"kind": ["aunt", "mother"]}
+    assert trainer.model.config.num_labels == 2
