@@ -10,7 +10,7 @@ from hf_alpha.recipe import Recipe, parse_recipe
 
 BERT: dict[str, Any] = {
     "model_type": "bert",
-    "hidden_size": 16,
+    "hidden_size": 32,
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "intermediate_size": 16,
