@@ -20,7 +20,9 @@ REQUIRED = (
 )
 TRACKERS = ("tensorboard", "wandb", "trackio")
 """Trackers of training that have an extra of hf_alpha, called like them."""
-EXTRAS = {"spottl": "ltl", **{name: name for name in TRACKERS}}
+EXTRAS = {
+    "spottl": "ltl", "pytorch_optimizer": "optimizers", **{name: name for name in TRACKERS}
+}  # fmt: skip
 """Optional package -> the extra that brings it."""
 OPTIONAL = (*EXTRAS, "peft")
 

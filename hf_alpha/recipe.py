@@ -237,6 +237,14 @@ class Recipe:
             "come from the tokenizer"
         ),
     )
+    optimizer: str | dict[str, Any] = field(
+        default="",
+        metadata=meaning(
+            "in place of `training.optim`, one of the package pytorch_optimizer, such as lamb; or "
+            "a mapping with `name` and its arguments. Learning rate, betas and epsilon are those "
+            "of `training`"
+        ),
+    )
     checkpoint: str | None = field(
         default=None,
         metadata=meaning("folder or Hub name of a model to go on from, in place of `model`"),
@@ -665,8 +673,7 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     if recipe.aim is not None:
         unsaid |= ANSWER_KEYS
     content["data"] = {k: v for k, v in content["data"].items() if k not in unsaid}
-    if recipe.objective == ANSWER:
-        content.pop("objective")
+    content = {key: value for key, value in content.items() if value not in (ANSWER, "")}
     lines = "".join(f"{note}\n" for note in notes)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:

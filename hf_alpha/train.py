@@ -56,6 +56,7 @@ from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import Objective
 from hf_alpha.objectives.base import check_positions, find_names
 from hf_alpha.objectives.evaluate import validating
+from hf_alpha.objectives.optimizers import optimizer_of
 from hf_alpha.objectives.rows import first
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.progress import TrainingProgress
@@ -192,7 +193,7 @@ def _written(folder: Path) -> Iterator[None]:
 
 
 class _KeepInStep(TrainerCallback):
-    """Tells the sampler which epoch it is, and the model that a step is done."""
+    """Tells sampler and collator which epoch it is, and the model that a step is done."""
 
     def __init__(self, accelerator: Accelerator):
         self.accelerator = accelerator
@@ -211,6 +212,8 @@ class _KeepInStep(TrainerCallback):
         batches = train_dataloader.batch_sampler
         while hasattr(batches, "batch_sampler"):
             batches = batches.batch_sampler
+        if hasattr(train_dataloader.collate_fn, "epoch"):
+            train_dataloader.collate_fn.epoch = int(state.epoch or 0)
         if isinstance(batches.sampler, BucketSampler):  # a stream has none
             batches.sampler.set_epoch(int(state.epoch or 0))
 
@@ -505,6 +508,8 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
         raise RecipeError(f"training: {LABEL_SMOOTHING}")
     with _named("training"):
         arguments = Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
+    if recipe.aim is not None:
+        arguments.remove_unused_columns = False  # collators take what else there is
     with _named("training: report_to"):
         _check_trackers(arguments.report_to)
     return arguments
@@ -619,6 +624,9 @@ def train(
     stop = _StopOnInterrupt()
     kind = make_trainer if recipe.aim is None else ObjectiveTrainer
     trainer = kind(args=arguments, callbacks=[stop], **work.given)
+    if recipe.optimizer:
+        with _named("optimizer"):
+            trainer.optimizer_cls_and_kwargs = optimizer_of(recipe.optimizer, arguments)
     if isinstance(trainer, AlphaTrainer):
         trainer.answer_rates = work.answer_rates
     if trainer.is_world_process_zero() and not (finished and (out / RECIPE_FILE).is_file()):

@@ -278,7 +278,9 @@ def test_shipped_recipes_say_in_full_what_they_always_said(name):
     # Later keys, which none of them uses.
     later = {"validation": {}, "where": {}, **dict.fromkeys(OWN_KEYS), "train": None}
     assert all(said["data"].pop(key) == getattr(DataSettings(), key) for key in later)
-    assert all(said.pop(key) == getattr(recipe, key) for key in (*TEXT_KEYS, "objective"))
+    assert all(
+        said.pop(key) == getattr(recipe, key) for key in (*TEXT_KEYS, "objective", "optimizer")
+    )
     assert recipe.aim is None
     assert not any((recipe.symbols, recipe.check, recipe.measures, recipe.ignore_whitespace))
     assert said == PINNED[name]

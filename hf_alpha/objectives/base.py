@@ -1,5 +1,6 @@
 """What an objective is: what a model that does not answer with text is trained for."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -159,6 +160,12 @@ def name_columns(finder: NameFinder) -> list[str]:
     return [rule.column for rule in finder.rules.values() if rule.column is not None]
 
 
+def accepted(batch: Mapping[str, Any], model: PreTrainedModel) -> dict[str, Any]:
+    """Leave out what a model's forward does not take: token types, say, or symbols."""
+    known = inspect.signature(model.forward).parameters
+    return {name: value for name, value in batch.items() if name in known}
+
+
 def check_positions(model: PreTrainedModel, max_length: int) -> None:
     """Refuse sequences that are longer than a model's table of positions.
 
@@ -175,4 +182,12 @@ def check_positions(model: PreTrainedModel, max_length: int) -> None:
                 )
 
 
-__all__ = ["Collator", "Objective", "Record", "check_positions", "find_names", "name_columns"]
+__all__ = [
+    "Collator",
+    "Objective",
+    "Record",
+    "accepted",
+    "check_positions",
+    "find_names",
+    "name_columns",
+]

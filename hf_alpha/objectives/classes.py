@@ -13,7 +13,7 @@ from hf_alpha.data.pairs import canonical_text
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
-from .base import Collator, Objective, Record
+from .base import Collator, Objective, Record, accepted
 from .metrics import OF_CLASSES, OF_NUMBERS
 from .rows import DataSource, text_in
 from .tokenizers import check_pairs, check_room
@@ -167,7 +167,8 @@ class Classes(Objective):
         def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
             inputs = [{k: v for k, v in row.items() if k != "labels"} for row in rows]
             batch = dict(tokenizer.pad(inputs, return_tensors="pt"))
-            return {**batch, "labels": torch.tensor([row["labels"] for row in rows], dtype=kind)}
+            batch["labels"] = torch.tensor([row["labels"] for row in rows], dtype=kind)
+            return accepted(batch, model)
 
         return collate
 

@@ -97,6 +97,7 @@ def evaluate_model(
         arguments = TrainingArguments(
             scratch, per_device_eval_batch_size=batch_size, report_to="none",
             use_cpu=model.device.type == "cpu", disable_tqdm=not progress,
+            remove_unused_columns=False,
             dataloader_pin_memory=model.device.type != "cpu",
         )  # fmt: skip
         trainer = Trainer(

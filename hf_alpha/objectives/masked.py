@@ -1,0 +1,419 @@
+"""Masked tokens and pairs of sentences, as BERT and ALBERT are pretrained."""
+
+import inspect
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from datasets import Dataset, Features, List, Value
+from datasets.fingerprint import Hasher
+from transformers import DataCollatorForLanguageModeling, PreTrainedConfig, PreTrainedModel
+
+from hf_alpha.data.keys import key_of
+from hf_alpha.data.pairs import BATCH, batches
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.settings import meaning
+
+from .base import Collator, Objective, Record, accepted
+from .rows import DataSource
+from .tokenizers import check_pairs, check_room
+
+SENTENCES = ("nsp", "sop", "none")
+DOCUMENTS = ("rows", "blank_lines")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+IGNORED = -100
+DOCUMENTS_AT_ONCE = 1000
+"""Documents that sequences are built of at a time; other ones of pairs come from among them."""
+
+PART = 100_000
+"""Rows that one worker makes sequences of; no document goes beyond them."""
+
+Token = tuple[int, int]  # its id, and the number of its word in the document
+Document = list[list[Token]]  # its sentences
+
+
+class Pair(NamedTuple):
+    """Two parts of a sequence, and what is said about them."""
+
+    first: list[Token]
+    second: list[Token]
+    label: int
+
+
+@dataclass
+class Masked(Objective):
+    """`data.source` is a document, or a line of one; tokens are masked, and pairs may be false."""
+
+    name: ClassVar[str] = "masked"
+
+    sentences: str = field(
+        default="nsp",
+        metadata=meaning(
+            "masked: what is said about a pair of parts beside the masked tokens: nsp (half of the "
+            "second ones are from another document), sop (half of the pairs are in the wrong "
+            "order), or none (one text fills the sequence)"
+        ),
+    )
+    documents: str = field(
+        default="rows",
+        metadata=meaning(
+            "masked: a document is a row (rows), or all rows up to one without text (blank_lines)"
+        ),
+    )
+    masked_share: float = field(
+        default=0.15, metadata=meaning("masked: share of the tokens that are to be found")
+    )
+    whole_words: bool = field(
+        default=False,
+        metadata=meaning("masked: mask all tokens of a word, by [MASK] only"),
+    )
+    short_share: float = field(
+        default=0.1, metadata=meaning("masked: share of the pairs that do not fill the sequence")
+    )
+
+    def __post_init__(self) -> None:
+        for key, known in (("sentences", SENTENCES), ("documents", DOCUMENTS)):
+            if (value := getattr(self, key)) not in known:
+                raise ValueError(f"{key} is {value!r}: choose one of {', '.join(known)}")
+        for key in ("masked_share", "short_share"):
+            if not 0 <= (share := getattr(self, key)) < 1 or (key == "masked_share" and not share):
+                raise ValueError(f"{key} is {share}: give a share between 0 and 1")
+
+    @property
+    def auto_name(self) -> str:
+        return "AutoModelForMaskedLM" if self.sentences == "none" else "AutoModelForPreTraining"
+
+    def columns(self, settings: DataSource) -> list[str]:
+        return [settings.source]
+
+    def check_rows(self, rows: Dataset, settings: DataSource) -> None:
+        for row, text in enumerate(rows[settings.source]):
+            if not isinstance(text, str | None):
+                raise ValueError(f"row {row}: the column {settings.source!r} holds {text!r}")
+
+    def texts(
+        self, rows: Dataset, settings: DataSource, finder: NameFinder | None
+    ) -> Iterable[str]:
+        return _Sentences(rows, settings.source)
+
+    def config_settings(self, rows: Dataset, settings: DataSource) -> dict[str, Any]:
+        return {}
+
+    def features(
+        self,
+        rows: Dataset,
+        settings: DataSource,
+        tokenizer: Any,
+        config: PreTrainedConfig,
+        *,
+        seed: int = 0,
+        training: bool = True,
+    ) -> Dataset:
+        paired = self.sentences != "none"
+        if paired:
+            check_pairs(tokenizer)
+        check_room(tokenizer, self.max_length, paired)
+        starts = list(range(0, len(rows), PART))
+        workers = min(settings.num_workers, len(starts))
+        told = {
+            "starts": starts,
+            "training": training,
+            "rows": rows,
+            "column": settings.source,
+            "tokenizer": tokenizer,
+            "seed": seed,
+        }
+        if next(self._sequences(**told), None) is None:
+            raise ValueError(
+                f"no sequence can be made with sentences: {self.sentences} (nsp needs two "
+                "documents, sop two sentences in one); `documents` says what documents are"
+            )
+        return Dataset.from_generator(
+            self._sequences,
+            features=self._kinds(),
+            fingerprint=self._fingerprint(rows, settings.source, tokenizer, seed, training),
+            gen_kwargs=told,
+            num_proc=workers if workers > 1 else None,
+        )
+
+    def _kinds(self) -> Features:
+        """The columns of features."""
+        ids = List(Value("int32"))
+        kinds = {"input_ids": ids, "token_type_ids": ids, "special_tokens_mask": ids}
+        if self.whole_words:
+            kinds["offset_mapping"] = List(List(Value("int64")))
+        if self.sentences != "none":
+            kinds["sentence_label"] = Value("int64")
+        return Features({**kinds, "place": Value("int64")})
+
+    def _fingerprint(self, rows: Dataset, *told: Any) -> str:
+        """Name of the sequences in the cache of `datasets`."""
+        column, tokenizer, *numbers = told
+        code = Path(__file__).read_bytes()
+        beneath = tokenizer.backend_tokenizer.to_str()
+        return Hasher.hash([rows._fingerprint, column, beneath, numbers, asdict(self), code])
+
+    def _sequences(
+        self,
+        starts: list[int],
+        rows: Dataset,
+        column: str,
+        tokenizer: Any,
+        seed: int,
+        training: bool,
+    ) -> Iterator[dict[str, Any]]:
+        """Sequences of parts of the rows, a function of rows and seed: workers change nothing."""
+        frame = _Frame(tokenizer, self.sentences != "none")
+        for start in starts:
+            rng, place = random.Random(f"{seed}/{start}"), start << 20
+            part = rows.select(range(start, min(start + PART, len(rows))))
+            for documents in self._documents(part, column, tokenizer):
+                for pair in self._pairs(documents, tokenizer, rng):
+                    sequence = frame(pair, self.whole_words)
+                    yield {**sequence, "place": place if training else -1 - place}
+                    place += 1
+
+    def _documents(self, rows: Dataset, column: str, tokenizer: Any) -> Iterator[list[Document]]:
+        """Documents as the tokens of their sentences, many at a time."""
+        held: list[Document] = []
+        current: Document = []
+        for batch in batches(rows.select_columns([column]), "sentences"):
+            for text in batch[column]:
+                sentences = _split(text)
+                current += _tokens(sentences, tokenizer, sum(map(len, current)))
+                if current and (self.documents == "rows" or not sentences):
+                    held.append(current)
+                    current = []
+            if len(held) >= 2 * DOCUMENTS_AT_ONCE:  # so that the last ones are many too
+                yield held[:DOCUMENTS_AT_ONCE]
+                held = held[DOCUMENTS_AT_ONCE:]
+        held += [current] if current else []
+        if held:
+            yield held
+
+    def _pairs(
+        self, documents: list[Document], tokenizer: Any, rng: random.Random
+    ) -> Iterator[Pair]:
+        paired = self.sentences != "none"
+        room = self.max_length - tokenizer.num_special_tokens_to_add(pair=paired)
+        if not paired:
+            yield from _filled(documents, room)
+        elif self.sentences == "sop" or len(documents) > 1:
+            for number in range(len(documents)):
+                yield from self._pairs_of(documents, number, room, rng)
+
+    def _pairs_of(
+        self, documents: list[Document], number: int, room: int, rng: random.Random
+    ) -> Iterator[Pair]:
+        """The pairs of one document: its sentences, in chunks that fill the sequence."""
+        document, chunk, at = documents[number], list[list[Token]](), 0
+        target = self._target(room, rng)
+        while at < len(document):
+            chunk.append(document[at])
+            at += 1
+            if at < len(document) and sum(map(len, chunk)) < target:
+                continue
+            cut = rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
+            first, second = _joined(chunk[:cut]), _joined(chunk[cut:])
+            label = 0
+            if self.sentences == "nsp" and (not second or rng.random() < 0.5):
+                other = rng.choice([*documents[:number], *documents[number + 1 :]])
+                start = rng.randrange(len(other))
+                second, label = _joined(other[start:])[: max(target - len(first), 1)], 1
+                at -= len(chunk) - cut  # the rest of the chunk is put back
+            elif second and self.sentences == "sop" and rng.random() < 0.5:
+                first, second, label = second, first, 1
+            if second:
+                yield Pair(*_shortened(first, second, room, rng), label)
+            chunk, target = [], self._target(room, rng)
+
+    def _target(self, room: int, rng: random.Random) -> int:
+        """How many tokens a pair is to have: some are short, as the data of tasks is."""
+        return rng.randint(2, room) if rng.random() < self.short_share else room
+
+    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
+        return MaskingCollator(self, tokenizer, model, seed)
+
+    def reduce(self, outputs: Any, labels: Any) -> Any:
+        """The most likely tokens, and sentence classes: logits of a vocabulary are too large."""
+        if isinstance(outputs, tuple):
+            return tuple(each.argmax(-1) for each in outputs[: 1 + (self.sentences != "none")])
+        return outputs.argmax(-1)
+
+    def records(
+        self,
+        outputs: Any,
+        labels: Any,
+        rows: Dataset,
+        features: Dataset,
+        settings: DataSource,
+        config: PreTrainedConfig,
+    ) -> list[Record]:
+        paired = self.sentences != "none"
+        found, wanted = (x[0] if isinstance(x, tuple | list) else x for x in (outputs, labels))
+        asked = wanted != IGNORED
+        right = (found == wanted) & asked
+        made: list[Record] = [
+            {"masked": int(n), "found": int(m)}
+            for n, m in zip(asked.sum(1), right.sum(1), strict=True)
+        ]
+        if paired:
+            for record, one, two in zip(made, outputs[1], labels[1], strict=True):
+                record |= {"prediction": int(one), "target": int(two)}
+        return made
+
+    def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
+        masked = sum(record["masked"] for record in records)
+        found = {"masked_accuracy": sum(r["found"] for r in records) / max(masked, 1)}
+        if self.sentences != "none":
+            right = [record["prediction"] == record["target"] for record in records]
+            found[f"{self.sentences}_accuracy"] = float(np.mean(right))
+        return found
+
+
+class MaskingCollator:
+    """Masks sequences: a function of seed, epoch and place, so that resumed runs see the same.
+
+    Attributes:
+        epoch: set by the trainer. Sequences of validation (places below 0) do not depend on it.
+    """
+
+    def __init__(self, aim: Masked, tokenizer: Any, model: PreTrainedModel, seed: int):
+        self.model, self.seed, self.epoch = model, seed, 0
+        self._mask = DataCollatorForLanguageModeling(
+            tokenizer,
+            mlm_probability=aim.masked_share,
+            whole_word_mask=aim.whole_words,
+            mask_replace_prob=1.0 if aim.whole_words else 0.8,
+            random_replace_prob=0.0 if aim.whole_words else 0.1,
+        )
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+        copies = [dict(row) for row in rows]
+        self._pad_spans(copies)
+        places = [row.pop("place") for row in copies]
+        classes = [row.pop("sentence_label", None) for row in copies]
+        epoch = self.epoch if places[0] >= 0 else 0
+        drawn = key_of(f"{self.seed} {epoch} {places}")
+        self._mask.generator = torch.Generator().manual_seed(int.from_bytes(drawn[:7], "big"))
+        batch = dict(self._mask(copies))
+        if classes[0] is not None:
+            batch[_label_name(self.model)] = torch.tensor(classes)
+        return accepted(batch, self.model)
+
+    def _pad_spans(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Give all rows as many spans of words: tokenizers do not pad them."""
+        width = max(len(row["input_ids"]) for row in rows)
+        for row in rows:
+            if (spans := row.get("offset_mapping")) is not None:
+                more = [[0, 0]] * (width - len(spans))
+                left = self._mask.tokenizer.padding_side == "left"
+                row["offset_mapping"] = more + spans if left else spans + more
+
+
+def _label_name(model: PreTrainedModel) -> str:
+    """What a model calls the labels of sentence pairs: BERT and ALBERT differ."""
+    known = inspect.signature(model.forward).parameters
+    return "sentence_order_label" if "sentence_order_label" in known else "next_sentence_label"
+
+
+def _split(text: str | None) -> list[str]:
+    return [part for part in SENTENCE_END.split(text or "") if part.strip()]
+
+
+class _Sentences:
+    """The sentences of all documents; can be read several times."""
+
+    def __init__(self, rows: Dataset, column: str):
+        self.rows, self.column = rows, column
+
+    def __iter__(self) -> Iterator[str]:
+        for batch in self.rows.select_columns([self.column]).iter(batch_size=BATCH):
+            for text in batch[self.column]:
+                yield from _split(text)
+
+
+def _tokens(sentences: list[str], tokenizer: Any, words: int) -> Document:
+    """The tokens of sentences; their words are numbered from `words` on."""
+    if not sentences:
+        return []
+    found = tokenizer(sentences, add_special_tokens=False)
+    made: Document = []
+    for number, ids in enumerate(found["input_ids"]):
+        places = [words if word is None else words + word for word in found.word_ids(number)]
+        words = max(places, default=words) + 1
+        made.append(list(zip(ids, places, strict=True)))
+    return [sentence for sentence in made if sentence]
+
+
+class _Frame:
+    """The special tokens that a tokenizer writes around one text, or a pair."""
+
+    def __init__(self, tokenizer: Any, paired: bool):
+        texts = ("a", "b") if paired else ("a",)
+        made = tokenizer(*texts, return_special_tokens_mask=True, return_token_type_ids=True)
+        parts = tokenizer.backend_tokenizer.encode(*texts).sequence_ids
+        self.paired = paired
+        self.pieces: list[tuple[int | None, int, int]] = []  # part, or None and an id; type
+        for part, index, kind in zip(parts, made["input_ids"], made["token_type_ids"], strict=True):
+            if part is None or all(part != known for known, *_ in self.pieces):
+                self.pieces.append((part, index, kind))
+
+    def __call__(self, pair: Pair, with_words: bool) -> dict[str, Any]:
+        """The columns of a sequence."""
+        ids, types, special, words = [], [], [], list[int]()
+        for part, index, kind in self.pieces:
+            tokens = [(index, -1)] if part is None else (pair.second if part else pair.first)
+            ids += [token for token, _ in tokens]
+            words += [word for _, word in tokens]
+            types += [kind] * len(tokens)
+            special += [int(part is None)] * len(tokens)
+        row: dict[str, Any] = {
+            "input_ids": ids,
+            "token_type_ids": types,
+            "special_tokens_mask": special,
+        }
+        if with_words:
+            row["offset_mapping"] = _touching(words)
+        return row | ({"sentence_label": pair.label} if self.paired else {})
+
+
+def _touching(words: Sequence[int]) -> list[list[int]]:
+    """Spans for Transformers' collator: those of one word touch, those of two do not."""
+    spans, end = [], 0
+    for place, word in enumerate(words):
+        start = end if place and word == words[place - 1] else end + 1
+        end = start + 1
+        spans.append([start, end] if word >= 0 else [0, 0])
+    return spans
+
+
+def _joined(sentences: Iterable[list[Token]]) -> list[Token]:
+    return [token for sentence in sentences for token in sentence]
+
+
+def _filled(documents: Iterable[Document], room: int) -> Iterator[Pair]:
+    """Texts that fill the sequence, each of one document."""
+    for document in documents:
+        ids = _joined(document)
+        for start in range(0, len(ids), room):
+            yield Pair(ids[start : start + room], [], 0)
+
+
+def _shortened(
+    first: list[Token], second: list[Token], room: int, rng: random.Random
+) -> tuple[list[Token], list[Token]]:
+    """Cut the longer part, at its start or end by chance, until both fit."""
+    first, second = list(first), list(second)
+    while len(first) + len(second) > room:
+        longer = first if len(first) >= len(second) else second
+        del longer[0 if rng.random() < 0.5 else -1]
+    return first, second
+
+
+__all__ = ["Masked", "MaskingCollator"]

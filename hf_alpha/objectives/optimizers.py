@@ -1,0 +1,52 @@
+"""Optimisers by name, beside those that Transformers knows (`training.optim`)."""
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any
+
+from hf_alpha.environment import install_command
+
+PACKAGE = "pytorch_optimizer"
+
+
+def optimizer_of(said: str | Mapping[str, Any], training: Any) -> tuple[type, dict[str, Any]]:
+    """Return an optimiser's class and arguments, as a Trainer takes them.
+
+    Learning rate, betas and epsilon are those of `training`; which weights decay is up to the
+    Trainer.
+
+    Args:
+        said: a name that the package pytorch_optimizer knows, such as lamb; or a mapping with
+            `name` and more arguments of that optimiser.
+        training: the `TrainingArguments`.
+
+    Raises:
+        ValueError: there is no such optimiser, or it does not take an argument.
+        ImportError: the package is not installed.
+    """
+    more = {"name": said} if isinstance(said, str) else dict(said)
+    name: Any = more.pop("name", None)
+    try:
+        from pytorch_optimizer import load_optimizer
+    except ImportError:
+        raise ImportError(
+            f"{PACKAGE}, which has the optimiser {name!r}, is not installed: "
+            f"{install_command(PACKAGE)}"
+        ) from None
+    try:
+        chosen: Any = load_optimizer(name)
+    except (AttributeError, NotImplementedError) as error:
+        raise ValueError(f"no optimiser {name!r} in {PACKAGE}") from error
+    arguments = {
+        "lr": training.learning_rate,
+        "betas": (training.adam_beta1, training.adam_beta2),
+        "eps": training.adam_epsilon,
+        **more,
+    }
+    known = signature(chosen).parameters
+    if unknown := [key for key in more if key not in known]:
+        raise ValueError(f"the optimiser {name!r} takes no {unknown[0]!r}: {', '.join(known)}")
+    return chosen, {key: value for key, value in arguments.items() if key in known}
+
+
+__all__ = ["optimizer_of"]

@@ -1,0 +1,218 @@
+import random
+
+import pytest
+import torch
+from datasets import Dataset
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from small_objectives import BERT, recipe, write_rows
+from transformers import AlbertForPreTraining, BertConfig, BertForPreTraining
+from typer.testing import CliRunner
+
+from hf_alpha.cli import app
+from hf_alpha.objectives.masked import Masked, MaskingCollator
+from hf_alpha.objectives.tokenizers import make_tokenizer
+from hf_alpha.recipe import DataSettings, RecipeError
+from hf_alpha.train import train
+
+
+def documents(count: int, seed: int = 0) -> list[str]:
+    """Texts of numbered sentences: d3s1 is sentence 1 of document 3."""
+    rng = random.Random(seed)
+    return [
+        " ".join(
+            f"{' '.join([f'd{d}s{s}'] * rng.randint(1, 6))}." for s in range(rng.randint(2, 9))
+        )
+        for d in range(count)
+    ]
+
+
+TEXTS = documents(40)
+TOKENIZER = make_tokenizer("words", TEXTS)
+DATA = DataSettings(source="text")
+
+
+def sequences(aim: Masked, texts=TEXTS, seed=0, data=DATA) -> Dataset:
+    return aim.features(Dataset.from_dict({"text": texts}), data, TOKENIZER, None, seed=seed)
+
+
+def parts(row) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Both texts of a sequence, as (document, sentence) of their words."""
+    found: tuple[list, list] = ([], [])
+    tokens = TOKENIZER.convert_ids_to_tokens(row["input_ids"])
+    assert tokens[0] == "[CLS]" and tokens[-1] == "[SEP]"
+    for token, kind, special in zip(
+        tokens, row["token_type_ids"], row["special_tokens_mask"], strict=True
+    ):
+        assert (token in ("[CLS]", "[SEP]")) == special
+        if token.startswith("d"):
+            document, sentence = token[1:].split("s")
+            found[kind].append((int(document), int(sentence)))
+    return found
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.sampled_from(["nsp", "sop"]), st.integers(8, 40), st.integers(0, 99))
+def test_pairs_are_what_their_label_says(sentences, length, seed):
+    """Half of NSP's second parts are of another document, half of SOP's pairs are swapped."""
+    made = sequences(Masked(length, sentences=sentences), seed=seed)
+    for row in made:
+        assert len(row["input_ids"]) <= length
+        first, second = parts(row)
+        if not (first and second):
+            continue  # a part that is signs only
+        same = {document for document, _ in first} == {document for document, _ in second}
+        assert len({document for document, _ in first}) == 1
+        if sentences == "nsp":
+            assert same == (row["sentence_label"] == 0)
+            assert not same or max(first) <= min(second)
+        else:
+            assert same and (max(second) < min(first) if row["sentence_label"] else first < second)
+    labels = made["sentence_label"]
+    assert 0.25 < sum(labels) / len(labels) < 0.85
+
+
+def test_sequences_are_filled_and_nothing_is_lost_without_pairs():
+    made = sequences(Masked(16, sentences="none"))
+    words = [token for row in made for token in row["input_ids"][1:-1]]
+    assert words == [
+        i for ids in TOKENIZER(TEXTS, add_special_tokens=False)["input_ids"] for i in ids
+    ]
+    full = [row for row in sequences(Masked(24, short_share=0.0)) if len(row["input_ids"]) == 24]
+    assert len(full) > 20
+    assert "sentence_label" not in made.column_names
+
+
+def test_sequences_do_not_depend_on_workers_and_lines_make_documents(monkeypatch):
+    monkeypatch.setattr("hf_alpha.objectives.masked.PART", 10)
+    aim = Masked(24)
+    alone = sequences(aim)
+    many = sequences(aim, data=DataSettings(source="text", num_workers=3))
+    assert alone[:] == many[:] and len(set(alone["place"])) == len(alone)
+    monkeypatch.undo()
+    lines = [line for text in TEXTS for line in [*text.split(". "), "", None]]
+    again = sequences(Masked(24, documents="blank_lines"), lines)
+    assert {d for row in again for d, _ in parts(row)[0]} == set(range(40))
+
+
+SIZES = {key: value for key, value in BERT.items() if key != "model_type"}
+MODEL = BertForPreTraining(BertConfig(**SIZES, vocab_size=len(TOKENIZER)))
+
+
+@given(st.integers(0, 1000), st.integers(0, 3))
+def test_masks_are_drawn_anew_in_each_epoch_but_not_in_validation(seed, epoch):
+    rows = list(sequences(Masked(24)))[:8]
+    collate = MaskingCollator(Masked(24), TOKENIZER, MODEL, seed)
+    collate.epoch = epoch
+    one, two = collate(rows), collate(rows)
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert one["next_sentence_label"].tolist() == [row["sentence_label"] for row in rows]
+    collate.epoch += 1
+    assert not torch.equal(collate(rows)["labels"], one["labels"])
+    held = [{**row, "place": -1 - row["place"]} for row in rows]
+    first = collate(held)
+    collate.epoch += 1
+    assert torch.equal(collate(held)["labels"], first["labels"])
+    special = torch.isin(one["labels"], torch.tensor(TOKENIZER.all_special_ids))
+    assert not special.any()
+
+
+def test_masking_is_80_10_10_and_whole_words_are_masked_whole():
+    rows = list(sequences(Masked(24)))
+    batch = MaskingCollator(Masked(24), TOKENIZER, MODEL, 0)(rows * 4)
+    asked = batch["labels"] != -100
+    shown = batch["input_ids"][asked]
+    masked = (shown == TOKENIZER.mask_token_id).float().mean()
+    kept = (shown == batch["labels"][asked]).float().mean()
+    assert abs(masked - 0.8) < 0.04 and abs(kept - 0.1) < 0.04
+    text = "unbelievable sentences, unbreakable words. " * 3
+    pieces = make_tokenizer("wordpiece:300", ["un able sentence words break believ ten tens"])
+    aim = Masked(48, sentences="none", whole_words=True, masked_share=0.5)
+    made = aim.features(Dataset.from_dict({"text": [text]}), DATA, pieces, None)
+    for seed in range(20):
+        found = MaskingCollator(aim, pieces, MODEL, seed)(list(made)[:2])
+        tokens = pieces.convert_ids_to_tokens(made[0]["input_ids"])
+        hidden = (found["labels"][0] != -100).tolist()
+        assert any(token.startswith("##") for token in tokens)
+        for place, token in enumerate(tokens):
+            assert not token.startswith("##") or hidden[place] == hidden[place - 1]
+
+
+def pretrain(folder, sentences="nsp", **training):
+    folder.mkdir(exist_ok=True)
+    file = write_rows(folder / "text.jsonl", [{"text": text} for text in TEXTS])
+    aim = {"name": "masked", "sentences": sentences, "max_length": 32}
+    data = {"train": file, "source": "text", "validation": 0.2}
+    told = {"eval_strategy": "steps", "eval_steps": 2, **training}
+    return recipe(folder, aim, data, told, tokenizer="wordpiece:300", optimizer="lamb")
+
+
+def test_pretraining_goes_on_to_the_same_weights_and_is_evaluated(tmp_path):
+    """With LAMB, its state included; what was pretrained is then fine-tuned."""
+    steps = {"max_steps": 6, "save_strategy": "steps", "save_steps": 3}
+    trainer = train(pretrain(tmp_path / "a", **steps))
+    assert type(trainer.optimizer.optimizer).__name__ == "Lamb"
+    logged = {key for row in trainer.state.log_history for key in row}
+    assert {"eval_loss", "eval_masked_accuracy", "eval_nsp_accuracy"} <= logged
+    train(pretrain(tmp_path / "b", **steps))
+    out = tmp_path / "b" / "out"
+    for file in out.glob("*.*"):
+        file.unlink() if file.is_file() else None
+    (out / "checkpoint-6" / "trainer_state.json").unlink()  # as if cut off
+    train(pretrain(tmp_path / "b", **steps))
+    one, two = (load_file(tmp_path / x / "out" / "model.safetensors") for x in "ab")
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    done = CliRunner().invoke(
+        app, ["evaluate", str(tmp_path / "a" / "out"), "--data", str(tmp_path / "a" / "text.jsonl")]
+    )
+    assert done.exit_code == 0 and "nsp_accuracy" in done.output, done.output
+    rows = [{"source": text, "target": i % 2} for i, text in enumerate(TEXTS)]
+    data = {"train": write_rows(tmp_path / "rows.jsonl", rows)}
+    said = []
+    train(recipe(tmp_path, "class", data, checkpoint=str(tmp_path / "a" / "out")), say=said.append)
+    assert any("2 weights are new: classifier.bias, classifier.weight" in line for line in said)
+
+
+@pytest.mark.parametrize("sentences", ["sop", "none"])
+def test_other_heads_are_trained_and_albert_names_its_labels_otherwise(tmp_path, sentences):
+    model = {**BERT, "model_type": "albert", "embedding_size": 8}
+    made = pretrain(tmp_path, sentences, max_steps=2)
+    made.model = model
+    trainer = train(made)
+    assert (type(trainer.model) is AlbertForPreTraining) == (sentences == "sop")
+    assert f"eval_{'sop' if sentences == 'sop' else 'masked'}_accuracy" in {
+        key for row in trainer.state.log_history for key in row
+    }
+
+
+@pytest.mark.parametrize(
+    ("aim", "texts", "message"),
+    [
+        ({"sentences": "nps"}, TEXTS, "sentences is 'nps': choose one of nsp, sop, none"),
+        ({"masked_share": 1.5}, TEXTS, "masked_share is 1.5: give a share between 0 and 1"),
+        ({}, TEXTS[:1], "with sentences: nsp .nsp needs two documents"),
+        ({"sentences": "sop"}, ["one sentence."] * 3, "with sentences: sop"),
+        ({"max_length": 4}, TEXTS, "max_length 4 leaves no room"),
+    ],
+)
+def test_what_cannot_be_pretrained_is_said(tmp_path, aim, texts, message):
+    file = write_rows(tmp_path / "t.jsonl", [{"source": text} for text in texts])
+    with pytest.raises(RecipeError, match=message):
+        train(recipe(tmp_path, {"name": "masked", **aim}, {"train": file}))
+
+
+def test_plain_texts_and_wrong_optimisers(tmp_path):
+    file = tmp_path / "book.txt"
+    file.write_text("\n\n".join(TEXTS), encoding="utf-8")
+    aim = {"name": "masked", "documents": "blank_lines"}
+    assert train(recipe(tmp_path, aim, {"train": str(file)})).state.global_step == 4
+    again = {"output_dir": str(tmp_path / "two")}
+    for said, message in [
+        ("lambda", "optimizer: no optimiser 'lambda' in pytorch_optimizer"),
+        ({"name": "lamb", "wings": 2}, "optimizer: the optimiser 'lamb' takes no 'wings'"),
+    ]:
+        with pytest.raises(RecipeError, match=message):
+            train(recipe(tmp_path, aim, {"train": str(file)}, again, optimizer=said))
+    with pytest.raises(RecipeError, match="the objective 'masked' does not take 'symbols'"):
+        recipe(tmp_path, aim, {"train": str(file)}, symbols={"x": "[a-z]"})
