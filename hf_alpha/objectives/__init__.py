@@ -11,10 +11,11 @@ from hf_alpha.settings import RecipeError, Setting, check_settings, settings_of
 from .base import Objective
 from .classes import Classes
 from .masked import Masked
+from .spans import Spans
 
 ANSWER = "answer"
 """The objective of models that answer with text, which `hf_alpha.train` trains by itself."""
-OBJECTIVES: dict[str, type[Objective]] = {each.name: each for each in (Masked, Classes)}
+OBJECTIVES: dict[str, type[Objective]] = {each.name: each for each in (Masked, Classes, Spans)}
 
 
 def objective_of(said: str | Mapping[str, Any], where: str = "recipe") -> Objective | None:

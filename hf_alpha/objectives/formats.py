@@ -67,8 +67,30 @@ def sst2(path: Path) -> Iterator[Row]:
         yield {"source": source, "target": label}
 
 
+def squad(path: Path) -> Iterator[Row]:
+    """SQuAD's JSON, 1.1 or 2.0: for each question `id`, `question`, `context` and `answers`."""
+    with open_text(path) as file:
+        try:
+            content = json.load(file)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} is no JSON: {error}") from error
+    for article in content["data"]:
+        for paragraph in article["paragraphs"]:
+            for asked in paragraph["qas"]:
+                answers = [] if asked.get("is_impossible") else asked["answers"]
+                yield {
+                    "id": asked["id"],
+                    "question": asked["question"],
+                    "context": paragraph["context"],
+                    "answers": {
+                        "text": [answer["text"] for answer in answers],
+                        "answer_start": [answer["answer_start"] for answer in answers],
+                    },
+                }
+
+
 FORMATS: dict[str, Format] = {
-    each.__name__: each for each in (clutrr, folio, mrpc, cola, sst2)
+    each.__name__: each for each in (clutrr, folio, mrpc, cola, sst2, squad)
 }  # fmt: skip
 
 

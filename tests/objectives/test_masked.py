@@ -52,7 +52,7 @@ def parts(row) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     return found
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @given(st.sampled_from(["nsp", "sop"]), st.integers(8, 40), st.integers(0, 99))
 def test_pairs_are_what_their_label_says(sentences, length, seed):
     """Half of NSP's second parts are of another document, half of SOP's pairs are swapped."""
@@ -100,6 +100,7 @@ SIZES = {key: value for key, value in BERT.items() if key != "model_type"}
 MODEL = BertForPreTraining(BertConfig(**SIZES, vocab_size=len(TOKENIZER)))
 
 
+@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 1000), st.integers(0, 3))
 def test_masks_are_drawn_anew_in_each_epoch_but_not_in_validation(seed, epoch):
     rows = list(sequences(Masked(24)))[:8]

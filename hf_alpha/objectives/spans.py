@@ -1,0 +1,277 @@
+"""Spans of a text that answer a question, as in SQuAD 2.0: there may be no answer."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from datasets import Dataset
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.settings import meaning
+
+from . import squad
+from .base import Collator, Objective, Record, accepted
+from .rows import DataSource
+from .tokenizers import check_pairs, check_room
+
+COLUMNS = ("id", "question", "context", "answers")
+INPUTS = ("input_ids", "token_type_ids")
+FAR = -1e9
+
+
+@dataclass
+class Spans(Objective):
+    """Columns `id`, `question`, `context` and `answers` (`text` and `answer_start`, may be empty).
+
+    A context that is too long is read in windows; the first token stands for no answer.
+    """
+
+    name: ClassVar[str] = "span"
+
+    max_length: int = field(
+        default=384, metadata=meaning("tokens in a sequence; longer ones are cut", least=1)
+    )
+    stride: int = field(
+        default=128, metadata=meaning("span: tokens that two windows share", least=0)
+    )
+    max_question_length: int = field(
+        default=64, metadata=meaning("span: tokens of a question; longer ones are cut", least=1)
+    )
+    max_answer_length: int = field(
+        default=30, metadata=meaning("span: tokens of an answer", least=1)
+    )
+    best: int = field(
+        default=20, metadata=meaning("span: starts and ends of a window that are tried", least=1)
+    )
+    null_threshold: float = field(
+        default=0.0,
+        metadata=meaning("span: no answer where its score is ahead of the best span's by more"),
+    )
+
+    @property
+    def auto_name(self) -> str:
+        return "AutoModelForQuestionAnswering"
+
+    def columns(self, settings: DataSource) -> list[str]:
+        return list(COLUMNS)
+
+    def check_rows(self, rows: Dataset, settings: DataSource) -> None:
+        bad = [row for row, found in enumerate(rows) if not _is_in_context(found)]
+        if bad:
+            found = rows[bad[0]]
+            raise ValueError(
+                f"row {bad[0]}: the answers {found['answers']['text']!r} of question "
+                f"{found['id']!r} do not stand at {found['answers']['answer_start']} in its "
+                f"context; so it is in {len(bad):,} of {len(rows):,} rows"
+            )
+
+    def texts(
+        self, rows: Dataset, settings: DataSource, finder: NameFinder | None
+    ) -> Iterable[str]:
+        return _Texts(rows)
+
+    def config_settings(self, rows: Dataset, settings: DataSource) -> dict[str, Any]:
+        return {}
+
+    def key(self, row: Mapping[str, Any], settings: DataSource, finder: NameFinder | None) -> str:
+        return str(row["context"])  # questions of one text stay together
+
+    def features(
+        self,
+        rows: Dataset,
+        settings: DataSource,
+        tokenizer: Any,
+        config: PreTrainedConfig,
+        *,
+        seed: int = 0,
+        training: bool = True,
+    ) -> Dataset:
+        """Return the windows of all rows; `row` says of which row each one is.
+
+        `offsets` has the characters of each token, [-1, -1] outside of the context, unless the
+        features are for training.
+        """
+        check_pairs(tokenizer)
+        check_room(tokenizer, self.max_length, pair=True)
+        if tokenizer.padding_side != "right":
+            raise ValueError("spans need a tokenizer that pads on the right")
+
+        def windows(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
+            questions = self._questions(batch["question"], tokenizer)
+            made = self._encoded(questions, batch["context"], tokenizer)
+            found: dict[str, list[Any]] = {name: made[name] for name in INPUTS if name in made}
+            parts = made.pop("overflow_to_sample_mapping")
+            offsets = [
+                [list(span) if part == 1 else [-1, -1] for span, part in zip(*each, strict=True)]
+                for each in zip(
+                    made["offset_mapping"], map(made.sequence_ids, range(len(parts))), strict=True
+                )
+            ]
+            ends = [
+                _place(batch["answers"][part], spans)
+                for part, spans in zip(parts, offsets, strict=True)
+            ]
+            found["start_positions"], found["end_positions"] = map(list, zip(*ends, strict=True))
+            if not training:
+                found |= {"offsets": offsets, "row": [places[part] for part in parts]}
+            return found
+
+        return rows.map(
+            windows,
+            batched=True,
+            with_indices=True,
+            remove_columns=rows.column_names,
+            load_from_cache_file=False,
+            desc="windows",
+        )
+
+    def _questions(self, questions: Sequence[str], tokenizer: Any) -> list[str]:
+        """Questions, those that are too long cut; some begin with spaces, which cost room."""
+        texts = [question.strip() for question in questions]
+        found = tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True)
+        most = self.max_question_length
+        return [
+            text if len(spans) <= most else text[: spans[most - 1][1]]
+            for text, spans in zip(texts, found["offset_mapping"], strict=True)
+        ]
+
+    def _encoded(self, questions: list[str], contexts: list[str], tokenizer: Any) -> Any:
+        longest = max(map(len, tokenizer(questions, add_special_tokens=False)["input_ids"]))
+        room = self.max_length - longest - tokenizer.num_special_tokens_to_add(pair=True)
+        if room <= self.stride:
+            raise ValueError(
+                f"a question of {longest} tokens leaves no room: windows of {self.max_length} "
+                f"tokens have {max(room, 0)} for the context, and share {self.stride} (stride); "
+                "raise max_length, or lower stride or max_question_length"
+            )
+        return tokenizer(
+            questions,
+            contexts,
+            truncation="only_second",
+            max_length=self.max_length,
+            stride=self.stride,
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+        )
+
+    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
+        ends = ("start_positions", "end_positions")
+
+        def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+            inputs = [{name: row[name] for name in INPUTS if name in row} for row in rows]
+            # Of one length, so that the scores of all batches can be put together.
+            batch = dict(
+                tokenizer.pad(
+                    inputs, padding="max_length", max_length=self.max_length, return_tensors="pt"
+                )
+            )
+            batch |= {name: torch.tensor([row[name] for row in rows]) for name in ends}
+            return accepted(batch, model)
+
+        return collate
+
+    def reduce(self, outputs: Any, labels: Any) -> Any:
+        return outputs[:2]
+
+    def records(
+        self,
+        outputs: Any,
+        labels: Any,
+        rows: Dataset,
+        features: Dataset,
+        settings: DataSource,
+        config: PreTrainedConfig,
+    ) -> list[Record]:
+        starts, ends = (np.asarray(scores) for scores in outputs[:2])
+        found: dict[int, tuple[float, tuple[int, int]]] = {}
+        nothing: dict[int, float] = {}
+        for number, window in enumerate(features):
+            row, offsets = window["row"], window["offsets"]
+            null = float(starts[number][0] + ends[number][0])
+            nothing[row] = min(nothing.get(row, null), null)
+            score, span = self._best(starts[number], ends[number], offsets)
+            if row not in found or score > found[row][0]:
+                found[row] = score, span
+        made = []
+        for row, asked in enumerate(rows):
+            score, (start, stop) = found[row]
+            null = nothing[row] - score
+            answer = "" if null > self.null_threshold else asked["context"][start:stop]
+            known = list(asked["answers"]["text"])
+            made.append(
+                {"id": asked["id"], "prediction": answer, "target": known, "null_score": null}
+            )
+        return made
+
+    def _best(
+        self, starts: np.ndarray, ends: np.ndarray, offsets: Sequence[Sequence[int]]
+    ) -> tuple[float, tuple[int, int]]:
+        """The best span of a window: its score, and its characters."""
+        length = len(offsets)
+        inside = np.array([start >= 0 for start, _ in offsets])
+        first = np.where(inside, starts[:length], FAR)
+        last = np.where(inside, ends[:length], FAR)
+        tried = [np.argsort(-scores, kind="stable")[: self.best] for scores in (first, last)]
+        score, span = FAR, (0, 0)
+        for one in tried[0]:
+            for two in tried[1]:
+                if one <= two < one + self.max_answer_length and inside[one] and inside[two]:
+                    here = float(first[one] + last[two])
+                    if here > score:
+                        score, span = here, (offsets[one][0], offsets[two][1])
+        return score, span
+
+    def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
+        measures = {"exact": squad.exact, "f1": squad.f1}
+        found = {}
+        for name, measure in measures.items():
+            values = [squad.best(measure, each["prediction"], each["target"]) for each in records]
+            found[name] = float(np.mean(values))
+            for kind, has in (("answerable", True), ("unanswerable", False)):
+                some = [v for v, r in zip(values, records, strict=True) if bool(r["target"]) == has]
+                if 0 < len(some) < len(values):
+                    found[f"{name}_{kind}"] = float(np.mean(some))
+        return found
+
+
+class _Texts:
+    """Contexts, each once if its questions follow each other, and questions; can be read again."""
+
+    def __init__(self, rows: Dataset):
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[str]:
+        before = None
+        for row in self.rows:
+            if row["context"] != before:
+                yield row["context"]
+            yield row["question"]
+            before = row["context"]
+
+
+def _is_in_context(row: Mapping[str, Any]) -> bool:
+    """Whether all answers stand where they are said to."""
+    answers = row["answers"]
+    return all(
+        start >= 0 and text and row["context"].startswith(text, start)
+        for text, start in zip(answers["text"], answers["answer_start"], strict=True)
+    )
+
+
+def _place(answers: Mapping[str, Any], offsets: Sequence[Sequence[int]]) -> tuple[int, int]:
+    """First and last token of the first answer in a window; (0, 0) if it is not in there whole."""
+    if not answers["text"]:
+        return 0, 0
+    start = answers["answer_start"][0]
+    stop = start + len(answers["text"][0])
+    inside = [place for place, (one, two) in enumerate(offsets) if one < stop and two > start >= 0]
+    inside = [place for place in inside if offsets[place][0] >= 0]
+    if not inside or offsets[inside[0]][0] > start or offsets[inside[-1]][1] < stop:
+        return 0, 0
+    return inside[0], inside[-1]
+
+
+__all__ = ["Spans"]

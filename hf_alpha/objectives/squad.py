@@ -1,0 +1,37 @@
+"""Exact match and F1 of answers, as the evaluation of SQuAD 2.0 defines them."""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_SIGNS = str.maketrans("", "", string.punctuation)
+
+
+def normalized(answer: str) -> str:
+    """Lower case without ASCII punctuation, articles and surplus spaces."""
+    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_SIGNS)).split())
+
+
+def exact(answer: str, right: str) -> float:
+    """1 if both are the same when normalised."""
+    return float(normalized(answer) == normalized(right))
+
+
+def f1(answer: str, right: str) -> float:
+    """F1 of the words of both, normalised; where one has none, 1 if the other has none either."""
+    found, wanted = normalized(answer).split(), normalized(right).split()
+    if not found or not wanted:
+        return float(found == wanted)
+    both = sum((Counter(found) & Counter(wanted)).values())
+    return 2 * both / (len(found) + len(wanted))
+
+
+def best(measure: Callable[[str, str], float], answer: str, answers: Sequence[str]) -> float:
+    """The best value over all right answers; a question without any is answered by ""."""
+    named = [right for right in answers if normalized(right)] or [""]
+    return max(measure(answer, right) for right in named)
+
+
+__all__ = ["best", "exact", "f1", "normalized"]

@@ -1,0 +1,142 @@
+import json
+import re
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_objectives import recipe, write_rows
+from transformers import AutoModelForQuestionAnswering
+from typer.testing import CliRunner
+
+from hf_alpha.cli import app
+from hf_alpha.objectives import squad
+from hf_alpha.objectives.spans import Spans
+from hf_alpha.objectives.tokenizers import make_tokenizer
+from hf_alpha.recipe import DataSettings, RecipeError
+from hf_alpha.train import train
+
+WORDS = [f"w{number}" for number in range(60)]
+TOKENIZER = make_tokenizer("wordpiece:300", [" ".join(WORDS), "who is it ?"])
+
+
+def question(number: int, length: int, first: int | None, size: int = 2) -> dict:
+    """A context of words; the answer is `size` of them from `first` on, or there is none."""
+    words = [WORDS[(number + place) % 60] for place in range(length)]
+    context, answers = " ".join(words), {"text": [], "answer_start": []}
+    if first is not None:
+        start = len(" ".join([*words[:first], ""]))
+        answers = {"text": [" ".join(words[first : first + size])], "answer_start": [start]}
+    asked = {"id": f"q{number}", "question": " who is it?", "context": context}
+    return {**asked, "answers": answers}
+
+
+ASKED = [question(0, 9, 3), question(1, 50, 47), question(2, 40, None), question(3, 30, 0)]
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    st.lists(
+        st.integers(1, 40).flatmap(
+            lambda n: st.tuples(st.just(n), st.none() | st.integers(0, n - 1), st.integers(1, 3))
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(24, 48),
+    st.integers(0, 8),
+)
+def test_the_right_scores_give_the_right_answers(told, length, stride):
+    """Whatever the windows: the scores of the positions that are trained for decode to answers."""
+    asked = [question(i, n, first, size) for i, (n, first, size) in enumerate(told)]
+    rows = Dataset.from_list([*asked, *ASKED])
+    aim, data = Spans(length, stride), DataSettings()
+    made = aim.features(rows, data, TOKENIZER, None, training=False)
+    assert max(map(len, made["input_ids"])) <= length
+    trained = aim.features(rows, data, TOKENIZER, None)
+    assert trained["start_positions"] == made["start_positions"]
+    scores = np.zeros((2, len(made), length))
+    for number, window in enumerate(made):
+        for side, name in enumerate(("start_positions", "end_positions")):
+            scores[side, number, window[name]] = 9.0
+    found = aim.records(tuple(scores), None, rows, made, data, None)
+    assert [each["prediction"] for each in found] == [
+        (row["answers"]["text"] or [""])[0] for row in rows
+    ]
+    assert aim.score(found, None)["exact"] == aim.score(found, None)["f1"] == 1.0
+
+
+SOME = ["the", "a", "an", "The", "cat", "sat.", "on;", "mat's", "é", "!", "42"]
+ANSWERS = st.lists(st.sampled_from(SOME)).map(" ".join)
+
+
+@given(ANSWERS, ANSWERS, st.lists(ANSWERS))
+def test_metrics_hold_what_the_benchmark_defines(one, two, more):
+    assert squad.exact(one, one) == squad.f1(one, one) == 1
+    assert squad.f1(one, two) == squad.f1(two, one)
+    assert squad.exact(one, two) <= squad.f1(one, two) <= 1
+    assert squad.best(squad.f1, one, [two, *more]) >= squad.best(squad.f1, one, [two]) or not (
+        squad.normalized(two)
+    )
+    assert squad.normalized(f"the {one.upper()}!") == squad.normalized(one)
+
+
+@pytest.mark.parametrize(
+    ("answer", "right", "exact", "f1"),
+    [
+        ("The cat sat.", ["cat sat"], 1, 1),
+        ("cat", ["the cat sat"], 0, 2 / 3),
+        ("", [], 1, 1),
+        ("cat", [], 0, 0),
+        ("", ["cat"], 0, 0),
+        ("a", ["the"], 1, 1),  # nothing is left of either
+        ("cat cat mat", ["cat mat mat", "dog"], 0, 2 / 3),
+        ("mat's", ["mats"], 1, 1),
+    ],
+)
+def test_metrics_by_hand(answer, right, exact, f1):
+    assert squad.best(squad.exact, answer, right) == exact
+    assert squad.best(squad.f1, answer, right) == pytest.approx(f1)
+
+
+def test_squad_files_are_trained_and_evaluated(tmp_path):
+    paragraphs = [
+        {
+            "context": row["context"],
+            "qas": [{
+                "id": row["id"], "question": row["question"],
+                "is_impossible": not row["answers"]["text"],
+                "answers": [
+                    {"text": text, "answer_start": start}
+                    for text, start in zip(*row["answers"].values(), strict=True)
+                ],
+            }],
+        }
+        for row in (ASKED * 3)
+    ]  # fmt: skip
+    file = tmp_path / "squad.json"
+    file.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    aim = {"name": "span", "max_length": 32, "stride": 8}
+    data = {"format": "squad", "train": str(file), "validation": str(file), "test": str(file)}
+    training = {"eval_strategy": "steps", "eval_steps": 2}
+    trainer = train(recipe(tmp_path, aim, data, training, tokenizer="wordpiece:300"))
+    seen = next(row for row in trainer.state.log_history if "eval_exact" in row)
+    assert {"eval_loss", "eval_f1", "eval_f1_answerable", "eval_exact_unanswerable"} <= seen.keys()
+    AutoModelForQuestionAnswering.from_pretrained(tmp_path / "out")
+    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out")])
+    assert done.exit_code == 0 and "exact" in done.output, done.output
+    lines = (tmp_path / "out" / "evaluation" / "predictions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [row["id"] for row in ASKED * 3]
+
+
+def test_what_cannot_be_answered_is_said(tmp_path):
+    wrong = {**ASKED[0], "answers": {"text": ["w9"], "answer_start": [2]}}
+    for aim, rows, message in [
+        ({}, [*ASKED, wrong, wrong], "row 4: the answers ['w9'] of question 'q0' do not stand at "),
+        ({}, [*ASKED, wrong, wrong], "; so it is in 2 of 6 rows"),
+        ({"max_length": 20, "stride": 15}, ASKED, "leaves no room: windows of 20 tokens have"),
+    ]:
+        file = write_rows(tmp_path / "rows.jsonl", rows)
+        with pytest.raises(RecipeError, match=re.escape(message)):
+            train(recipe(tmp_path, {"name": "span", "max_length": 64, **aim}, {"train": file}))
