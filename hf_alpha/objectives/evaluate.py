@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 from datasets import Dataset
 from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArguments
 
@@ -104,8 +105,13 @@ def evaluate_model(
             model, arguments, data_collator=aim.collator(tokenizer, model, seed),
             processing_class=tokenizer, preprocess_logits_for_metrics=aim.reduce,
         )  # fmt: skip
-        output = trainer.predict(made)
-    found = aim.records(output.predictions, output.label_ids, rows, made, settings, config)
+        # Those of one batch are alike in length, so that little is padded.
+        order = np.argsort([len(ids) for ids in made["input_ids"]], kind="stable")
+        output = trainer.predict(made.select(order))
+    outputs, labels = (
+        _rows_at(each, np.argsort(order)) for each in (output.predictions, output.label_ids)
+    )
+    found = aim.records(outputs, labels, rows, made, settings, config)
     groups: dict[str, list[Record]] = {}
     if by is not None:
         for value, record in zip(rows[by], found, strict=True):
@@ -117,6 +123,13 @@ def evaluate_model(
         {name: len(some) for name, some in ordered.items()},
         found,
     )
+
+
+def _rows_at(values: Any, order: np.ndarray) -> Any:
+    """The rows of arrays, or of tuples of them, in another order."""
+    if isinstance(values, tuple | list):
+        return tuple(_rows_at(each, order) for each in values)
+    return values[order]
 
 
 def table(scores: Mapping[str, Scores], by: str | None = None) -> str:

@@ -18,25 +18,30 @@ Where = str | Mapping[str, Any]
 TEXT_FILES = (".txt", ".md", ".rst")
 
 
-class DataSource(Protocol):
+class RowSource(Protocol):
+    """How rows are read."""
+
+    source: str
+    format: str | None
+    where: dict[str, Any]
+    encoding: str | None
+
+
+class DataSource(RowSource, Protocol):
     """What a recipe says of data; see `hf_alpha.recipe.DataSettings`."""
 
     train: Any
     validation: Any
     test: Any
-    source: str
     pair: str | None
     target: str
-    format: str | None
-    where: dict[str, Any]
-    encoding: str | None
     num_workers: int
     max_train_samples: int | None
     max_eval_samples: int
 
 
 def read_rows(
-    settings: DataSource,
+    settings: RowSource,
     where: Where,
     columns: Sequence[str],
     preferred: str,

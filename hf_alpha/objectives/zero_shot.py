@@ -1,0 +1,335 @@
+"""Classes without training: a masked language model fills the gap of a prompt.
+
+Templates and label words are those that Gao et al. (2021, arXiv 2012.15723, Table 1) wrote by hand
+for GLUE; FOLNet's Appendix C uses them. `{0}` and `{1}` are the texts, `{mask}` is the gap.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import torch
+from transformers import AutoModelForMaskedLM, PreTrainedModel
+
+from hf_alpha.loading import load_for
+
+from .base import Record
+from .evaluate import ALL, Scores
+from .metrics import OF_CLASSES, OF_NUMBERS, Metric
+from .rows import Where, first, read_rows, text_in
+
+PARTS = re.compile(r"(\{0\}|\{1\}|\{mask\})")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """How a task is asked.
+
+    Attributes:
+        template: with `{0}`, `{1}` for a second text, and `{mask}`.
+        words: label -> the word that stands for it. GLUE's numbers of classes follow this order.
+        metric: of GLUE for the task.
+        bounds: of a task whose answers are numbers; its two words stand for them.
+        columns: of GLUE's data: the texts, then the label.
+    """
+
+    template: str
+    words: Mapping[str, str]
+    metric: str = "accuracy"
+    bounds: tuple[float, float] | None = None
+    columns: tuple[str, ...] = ("sentence1", "sentence2", "label")
+
+    def __post_init__(self) -> None:
+        found = PARTS.findall(self.template)
+        if found.count("{mask}") != 1 or "{0}" not in found:
+            raise ValueError(f"the template {self.template!r} needs {{0}} and one {{mask}}")
+        if len(self.words) < 2 or (self.bounds and len(self.words) != 2):
+            raise ValueError(f"label words are {dict(self.words)!r}: give one for each class")
+
+    @property
+    def paired(self) -> bool:
+        """Whether there are two texts."""
+        return "{1}" in self.template
+
+
+_PAIR = "{0}? {mask}, {1}"
+_ENTAILED = {"entailment": "Yes", "not_entailment": "No"}
+_SAME = {"not_equivalent": "No", "equivalent": "Yes"}
+_MNLI = {"entailment": "Yes", "neutral": "Maybe", "contradiction": "No"}
+
+PROMPTS = {
+    "sst2": Prompt(
+        "{0} It was {mask}.",
+        {"negative": "terrible", "positive": "great"},
+        columns=("sentence", "label"),
+    ),
+    "cola": Prompt(
+        "{0} This is {mask}.",
+        {"unacceptable": "incorrect", "acceptable": "correct"},
+        "matthews",
+        columns=("sentence", "label"),
+    ),
+    "mnli": Prompt(_PAIR, _MNLI, columns=("premise", "hypothesis", "label")),
+    "qnli": Prompt(_PAIR, _ENTAILED, columns=("question", "sentence", "label")),
+    "rte": Prompt(_PAIR, _ENTAILED),
+    "mrpc": Prompt("{0} {mask}, {1}", _SAME, "f1"),
+    "qqp": Prompt(
+        "{0} {mask}, {1}",
+        {"not_duplicate": "No", "duplicate": "Yes"},
+        "f1",
+        columns=("question1", "question2", "label"),
+    ),
+    "stsb": Prompt("{0} {mask}, {1}", {"0": "No", "5": "Yes"}, "pearson", (0.0, 5.0)),
+}
+"""GLUE's tasks."""
+
+
+def label_ids(prompt: Prompt, tokenizer: Any) -> list[int]:
+    """The token of each label's word, as it stands behind a space.
+
+    Raises:
+        ValueError: a word has several tokens, is unknown, or stands for two labels.
+    """
+    found: list[int] = []
+    for word in prompt.words.values():
+        for text in (f" {word}", word):
+            ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+            if len(ids) == 1:
+                break
+        if len(ids) != 1 or ids[0] in (tokenizer.unk_token_id, *found):
+            tokens = " ".join(tokenizer.convert_ids_to_tokens(ids))
+            raise ValueError(
+                f"the label word {word!r} is no token of its own, but {tokens or 'nothing'}: name "
+                "words that are"
+            )
+        found.append(ids[0])
+    return found
+
+
+def fill(prompt: Prompt, texts: Sequence[str], tokenizer: Any, max_length: int) -> list[int]:
+    """The ids of a prompt with texts; where it is too long, the longer text loses its end.
+
+    Raises:
+        ValueError: the tokenizer has no mask, or there is no room for texts.
+    """
+    if tokenizer.mask_token_id is None:
+        raise ValueError(f"{type(tokenizer).__name__} has no mask token")
+    pieces: list[list[int]] = []
+    owners: dict[int, int] = {}  # piece -> text
+    for part in filter(None, PARTS.split(prompt.template)):
+        if part == "{mask}":
+            pieces.append([tokenizer.mask_token_id])
+            continue
+        text = part
+        if part in ("{0}", "{1}"):
+            number = int(part[1])
+            owners[len(pieces)] = number
+            text = _worded(prompt, texts[number], number)
+        glued = text if not pieces else f" {text.strip()}" if part in ("{0}", "{1}") else text
+        pieces.append(tokenizer(glued, add_special_tokens=False)["input_ids"])
+    room = max_length - tokenizer.num_special_tokens_to_add(pair=False)
+    while (surplus := sum(map(len, pieces)) - room) > 0:
+        longest = max(owners, key=lambda place: len(pieces[place]))
+        if len(pieces[longest]) <= 1:
+            raise ValueError(f"max_length {max_length} leaves no room for texts")
+        others = [len(pieces[place]) for place in owners if place != longest]
+        cut = min(surplus, max(len(pieces[longest]) - max([1, *others]), 1))
+        del pieces[longest][-cut:]
+    ids = [i for piece in pieces for i in piece]
+    return _framed(ids, tokenizer)
+
+
+def _worded(prompt: Prompt, text: str, number: int) -> str:
+    """A text without its last sign where the template writes another; the second begins small."""
+    text = text.strip()
+    if number == 1:
+        return text[:1].lower() + text[1:]
+    return text.rstrip(".?! ") or text if "{0}?" in prompt.template else text
+
+
+def _framed(ids: list[int], tokenizer: Any) -> list[int]:
+    """Ids with what the tokenizer writes around one text."""
+    around = tokenizer("a", return_special_tokens_mask=True)
+    special = around["special_tokens_mask"]
+    first = special.index(0) if 0 in special else 1
+    last = len(special) - special[::-1].index(0) if 0 in special else 1
+    found: list[int] = around["input_ids"]
+    return [*found[:first], *ids, *found[last:]]
+
+
+@torch.no_grad()
+def predict(
+    model: PreTrainedModel,
+    tokenizer: Any,
+    prompt: Prompt,
+    rows: Sequence[Sequence[str]],
+    max_length: int = 128,
+    batch_size: int = 32,
+) -> list[list[float]]:
+    """Return how likely each label is, for each row: the masked model's, over label words only.
+
+    Args:
+        model: of `AutoModelForMaskedLM`.
+        tokenizer: that of the model.
+        prompt: how the task is asked.
+        rows: one or two texts each.
+        max_length: tokens in a prompt.
+        batch_size: rows in a batch.
+
+    Raises:
+        ValueError: a label word is no token, or a prompt has no room.
+    """
+    words = label_ids(prompt, tokenizer)
+    model.eval()
+    found: list[list[float]] = []
+    left = iter(rows)
+    while some := list(islice(left, batch_size)):
+        ids = [{"input_ids": fill(prompt, texts, tokenizer, max_length)} for texts in some]
+        batch = tokenizer.pad(ids, return_tensors="pt").to(model.device)
+        logits = model(**batch).logits.float()
+        gaps = (batch["input_ids"] == tokenizer.mask_token_id).int().argmax(1)
+        chosen = logits[torch.arange(len(some)), gaps][:, words]
+        found += chosen.softmax(-1).tolist()
+    return found
+
+
+def records_of(
+    prompt: Prompt, likely: Sequence[Sequence[float]], targets: Sequence[Any]
+) -> list[Record]:
+    """Return what is predicted and what is right, as label or number.
+
+    Raises:
+        ValueError: a target is neither a label, nor the number of one, nor in the bounds.
+    """
+    names = list(prompt.words)
+    made: list[Record] = []
+    for row, (each, target) in enumerate(zip(likely, targets, strict=True)):
+        if prompt.bounds is not None:
+            low, high = prompt.bounds
+            made.append({"prediction": low + (high - low) * each[1], "target": float(target)})
+            continue
+        right = _label(target, names)
+        if right is None:
+            raise ValueError(f"row {row}: {target!r} is no label: {', '.join(names)}")
+        best = max(range(len(each)), key=each.__getitem__)
+        made.append(Record(prediction=names[best], target=right))
+    return made
+
+
+def _label(target: Any, names: Sequence[str]) -> str | None:
+    """A label, given by its name or its number."""
+    if str(target) in names:
+        return str(target)
+    number = int(target) if str(target).isdecimal() else -1
+    return names[number] if 0 <= number < len(names) else None
+
+
+def score(prompt: Prompt, records: Sequence[Record]) -> dict[str, float]:
+    """Return the metric of the task, and for classes the accuracy."""
+    known: dict[str, Metric] = {**OF_CLASSES, **OF_NUMBERS}
+    names = list(prompt.words)
+    sides = [
+        [record[side] if prompt.bounds else names.index(record[side]) for record in records]
+        for side in ("prediction", "target")
+    ]
+    wanted = dict.fromkeys([prompt.metric, *([] if prompt.bounds else ["accuracy"])])
+    return {name: known[name](*sides) for name in wanted}
+
+
+def read_task(
+    task: str,
+    data: str | None = None,
+    *,
+    split: str | None = None,
+    columns: Sequence[str] | None = None,
+    data_format: str | None = None,
+    template: str | None = None,
+    words: Mapping[str, str] | None = None,
+    most: int | None = None,
+) -> tuple[Prompt, list[tuple[Any, ...]]]:
+    """Return how a task is asked, and its rows: the texts, then the label.
+
+    Args:
+        task: one of `PROMPTS`.
+        data: a file; GLUE's validation data of the Hub by default.
+        split: of the data, if it has several.
+        columns: of the texts and the label; by default GLUE's, or those of the format.
+        data_format: one of `formats.FORMATS`.
+        template: in place of the task's.
+        words: label -> word, in place of the task's.
+        most: rows that are taken, from the start.
+
+    Raises:
+        FileNotFoundError: there is no such data.
+        ValueError: there is no such task, column or format, or template or words cannot be used.
+    """
+    if task not in PROMPTS:
+        raise ValueError(f"no prompt for the task {task!r}: known are {', '.join(PROMPTS)}")
+    prompt = PROMPTS[task]
+    if template or words:
+        prompt = replace(prompt, template=template or prompt.template, words=words or prompt.words)
+    named = ("source", "pair", "target") if prompt.paired else ("source", "target")
+    chosen = list(columns or (named if data_format else prompt.columns))
+    if len(chosen) != 2 + prompt.paired:
+        raise ValueError(
+            f"columns are {','.join(chosen)}: name {1 + prompt.paired} texts and label"
+        )
+    if data is None:
+        split = split or ("validation_matched" if task == "mnli" else "validation")
+    where: Where = data if data is not None else {"path": "nyu-mll/glue", "config": task}
+    rows = first(read_rows(GlueSource(data_format), where, chosen, "validation", split), most)
+    asked = [
+        [text_in(value, name, row) for row, value in enumerate(rows[name])] for name in chosen[:-1]
+    ]
+    return prompt, list(zip(*asked, rows[chosen[-1]], strict=True))
+
+
+def solve_task(
+    where: str,
+    prompt: Prompt,
+    rows: Sequence[tuple[Any, ...]],
+    max_length: int = 128,
+    batch_size: int = 32,
+    device: Any = "cpu",
+) -> Scores:
+    """Load a masked language model, let it solve rows by a prompt, and score it.
+
+    Raises:
+        FileNotFoundError: there is no such model.
+        ValueError: it is no masked language model, or see `predict`.
+    """
+    model, tokenizer, new = load_for(where, AutoModelForMaskedLM, {})
+    if new:
+        raise ValueError(
+            f"{where} was not trained to find masked tokens: {new[0]!r} is missing; pretrain it "
+            "with the objective 'masked'"
+        )
+    texts, targets = [row[:-1] for row in rows], [row[-1] for row in rows]
+    likely = predict(model.to(device), tokenizer, prompt, texts, max_length, batch_size)
+    records = records_of(prompt, likely, targets)
+    return Scores({ALL: score(prompt, records)}, {ALL: len(records)}, records)
+
+
+@dataclass
+class GlueSource:
+    """What `rows.read_rows` is told of a file of GLUE."""
+
+    format: str | None = None
+    where: dict[str, Any] = field(default_factory=dict)
+    source: str = "source"
+    encoding: str | None = None
+
+
+__all__ = [
+    "PROMPTS",
+    "Prompt",
+    "fill",
+    "label_ids",
+    "predict",
+    "read_task",
+    "records_of",
+    "score",
+    "solve_task",
+]
