@@ -46,6 +46,10 @@ ROW_KEYS = {"pair", "format", "where"}
 OWN_KEYS = {"source", "target", "test", "encoding", *ANSWER_KEYS, *ROW_KEYS}
 TEXT_KEYS = ("symbols", "tokenizer", "check", "measures", "ignore_whitespace")
 """What is said of the user's own pairs only."""
+PLACES = {
+    name: Setting(name, str | None, None, f"{name} of a dataset on the Hub, with `train`")
+    for name in ("config", "split")
+}
 AIM = Setting("name", str, ANSWER, "of the objective")
 EXTENDS = Setting(
     "extends",
@@ -573,7 +577,7 @@ def recipe_schema() -> dict[str, Any]:
         (sections["training"], settings_of(Seq2SeqTrainingArguments)),
         (data["generate"], _generation_settings()),
         (data["draw"], _drawing_settings()),
-        (data["validation"], _validation_settings()),
+        (data["validation"], {**_validation_settings(), **PLACES}),
     ):
         keys = object_schema(settings.values())
         section |= {name: keys[name] for name in ("properties", "additionalProperties")}

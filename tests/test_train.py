@@ -46,7 +46,7 @@ from hf_alpha.train import (
     train,
 )
 
-BASES = ("text/small",)  # recipes that are whole only in those that extend them
+BASES = ("text/small", "folnet/finetune")  # recipes that are whole only in those that extend them
 RECIPES = [
     path
     for path in sorted(resource_path("training").rglob("*.yaml"))

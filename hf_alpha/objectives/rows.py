@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from glob import escape
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -52,7 +53,7 @@ def read_rows(
     Args:
         settings: the recipe's.
         where: a file, a folder or a dataset of the Hub; or a mapping with `path`, and `config` and
-            `split`. A plain text (*.txt) has one column, `source`, and a row for each line.
+            `split`. Plain texts (*.txt, *.md) have one column, `source`, and a row for each line.
         columns: that the rows must have.
         preferred: the split that is taken where none is named and the data has it.
         split: the split that is asked for.
@@ -66,9 +67,9 @@ def read_rows(
     wanted = list(dict.fromkeys([*columns, *settings.where]))
     if settings.format is not None:
         data: Any = Dataset.from_list(read_format(settings.format, path))
-    elif Path(path).suffix in TEXT_FILES and Path(path).is_file():
+    elif texts := _text_files(Path(path)):
         options = {"encoding": settings.encoding} if settings.encoding else {}
-        data = read_named(load_dataset, Path(path), "text", data_files=path, **options)
+        data = read_named(load_dataset, Path(path), "text", data_files=texts, **options)
         data = data.rename_columns({"text": settings.source})
     else:
         data = load_files(path, wanted, place.get("config"), False, settings.encoding)
@@ -80,6 +81,12 @@ def read_rows(
         chosen = f" with {settings.where}" if settings.where else ""
         raise ValueError(f"{path} holds no row{chosen}")
     return rows
+
+
+def _text_files(path: Path) -> list[str]:
+    """The plain texts of a file or folder, escaped as patterns."""
+    files = [path] if path.is_file() else sorted(path.rglob("*"))
+    return [escape(str(file)) for file in files if file.suffix in TEXT_FILES and file.is_file()]
 
 
 def kept(rows: Dataset, where: Mapping[str, Any]) -> Dataset:
