@@ -773,7 +773,7 @@ def _evaluate_objective(
     scores = {}
     aim: Any = recipe.aim
     for name, folder in zip(row_names(models), models, strict=True):
-        model, tokenizer = load_checkpoint(folder)
+        model, tokenizer = load_checkpoint(folder, answers=False)
         extra = [by] if by else []
         if (finder := getattr(tokenizer, "finder", None)) is not None:
             import_functions(finder)

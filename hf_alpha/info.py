@@ -38,7 +38,9 @@ def describe_model(where: str) -> str:
         ValueError: a file is damaged, the model is of another kind, or model and tokenizer
             disagree.
     """
-    config, tokenizer = load_parts(where)
+    config, tokenizer = load_parts(where, answers=False)
+    if not hasattr(config, "encoding"):
+        raise ValueError(f"{where!r} holds a {config.model_type!r} model, not one with symbols")
     kind = "an encoder-decoder" if config.is_encoder_decoder else "a decoder"
     if backbone := backbone_type(config):
         kind += f" around a {backbone!r} of Transformers"

@@ -19,7 +19,6 @@ from transformers.utils import logging
 
 from hf_alpha.auto import MODEL_TYPES
 from hf_alpha.folders import read_json
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
 WEIGHTS = "model.safetensors"
 ANSWERING = (AutoModelForSeq2SeqLM, AutoModelForCausalLM)
@@ -30,11 +29,15 @@ class CheckpointError(ValueError):
     """A checkpoint that is damaged; the message names the file, and the tensor if it is one."""
 
 
-def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, Any]:
+def load_checkpoint(path: str | Path, answers: bool = True) -> tuple[PreTrainedModel, Any]:
     """Load model and tokenizer from a folder or from the Hub, and check that they are whole.
 
     The one way in which the tools load a model: configuration, tokenizer and weights are checked,
     so that nothing is ever replaced by random numbers.
+
+    Args:
+        path: folder or Hub name.
+        answers: only models that answer with text and have symbols will do.
 
     Raises:
         FileNotFoundError: there is no such folder or model, or a file of it is missing.
@@ -42,7 +45,7 @@ def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, Any]:
             or not finite.
         ValueError: the model is of another kind, or model and tokenizer disagree.
     """
-    config, tokenizer = load_parts(path)
+    config, tokenizer = load_parts(path, answers)
     where = str(Path(path).expanduser())
     with _part(where, WEIGHTS):
         model, report = auto_class(config).from_pretrained(
@@ -52,8 +55,10 @@ def load_checkpoint(path: str | Path) -> tuple[PreTrainedModel, Any]:
     return model, tokenizer
 
 
-def load_parts(path: str | Path) -> tuple[PreTrainedConfig, AnyTokenizer]:
+def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig, Any]:
     """Load configuration and tokenizer of a checkpoint, and check that they belong together.
+
+    `load_checkpoint` describes the arguments.
 
     Raises:
         FileNotFoundError: there is no such folder or model, or a file of it is missing.
@@ -62,11 +67,16 @@ def load_parts(path: str | Path) -> tuple[PreTrainedConfig, AnyTokenizer]:
     """
     config = load_config(path)
     where = str(Path(path).expanduser())
-    answers = auto_class(config) in ANSWERING
-    if not answers and not getattr(config, "symbol_classes", None):
-        tokenizer = _load_tokenizer(where)
-        _check_size(config, tokenizer, where)
-        return config, tokenizer
+    if auto_class(config) not in ANSWERING:
+        if answers:
+            raise ValueError(
+                f"{where!r} holds a {config.architectures[0]}, which does not answer with text: "
+                "hf-alpha evaluate takes it if its recipe.yaml lies beside it"
+            )
+        if not getattr(config, "symbol_classes", None):
+            tokenizer = _load_tokenizer(where)
+            _check_size(config, tokenizer, where)
+            return config, tokenizer
     if not hasattr(config, "symbol_classes"):
         way = f"; hf-alpha convert {where} OUT gives it some" * bool(config.is_encoder_decoder)
         raise ValueError(

@@ -60,7 +60,7 @@ def _check_links(folder: Path) -> None:
 def _kind(folder: Path) -> str:
     """Tell model from dataset; either has to load."""
     if (folder / "config.json").is_file():
-        load_checkpoint(folder)
+        load_checkpoint(folder, answers=False)
         if not any(folder.glob("*.safetensors")):
             raise ValueError(f"{folder} has no *.safetensors: save the model by save_pretrained")
         return "model"

@@ -457,7 +457,7 @@ def _complete_rules(recipe: Recipe) -> Recipe:
     """A recipe for own pairs that says not what a name is, with the rules of its checkpoint."""
     if recipe.data.train is None or recipe.symbols or recipe.checkpoint is None:
         return recipe
-    _, tokenizer = load_parts(recipe.checkpoint)
+    _, tokenizer = load_parts(recipe.checkpoint, answers=recipe.aim is None)
     if recipe.aim is not None and not isinstance(tokenizer, TextTokenizer):
         return recipe
     rules = tokenizer.finder.to_dict() if isinstance(tokenizer, TextTokenizer) else {}
@@ -687,7 +687,7 @@ def _prepare_objective(
         raise RecipeError("training: eval_strategy needs data.validation: a share, or rows")
     train = first(train, recipe.data.max_train_samples)
     if finished:
-        model, tokenizer = load_checkpoint(finished)
+        model, tokenizer = load_checkpoint(finished, answers=False)
     else:
         model, tokenizer = _objective_model(recipe, aim, train, finder, say)
     with _named("objective"):
@@ -742,7 +742,7 @@ def _run(
     """Train from the beginning, or from a checkpoint whose weights fit."""
     out = trainer.args.output_dir
     if start is not None:
-        saved, theirs = load_checkpoint(start)
+        saved, theirs = load_checkpoint(start, answers=isinstance(trainer, AlphaTrainer))
         _check_shapes(trainer.model, saved, start)
         _check_vocabulary(trainer.processing_class, theirs, start)
         say(f"{out}: resuming from {start}, step {_state(start).global_step}")
