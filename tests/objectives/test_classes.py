@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 from small_objectives import PEOPLE, recipe, relations, write_rows
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import CONFIG_MAPPING, AutoModelForSequenceClassification, AutoTokenizer
 from typer.testing import CliRunner
 
 from hf_alpha.cli import app
@@ -211,6 +211,17 @@ def test_tokenizers_without_pairs_are_refused(data, tmp_path):
     )
     with pytest.raises(RecipeError, match="is not made for pairs of texts: it writes no token bet"):
         train(recipe(tmp_path, "class", data, tokenizer=str(tmp_path / "t")))
+
+
+def test_folnet_and_bert_on_clutrr_are_of_one_size():
+    sizes = []
+    for name in ("clutrr-small", "clutrr-bert-small"):
+        said = read_recipe(f"folnet/{name}")
+        settings = dict(said.model)
+        config = CONFIG_MAPPING[settings.pop("model_type")](vocab_size=1100, **settings)
+        with torch.device("meta"):
+            sizes.append(said.aim.auto.from_config(config).num_parameters())
+    assert abs(sizes[0] / sizes[1] - 1) < 0.02
 
 
 def test_every_objective_has_a_name_of_its_own_and_says_what_it_takes():
