@@ -651,7 +651,7 @@ def evaluate(
 
     from hf_alpha.data.read import leave_out, load, training_problems
     from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
-    from hf_alpha.loading import load_checkpoint, load_config
+    from hf_alpha.loading import ANSWERING, auto_class, load_checkpoint, load_config
     from hf_alpha.processes import choose_device
     from hf_alpha.recipe import recipe_of
     from hf_alpha.tasks import get_task
@@ -663,11 +663,9 @@ def evaluate(
     limit, where = renamings(max_renamings), choose_device(device)
     if quiet:
         disable_progress_bars()
-    load_config(models[0])  # says at once what is no model
-    recipe = None if task is not None else recipe_of(models[0])
-    if recipe is not None and recipe.aim is not None:
+    if auto_class(load_config(models[0])) not in ANSWERING:
         out = out or _beside(models, data)
-        typer.echo(_evaluate_objective(models, recipe, data, split, by, out, batch_size, device))
+        typer.echo(_evaluate_objective(models, data, split, by, out, batch_size, device))
         return
     if by is not None:
         raise ValueError("--by is for models that do not answer with text: leave it out")
@@ -677,6 +675,7 @@ def evaluate(
     ]
     for each in loaded:
         each.model.to(where)
+    recipe = None if task is not None else recipe_of(models[0])
     solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
     out = out or _beside(models, data)
     known = [problem for each in exclude or () for problem in training_problems(each)]
@@ -754,7 +753,6 @@ def _test_data(recipe: "Recipe", data: str | None) -> Any:
 
 def _evaluate_objective(
     models: list[str],
-    recipe: "Recipe",
     data: str | None,
     split: str | None,
     by: str | None,
@@ -762,26 +760,36 @@ def _evaluate_objective(
     batch_size: int,
     device: str,
 ) -> str:
-    """Score models that do not answer with text, by their recipe's objective; returns the table."""
+    """Score models that do not answer with text by the first one's recipe; returns the table."""
     from hf_alpha.folders import write_text
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.objectives.base import name_columns
     from hf_alpha.objectives.evaluate import evaluate_model, table
     from hf_alpha.processes import choose_device
+    from hf_alpha.recipe import recipe_of
     from hf_alpha.tasks.registry import import_functions
 
     scores = {}
-    aim: Any = recipe.aim
+    recipe = recipe_of(models[0])
+    if recipe is None or recipe.aim is None:
+        raise ValueError(f"{models[0]} has no recipe.yaml that says what it is trained for")
     for name, folder in zip(row_names(models), models, strict=True):
         model, tokenizer = load_checkpoint(folder, answers=False)
         extra = [by] if by else []
         if (finder := getattr(tokenizer, "finder", None)) is not None:
             import_functions(finder)
             extra += name_columns(finder)
-        rows = aim.read(recipe.data, _test_data(recipe, data), "test", split, extra)
+        rows = recipe.aim.read(recipe.data, _test_data(recipe, data), "test", split, extra)
         model.to(choose_device(device))
         found = evaluate_model(
-            aim, model, tokenizer, rows, recipe.data, by=by, batch_size=batch_size, progress=False
+            recipe.aim,
+            model,
+            tokenizer,
+            rows,
+            recipe.data,
+            by=by,
+            batch_size=batch_size,
+            progress=False,
         )
         found.save(out / name if len(models) > 1 else out)
         scores[name] = found

@@ -183,7 +183,7 @@ def test_rows_that_cannot_be_learned_are_named(data, tmp_path):
 @pytest.mark.parametrize(
     ("objective", "more", "message"),
     [
-        ("classes", {}, "objective: no objective 'classes'; known: answer, class"),
+        ("classes", {}, "objective: no objective 'classes'; known: answer, mask"),
         ({"name": "class", "max_lenght": 3}, {}, "unknown key 'max_lenght'; did you mean 'max_len"),
         (
             {"name": "class", "max_length": 4},
