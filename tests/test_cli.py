@@ -112,7 +112,7 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         words = set(COMMANDS)
         assert words == {
             *("generate-data", "train", "convert", "evaluate", "solve", "release", "push"),
-            *("perturb", "quickstart", "env", "info", "compare"),
+            *("perturb", "quickstart", "env", "info", "compare", "convert-folnet"),
         }
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
