@@ -13,8 +13,9 @@
 - `--count`: the models of Tables 3 and 4, in the code's form of the operators and in the paper's.
 
 Backward is of the loss of pretraining against the original, and of the mean square of the last
-states against BERT. Sides take turns in one process; times and ratios are printed as minimum /
-median / maximum over the rounds. Memory is that of a process of its own for each figure.
+states against BERT; where an operator stands alone, of those of both branches. Sides take turns in
+one process; times and ratios are printed as minimum / median / maximum over the rounds. Memory is
+that of a process of its own for each figure.
 """
 
 import argparse
@@ -162,8 +163,18 @@ def set_step(
     """A step of BERT or of FOLNet with a set of operators; without a model, of a new one."""
     model = make_model(args, side) if model is None else model
     drawn = draw(args, batch, length)
-    texts = {name: drawn[name] for name in ("input_ids", "token_type_ids")}
+    texts: dict[str, Any] = {name: drawn[name] for name in ("input_ids", "token_type_ids")}
+    if side in (NOTHING, *SINGLE):
+        return step_of(model, lambda: of_both_branches(model(**texts)), work)
+    if side != BERT:
+        texts["output_binary_states"] = False  # as in heads, which do not read them
     return step_of(model, lambda: model(**texts).last_hidden_state.square().mean(), work)
+
+
+def of_both_branches(outputs: Any) -> torch.Tensor:
+    """A loss that reaches all weights: with one operator, a branch may not depend on the other."""
+    parts = (outputs.last_hidden_state, outputs.binary_hidden_state)
+    return torch.stack([part.square().mean() for part in parts]).sum()
 
 
 def pair(args: argparse.Namespace) -> dict[str, Any]:
