@@ -590,3 +590,37 @@ def test_pairs_has_a_line_for_each_step(capsys, tmp_path):
     assert [line.split(" | ")[0] for line in lines[2:]] == [f"| {step}" for step in found]
     assert {"read_pairs", "look", "drop_bad", "hold_out", "overlap"} < found.keys()
     assert all(each["seconds"] > 0 for each in found.values())
+
+
+def test_folnet_counts_the_parameters_of_the_paper(capsys, tmp_path):
+    """The code's form of the operators and BERT's vocabulary: all but the line of RPE*."""
+    load("folnet").main(["--count", "--out", str(tmp_path / "out")])
+    *lines, last = capsys.readouterr().out.strip().splitlines()
+    assert last.split(" | ")[-4:] == ["12", "10", "0", "0 |"]
+    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
+    other = [
+        row["line"] for row in rows if round(row["counts"]["code, 30,522"] / 1e6) != row["paper"]
+    ]
+    assert other == ["Table 3, 5"] and len(rows) == len(lines) - 4 == 13
+
+
+def test_folnet_prints_sets_operators_and_growth(capsys, tmp_path):
+    folnet = load("folnet")
+    tiny = ["--hidden=8", "--binary=4", "--heads=2", "--layers=1", "--vocabulary=9", "--rounds=2",
+            "--lengths=3,6", "--tokens=6", "--sets", "j.a", "jmc.atp", "--no-memory"]  # fmt: skip
+    folnet.main([*tiny, "--out", str(tmp_path / "out")])
+    printed = capsys.readouterr().out
+    heads = [line for line in printed.splitlines() if line.startswith("| work")]
+    assert [head.split(" | ")[-1] for head in heads] == ["jmc.atp |", "prod |", "jmc.atp |"]
+    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
+    assert [(row["work"], row["length"], row["batch"]) for row in rows] == [
+        (work, *sizes) for work in folnet.WORKS for sizes in ((3, 2), (6, 1))
+    ]
+    sides = [folnet.BERT, "j.a", "jmc.atp", folnet.NOTHING, *folnet.SINGLE]
+    assert all(sorted(row["seconds"]) == sorted(sides) for row in rows)
+    args = folnet.parse(tiny)
+    assert folnet.measure_memory(args, "jmc.atp", "training", 6) >= 0
+    # On paper: only trans grows with the cube, and a BERT's layers hardly at all here.
+    t, j = (folnet.multiply_adds(args, side, 4000) / folnet.multiply_adds(args, side, 2000)
+            for side in (".t", "j."))  # fmt: skip
+    assert 7 < t < 8 and 3.5 < j < 4
