@@ -617,10 +617,13 @@ def train(
     finished = start is not None and _is_finished(_state(start), arguments)
     set_seed(arguments.seed)  # for the weights of a new model
     tell = say if arguments.process_index == 0 else lambda _: None
-    prepare = _prepare_answers if recipe.aim is None else _prepare_objective
+    at_end = start if finished else None
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):
-        work = prepare(recipe, start if finished else None, tell)
+        if recipe.aim is None:
+            work = _prepare_answers(recipe, at_end, tell)
+        else:
+            work = _prepare_objective(recipe, at_end, start, tell)
     stop = _StopOnInterrupt()
     kind = make_trainer if recipe.aim is None else ObjectiveTrainer
     trainer = kind(args=arguments, callbacks=[stop], **work.given)
@@ -675,7 +678,7 @@ def _prepare_answers(recipe: Recipe, finished: Path | None, say: Callable[[str],
 
 
 def _prepare_objective(
-    recipe: Recipe, finished: Path | None, say: Callable[[str], object]
+    recipe: Recipe, finished: Path | None, start: Path | None, say: Callable[[str], object]
 ) -> _Work:
     """The work of an objective that does not answer; of a finished run, with its own model."""
     aim, seed = recipe.aim, recipe.training.get("seed", 42)
@@ -689,7 +692,7 @@ def _prepare_objective(
     if finished:
         model, tokenizer = load_checkpoint(finished, answers=False)
     else:
-        model, tokenizer = _objective_model(recipe, aim, train, finder, say)
+        model, tokenizer = _objective_model(recipe, aim, train, finder, start, say)
     with _named("objective"):
         check_positions(model, aim.max_length)
     with _named("data"):
@@ -703,7 +706,12 @@ def _prepare_objective(
 
 
 def _objective_model(
-    recipe: Recipe, aim: Objective, rows: Dataset, finder: Any, say: Callable[[str], object]
+    recipe: Recipe,
+    aim: Objective,
+    rows: Dataset,
+    finder: Any,
+    start: Path | None,
+    say: Callable[[str], object],
 ) -> tuple[PreTrainedModel, Any]:
     """A new model with its tokenizer, or a checkpoint's, with a head for the objective."""
     with _named("data"):
@@ -718,8 +726,13 @@ def _objective_model(
             say(f"{recipe.checkpoint}: {len(new)} weights are new: {', '.join(new[:4])}")
         return model, tokenizer
     with _named("tokenizer"):
-        texts = aim.texts(rows, recipe.data, finder)
-        tokenizer = make_tokenizer(recipe.tokenizer, texts, recipe.symbols)
+        if start is not None:  # a WordPiece made again of the same texts may have other ids
+            _, tokenizer = load_parts(start, answers=False)
+            if finder is not None:
+                tokenizer.finder.functions.update(finder.functions)
+        else:
+            texts = aim.texts(rows, recipe.data, finder)
+            tokenizer = make_tokenizer(recipe.tokenizer, texts, recipe.symbols)
     with _named("model"):
         settings = {**recipe.model, **labels}
         if recipe.symbols and "symbol_seed" in settings_of(CONFIG_MAPPING[settings["model_type"]]):

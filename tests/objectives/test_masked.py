@@ -146,7 +146,7 @@ def pretrain(folder, sentences="nsp", **training):
     aim = {"name": "masked", "sentences": sentences, "max_length": 32}
     data = {"train": file, "source": "text", "validation": 0.2}
     told = {"eval_strategy": "steps", "eval_steps": 2, **training}
-    return recipe(folder, aim, data, told, tokenizer="wordpiece:300", optimizer="lamb")
+    return recipe(folder, aim, data, told, tokenizer="words", optimizer="lamb")
 
 
 def test_pretraining_goes_on_to_the_same_weights_and_is_evaluated(tmp_path):
