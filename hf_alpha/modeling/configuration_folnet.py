@@ -258,7 +258,8 @@ class FolnetConfig(SymbolModelConfig):
     @property
     def num_decoder_layers(self) -> int:
         """Layers of the decoder, in the forms that have one."""
-        return self.num_hidden_layers if self.decoder_layers is None else self.decoder_layers
+        beside = self.is_encoder_decoder and self.decoder_layers is not None
+        return self.decoder_layers if beside else self.num_hidden_layers  # type: ignore[return-value]
 
     @property
     def num_distances(self) -> int:
@@ -300,7 +301,7 @@ class FolnetConfig(SymbolModelConfig):
         if bool(decoder) == bool(encoder) or encoder or self.decoder_layers is None:
             return self
         side = copy.deepcopy(self)
-        side.num_hidden_layers = self.decoder_layers
+        side.num_hidden_layers = self.num_decoder_layers
         return side
 
 

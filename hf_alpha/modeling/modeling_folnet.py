@@ -704,9 +704,10 @@ class FolnetModel(FolnetPreTrainedModel):
         config: its form says whether there is an encoder, a decoder, or both.
         remembers: keep what the encoder finds about each symbol, where the encoding asks for that;
             a head that gives no tokens has no use for it.
+        pools: give a vector of the whole input, in an encoder.
     """
 
-    def __init__(self, config: FolnetConfig, remembers: bool = True):
+    def __init__(self, config: FolnetConfig, remembers: bool = True, pools: bool = True):
         super().__init__(config)
         encoding = config.encoding(config)
         self.shared: nn.Module = nn.Embedding(encoding.num_rows, encoding.row_dim)
@@ -717,7 +718,7 @@ class FolnetModel(FolnetPreTrainedModel):
         self.encoder = None if config.is_decoder else FolnetEncoder(config, self.symbols)
         decodes = config.is_decoder or config.is_encoder_decoder
         self.decoder = FolnetDecoder(config, self.symbols) if decodes else None
-        self.pooler = None if decodes else FolnetPooler(config)
+        self.pooler = FolnetPooler(config) if pools and not decodes else None
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
@@ -772,9 +773,9 @@ class FolnetModel(FolnetPreTrainedModel):
                 output_binary_states=wanted, **returned,
             )  # fmt: skip
         if self.decoder is None:
-            assert self.pooler is not None
             encoded: Any = encoder_outputs
-            encoded.pooler_output = self.pooler(self.view(encoded), attention_mask)
+            if self.pooler is not None:
+                encoded.pooler_output = self.pooler(self.view(encoded), attention_mask)
             return encoded
         if decoder_input_ids is None:
             raise ValueError(
@@ -862,11 +863,12 @@ class FolnetLMHead(FolnetPreTrainedModel, SymbolHead):
     """A FOLNet whose output is a score for each id, and its loss."""
 
     form: str
+    pairs = False
 
     def __init__(self, config: FolnetConfig):
         check_form(config, type(self).__name__, self.form)
         super().__init__(config)
-        self.folnet = FolnetModel(config)
+        self.folnet = FolnetModel(config, pools=self.pairs)
         self.logit_scale = LogitScale(config.initial_logit_scale, config.adacos)
 
     def get_input_embeddings(self) -> nn.Module:
@@ -924,7 +926,6 @@ class FolnetForMaskedLM(FolnetLMHead):
     """FOLNet that predicts masked tokens (MLM)."""
 
     form = "encoder"
-    pairs = False
 
     def __init__(self, config: FolnetConfig):
         super().__init__(config)
@@ -1035,10 +1036,12 @@ class FolnetForPreTraining(FolnetForMaskedLM):
 class FolnetHead(FolnetPreTrainedModel):
     """A FOLNet with an output of its own on the view of an encoder's atoms."""
 
+    pools = True
+
     def __init__(self, config: FolnetConfig):
         check_form(config, type(self).__name__, "encoder")
         super().__init__(config)
-        self.folnet = FolnetModel(config, remembers=False)
+        self.folnet = FolnetModel(config, remembers=False, pools=self.pools)
         dropout = config.classifier_dropout
         self.dropout = nn.Dropout(config.hidden_dropout_prob if dropout is None else dropout)
 
@@ -1106,6 +1109,8 @@ class FolnetForSequenceClassification(FolnetHead):
 
 class FolnetForTokenClassification(FolnetHead):
     """FOLNet that gives each token a class."""
+
+    pools = False
 
     def __init__(self, config: FolnetConfig):
         super().__init__(config)
