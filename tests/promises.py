@@ -46,6 +46,8 @@ class Family:
         trained: settings of models that are trained, without dropout.
         auto_class: the Auto class that loads a saved model with its head.
         answers_are_names_of_the_input: whether symbols that a sample has not got are unusable.
+        scores_are_of_ids: whether there is a score for each id; else none is moved by a renaming.
+        writes: whether the models generate.
     """
 
     variants: st.SearchStrategy[dict[str, Any]] = st.just({})
@@ -53,6 +55,8 @@ class Family:
     trained: Sequence[dict[str, Any]] = ({"dropout": 0.0},)
     auto_class = "AutoModelForSeq2SeqLM"
     answers_are_names_of_the_input = True
+    scores_are_of_ids = True
+    writes = True
 
     def make_model(self, seed: int = 0, **settings: Any) -> PreTrainedModel:
         """A small model with random weights, in evaluation mode."""
@@ -83,8 +87,12 @@ class Family:
             for name, value in batch.items()
         }
 
+    def scores(self, outputs: Any) -> torch.Tensor:
+        """What the promises are about, from a model's outputs: a row for each sample."""
+        return outputs.logits
+
     def positions(self, batch: Batch, row: int) -> Any:
-        """Index of the positions of a sample's logits that have a meaning."""
+        """Index of the positions of a sample's scores that have a meaning."""
         return slice(None)
 
     def renaming(self, seed: int, config: PreTrainedConfig) -> torch.Tensor:
@@ -109,10 +117,14 @@ class Family:
         """Whether two symbols may have equal scores, so that search has to choose by id."""
         return False
 
+    def score(self, model: PreTrainedModel, batch: Batch) -> torch.Tensor:
+        """The scores of a batch."""
+        with torch.no_grad():
+            return self.scores(model(**batch))
+
 
 def logits(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
-    with torch.no_grad():
-        return model(**batch).logits
+    return Family().score(model, batch)
 
 
 def holds(examples: int, check: Callable[..., None], **strategies: st.SearchStrategy[Any]) -> None:
@@ -135,9 +147,10 @@ class Renaming(Family):
         batch = self.make_batch(seed, model.config, sizes)
         tables = [self.renaming(seed + row, model.config) for row in range(len(sizes))]
         renamed = self.renamed(batch, tables)
-        before, after = logits(model, batch), logits(model, renamed)
+        before, after = self.score(model, batch), self.score(model, renamed)
         for row, table in enumerate(tables):
-            assert torch.equal(after[row][:, table], before[row])
+            columns = table if self.scores_are_of_ids else slice(None)
+            assert torch.equal(after[row][..., columns], before[row])
         if not generate or self.symbols_may_tie(model.config):
             return
         kept = {"max_new_tokens": 5, "return_dict_in_generate": True, "output_scores": True}
@@ -162,17 +175,18 @@ class Renaming(Family):
         self.renaming_holds(self.renamings, generate=False)
 
     def test_renaming_renames_what_is_generated(self):
-        self.renaming_holds(self.generated_renamings, generate=True)
+        if self.writes:
+            self.renaming_holds(self.generated_renamings, generate=True)
 
     def test_renaming_of_a_large_batch(self):
         """Large enough for the blocks in which layers work on a CPU."""
         for seed in range(3):
-            self.check_renaming(seed, [(40, 5)] * 16, {}, generate=True)
+            self.check_renaming(seed, [(40, 5)] * 16, {}, generate=self.writes)
 
     @pytest.mark.slow
     def test_renaming_many_times(self):
         self.renaming_holds(self.most_renamings, generate=False)
-        self.renaming_holds(self.most_renamings // 10, generate=True)
+        self.renaming_holds(self.most_renamings // 10, generate=self.writes)
 
 
 class Extension(Family):
@@ -185,16 +199,18 @@ class Extension(Family):
         def check(seed: int, sizes: Sizes, variant: dict[str, Any], count: int, data: Any) -> None:
             model = self.make_model(seed % 7, **variant)
             batch = self.make_batch(seed, model.config, sizes)
-            before, old = logits(model, batch), model.config.vocab_size
+            before, old = self.score(model, batch), model.config.vocab_size
             names = st.sampled_from(sorted(model.config.symbol_classes))
             counts = data.draw(st.dictionaries(names, st.integers(1, count)), label="counts")
             model.extend_symbols(counts)
             assert model.config.vocab_size == old + sum(counts.values())
-            after = logits(model, batch)
-            assert after.shape[-1] == model.config.vocab_size
+            after = self.score(model, batch)
             atol = self.extension_atol
-            torch.testing.assert_close(after[..., :old], before, atol=atol, rtol=atol)
-            if self.answers_are_names_of_the_input:
+            columns = slice(old if self.scores_are_of_ids else None)
+            torch.testing.assert_close(after[..., columns], before, atol=atol, rtol=atol)
+            if self.scores_are_of_ids:
+                assert after.shape[-1] == model.config.vocab_size
+            if self.scores_are_of_ids and self.answers_are_names_of_the_input:
                 assert (after[..., old:] < UNUSABLE).all()
 
         kinds = {"variant": self.variants, "count": st.sampled_from([20, 40]), "data": st.data()}
@@ -222,7 +238,8 @@ class ExactExtension(Extension, Renaming):
         table = self.renaming(4, model.config)
         renamed = self.renamed(batch, [table, table])
         assert (renamed["input_ids"] >= old).any()
-        assert torch.equal(logits(model, renamed)[..., table], logits(model, batch))
+        columns = table if self.scores_are_of_ids else slice(None)
+        assert torch.equal(self.score(model, renamed)[..., columns], self.score(model, batch))
 
 
 class NoExtension(Family):
@@ -247,9 +264,9 @@ class Batching(Family):
         def check(seed: int, sizes: Sizes, variant: dict[str, Any], side: str) -> None:
             model = self.make_model(seed % 7, **variant)
             batch = self.make_batch(seed, model.config, sizes, side)
-            together = logits(model, batch)
+            together = self.score(model, batch)
             for row in range(len(sizes)):
-                alone = logits(model, self.alone(batch, row))[0]
+                alone = self.score(model, self.alone(batch, row))[0]
                 expected = together[row][self.positions(batch, row)]
                 torch.testing.assert_close(alone, expected, **CLOSE)
 
@@ -259,7 +276,7 @@ class Batching(Family):
     @pytest.mark.parametrize("sizes", list(itertools.product([1, 2], [0, 1])))
     def test_shortest_inputs(self, sizes):
         model = self.make_model()
-        assert logits(model, self.make_batch(2, model.config, [sizes])).isfinite().all()
+        assert self.score(model, self.make_batch(2, model.config, [sizes])).isfinite().all()
 
 
 class DecoderPrompts(Family):
@@ -274,10 +291,10 @@ class DecoderPrompts(Family):
         ids[0, :2] = model.config.pad_token_id
         mask = torch.ones_like(ids)
         mask[0, :2] = 0
-        padded = logits(model, {**batch, "decoder_attention_mask": mask})
+        padded = self.score(model, {**batch, "decoder_attention_mask": mask})
         alone = {name: value[:1] for name, value in batch.items()}
         alone["decoder_input_ids"] = ids[:1, 2:]
-        torch.testing.assert_close(padded[0, 2:], logits(model, alone)[0], **CLOSE)
+        torch.testing.assert_close(padded[0, 2:], self.score(model, alone)[0], **CLOSE)
 
 
 class Caching(Family):
@@ -365,15 +382,16 @@ FRESH_PROCESS = """
 import sys
 sys.modules["hf_alpha"] = None  # importing it is an error
 import torch, transformers
-auto_class, *folders = sys.argv[1:]
-for folder in folders:
-    remote = {"trust_remote_code": True}
-    model = getattr(transformers, auto_class).from_pretrained(folder, **remote).eval()
-    batch, prompt = torch.load(f"{folder}/inputs")
+for folder in sys.argv[1:]:
+    auto_class, batch, prompt = torch.load(f"{folder}/inputs")
+    auto_class = getattr(transformers, auto_class)
+    model = auto_class.from_pretrained(folder, trust_remote_code=True).eval()
     with torch.no_grad():
-        logits = model(**batch).logits
-    tokens = model.generate(**prompt, num_beams=2, max_new_tokens=6, do_sample=False)
-    torch.save((logits, tokens), f"{folder}/outputs")
+        outputs = model(**batch)
+    given = {name: x for name, x in outputs.items() if isinstance(x, torch.Tensor)}
+    if prompt is not None:
+        given["tokens"] = model.generate(**prompt, num_beams=2, max_new_tokens=6, do_sample=False)
+    torch.save(given, f"{folder}/outputs")
 """
 
 
@@ -387,16 +405,22 @@ class RoundTrip(Family):
             if isinstance(self, Extension):
                 model.extend_symbols(dict.fromkeys(model.config.symbol_classes, 2))
             batch = self.make_batch(9, model.config, [(6, 3), (4, 0)])
-            tokens = model.generate(**self.prompt(batch), num_beams=2, max_new_tokens=6)
+            prompt = self.prompt(batch) if self.writes else None
+            with torch.no_grad():
+                outputs = model(**batch)
+            expected = {name: x for name, x in outputs.items() if isinstance(x, torch.Tensor)}
+            if prompt is not None:
+                expected["tokens"] = model.generate(**prompt, num_beams=2, max_new_tokens=6)
             folder = tmp_path / str(number)
-            folders[folder] = (logits(model, batch), tokens)
+            folders[folder] = expected
             model.save_pretrained(folder)
-            torch.save((batch, self.prompt(batch)), folder / "inputs")
+            torch.save((self.auto_class, batch, prompt), folder / "inputs")
             loaded, report = type(model).from_pretrained(folder, output_loading_info=True)
             assert not report["missing_keys"] and not report["unexpected_keys"]
-            assert torch.equal(logits(loaded.eval(), batch), folders[folder][0])
+            loaded.eval()
+            assert torch.equal(self.score(loaded, batch), self.score(model, batch))
         done = subprocess.run(
-            [sys.executable, "-I", "-c", FRESH_PROCESS, self.auto_class, *map(str, folders)],
+            [sys.executable, "-I", "-c", FRESH_PROCESS, *map(str, folders)],
             env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
             capture_output=True,
             text=True,
@@ -404,7 +428,9 @@ class RoundTrip(Family):
         )
         assert done.returncode == 0, done.stderr
         for folder, expected in folders.items():
-            assert all(map(torch.equal, torch.load(folder / "outputs"), expected))
+            found = torch.load(folder / "outputs")
+            assert found.keys() == expected.keys() and expected
+            assert all(torch.equal(found[name], x) for name, x in expected.items())
 
 
 class Training(Family):

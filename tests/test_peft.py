@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from folnets import folnet_batch, make_folnet
 from peft import (
     AutoPeftModelForSeq2SeqLM,
     IA3Config,
@@ -119,3 +120,32 @@ def test_the_memory_of_symbols_can_be_trained_beside_an_adapter():
     model(**batch, labels=batch["decoder_input_ids"]).loss.backward()
     memory = model.base_model.model.model.symbol_memory.modules_to_save["default"]
     assert all(weight.grad is not None for weight in memory.parameters())
+
+
+LOGIC = [
+    "premise", "kernel", "output", "source_premise", "source_kernel", "fc1", "fc2", "skip",
+    "shared",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("auto_class", ["AutoModelForSeq2SeqLM", "AutoModelForMaskedLM"])
+def test_adapters_work_wherever_operators_read_a_weight_themselves(auto_class):
+    """Gradients reach each adapter of a weight that has one; merged, all give the same."""
+    base = make_folnet(auto_class, symbol_encoding="relational")
+    batch = folnet_batch(1, base.config, [(6, 3), (4, 2)])
+    ids = batch["decoder_input_ids" if base.config.is_encoder_decoder else "input_ids"]
+    batch["labels"] = ids.masked_fill(ids == base.config.pad_token_id, -100)
+    base(**batch).loss.backward()
+    trained = {name for name, weight in base.named_parameters() if weight.grad is not None}
+    torch.manual_seed(0)
+    lora = LoraConfig(r=2, target_modules=LOGIC, init_lora_weights=False)
+    model = get_peft_model(base, lora).eval()
+    outputs = model(**batch)
+    outputs.loss.backward()
+    adapters = [(name, x) for name, x in model.named_parameters() if "lora_" in name]
+    for name, adapter in adapters:
+        weight = name.removeprefix("base_model.model.").split(".lora_")[0] + ".weight"
+        assert (adapter.grad is not None and adapter.grad.any()) == (weight in trained), name
+    with torch.no_grad():
+        merged = model.merge_and_unload()(**batch).logits
+    torch.testing.assert_close(merged, outputs.logits, atol=1e-4, rtol=1e-4)

@@ -23,6 +23,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from transformers.activations import ACT2FN
+from transformers.utils.generic import maybe_autocast
 
 from .configuration_folnet import FolnetConfig
 from .cpu import BitDropout, BlockLinear, in_blocks
@@ -270,8 +271,11 @@ class ConjugateJoin(LogicOperator):
         # A fixed bound: a maximum over all positions would tell of those that come later.
         kernel_HNMS = scores_HNMS.to(wide).clamp(-LARGEST_EXPONENT, LARGEST_EXPONENT).exp()
         visible = atoms.scope.visible(kernel_HNMS.dtype)
-        total_HNTS = (visible @ kernel_HNMS).clamp(min=SMALLEST_SUM)
-        deduced_HNTS = (premise_HNTM.to(wide) * visible) @ self.dropout(kernel_HNMS) / total_HNTS
+        # Both sums leave the range of the half precision that autocast would choose.
+        with maybe_autocast(visible.device.type, enabled=False):
+            total_HNTS = (visible @ kernel_HNMS).clamp(min=SMALLEST_SUM)
+            shown_HNTM = premise_HNTM.to(wide) * visible
+            deduced_HNTS = shown_HNTM @ self.dropout(kernel_HNMS) / total_HNTS
         return deduced_HNTS.to(premise_HNTM.dtype)
 
 
@@ -319,8 +323,8 @@ class Prod(LogicOperator):
         if not self.is_linear:
             scores_NTMH = self.premise(atoms.binary) @ kernel_NTHS.transpose(2, 3)
             return self.output(self.implication(scores_NTMH))
-        premise_SD, premise_S = biased(self.premise)
-        output_DH, output_D = biased(self.output)
+        premise_SD, premise_S = biased(self.premise, kernel_NTHS.device)
+        output_DH, output_D = biased(self.output, kernel_NTHS.device)
         matrix_NTDD = output_DH @ (kernel_NTHS @ premise_SD)
         shift_NTD = F.linear(kernel_NTHS @ premise_S, output_DH, output_D)
         n, t, m, d2 = atoms.binary.shape
@@ -420,7 +424,7 @@ class BinaryBool(UnaryBool):
 
     def forward(self, atoms: torch.Tensor) -> torch.Tensor:
         if can_recompute(atoms, self.fc1.weight):
-            return boolean(self._hidden, atoms, self._weights(), self.skip is not None)
+            return boolean(self._hidden, atoms, self._weights(atoms.device), self.skip is not None)
         if self.skip is None:
             return self._rows(atoms)
         flipped = atoms.transpose(1, 2)
@@ -433,12 +437,13 @@ class BinaryBool(UnaryBool):
         value, gate = z.chunk(2, dim=-1)
         return F.relu(gate) * value
 
-    def _weights(self) -> tuple[torch.Tensor, ...]:
-        first, behind = biased(self.fc1), biased(self.fc2)
+    def _weights(self, device: torch.device) -> tuple[torch.Tensor, ...]:
+        first, behind = biased(self.fc1, device), biased(self.fc2, device)
         if self.gate is not None:
-            gate = biased(self.gate)
+            gate = biased(self.gate, device)
             first = torch.cat((first[0], gate[0])), torch.cat((first[1], gate[1]))
-        return (*first, *behind) if self.skip is None else (*first, *behind, *biased(self.skip))
+        skip = () if self.skip is None else biased(self.skip, device)
+        return (*first, *behind, *skip)
 
 
 def softplus_implication(z: torch.Tensor) -> torch.Tensor:
@@ -463,7 +468,7 @@ def channels_first(projections: Sequence[Any], binary_NTMD: torch.Tensor) -> tor
         projections: linear layers, whose channels follow each other.
         binary_NTMD: what they project.
     """
-    parts = [weights(projection) for projection in projections]
+    parts = [weights(projection, binary_NTMD.device) for projection in projections]
     weight_CD = torch.cat([weight for weight, _ in parts])
     n, t, m, d = binary_NTMD.shape
     flat_DP = binary_NTMD.reshape(-1, d).t()
@@ -479,7 +484,7 @@ def _split(x_CNTM: torch.Tensor, projections: dict[str, Any]) -> dict[str, torch
     return dict(zip(projections, x_CNTM.split(sizes), strict=True))
 
 
-def weights(projection: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+def weights(projection: Any, device: torch.device) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Matrix (C, D) and bias (C) of a linear layer, or of what stands in its place.
 
     Adapters and the hooks of offloading work in a layer's `forward`, so that is asked unless the
@@ -488,15 +493,15 @@ def weights(projection: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
     if is_plain_linear(projection):
         return projection.weight, projection.bias
     width = projection.in_features
-    place = next(projection.parameters())
-    points = torch.eye(width + 1, width, dtype=place.dtype, device=place.device)
+    dtype = next(projection.parameters()).dtype  # offloaded, it has no device
+    points = torch.eye(width + 1, width, dtype=dtype, device=device)
     images = projection(points)  # the last one is that of 0
     return (images[:-1] - images[-1]).t(), images[-1]
 
 
-def biased(projection: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def biased(projection: Any, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """The same of a layer that has a bias."""
-    weight, bias = weights(projection)
+    weight, bias = weights(projection, device)
     assert bias is not None
     return weight, bias
 

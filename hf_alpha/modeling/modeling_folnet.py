@@ -28,6 +28,7 @@ from transformers.modeling_outputs import (
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .checks import (
+    IGNORE,
     check_cache,
     check_classes,
     check_ids,
@@ -229,13 +230,13 @@ class FolnetEmbeddings(nn.Module):
             atoms = atoms + self.relations(torch.stack(relations, dim=-1).to(atoms))
         return self.binary_norm(atoms)
 
-    def vectors(self, distances: torch.Tensor) -> dict[str, Any]:
+    def vectors(self, distances: torch.Tensor, streams: int) -> dict[str, Any]:
         """The static vectors of Shaw et al. where the model has such; see [`Scope`]."""
         if self.config.position_scheme != "shaw":
             return {}
         return {
-            "key_vectors": self.key_distances(distances),
-            "value_vectors": self.value_distances(distances),
+            "key_vectors": for_streams(self.key_distances(distances), streams),
+            "value_vectors": for_streams(self.value_distances(distances), streams),
         }
 
 
@@ -275,7 +276,7 @@ class FolnetLayer(GradientCheckpointingLayer):
         only_unary: bool,
         *traced: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """Both branches with what is deduced, and join's kernel (H, N, T, M) if there is one.
+        """Both branches with what is deduced, and join's kernel (N, H, T, M) if there is one.
 
         Args:
             scope: what the atoms relate to.
@@ -287,6 +288,11 @@ class FolnetLayer(GradientCheckpointingLayer):
         atoms = Atoms.of(
             self.unary_norm(unary_NTD), self.binary_norm(binary_NTMD), scope, operators
         )
+        attention = None
+        if (kernel := atoms.kernels.get(Join.letter)) is not None:
+            attention = kernel.transpose(0, 1)
+            # Gradients pass through what is returned, for those who look at them.
+            atoms.kernels[Join.letter] = attention.transpose(0, 1)
         deduced = {operator.letter: operator(atoms) for operator in operators}
         unary = [deduced[letter] for letter in self.unary_letters]
         binary = [deduced[letter] for letter in self.binary_letters if letter in deduced]
@@ -300,7 +306,7 @@ class FolnetLayer(GradientCheckpointingLayer):
             if not only_unary:
                 last = self.binary_bool(self.binary_bool_norm(binary_NTMD))
                 binary_NTMD = self._add(binary_NTMD, [last])
-        return unary_NTD, binary_NTMD, atoms.kernels.get(Join.letter)
+        return unary_NTD, binary_NTMD, attention
 
     def letters(self, only_unary: bool) -> str:
         """The operators that are at work."""
@@ -363,7 +369,7 @@ class FolnetStack(FolnetPreTrainedModel):
         output_hidden_states: bool | None,
         output_binary_states: bool,
     ) -> tuple[FolnetOutput, torch.Tensor | None]:
-        """Chain the layers (Equation 3); returns join's last kernel too: (H, N, T, M).
+        """Chain the layers (Equation 3); returns join's last kernel too: (N, H, T, M).
 
         Args:
             scopes: of each layer.
@@ -384,7 +390,7 @@ class FolnetStack(FolnetPreTrainedModel):
                 unary_NTD, binary_NTMD, scope, only_unary, *scope.traced()
             )
             if attentions_on and kernel is not None:
-                attentions += (kernel.transpose(0, 1),)
+                attentions += (kernel,)
         unary_NTD = self.final_unary_norm(unary_NTD)
         last = packed(unary_NTD, streams)
         outputs = FolnetOutput(
@@ -445,7 +451,7 @@ class FolnetEncoder(FolnetStack):
         mask = None
         if attention_mask is not None:
             mask = for_streams(additive(attention_mask[:, None] > 0, words.dtype), number)
-        scope = Scope(mask, **self.embeddings.vectors(distances))
+        scope = Scope(mask, **self.embeddings.vectors(distances, number))
         outputs, _ = self._deduce(
             unary, binary, [scope] * len(self.layers), number, output_attentions,
             output_hidden_states, output_binary_states or self.diagonal is not None,
@@ -520,8 +526,8 @@ class FolnetDecoder(FolnetStack):
             ValueError: masks or the cache do not fit.
         """
         batch, length = input_ids.shape
-        check_mask(attention_mask)
         past_key_values = self._cache(past_key_values, use_cache)
+        check_mask(attention_mask)
         own = past_key_values
         if isinstance(past_key_values, EncoderDecoderCache):
             own = past_key_values.self_attention_cache
@@ -543,7 +549,7 @@ class FolnetDecoder(FolnetStack):
             words, keys[:, -length:], distances, self._relations(streams)
         )
         mask = for_streams(additive(visible, words.dtype), number)
-        vectors = self.embeddings.vectors(distances)
+        vectors = self.embeddings.vectors(distances, number)
         scopes = [
             Scope(mask, self._columns(index, number, source, past_key_values, own), **vectors)
             for index in range(len(self.layers))
@@ -556,7 +562,7 @@ class FolnetDecoder(FolnetStack):
             shown = visible[..., None]
             outputs.binary_hidden_state = outputs.binary_hidden_state.masked_fill(~shown, 0.0)
         if source is not None and kernel is not None and self.symbols.points:
-            weights = kernel.transpose(0, 1)[..., : source.unary.shape[1]]
+            weights = kernel[..., : source.unary.shape[1]]
             streams = self.symbols.point(streams, weights)
         outputs.past_key_values = past_key_values
         outputs.symbol_pointer = streams.pointer
@@ -666,11 +672,9 @@ def unpacked(x: torch.Tensor, streams: int) -> torch.Tensor:
     return x.unflatten(-1, (streams, -1)).movedim(-2, 1).flatten(0, 1)
 
 
-def for_streams(mask: torch.Tensor | None, streams: int) -> torch.Tensor | None:
-    """A mask (B or 1, ...) for each of a sample's streams: (N or 1, ...)."""
-    if mask is None or len(mask) == 1 or streams == 1:
-        return mask
-    return mask.repeat_interleave(streams, dim=0)
+def for_streams(x: torch.Tensor, streams: int) -> torch.Tensor:
+    """What there is (B or 1, ...) for each sample, for each of its streams: (N or 1, ...)."""
+    return x if len(x) == 1 or streams == 1 else x.repeat_interleave(streams, dim=0)
 
 
 def seen(
@@ -891,7 +895,12 @@ class FolnetPredictions(nn.Module):
         self.vocabulary_of = config
         self.bias = nn.Parameter(torch.zeros(config.num_base_tokens))
 
-    def add_bias(self, logits_BTV: torch.Tensor) -> torch.Tensor:
+    def resize(self) -> None:
+        """Cut the bias, or add zeros to it, where the vocabulary has another size."""
+        more = self.vocabulary_of.num_base_tokens - len(self.bias)
+        self.bias = nn.Parameter(F.pad(self.bias.detach(), (0, more)), self.bias.requires_grad)
+
+    def forward(self, logits_BTV: torch.Tensor) -> torch.Tensor:
         """Logits with the bias of base tokens; symbols have none, as they have no names."""
         vocabulary = self.vocabulary_of.vocabulary
         symbols = self.bias.new_zeros(vocabulary.num_symbols)
@@ -932,10 +941,15 @@ class FolnetForMaskedLM(FolnetLMHead):
         self.cls = FolnetPreTrainingHeads(config, self.pairs)
         self.post_init()
 
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
+        embedding = super().resize_token_embeddings(*args, **kwargs)
+        self.cls.predictions.resize()
+        return embedding
+
     def _logits(self, hidden_BSTD: Any, streams: Streams) -> torch.Tensor:
         predictions = self.cls.predictions
         logits = super()._logits(predictions.transform(hidden_BSTD), streams)
-        return predictions.add_bias(logits)
+        return predictions(logits)
 
     @can_return_tuple
     def forward(
@@ -1007,7 +1021,8 @@ class FolnetForPreTraining(FolnetForMaskedLM):
 
         Args:
             next_sentence_label: (B,); by convention 0 where the second sentence follows the first
-                (NSP) or both are in order (SOP), else 1. The loss is the sum of both.
+                (NSP) or both are in order (SOP), else 1. The loss is the sum of both; with
+                `num_items_in_batch`, that of the pairs counts by the share of labelled tokens.
 
         Raises:
             ValueError: there are such labels, and no `token_type_ids` that tell sentences apart.
@@ -1029,12 +1044,20 @@ class FolnetForPreTraining(FolnetForMaskedLM):
             loss = F.cross_entropy(
                 predicted.seq_relationship_logits.float(), next_sentence_label.view(-1)
             )
+            if labels is not None and num_items_in_batch is not None:
+                items = torch.as_tensor(num_items_in_batch, device=loss.device).clamp(min=1)
+                loss = loss * (labels != IGNORE).sum().to(loss.device) / items
             predicted.loss = loss if predicted.loss is None else predicted.loss + loss
         return predicted
 
 
 class FolnetHead(FolnetPreTrainedModel):
-    """A FOLNet with an output of its own on the view of an encoder's atoms."""
+    """A FOLNet with an output of its own on the view of an encoder's atoms.
+
+    Its loss is a mean over the batch, which Trainer divides by the number of micro-batches.
+    """
+
+    accepts_loss_kwargs = False
 
     pools = True
 
@@ -1155,7 +1178,7 @@ class FolnetForMultipleChoice(FolnetHead):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
         stream_ids: torch.Tensor | None = None,
@@ -1166,6 +1189,9 @@ class FolnetForMultipleChoice(FolnetHead):
         **kwargs: Any,
     ) -> MultipleChoiceModelOutput:
         """Scores (B, choices); inputs are (B, choices, L), `labels` (B,)."""
+        refuse_vectors(kwargs)
+        if input_ids is None:
+            raise ValueError("input_ids are missing")
         choices = input_ids.shape[1]
         ids, mask, types, streams = (
             None if x is None else x.flatten(0, 1)
@@ -1252,6 +1278,7 @@ class FolnetForCausalLM(FolnetGenerator):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         output_binary_states: bool = False,
+        shift_labels: torch.Tensor | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> FolnetLMOutput:
@@ -1261,19 +1288,22 @@ class FolnetForCausalLM(FolnetGenerator):
             prefix_mask: 1 for tokens that see each other in both directions, (B, T) or shorter.
             labels: the same ids, -100 where no loss is wanted: (B, T). The model compares each with
                 the prediction of the position before. The others are as in [`FolnetDecoder`].
+            shift_labels: in place of `labels`, the token that follows each one: (B, T); where a
+                text is cut into parts, the last token of a part needs it.
         """
+        if shift_labels is None and labels is not None:
+            shift_labels = F.pad(labels[:, 1:], (0, 1), value=IGNORE)
         outputs = self.folnet(
             input_ids, attention_mask, past_key_values=past_key_values,
-            use_cache=False if labels is not None else use_cache, prefix_mask=prefix_mask,
+            use_cache=False if shift_labels is not None else use_cache, prefix_mask=prefix_mask,
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
             output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
         assert input_ids is not None  # or the model has raised its error
-        check_label_rows(labels, len(input_ids))
-        shifted = None if labels is None else F.pad(labels[:, 1:], (0, 1), value=-100)
+        check_label_rows(shift_labels, len(input_ids))
         hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSTD.dtype)
-        logits, loss = self.predict(hidden_BSTD, streams, shifted, num_items_in_batch)
+        logits, loss = self.predict(hidden_BSTD, streams, shift_labels, num_items_in_batch)
         return FolnetLMOutput(
             loss=loss,
             logits=logits,

@@ -21,6 +21,7 @@ HISTORY = 0  # the cache slot that tells how many positions there are, and which
 class PremiseLayer(DynamicLayer):
     """What one operator keeps: `keys` (B, C * S, P, E) grow by rows, `values` by columns too."""
 
+    keys: torch.Tensor
     values: torch.Tensor
 
     def update(
@@ -35,10 +36,10 @@ class PremiseLayer(DynamicLayer):
         """Positions, of keys without a number as well: those of trans."""
         return self.keys.shape[-2] if self.is_initialized else 0
 
-    def crop(self, max_length: int) -> None:
-        """Forget all positions but the first `max_length`; if negative, so many of the last."""
+    def crop(self, tokens_to_remove: int) -> None:
+        """Forget so many of the last positions; the number is negative, as in the base class."""
         before = self.get_seq_length()
-        super().crop(max_length)
+        super().crop(tokens_to_remove)
         gone = before - self.get_seq_length()
         if gone and self.values.shape[-1] > gone:
             self.values = self.values[..., :-gone]

@@ -3,7 +3,7 @@
 Shapes: B batch, S streams, L or T length, D model width, V vocabulary.
 """
 
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import nn
@@ -55,12 +55,20 @@ class SymbolModel(SavesCode, PreTrainedModel):
         else:
             super()._init_weights(module)
 
-    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not available: the vocabulary grows by symbols, which `extend_symbols` adds."""
-        raise NotImplementedError(
-            "resize_token_embeddings would move the symbols' ids; add symbols with "
-            'model.extend_symbols({"proposition": 20}) and the same call on the tokenizer'
-        )
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
+        """As in the base class, for a model without symbols.
+
+        Raises:
+            NotImplementedError: there are symbols; `extend_symbols` adds others.
+        """
+        if self.config.symbol_classes:
+            raise NotImplementedError(
+                "resize_token_embeddings would move the symbols' ids; add symbols with "
+                'model.extend_symbols({"proposition": 20}) and the same call on the tokenizer'
+            )
+        embedding = super().resize_token_embeddings(*args, **kwargs)
+        self.config.num_base_tokens = self.config.vocab_size = embedding.num_embeddings
+        return embedding
 
     def extend_symbols(self, counts: dict[str, int]) -> None:
         """Add symbols at the end of the vocabulary: class name -> how many. No training is needed.

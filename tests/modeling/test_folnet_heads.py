@@ -1,0 +1,161 @@
+"""What FOLNet's heads do beside the shared promises: losses, vocabularies, precisions, refusals."""
+
+import pytest
+import torch
+from folnets import NO_DROPOUT, folnet_batch, make_folnet
+from torch.nn import functional as F
+from transformers import Trainer, TrainingArguments
+
+SIZES = [(8, 4), (5, 2), (7, 0)]
+WRITERS = ["AutoModelForSeq2SeqLM", "AutoModelForCausalLM"]
+TAGGERS = ["AutoModelForMaskedLM", "AutoModelForTokenClassification", *WRITERS]
+ALL = [
+    *TAGGERS, "AutoModel", "AutoModelForPreTraining", "AutoModelForSequenceClassification",
+    "AutoModelForMultipleChoice", "AutoModelForQuestionAnswering",
+]  # fmt: skip
+LEARNED = {"symbol_encoding": "learned"}
+NO_SYMBOLS = {**LEARNED, "symbol_classes": {}, "num_base_tokens": 20}
+
+
+def labelled(model, auto_class):
+    """A batch with labels, padded on the side that the form is made for."""
+    side = "left" if model.config.is_decoder else "right"
+    batch = folnet_batch(1, model.config, SIZES, side=side)
+    if auto_class == "AutoModelForTokenClassification":
+        return {**batch, "labels": batch["token_type_ids"]}
+    if model.config.is_encoder_decoder:
+        return {**batch, "labels": batch["decoder_input_ids"].clone()}
+    padding = batch["attention_mask"] == 0
+    return {**batch, "labels": batch["input_ids"].masked_fill(padding, -100)}
+
+
+@pytest.mark.parametrize("auto_class", WRITERS)
+def test_static_caches_are_refused(auto_class):
+    model = make_folnet(auto_class, **LEARNED)
+    batch = folnet_batch(1, model.config, SIZES, side="left")
+    batch.pop("decoder_input_ids", None)
+    with pytest.raises(ValueError, match="no static cache: leave out cache_implementation"):
+        model.generate(**batch, cache_implementation="static", max_new_tokens=3)
+
+
+@pytest.mark.parametrize("auto_class", WRITERS)
+def test_assisted_decoding_gives_the_same(auto_class):
+    """It crops the cache where the assistant was wrong."""
+    model, assistant = (make_folnet(auto_class, seed, **LEARNED) for seed in (0, 1))
+    batch = folnet_batch(1, model.config, [(6, 2)])
+    batch.pop("decoder_input_ids", None)
+    expected = model.generate(**batch, max_new_tokens=8)
+    assert model.generate(**batch, max_new_tokens=8, assistant_model=assistant).equal(expected)
+
+
+@pytest.mark.parametrize("auto_class", ALL)
+def test_vectors_are_refused(auto_class):
+    model = make_folnet(auto_class, **LEARNED)
+    with pytest.raises(ValueError, match="inputs_embeds is not supported: give token ids"):
+        model(inputs_embeds=torch.zeros(1, 3, model.config.hidden_size))
+
+
+@pytest.mark.parametrize(
+    "auto_class", [*WRITERS, "AutoModelForMaskedLM", "AutoModelForPreTraining"]
+)
+@pytest.mark.parametrize("size", [17, 27])
+def test_a_vocabulary_without_symbols_is_resized(auto_class, size, tmp_path):
+    """Logits of the ids that stay are the same; a resized model is saved and loaded."""
+    model = make_folnet(auto_class, **NO_SYMBOLS)
+    batch = folnet_batch(1, model.config, [(8, 0), (5, 0)], side="left")
+    for name in ("input_ids", "decoder_input_ids"):
+        if name in batch:
+            batch[name].clamp_(max=16)
+    with torch.no_grad():
+        before = model(**batch).logits
+        embedding = model.resize_token_embeddings(size)
+        after = model(**batch).logits
+    assert embedding.num_embeddings == model.config.vocab_size == model.config.num_base_tokens
+    assert after.shape[-1] == size
+    torch.testing.assert_close(after[..., :17], before[..., :17])
+    model.save_pretrained(tmp_path)
+    again = type(model).from_pretrained(tmp_path).eval()
+    with torch.no_grad():
+        assert torch.equal(again(**batch).logits, after)
+
+
+@pytest.mark.parametrize("how", ["weights", "autocast"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("auto_class", TAGGERS)
+def test_half_precision_is_finite(auto_class, dtype, how):
+    model = make_folnet(auto_class, **LEARNED)
+    batch = labelled(model, auto_class)
+    model = model.to(dtype) if how == "weights" else model
+    with torch.autocast("cpu", dtype, enabled=how == "autocast"):
+        outputs = model(**batch)
+    outputs.loss.backward()
+    assert outputs.logits.isfinite().all() and outputs.loss.isfinite()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize(
+    "auto_class",
+    ["AutoModelForMaskedLM", pytest.param("AutoModelForSeq2SeqLM", marks=pytest.mark.slow)],
+)
+def test_compiled_models_are_one_graph(auto_class):
+    model = make_folnet(auto_class, **LEARNED, num_hidden_layers=1)
+    batch = labelled(model, auto_class)
+    torch._dynamo.reset()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")(**batch)
+    expected = model(**batch)
+    torch.testing.assert_close(compiled.logits, expected.logits, atol=1e-5, rtol=1e-5)
+    gradients = [
+        torch.autograd.grad(x.loss, model.get_input_embeddings().weight)[0]
+        for x in (compiled, expected)
+    ]
+    torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-4)
+
+
+def test_gradients_pass_through_the_attentions_that_are_returned():
+    model = make_folnet("AutoModelForMaskedLM", **LEARNED)
+    outputs = model(**labelled(model, "AutoModelForMaskedLM"), output_attentions=True)
+    gradients = torch.autograd.grad(outputs.loss, outputs.attentions)
+    assert all(gradient.any() for gradient in gradients)
+
+
+def test_a_causal_loss_takes_labels_that_are_shifted_already():
+    """As where a text is cut into parts, whose last tokens are followed by the next part's."""
+    model = make_folnet("AutoModelForCausalLM", **LEARNED)
+    batch = labelled(model, "AutoModelForCausalLM")
+    labels = batch.pop("labels")
+    shifted = F.pad(labels[:, 1:], (0, 1), value=-100)
+    expected = model(**batch, labels=labels).loss
+    assert torch.equal(model(**batch, shift_labels=shifted).loss, expected)
+    assert torch.equal(
+        model(**batch, labels=labels.roll(1, 1), shift_labels=shifted).loss, expected
+    )
+    shifted[:, -1] = 3
+    assert not torch.equal(model(**batch, labels=labels, shift_labels=shifted).loss, expected)
+
+
+@pytest.mark.parametrize(
+    ("auto_class", "names"),
+    [
+        ("AutoModelForSequenceClassification", ["labels"]),
+        ("AutoModelForPreTraining", ["labels", "next_sentence_label"]),
+    ],
+)
+def test_trainer_weighs_micro_batches_as_one_batch(auto_class, names, tmp_path):
+    """As many labels in each: a step in two micro-batches is a step of the whole batch."""
+    weights = []
+    for size, parts in ((4, 1), (2, 2)):
+        model = make_folnet(auto_class, **LEARNED, **NO_DROPOUT)
+        batch = folnet_batch(1, model.config, [(6, 3)] * 4)
+        tokens = auto_class == "AutoModelForPreTraining"
+        batch["labels"] = batch["input_ids"].clone() if tokens else torch.tensor([0, 1, 1, 0])
+        batch["next_sentence_label"] = torch.tensor([1, 0, 1, 1])
+        keep = {"input_ids", "attention_mask", "token_type_ids", *names}
+        rows = [{name: x[i] for name, x in batch.items() if name in keep} for i in range(4)]
+        arguments = TrainingArguments(
+            str(tmp_path), max_steps=1, per_device_train_batch_size=size, learning_rate=0.5,
+            gradient_accumulation_steps=parts, optim="sgd", report_to="none", max_grad_norm=0,
+            save_strategy="no", use_cpu=True, disable_tqdm=True, label_names=names,
+        )  # fmt: skip
+        Trainer(model, arguments, train_dataset=rows).train()
+        weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+    torch.testing.assert_close(*weights, atol=1e-5, rtol=1e-4)
