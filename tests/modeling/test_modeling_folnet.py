@@ -9,6 +9,7 @@ from hf_alpha.modeling.modeling_folnet import (
     FolnetForCausalLM,
     FolnetForConditionalGeneration,
     FolnetForMaskedLM,
+    FolnetForPreTraining,
 )
 
 CLOSE = {"atol": 1e-9, "rtol": 1e-9}
@@ -85,7 +86,7 @@ def reference_of(model):
 @SIDES
 @pytest.mark.parametrize("options", OPTIONS, ids=range(len(OPTIONS)))
 def test_encoders_equal_the_reference(options, left):
-    model = make_model(FolnetForMaskedLM, **options)
+    model = make_model(FolnetForPreTraining, **options)
     texts, types = draw(1, LENGTHS), draw(2, LENGTHS, most=2, least=0)
     ids, mask = padded(texts, left)
     kinds = padded(types, left)[0]
