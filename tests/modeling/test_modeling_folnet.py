@@ -8,7 +8,6 @@ from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.modeling_folnet import (
     FolnetForCausalLM,
     FolnetForConditionalGeneration,
-    FolnetForMaskedLM,
     FolnetForPreTraining,
 )
 

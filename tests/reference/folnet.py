@@ -200,7 +200,7 @@ class FolnetReference:
 
     def stack(self, name: str, u1: Tensor, u2: Tensor, view: View) -> tuple[Tensor, Tensor]:
         layers = self.config.num_hidden_layers
-        if view.decoder and self.config.decoder_layers is not None:
+        if view.source_ad is not None and self.config.decoder_layers is not None:
             layers = self.config.decoder_layers
         for number in range(layers):
             u1, u2 = self.layer(f"{name}.layers.{number}", u1, u2, view)
