@@ -67,7 +67,7 @@ def train(name: str, split: str, seed: int, args: argparse.Namespace) -> Path:
 
 def test(folder: Path) -> Scores:
     """What a trained model answers on its test data, by number of facts."""
-    model, tokenizer = load_checkpoint(str(folder))
+    model, tokenizer = load_checkpoint(str(folder), answers=False)
     recipe: Recipe = read_recipe(folder / RECIPE_FILE)
     aim: Any = recipe.aim
     finder = getattr(tokenizer, "finder", None)

@@ -142,6 +142,16 @@ def check_types(types_BL: torch.Tensor | None, ids_BL: torch.Tensor, type_vocab_
         )
 
 
+def check_positions(positions: torch.Tensor, longest: int) -> None:
+    """Raise a ValueError for a position that has no vector."""
+    if can_look(positions) and positions.numel() and int(positions.max()) >= longest:
+        raise ValueError(
+            f"a sequence of {int(positions.max()) + 1} tokens is longer than "
+            f"max_position_embeddings ({longest}): shorten it, or train with position_scheme "
+            '"relative", which has no such limit'
+        )
+
+
 def check_classes(labels: torch.Tensor, num_labels: int, name: str = "labels") -> None:
     """Raise a ValueError for a class outside of the model's; -100 is no class."""
     if not can_look(labels):
@@ -151,16 +161,16 @@ def check_classes(labels: torch.Tensor, num_labels: int, name: str = "labels") -
         place = outside.nonzero()[0].tolist()
         raise ValueError(
             f"{name}{place} is {labels[tuple(place)].item()}, but the model has {num_labels} "
-            f"classes, 0 to {num_labels - 1}: set num_labels in the configuration"
+            f"classes, 0 to {num_labels - 1}"
         )
 
 
-def check_mask(mask: torch.Tensor | None) -> None:
-    """Raise a ValueError for a mask that is prepared for attention."""
-    if mask is not None and mask.dim() != 2:
+def check_mask(mask: torch.Tensor | None, rows: int, length: int) -> None:
+    """Raise a ValueError for a mask that has not a number for each token."""
+    if mask is not None and mask.shape != (rows, length):
         raise ValueError(
-            f"attention_mask has {mask.dim()} dimensions: give 1 for tokens and 0 for padding, "
-            "(batch, length)"
+            f"attention_mask is {tuple(mask.shape)}, and there are {rows} rows of {length} tokens: "
+            "give 1 for each token and 0 for padding"
         )
 
 
@@ -217,6 +227,7 @@ __all__ = [
     "check_labels",
     "check_mask",
     "check_pairs",
+    "check_positions",
     "check_rows",
     "check_symbols",
     "check_types",

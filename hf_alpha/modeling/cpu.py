@@ -170,7 +170,7 @@ class BitDropout(nn.Dropout):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if not (ENABLED and self.training and 0.0 < self.p < 1.0 and is_plain(x)):
             return super().forward(x)
-        return _Dropped.apply(x, round(self.p * BITS))
+        return _Dropped.apply(x, min(round(self.p * BITS), BITS - 1))
 
 
 BITS = 1 << 16

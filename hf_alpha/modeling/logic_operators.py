@@ -144,7 +144,6 @@ class LogicOperator(nn.Module):
         self.num_heads = config.num_attention_heads
         self.scaling = config.head_size**-0.5 if config.scaled else 1.0
         self.implication = IMPLICATIONS[config.implication]
-        self.dropout = BitDropout(config.attention_probs_dropout_prob)
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
         """What is deduced: (N, T, D1), or (N, T, M, D2) by an operator of the binary branch."""
@@ -192,6 +191,7 @@ class Join(LogicOperator):
         self.premise = nn.Linear(d1, size)
         self.output = nn.Linear(size, d1)
         self.source_premise = nn.Linear(d1, size) if has_source else None
+        self.dropout = BitDropout(config.attention_probs_dropout_prob)
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
         kernel_HNTM = self.dropout(atoms.kernels[self.letter])
@@ -244,6 +244,7 @@ class ConjugateJoin(LogicOperator):
         self.premise = nn.Linear(config.binary_hidden_size, channels)
         self.output = nn.Linear(size, d1)
         self.source_kernel = nn.Linear(d1, size, bias=False) if has_source else None
+        self.dropout = BitDropout(config.attention_probs_dropout_prob)
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
         premise_CNTM = atoms.premises[self.letter]
@@ -355,6 +356,7 @@ class Trans(LogicOperator):
         self.premise = nn.Linear(d2, channels, bias=False)
         self.output = nn.Linear(channels, d2)
         self.source_premise = nn.Linear(d2, channels, bias=False) if has_source else None
+        self.dropout = BitDropout(config.attention_probs_dropout_prob)
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
         kernel_CNTM = self.dropout(atoms.kernels[self.letter])

@@ -35,6 +35,7 @@ from .checks import (
     check_label_rows,
     check_mask,
     check_pairs,
+    check_positions,
     check_rows,
     check_types,
     refuse_vectors,
@@ -99,6 +100,7 @@ class FolnetSeq2SeqOutput(ModelOutput):
     past_key_values: Cache | None = None
     decoder_hidden_states: tuple[torch.Tensor, ...] | None = None
     decoder_attentions: tuple[torch.Tensor, ...] | None = None
+    cross_attentions: None = None  # a decoder has one kernel over source and target
     encoder_last_hidden_state: torch.Tensor | None = None
     encoder_binary_hidden_state: torch.Tensor | None = None
     encoder_hidden_states: tuple[torch.Tensor, ...] | None = None
@@ -129,6 +131,7 @@ class FolnetLMOutput(ModelOutput):
     attentions: tuple[torch.Tensor, ...] | None = None
     decoder_hidden_states: tuple[torch.Tensor, ...] | None = None
     decoder_attentions: tuple[torch.Tensor, ...] | None = None
+    cross_attentions: None = None  # a decoder has one kernel over source and target
     encoder_last_hidden_state: torch.Tensor | None = None
     encoder_binary_hidden_state: torch.Tensor | None = None
     encoder_hidden_states: tuple[torch.Tensor, ...] | None = None
@@ -202,13 +205,7 @@ class FolnetEmbeddings(nn.Module):
         return self.dropout(unary), self.dropout(binary)
 
     def _positions(self, positions: torch.Tensor) -> torch.Tensor:
-        longest = self.config.max_position_embeddings
-        if positions.shape[1] > longest:
-            raise ValueError(
-                f"a sequence of {positions.shape[1]} tokens is longer than max_position_embeddings "
-                f'({longest}): shorten it, or train with position_scheme "relative", which has no '
-                "such limit"
-            )
+        check_positions(positions, self.config.max_position_embeddings)
         return self.position_embeddings(positions)
 
     def _binary(
@@ -353,6 +350,10 @@ class FolnetStack(FolnetPreTrainedModel):
         self.final_binary_norm = layer_norm(config, config.binary_hidden_size)
         self.gradient_checkpointing = False
 
+    def _keeps(self) -> bool:
+        """Whether each layer keeps what it computes, for gradients."""
+        return torch.is_grad_enabled() and not (self.training and self.gradient_checkpointing)
+
     def get_input_embeddings(self) -> nn.Module:
         return self.symbols.owner.get_input_embeddings()
 
@@ -440,11 +441,12 @@ class FolnetEncoder(FolnetStack):
             ValueError: ids are out of range, or there is not enough memory for the binary atoms.
         """
         config = self.config
+        check_mask(attention_mask, *input_ids.shape)
         check_types(token_type_ids, input_ids, config.type_vocab_size)
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
         words = self.symbols.embed(input_ids, streams)
         batch, number, length, _ = words.shape
-        check_pairs(config, batch * number, length, length, self.training, words)
+        check_pairs(config, batch * number, length, length, self._keeps(), words)
         positions = token_positions(attention_mask, input_ids)
         distances = self._distances(positions, token_type_ids)
         unary, binary = self.embeddings(words, positions, distances, streams.within, token_type_ids)
@@ -527,11 +529,11 @@ class FolnetDecoder(FolnetStack):
         """
         batch, length = input_ids.shape
         past_key_values = self._cache(past_key_values, use_cache)
-        check_mask(attention_mask)
         own = past_key_values
         if isinstance(past_key_values, EncoderDecoderCache):
             own = past_key_values.self_attention_cache
         past = 0 if own is None else own.get_seq_length()
+        check_mask(attention_mask, batch, past + length)
         streams, source = self._streams(input_ids, attention_mask, encoder_outputs, own)
         words = self.symbols.embed(input_ids, streams)
         number = words.shape[1]
@@ -544,7 +546,7 @@ class FolnetDecoder(FolnetStack):
             visible, distances = self._before(
                 visible, distances, source.unary.shape[1], match_rows(encoder_attention_mask, batch)
             )
-        check_pairs(self.config, batch * number, length, visible.shape[-1], self.training, words)
+        check_pairs(self.config, batch * number, length, visible.shape[-1], self._keeps(), words)
         unary, binary = self.embeddings(
             words, keys[:, -length:], distances, self._relations(streams)
         )
@@ -1041,14 +1043,19 @@ class FolnetForPreTraining(FolnetForMaskedLM):
         predicted.seq_relationship_logits = self.cls.seq_relationship(outputs.pooler_output)
         if next_sentence_label is not None:
             check_classes(next_sentence_label, 2, "next_sentence_label")
-            loss = F.cross_entropy(
-                predicted.seq_relationship_logits.float(), next_sentence_label.view(-1)
-            )
+            loss = class_loss(predicted.seq_relationship_logits, next_sentence_label)
             if labels is not None and num_items_in_batch is not None:
                 items = torch.as_tensor(num_items_in_batch, device=loss.device).clamp(min=1)
                 loss = loss * (labels != IGNORE).sum().to(loss.device) / items
             predicted.loss = loss if predicted.loss is None else predicted.loss + loss
         return predicted
+
+
+def class_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Mean cross-entropy of classes, 0 where every label is -100."""
+    rows, wanted = logits.float().flatten(0, -2), labels.to(logits.device).flatten()
+    total = F.cross_entropy(rows, wanted, reduction="sum", ignore_index=IGNORE)
+    return total / (wanted != IGNORE).sum().clamp(min=1)
 
 
 class FolnetHead(FolnetPreTrainedModel):
@@ -1163,7 +1170,7 @@ class FolnetForTokenClassification(FolnetHead):
         loss = None
         if labels is not None:
             check_classes(labels, self.num_labels)
-            loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.to(logits.device).flatten())
+            loss = class_loss(logits, labels)
         return TokenClassifierOutput(loss=loss, logits=logits, **shared)
 
 
@@ -1205,7 +1212,7 @@ class FolnetForMultipleChoice(FolnetHead):
         loss = None
         if labels is not None:
             check_classes(labels, choices)
-            loss = F.cross_entropy(logits.float(), labels.to(logits.device))
+            loss = class_loss(logits, labels)
         return MultipleChoiceModelOutput(loss=loss, logits=logits, **shared)
 
 
@@ -1293,6 +1300,10 @@ class FolnetForCausalLM(FolnetGenerator):
         """
         if shift_labels is None and labels is not None:
             shift_labels = F.pad(labels[:, 1:], (0, 1), value=IGNORE)
+        if shift_labels is not None and prefix_mask is not None:
+            # Within the prefix, a position sees the token behind it.
+            seen_BT = F.pad(prefix_mask, (0, shift_labels.shape[1] + 1 - prefix_mask.shape[1]))
+            shift_labels = shift_labels.masked_fill(seen_BT[:, 1:] > 0, IGNORE)
         outputs = self.folnet(
             input_ids, attention_mask, past_key_values=past_key_values,
             use_cache=False if shift_labels is not None else use_cache, prefix_mask=prefix_mask,

@@ -82,7 +82,9 @@ class _Boolean(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         atoms, *weights = ctx.saved_tensors
         width, transposed = atoms.shape[-1], ctx.transposed
-        by_weight = [torch.zeros_like(weight) for weight in weights]
+        # The sums of many blocks would lose what a half-precision number cannot hold.
+        wide = torch.promote_types(atoms.dtype, torch.float32)
+        by_weight = [torch.zeros_like(weight, dtype=wide) for weight in weights]
         by_atom = torch.empty_like(atoms, memory_format=torch.contiguous_format)
         by_flipped = torch.empty_like(by_atom) if transposed else None
         for place in _blocks(atoms):
@@ -95,7 +97,7 @@ class _Boolean(torch.autograd.Function):
                 by_flipped[place].copy_(grad_rows_RD[:, width:].view(target.shape))
         if by_flipped is not None:
             by_atom += by_flipped.transpose(1, 2)
-        return None, None, by_atom, *by_weight
+        return None, None, by_atom, *(total.to(atoms.dtype) for total in by_weight)
 
 
 def _backward(
@@ -111,19 +113,27 @@ def _backward(
     with torch.enable_grad():
         z.requires_grad_()
         kept = hidden(z)
-    total = grad_RD.sum(0)
-    by_weight[2].addmm_(grad_RD.t(), kept.detach())
+    total = grad_RD.sum(0, dtype=by_weight[3].dtype)
+    _add_product(by_weight[2], grad_RD, kept.detach())
     by_weight[3] += total
     (grad_z,) = torch.autograd.grad(kept, z, grad_RD @ w_out)
-    by_weight[0].addmm_(grad_z.t(), rows_RD)
-    by_weight[1] += grad_z.sum(0)
+    _add_product(by_weight[0], grad_z, rows_RD)
+    by_weight[1] += grad_z.sum(0, dtype=by_weight[1].dtype)
     grad_rows = grad_z @ w_in
     if skip:
         flipped = slice(grad_RD.shape[-1], None)
-        by_weight[4].addmm_(grad_RD.t(), rows_RD[:, flipped])
+        _add_product(by_weight[4], grad_RD, rows_RD[:, flipped])
         by_weight[5] += total
         grad_rows[:, flipped].addmm_(grad_RD, skip[0])
     return grad_rows
+
+
+def _add_product(total: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> None:
+    """Add x^T y, of another dtype perhaps."""
+    if total.dtype == x.dtype:
+        total.addmm_(x.t(), y)
+    else:
+        total += x.t() @ y
 
 
 def _blocks(atoms: torch.Tensor) -> Iterator[tuple[slice, slice]]:

@@ -14,6 +14,7 @@ from hf_alpha.modeling.cpu import (
     NARROW,
     SMALLEST,
     STEP,
+    BitDropout,
     BlockLinear,
     block_sizes,
     in_blocks,
@@ -202,3 +203,21 @@ def test_one_switch_turns_everything_off(monkeypatch):
     calls.clear()
     in_blocks(function, x)
     assert calls == [x.shape] and not cpu.prefers_products(query, 9, learned_mask)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 1 - 1e-6])
+def test_dropout_by_bits_drops_its_share_and_scales_the_rest(p):
+    x = torch.ones(2, 1000, 501).requires_grad_()
+    torch.manual_seed(0)
+    y = BitDropout(p).train()(x)
+    y.backward(torch.full_like(y, 2.0))
+    torch.testing.assert_close(x.grad, 2 * y.detach())  # the same are dropped
+    share = (y == 0).double().mean().item()
+    deviation = (p * (1 - p) / x.numel()) ** 0.5
+    assert abs(share - p) < 5 * deviation + 2**-16
+    assert y.detach().unique().numel() <= 2
+    if p < 0.9:
+        assert y.mean().item() == pytest.approx(1.0, abs=0.01)
+    torch.manual_seed(0)
+    assert BitDropout(p).train()(x).equal(y)
+    assert BitDropout(p).eval()(x) is x

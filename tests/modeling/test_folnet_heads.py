@@ -6,6 +6,8 @@ from folnets import NO_DROPOUT, folnet_batch, make_folnet
 from torch.nn import functional as F
 from transformers import Trainer, TrainingArguments
 
+from hf_alpha.modeling import checks
+
 SIZES = [(8, 4), (5, 2), (7, 0)]
 WRITERS = ["AutoModelForSeq2SeqLM", "AutoModelForCausalLM"]
 TAGGERS = ["AutoModelForMaskedLM", "AutoModelForTokenClassification", *WRITERS]
@@ -159,3 +161,96 @@ def test_trainer_weighs_micro_batches_as_one_batch(auto_class, names, tmp_path):
         Trainer(model, arguments, train_dataset=rows).train()
         weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
     torch.testing.assert_close(*weights, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "auto_class", ["AutoModelForPreTraining", "AutoModelForTokenClassification"]
+)
+def test_batches_without_a_class_have_no_loss_and_no_nan(auto_class):
+    model = make_folnet(auto_class, **LEARNED)
+    batch = folnet_batch(1, model.config, SIZES)
+    nothing = torch.full_like(batch["input_ids"], -100)
+    labels = {"next_sentence_label": nothing[:, 0]} if "Pre" in auto_class else {"labels": nothing}
+    assert float(model(**batch, **labels).loss.detach()) == 0.0
+
+
+def test_pairs_without_token_types_are_refused():
+    model = make_folnet("AutoModelForPreTraining", **LEARNED)
+    ids = torch.tensor([[3, 4, 5]])
+    with pytest.raises(ValueError, match="next_sentence_label without token_type_ids"):
+        model(ids, next_sentence_label=torch.tensor([1]))
+
+
+def test_a_prefix_has_no_loss():
+    """There, a position sees the token that it would predict."""
+    model = make_folnet("AutoModelForCausalLM", **LEARNED)
+    ids, prefix = torch.tensor([[3, 4, 5, 6, 7]]), torch.ones(1, 3, dtype=torch.long)
+    marked = torch.tensor([[-100, -100, -100, 6, 7]])
+    found = [model(ids, prefix_mask=prefix, labels=labels).loss for labels in (ids, marked)]
+    assert found[0] == found[1]
+    other = torch.tensor([[3, 4, 8, 6, 7]])
+    seen = (
+        model(ids, prefix_mask=prefix).logits[0, 0],
+        model(other, prefix_mask=prefix).logits[0, 0],
+    )
+    assert not torch.equal(*seen)
+    assert torch.equal(model(ids).logits[0, :2], model(other).logits[0, :2])
+
+
+@pytest.mark.parametrize("num_beams", [1, 2])
+def test_generation_returns_the_kernels_of_a_decoder(num_beams):
+    model = make_folnet("AutoModelForSeq2SeqLM", **LEARNED)
+    batch = folnet_batch(1, model.config, SIZES)
+    batch.pop("decoder_input_ids")
+    found = model.generate(
+        **batch, num_beams=num_beams, max_new_tokens=3, output_attentions=True,
+        return_dict_in_generate=True,
+    )  # fmt: skip
+    rows, heads, queries, columns = found.decoder_attentions[-1][0].shape
+    assert (rows, heads, queries) == (3 * num_beams, 2, 1)
+    assert columns == batch["input_ids"].shape[1] + len(found.decoder_attentions)
+
+
+def test_inputs_that_do_not_fit_are_refused():
+    model = make_folnet("AutoModelForMaskedLM", **LEARNED, position_scheme="absolute",
+                        max_position_embeddings=4)  # fmt: skip
+    ids = torch.tensor([[3, 4, 5, 6, 7]])
+    with pytest.raises(ValueError, match=r"attention_mask is \(1, 3\), and there are 1 rows of 5"):
+        model(ids, attention_mask=torch.ones(1, 3))
+    with pytest.raises(ValueError, match=r"token_type_ids are \(1, 4\)"):
+        model(ids, token_type_ids=ids[:, :4] * 0)
+    with pytest.raises(ValueError, match="token_type_ids go up to 2, but type_vocab_size is 2"):
+        model(ids, token_type_ids=torch.full_like(ids, 2))
+    with pytest.raises(ValueError, match="5 tokens is longer than max_position_embeddings"):
+        model(ids)
+    model(ids, attention_mask=torch.tensor([[0, 1, 1, 1, 1]]))  # positions count from a token on
+    with pytest.raises(ValueError, match="is of 'encoder'.*is_decoder=True"):
+        type(make_folnet("AutoModelForCausalLM", **LEARNED))(model.config)
+
+
+def test_memory_is_estimated_before_it_runs_out(monkeypatch):
+    model = make_folnet("AutoModelForMaskedLM", **LEARNED, binary_intermediate_size=4096).train()
+    ids = torch.full((2, 100), 3)
+    monkeypatch.setattr(checks, "free_memory", lambda device: 1 << 28)
+    with pytest.raises(ValueError, match="2 sequences of 100 tokens need about .* GiB"):
+        model(ids)
+    monkeypatch.setattr(checks, "free_memory", lambda device: 3 << 29)
+    with pytest.raises(ValueError, match="or set gradient_checkpointing"):
+        model(torch.full((3, 100), 3))
+    with torch.no_grad():  # no layer keeps what it computes
+        model(torch.full((3, 100), 3))
+    model.activation_checkpointing_enable()
+    model(torch.full((3, 100), 3))
+
+
+def test_reentrant_checkpointing_reaches_the_encoder():
+    model = make_folnet("AutoModelForSeq2SeqLM", **LEARNED, **NO_DROPOUT, position_scheme="shaw")
+    batch, found = labelled(model.train(), "AutoModelForSeq2SeqLM"), []
+    for reentrant in (None, False, True):
+        if reentrant is not None:
+            model.activation_checkpointing_enable({"use_reentrant": reentrant})
+        model.zero_grad()
+        model(**batch).loss.backward()
+        found.append({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0])

@@ -1,0 +1,56 @@
+"""The Boolean operator that keeps only its atoms, against PyTorch's own derivatives."""
+
+from unittest.mock import patch
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from hf_alpha.modeling import logic_operators, recomputed
+from hf_alpha.modeling.configuration_folnet import FolnetConfig
+from hf_alpha.modeling.logic_operators import BinaryBool
+
+FORMS = ["mlp", "reglu"]
+
+
+def operator(form: str, transposed: bool) -> BinaryBool:
+    config = FolnetConfig(
+        vocab_size=9, binary_hidden_size=6, binary_intermediate_size=10, boolean_form=form
+    )
+    torch.manual_seed(0)
+    return BinaryBool(config, transposed).double()
+
+
+@pytest.mark.parametrize("pairs", [3, 20, 10_000])
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize("form", FORMS)
+def test_values_and_gradients_are_those_of_the_plain_way(form, transposed, pairs):
+    """In blocks of a row, of several texts and of all; atoms of an expanded batch too."""
+    module = operator(form, transposed)
+    atoms = torch.randn(1, 5, 5, 6, dtype=torch.float64).requires_grad_()
+    found = {}
+    for plain in (True, False):
+        module.zero_grad()
+        atoms.grad = None
+        way = patch.object(logic_operators, "can_recompute", return_value=not plain)
+        with way, patch.dict(recomputed.PAIRS, {"cpu": pairs}):
+            result = module(atoms.expand(3, -1, -1, -1))
+            result.transpose(1, 2).square().sum().backward()
+            with torch.no_grad():
+                torch.testing.assert_close(module(atoms.expand(3, -1, -1, -1)), result)
+        found[plain] = [result, atoms.grad, *(p.grad for p in module.parameters())]
+    for one, two in zip(found[True], found[False], strict=True):
+        torch.testing.assert_close(two, one)
+
+
+def test_half_precision_keeps_the_sums_of_many_blocks():
+    module, atoms = operator("mlp", True).float(), torch.randn(2, 64, 64, 6)
+    module(atoms).square().mean().backward()
+    expected = [p.grad.clone() for p in module.parameters()]
+    module.zero_grad()
+    module.bfloat16()
+    with patch.dict(recomputed.PAIRS, {"cpu": 64}):
+        module(atoms.bfloat16()).float().square().mean().backward()
+    for parameter, right in zip(module.parameters(), expected, strict=True):
+        assert F.cosine_similarity(parameter.grad.flatten().float(), right.flatten(), 0) > 0.9999
+        assert (parameter.grad.float() - right).norm() < 0.02 * right.norm()
