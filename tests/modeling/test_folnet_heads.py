@@ -224,7 +224,7 @@ def test_inputs_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="5 tokens is longer than max_position_embeddings"):
         model(ids)
     model(ids, attention_mask=torch.tensor([[0, 1, 1, 1, 1]]))  # positions count from a token on
-    with pytest.raises(ValueError, match="is of 'encoder'.*is_decoder=True"):
+    with pytest.raises(ValueError, match=r"is of 'encoder'.*is_decoder=True"):
         type(make_folnet("AutoModelForCausalLM", **LEARNED))(model.config)
 
 
@@ -232,7 +232,7 @@ def test_memory_is_estimated_before_it_runs_out(monkeypatch):
     model = make_folnet("AutoModelForMaskedLM", **LEARNED, binary_intermediate_size=4096).train()
     ids = torch.full((2, 100), 3)
     monkeypatch.setattr(checks, "free_memory", lambda device: 1 << 28)
-    with pytest.raises(ValueError, match="2 sequences of 100 tokens need about .* GiB"):
+    with pytest.raises(ValueError, match=r"2 sequences of 100 tokens need about .* GiB"):
         model(ids)
     monkeypatch.setattr(checks, "free_memory", lambda device: 3 << 29)
     with pytest.raises(ValueError, match="or set gradient_checkpointing"):
