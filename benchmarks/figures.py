@@ -247,6 +247,22 @@ def retrofit_study() -> str:
     return "\n".join(line for line in text.splitlines() if line.startswith("|"))
 
 
+def folnet_original() -> str:
+    """FOLNet against its original code: medians of how many times faster, and share of memory."""
+    lines = []
+    for label, name in (
+        ("one thread, without dropout", "folnet-original"),
+        ("two threads, dropout 0.1", "folnet-original-dropout"),
+    ):
+        for row in stored(name)["data"]["rows"]["works"]:
+            seconds, megabytes = row["seconds"], row["megabytes"]
+            faster = median_ratio(seconds["original"], seconds["ours"])
+            share = megabytes["ours"] / megabytes["original"]
+            work = "forward and backward" if row["work"] == "training" else row["work"]
+            lines.append([work, label, f"{faster:.2f}", f"{share:.2f}"])
+    return measure.table(["", "", "times faster", "of the memory"], lines, words=[""])
+
+
 TABLES = {
     "readme": readme,
     "streams": streams,
@@ -254,8 +270,9 @@ TABLES = {
     "rest": rest,
     "retrofit": retrofit_costs,
     "retrofit-study": retrofit_study,
+    "folnet-original": folnet_original,
 }
-DOCUMENTS = ("README.md", "docs/performance.md", "docs/retrofit.md")
+DOCUMENTS = ("README.md", "docs/performance.md", "docs/retrofit.md", "docs/folnet.md")
 
 
 def fill(text: str) -> str:
