@@ -110,6 +110,10 @@ class Objective(ABC):
         """Return what a row counts as when some are held out."""
         return "\x1f".join(str(row[column]) for column in self.columns(settings))
 
+    def keys(self, rows: Dataset, settings: DataSource, finder: NameFinder | None) -> Iterable[str]:
+        """Return what each row counts as when some are held out: those of one key stay together."""
+        return (self.key(row, settings, finder) for row in rows)
+
     def read(
         self,
         settings: DataSource,
@@ -136,7 +140,7 @@ class Objective(ABC):
         train = self.read(settings, settings.train, "train", extra=extra)
         share = settings.validation
         if isinstance(share, int | float):
-            return hold_out(train, share, seed, lambda row: self.key(row, settings, finder))
+            return hold_out(train, share, seed, self.keys(train, settings, finder))
         if not share:
             return train, None
         return train, self.read(settings, share, "validation", extra=extra)

@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -100,6 +101,19 @@ class Masked(Objective):
         self, rows: Dataset, settings: DataSource, finder: NameFinder | None
     ) -> Iterable[str]:
         return _Sentences(rows, settings.source)
+
+    def keys(self, rows: Dataset, settings: DataSource, finder: NameFinder | None) -> Iterable[str]:
+        """Lines count as their document does, and so do the lines without text behind it."""
+        if self.documents == "rows":
+            return super().keys(rows, settings, finder)
+        lines = [text if _split(text) else "" for text in rows[settings.source]]
+        begins = [bool(line) and not before for before, line in pairwise(["", *lines])]
+        numbers = np.cumsum(begins).tolist()
+        documents: dict[int, list[str]] = {}
+        for number, line in zip(numbers, lines, strict=True):
+            documents.setdefault(number, []).append(line)
+        texts = {number: "\n".join(filter(None, some)) for number, some in documents.items()}
+        return [texts[number] for number in numbers]
 
     def config_settings(self, rows: Dataset, settings: DataSource) -> dict[str, Any]:
         return {}

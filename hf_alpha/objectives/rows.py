@@ -1,7 +1,7 @@
 """The rows that an objective is trained on: read as a recipe says, chosen and held out."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any, Protocol
@@ -99,20 +99,20 @@ def kept(rows: Dataset, where: Mapping[str, Any]) -> Dataset:
 
 
 def hold_out(
-    rows: Dataset, share: float, seed: int, text_of: Callable[[Mapping[str, Any]], str]
+    rows: Dataset, share: float, seed: int, keys: Iterable[str]
 ) -> tuple[Dataset, Dataset]:
-    """Return the rows to train on and those to validate with; rows of one text stay together.
+    """Return the rows to train on and those to validate with; rows of one key stay together.
 
     Args:
         rows: all of them.
         share: of those that are held out, between 0 and 1.
         seed: of what is held out; other rows and their order do not matter.
-        text_of: what a row counts as.
+        keys: what each row counts as.
 
     Raises:
         ValueError: one side is empty.
     """
-    places = [int.from_bytes(key_of(f"{seed} {text_of(row)}")[:8], "big") / 2.0**64 for row in rows]
+    places = [int.from_bytes(key_of(f"{seed} {key}")[:8], "big") / 2.0**64 for key in keys]
     held = np.array(places) < share
     if held.all() or not held.any():
         raise ValueError(

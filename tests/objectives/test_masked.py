@@ -1,4 +1,5 @@
 import random
+import re
 
 import pytest
 import torch
@@ -94,6 +95,24 @@ def test_sequences_do_not_depend_on_workers_and_lines_make_documents(monkeypatch
     lines = [line for text in TEXTS for line in [*text.split(". "), "", None]]
     again = sequences(Masked(24, documents="blank_lines"), lines)
     assert {d for row in again for d, _ in parts(row)[0]} == set(range(40))
+
+
+@settings(deadline=None, max_examples=8)
+@given(st.integers(0, 99), st.lists(st.integers(1, 3), min_size=40, max_size=40))
+def test_documents_of_lines_are_held_out_whole(tmp_path_factory, seed, gaps):
+    """However many lines without text are between them, and wherever they stand."""
+    lines = []
+    for text, gap in zip(TEXTS, gaps, strict=True):
+        lines += [*text.replace(". ", ".\n").split("\n"), *[["", " ", None][gap % 3]] * gap]
+    file = write_rows(tmp_path_factory.mktemp("d") / "l.jsonl", [{"text": x} for x in lines])
+    data = DataSettings(source="text", train=file, validation=0.3)
+    sides = Masked(documents="blank_lines").read_both(data, seed, None)
+    found = [
+        [" ".join(part.split("\n")).strip() for part in re.split("\n{2,}", side) if part.strip()]
+        for side in ("\n".join((x or "").strip() for x in rows["text"]) for rows in sides)
+    ]
+    assert sorted(found[0] + found[1]) == sorted(TEXTS)
+    assert [text for text in TEXTS if text in found[1]] == found[1]
 
 
 SIZES = {key: value for key, value in BERT.items() if key != "model_type"}
