@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -113,7 +114,16 @@ class _Runs(Trainer):
 
 
 class ObjectiveTrainer(_Runs):
-    """Trainer for objectives that do not answer."""
+    """Trainer for objectives that do not answer; gradients are accumulated as each model needs it.
+
+    A loss is divided by the number of micro-batches, unless the model's forward has a parameter
+    `num_items_in_batch`. The base class believes that any `**kwargs` would take it.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        forward = self.accelerator.unwrap_model(self.model).forward
+        self.model_accepts_loss_kwargs &= "num_items_in_batch" in signature(forward).parameters
 
 
 class AlphaTrainer(_Runs, Seq2SeqTrainer):
@@ -500,7 +510,8 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
     defaults: dict[str, Any] = {
         # Without it, processes that torchrun starts on a CPU would not know of each other.
         "use_cpu": not torch.accelerator.is_available(),
-        "ddp_find_unused_parameters": False,
+        # Heads leave some weights of a body without gradients.
+        "ddp_find_unused_parameters": recipe.aim is not None,
     }
     if recipe.data.streaming:  # else several processes would get parts of one batch
         defaults["accelerator_config"] = {"dispatch_batches": False}

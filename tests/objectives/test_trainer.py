@@ -1,0 +1,128 @@
+"""How models that do not answer are trained, whatever they are trained for."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+import transformers
+from datasets import Dataset
+from folnets import NO_DROPOUT, make_folnet
+from small_objectives import BERT, recipe, write_rows
+from transformers import BertConfig, PreTrainedModel, TrainingArguments
+
+from hf_alpha.train import ObjectiveTrainer, prepare_arguments
+
+KINDS = ["SequenceClassification", "MaskedLM", "PreTraining"]
+
+
+def make_model(family: str, kind: str) -> PreTrainedModel:
+    auto = f"AutoModelFor{kind}"
+    if family == "folnet":
+        return make_folnet(auto, **NO_DROPOUT)
+    sizes = {key: value for key, value in BERT.items() if key != "model_type"}
+    torch.manual_seed(0)
+    return getattr(transformers, auto).from_config(
+        BertConfig(**{**sizes, **NO_DROPOUT}, vocab_size=16)
+    )
+
+
+def sequences(kind: str, uneven: bool) -> Dataset:
+    """Labelled rows, all of one length; with `uneven`, some have more masked tokens."""
+    drawn = torch.Generator().manual_seed(0)
+    ids = torch.randint(3, 10, (16, 8), generator=drawn)
+    classes = torch.randint(0, 2, (16,), generator=drawn).tolist()
+    columns = {
+        "input_ids": ids.tolist(),
+        "attention_mask": torch.ones_like(ids).tolist(),
+        "token_type_ids": [[0] * 5 + [1] * 3] * 16,
+    }
+    if kind == "SequenceClassification":
+        return Dataset.from_dict({**columns, "labels": classes})
+    masked = [1 + row % 3 if uneven else 2 for row in range(16)]
+    labels = [row[:n] + [-100] * (8 - n) for row, n in zip(ids.tolist(), masked, strict=True)]
+    more = {"next_sentence_label": classes} if kind == "PreTraining" else {}
+    return Dataset.from_dict({**columns, "labels": labels, **more})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", ["bert", "folnet"])
+def test_accumulated_gradients_are_those_of_one_batch(tmp_path, family, kind):
+    """To the digit where parts have as many masked tokens, and with FOLNet's masked tokens always.
+
+    There FOLNet counts those of the whole step; other models take the mean of means.
+    """
+    trained = []
+    for parts in (1, 4):
+        arguments = TrainingArguments(
+            str(tmp_path), max_steps=1, per_device_train_batch_size=16 // parts, optim="sgd",
+            gradient_accumulation_steps=parts, learning_rate=1.0, lr_scheduler_type="constant",
+            max_grad_norm=0.0, save_strategy="no", report_to="none", disable_tqdm=True,
+            remove_unused_columns=False, use_cpu=True,
+        )  # fmt: skip
+        uneven = (family, kind) == ("folnet", "MaskedLM")
+        rows, model = sequences(kind, uneven), make_model(family, kind)
+        before = {name: weight.clone() for name, weight in model.state_dict().items()}
+        trainer = ObjectiveTrainer(model, arguments, train_dataset=rows)
+        trainer.train()
+        trained.append(model.state_dict())
+    assert any(not torch.equal(trained[0][name], before[name]) for name in before)
+    for name, weight in trained[0].items():
+        assert torch.allclose(trained[1][name], weight, atol=1e-5), name
+
+
+PROCESSES = """
+    import json, sys
+    from hf_alpha.recipe import parse_recipe
+    from hf_alpha.train import train
+
+    trainer = train(parse_recipe(json.loads(sys.argv[1])))
+    assert trainer.args.world_size == 2 and trainer.state.global_step == 3
+"""
+FOLNET = {
+    "model_type": "folnet",
+    "hidden_size": 16,
+    "binary_hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "head_size": 8,
+    "intermediate_size": 16,
+    "binary_intermediate_size": 8,
+}
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_processes_train_models_with_weights_that_no_loss_reaches(tmp_path, checkpointing):
+    """The last binary deduction of a FOLNet with a head for classes is such a weight."""
+    rows = [{"source": f"a b {i}", "target": i % 2} for i in range(24)]
+    said = {
+        "task": "text",
+        "objective": "class",
+        "data": {"train": write_rows(tmp_path / "rows.jsonl", rows)},
+        "model": FOLNET,
+        "training": {
+            "output_dir": str(tmp_path / "out"),
+            "max_steps": 3,
+            "per_device_train_batch_size": 2,
+            "gradient_checkpointing": checkpointing,
+            "report_to": "none",
+            "disable_tqdm": True,
+        },
+    }
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(PROCESSES))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+               str(script), json.dumps(said)]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_a_recipe_may_say_that_no_weight_is_unused(tmp_path):
+    data = {"train": "rows.jsonl"}
+    told = {"ddp_find_unused_parameters": False}
+    assert not prepare_arguments(recipe(tmp_path, "class", data, told)).ddp_find_unused_parameters
+    assert prepare_arguments(recipe(tmp_path, "class", data)).ddp_find_unused_parameters
