@@ -137,10 +137,12 @@ def _load_tokenizer(where: str) -> Any:
 def load_for(path: str | Path, auto: Any, settings: Mapping[str, Any]) -> tuple[Any, Any, list]:
     """Load a model to train for something, with a new head where the checkpoint has another.
 
+    A head for other labels is another one, even if there are as many.
+
     Args:
         path: folder or Hub name.
         auto: the Auto class that the model shall be of.
-        settings: fields of its configuration that change, such as its labels.
+        settings: fields of its configuration that change, such as its labels (`label2id`).
 
     Returns:
         The model, its tokenizer, and the names of the weights that are new.
@@ -160,6 +162,7 @@ def load_for(path: str | Path, auto: Any, settings: Mapping[str, Any]) -> tuple[
     if getattr(config, "symbol_classes", None):
         check_agreement(config, tokenizer, where)
     _check_size(config, tokenizer, where)
+    relabelled = "label2id" in settings and settings["label2id"] != config.label2id
     for name, value in settings.items():
         setattr(config, name, value)
     with _part(where, WEIGHTS):
@@ -172,7 +175,18 @@ def load_for(path: str | Path, auto: Any, settings: Mapping[str, Any]) -> tuple[
     lost = [name for name in new if name.startswith(body) and not name.startswith(f"{body}pooler")]
     if lost:
         raise CheckpointError(f"{where}/{WEIGHTS}: tensor {lost[0]!r} is missing{_others(lost)}")
-    return model, tokenizer, new
+    return model, tokenizer, _renew_head(model, new) if relabelled else new
+
+
+def _renew_head(model: PreTrainedModel, new: list[str]) -> list[str]:
+    """Draw all weights outside of the body anew; return the names of those that are new now."""
+    weights = model.state_dict()
+    head = [name for name in weights if not name.startswith(f"{model.base_model_prefix}.")]
+    if not set(head) <= set(new):
+        drawn = type(model)(model.config).state_dict()
+        for name in head:
+            weights[name].copy_(drawn[name])
+    return sorted({*new, *head})
 
 
 def _check_size(config: PreTrainedConfig, tokenizer: Any, where: str) -> None:

@@ -99,6 +99,22 @@ def test_a_checkpoint_gets_a_new_head(data, tmp_path):
     )
 
 
+def test_as_many_other_classes_get_a_new_head_too_and_the_same_ones_keep_theirs(data, tmp_path):
+    train(recipe(tmp_path, "class", data))
+    before = load_file(tmp_path / "out" / "model.safetensors")
+    others = [{**row, "kind": f"grand{row['kind']}"} for row in relations(60)]
+    changed = {**data, "train": write_rows(tmp_path / "others.jsonl", others)}
+    for name, source, is_new in (("same", data, False), ("others", changed, True)):
+        said, told = [], {"max_steps": 1, "learning_rate": 0.0, "output_dir": str(tmp_path / name)}
+        again = recipe(tmp_path, "class", source, told, checkpoint=str(tmp_path / "out"))
+        after = train(again, say=said.append).model.state_dict()
+        line = "2 weights are new: classifier.bias, classifier.weight"
+        assert any(line in each for each in said) == is_new
+        for weight, value in before.items():
+            kept = torch.equal(after[weight].cpu(), value)
+            assert kept == (not is_new or not weight.startswith("classifier.")), weight
+
+
 TEXTS = [f"{name} is the mother of {other}." for name in PEOPLE for other in PEOPLE]
 NAMED = make_tokenizer("words", TEXTS, {"person": {"tokens": list(PEOPLE), "count": 6}})
 
