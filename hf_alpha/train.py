@@ -518,6 +518,8 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
     if recipe.training.get("label_smoothing_factor") and recipe.aim is None:
         raise RecipeError(f"training: {LABEL_SMOOTHING}")
     with _named("training"):
+        if recipe.aim is not None:
+            recipe.aim.check_training(recipe.training)
         arguments = Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
     if recipe.aim is not None:
         arguments.remove_unused_columns = False  # collators take what else there is

@@ -51,6 +51,18 @@ class Objective(ABC):
         """That class."""
         return getattr(transformers, self.auto_name)
 
+    def check_training(self, training: Mapping[str, Any]) -> None:
+        """Refuse settings of the Trainer that would do something else than they say.
+
+        Raises:
+            ValueError: naming the setting.
+        """
+        if training.get("label_smoothing_factor"):
+            raise ValueError(
+                "label_smoothing_factor is for classes, not for numbers, masked tokens and spans: "
+                "leave it out"
+            )
+
     @abstractmethod
     def columns(self, settings: DataSource) -> list[str]:
         """Return the columns that the data must have."""

@@ -64,6 +64,10 @@ class Classes(Objective):
     def auto_name(self) -> str:
         return "AutoModelForSequenceClassification"
 
+    def check_training(self, training: Mapping[str, Any]) -> None:
+        if self.regression:
+            super().check_training(training)
+
     def columns(self, settings: DataSource) -> list[str]:
         return [*_text_columns(settings), settings.target]
 

@@ -89,6 +89,14 @@ class Masked(Objective):
     def auto_name(self) -> str:
         return "AutoModelForMaskedLM" if self.sentences == "none" else "AutoModelForPreTraining"
 
+    def check_training(self, training: Mapping[str, Any]) -> None:
+        super().check_training(training)
+        if training.get("dataloader_persistent_workers"):
+            raise ValueError(
+                "dataloader_persistent_workers: such workers would draw the masks of the first "
+                "epoch in all of them: leave it out"
+            )
+
     def columns(self, settings: DataSource) -> list[str]:
         return [settings.source]
 

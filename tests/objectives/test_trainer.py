@@ -14,7 +14,8 @@ from folnets import NO_DROPOUT, make_folnet
 from small_objectives import BERT, recipe, write_rows
 from transformers import BertConfig, PreTrainedModel, TrainingArguments
 
-from hf_alpha.train import ObjectiveTrainer, prepare_arguments
+from hf_alpha.recipe import RecipeError
+from hf_alpha.train import ObjectiveTrainer, prepare_arguments, train
 
 KINDS = ["SequenceClassification", "MaskedLM", "PreTraining"]
 
@@ -119,6 +120,44 @@ def test_processes_train_models_with_weights_that_no_loss_reaches(tmp_path, chec
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("objective", "setting", "message"),
+    [
+        ("masked", {"label_smoothing_factor": 0.1}, "training: label_smoothing_factor is for cla"),
+        ("span", {"label_smoothing_factor": 0.1}, "training: label_smoothing_factor is for class"),
+        (
+            {"name": "class", "regression": True},
+            {"label_smoothing_factor": 0.1},
+            "not for numbers, masked tokens and spans: leave it out",
+        ),
+        (
+            "masked",
+            {"dataloader_persistent_workers": True, "dataloader_num_workers": 1},
+            "training: dataloader_persistent_workers: such workers would draw the masks of the f",
+        ),
+    ],
+)
+def test_settings_that_would_do_something_else_are_refused(tmp_path, objective, setting, message):
+    made = recipe(tmp_path, objective, {"train": "rows.jsonl"}, setting)
+    with pytest.raises(RecipeError, match=message):
+        train(made)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("family", [BERT, FOLNET])
+def test_the_loss_of_classes_is_smoothed(tmp_path, family):
+    """It cannot come near to 0 then."""
+    rows = [{"source": word * 3, "target": word} for word in ("yes ", "no ") * 6]
+    data = {"train": write_rows(tmp_path / "rows.jsonl", rows)}
+    losses = []
+    for factor in (0.0, 0.3):
+        told = {"output_dir": str(tmp_path / str(factor)), "label_smoothing_factor": factor,
+                "learning_rate": 0.02, "max_steps": 60, "logging_steps": 60}  # fmt: skip
+        trainer = train(recipe(tmp_path, "class", data, told, model=family, tokenizer="words"))
+        losses.append(trainer.state.log_history[0]["loss"])
+    assert losses[1] > losses[0] + 0.1
 
 
 def test_a_recipe_may_say_that_no_weight_is_unused(tmp_path):
