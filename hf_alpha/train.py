@@ -701,11 +701,14 @@ def _prepare_objective(
         train, validation = aim.read_both(recipe.data, seed, finder)
     if validation is None and recipe.training.get("eval_strategy", "no") != "no":
         raise RecipeError("training: eval_strategy needs data.validation: a share, or rows")
+    with _named("data"):
+        parts = [train] if validation is None else [train, validation]
+        labels = aim.config_settings(parts, recipe.data)
     train = first(train, recipe.data.max_train_samples)
     if finished:
         model, tokenizer = load_checkpoint(finished, answers=False)
     else:
-        model, tokenizer = _objective_model(recipe, aim, train, finder, start, say)
+        model, tokenizer = _objective_model(recipe, aim, train, labels, finder, start, say)
     with _named("objective"):
         check_positions(model, aim.max_length)
     with _named("data"):
@@ -722,13 +725,12 @@ def _objective_model(
     recipe: Recipe,
     aim: Objective,
     rows: Dataset,
+    labels: dict[str, Any],
     finder: Any,
     start: Path | None,
     say: Callable[[str], object],
 ) -> tuple[PreTrainedModel, Any]:
     """A new model with its tokenizer, or a checkpoint's, with a head for the objective."""
-    with _named("data"):
-        labels = aim.config_settings(rows, recipe.data)
     if recipe.checkpoint is not None:
         with _named("checkpoint"):
             model, tokenizer, new = load_for(

@@ -78,8 +78,13 @@ class Objective(ABC):
         """Return the texts that a new tokenizer is made from; they can be read several times."""
 
     @abstractmethod
-    def config_settings(self, rows: Dataset, settings: DataSource) -> dict[str, Any]:
-        """Return the fields of a model's configuration that follow from training data."""
+    def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
+        """Return the fields of a model's configuration that follow from data.
+
+        Args:
+            parts: the rows of training, and those of validation if there are some.
+            settings: the recipe's.
+        """
 
     @abstractmethod
     def features(

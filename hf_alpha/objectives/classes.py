@@ -1,5 +1,6 @@
 """One text, or a pair of texts, to a class or to a number."""
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -17,6 +18,8 @@ from .base import Collator, Objective, Record, accepted
 from .metrics import OF_CLASSES, OF_NUMBERS
 from .rows import DataSource, text_in
 from .tokenizers import check_pairs, check_room
+
+logger = logging.getLogger(__name__)
 
 FEATURES = ("input_ids", "token_type_ids", "stream_ids")
 
@@ -38,7 +41,7 @@ class Classes(Objective):
         default_factory=list,
         metadata=meaning(
             "class: the classes in order (F1 is that of the second one); by default those of the "
-            "training data, sorted"
+            "training and validation data, sorted"
         ),
     )
     metrics: list[str] = field(
@@ -96,11 +99,13 @@ class Classes(Objective):
         texts = _marked(row, 0, settings, finder)
         return "\x1f".join(canonical_text(t, finder) if finder is not None else t for t in texts)
 
-    def config_settings(self, rows: Dataset, settings: DataSource) -> dict[str, Any]:
+    def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
         if self.regression:
             return {"num_labels": 1, "problem_type": "regression"}
-        named = self.labels or _class_names(rows, settings.target)
-        names = named or sorted({_name(value) for value in rows[settings.target]}, key=_order)
+        named = self.labels or _class_names(parts[0], settings.target)
+        names = named or sorted(
+            {name for rows in parts for name in _targets(rows, settings.target)}, key=_order
+        )
         if len(names) < 2:
             raise ValueError(f"the column {settings.target!r} has one class only: {names[0]!r}")
         return {
@@ -124,7 +129,7 @@ class Classes(Objective):
             check_pairs(tokenizer)
         check_room(tokenizer, self.max_length, paired)
         finder = getattr(tokenizer, "finder", None)
-        labels = self._label_ids(rows, settings, config)
+        labels = self._label_ids(rows, settings, config, training)
 
         def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
             columns = zip(*batch.values(), strict=True)
@@ -147,23 +152,26 @@ class Classes(Objective):
         )  # fmt: skip
 
     def _label_ids(
-        self, rows: Dataset, settings: DataSource, config: PreTrainedConfig
+        self, rows: Dataset, settings: DataSource, config: PreTrainedConfig, training: bool
     ) -> list[Any]:
-        values = rows[settings.target]
+        """The number of each row's class; one that the model does not know fails in training."""
         if self.regression:
-            return [_number(value) for value in values]
-        named = _class_names(rows, settings.target)
+            return [_number(value) for value in rows[settings.target]]
+        names = _targets(rows, settings.target)
         ids = {str(name): index for index, name in config.id2label.items()}
-        found = []
-        for row, value in enumerate(values):
-            name = named[value] if named else _name(value)
-            if name not in ids:
-                raise ValueError(
-                    f"row {row}: the column {settings.target!r} holds {name!r}, which is no class "
-                    f"of the model: {', '.join(ids)}"
-                )
-            found.append(ids[name])
-        return found
+        unknown = [row for row, name in enumerate(names) if name not in ids]
+        if unknown:
+            said = (
+                f"row {unknown[0]}: the column {settings.target!r} holds {names[unknown[0]]!r}, "
+                f"which is no class of the model: {', '.join(ids)}"
+            )
+            if training:
+                raise ValueError(said)
+            logger.warning(
+                "%s; so it is in %s of %s rows: they count as wrong, and the loss takes them for "
+                "the first class", said, f"{len(unknown):,}", f"{len(names):,}",
+            )  # fmt: skip
+        return [ids.get(name, 0) for name in names]
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         kind = torch.float32 if self.regression else torch.int64
@@ -190,14 +198,14 @@ class Classes(Objective):
             numbers = zip(found.reshape(-1), labels, strict=True)
             return [{"prediction": float(one), "target": float(two)} for one, two in numbers]
         names = config.id2label
-        pairs = zip(found.argmax(-1), labels, strict=True)
-        return [{"prediction": names[int(i)], "target": names[int(j)]} for i, j in pairs]
+        pairs = zip(found.argmax(-1), _targets(rows, settings.target), strict=True)
+        return [{"prediction": names[int(i)], "target": target} for i, target in pairs]
 
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
         known = OF_NUMBERS if self.regression else OF_CLASSES
         ids = None if self.regression else {name: i for i, name in config.id2label.items()}
         predicted, right = (
-            [record[side] if ids is None else ids[record[side]] for record in records]
+            [record[side] if ids is None else ids.get(record[side], len(ids)) for record in records]
             for side in ("prediction", "target")
         )
         return {name: known[name](predicted, right) for name in self.metrics}
@@ -245,8 +253,10 @@ def _class_names(rows: Dataset, column: str) -> list[str]:
     return list(kind.names) if isinstance(kind, ClassLabel) else []
 
 
-def _name(value: Any) -> str:
-    return str(value)
+def _targets(rows: Dataset, column: str) -> list[str]:
+    """The name of each row's class."""
+    named = _class_names(rows, column)
+    return [named[value] if named else str(value) for value in rows[column]]
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -123,7 +123,7 @@ class Masked(Objective):
         texts = {number: "\n".join(filter(None, some)) for number, some in documents.items()}
         return [texts[number] for number in numbers]
 
-    def config_settings(self, rows: Dataset, settings: DataSource) -> dict[str, Any]:
+    def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
         return {}
 
     def features(

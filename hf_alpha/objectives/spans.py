@@ -73,7 +73,7 @@ class Spans(Objective):
     ) -> Iterable[str]:
         return _Texts(rows)
 
-    def config_settings(self, rows: Dataset, settings: DataSource) -> dict[str, Any]:
+    def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
         return {}
 
     def key(self, row: Mapping[str, Any], settings: DataSource, finder: NameFinder | None) -> str:

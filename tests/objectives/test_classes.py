@@ -179,14 +179,41 @@ def test_data_that_does_not_fit_is_named(data, tmp_path, change, message):
         train(recipe(tmp_path, "class", {**data, **change}))
 
 
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_a_class_of_one_row_is_a_class_whether_it_is_held_out_or_not(data, tmp_path, seed):
+    rows = [*relations(12), {**relations(1)[0], "story": "one of a kind", "kind": "uncle"}]
+    file = write_rows(tmp_path / "rare.jsonl", rows)
+    settings = {**data, "train": file, "validation": 0.5}
+    training = {"seed": seed, "max_steps": 1, "eval_strategy": "steps", "eval_steps": 1}
+    trainer = train(recipe(tmp_path, "class", settings, training))
+    assert list(trainer.model.config.id2label.values()) == ["aunt", "mother", "sister", "uncle"]
+
+
+def test_in_evaluation_a_class_that_the_model_does_not_know_counts_as_wrong(data, tmp_path, caplog):
+    metrics = {"name": "class", "metrics": ["accuracy", "f1", "matthews"]}
+    train(recipe(tmp_path, metrics, data))
+    rows = [{**row, "kind": "uncle"} for row in relations(5)]
+    told = ["evaluate", str(tmp_path / "out"), "--data"]
+    for count, others in ((5, []), (25, relations(20, seed=1))):
+        file = write_rows(tmp_path / f"{count}.jsonl", [*rows, *others])
+        caplog.clear()
+        done = CliRunner().invoke(app, [*told, file])
+        assert done.exit_code == 0, done.output
+        warned = [record.getMessage() for record in caplog.records if "'uncle'" in record.message]
+        assert len(warned) == 1 and f"so it is in 5 of {count} rows: they count as" in warned[0]
+        folder = tmp_path / "out" / f"evaluation-{count}"
+        records = [*map(json.loads, (folder / "predictions.jsonl").read_text().splitlines())]
+        assert [record["target"] for record in records[:5]] == ["uncle"] * 5
+        right = sum(record["prediction"] == record["target"] for record in records)
+        found = json.loads((folder / "metrics.json").read_text())["metrics"]["all"]
+        assert found["accuracy"] == right / count and -1 <= found["matthews"] <= 1
+
+
 def test_rows_that_cannot_be_learned_are_named(data, tmp_path):
     rows = relations(9)
-    other = {**data, "validation": write_rows(tmp_path / "v.jsonl", [{**rows[0], "kind": "uncle"}])}
-    training = {"eval_strategy": "steps", "eval_steps": 2}
-    with pytest.raises(
-        RecipeError, match="row 0: the column 'kind' holds 'uncle', which is no cla"
-    ):
-        train(recipe(tmp_path, "class", other, training))
+    few = {"name": "class", "labels": ["aunt", "mother"]}
+    with pytest.raises(RecipeError, match="the column 'kind' holds 'sister', which is no class"):
+        train(recipe(tmp_path, few, data))
     for bad, message in [
         ({"kind": None}, "row 9: the column 'kind' holds nothing"),
         ({"story": " "}, "row 9: the column 'story' holds ' ': give a text"),
