@@ -835,10 +835,9 @@ def zero_shot(
     Prompts and metrics are those of Gao et al. (2021).
     """
     from hf_alpha.objectives.evaluate import Scores, table
-    from hf_alpha.objectives.zero_shot import read_task, solve_task
+    from hf_alpha.objectives.zero_shot import label_words, read_task, solve_task
     from hf_alpha.processes import choose_device
 
-    told = dict(pair.split("=", 1) for pair in words.split(",")) if words else {}
     prompt, rows = read_task(
         task,
         data,
@@ -846,7 +845,7 @@ def zero_shot(
         columns=columns.split(",") if columns else None,
         data_format=data_format,
         template=template,
-        words=told,
+        words=label_words(words) if words else None,
         most=samples,
     )
     where = choose_device(device)

@@ -86,6 +86,25 @@ PROMPTS = {
 """GLUE's tasks."""
 
 
+def label_words(said: str) -> dict[str, str]:
+    """Return label -> word, from a text such as entailment=Yes,not_entailment=No.
+
+    Raises:
+        ValueError: a part of it is no label with a word, or a label is given twice.
+    """
+    found: dict[str, str] = {}
+    for part in said.split(","):
+        label, _, word = (each.strip() for each in part.partition("="))
+        if not (label and word) or label in found:
+            fault = "is given twice" if label in found else "is no label with a word"
+            raise ValueError(
+                f"words are {said!r}: {part.strip()!r} {fault}; write label=word,label=word: "
+                "entailment=Yes,not_entailment=No"
+            )
+        found[label] = word
+    return found
+
+
 def label_ids(prompt: Prompt, tokenizer: Any) -> list[int]:
     """The token of each label's word, as it stands behind a space.
 
@@ -327,6 +346,7 @@ __all__ = [
     "Prompt",
     "fill",
     "label_ids",
+    "label_words",
     "predict",
     "read_task",
     "records_of",

@@ -103,3 +103,12 @@ def test_what_cannot_be_asked_is_said(folder, tmp_path):
         app, ["zero-shot", str(tmp_path / "other"), "--task", "sst2", "--data", file]
     )
     assert "was not trained to find masked tokens" in str(done.exception)
+    told = ["zero-shot", str(folder), "--task", "sst2", "--data", file, "--words"]
+    for words, fault in [
+        ("positive", "'positive' is no label with a word; write label=word,label=word"),
+        ("negative=terrible,=great", "'=great' is no label with a word"),
+        ("negative=terrible,", "'' is no label with a word"),
+        ("negative=terrible,negative=great", "'negative=great' is given twice"),
+    ]:
+        done = CliRunner().invoke(app, [*told, words])
+        assert f"words are {words!r}: {fault}" in str(done.exception)
