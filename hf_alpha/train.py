@@ -713,7 +713,7 @@ def _prepare_objective(
         check_positions(model, aim.max_length)
     with _named("data"):
         made = aim.features(train, recipe.data, tokenizer, model.config, seed=seed)
-        say(f"training: {len(train):,} rows, {len(made):,} sequences")
+        say(f"training: {aim.summary(train, made, recipe.data)}")
         given: dict[str, Any] = {"train_dataset": made}
         if validation is not None:
             given |= validating(aim, validation, recipe.data, model, tokenizer, seed)

@@ -99,6 +99,10 @@ class Objective(ABC):
     ) -> Dataset:
         """Return what the model gets; without `training` there may be what is for metrics only."""
 
+    def summary(self, rows: Dataset, made: Dataset, settings: DataSource) -> str:
+        """Return how much training data there is, and how much of it is left out."""
+        return f"{len(rows):,} rows, {len(made):,} sequences"
+
     @abstractmethod
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         """Return what makes batches of features."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 import torch
 from datasets import Dataset, Features, List, Value
 from datasets.fingerprint import Hasher
@@ -39,11 +40,12 @@ Document = list[list[Token]]  # its sentences
 
 
 class Pair(NamedTuple):
-    """Two parts of a sequence, and what is said about them."""
+    """Two parts of a sequence, what is said about them, and how many sentences are used up."""
 
     first: list[Token]
     second: list[Token]
     label: int
+    sentences: int = 0
 
 
 @dataclass
@@ -170,7 +172,7 @@ class Masked(Objective):
         if self.whole_words:
             kinds["offset_mapping"] = List(List(Value("int64")))
         if self.sentences != "none":
-            kinds["sentence_label"] = Value("int64")
+            kinds |= {"sentence_label": Value("int64"), "sentences": Value("int64")}
         return Features({**kinds, "place": Value("int64")})
 
     def _fingerprint(self, rows: Dataset, *told: Any) -> str:
@@ -248,15 +250,25 @@ class Masked(Objective):
                 start = rng.randrange(len(other))
                 second, label = _joined(other[start:])[: max(target - len(first), 1)], 1
                 at -= len(chunk) - cut  # the rest of the chunk is put back
+                del chunk[cut:]
             elif second and self.sentences == "sop" and rng.random() < 0.5:
                 first, second, label = second, first, 1
             if second:
-                yield Pair(*_shortened(first, second, room, rng), label)
+                yield Pair(*_shortened(first, second, room, rng), label, len(chunk))
             chunk, target = [], self._target(room, rng)
 
     def _target(self, room: int, rng: random.Random) -> int:
         """How many tokens a pair is to have: some are short, as the data of tasks is."""
         return rng.randint(2, room) if rng.random() < self.short_share else room
+
+    def summary(self, rows: Dataset, made: Dataset, settings: DataSource) -> str:
+        """With pairs, sentences for which there is no second part are in no sequence."""
+        found = super().summary(rows, made, settings)
+        if self.sentences == "none":
+            return found
+        total = sum(1 for _ in _Sentences(rows, settings.source))
+        used = pc.sum(made.with_format("arrow")[:]["sentences"]).as_py()
+        return f"{found}; {total - used:,} of {total:,} sentences are in none"
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         return MaskingCollator(self, tokenizer, model, seed)
@@ -402,7 +414,8 @@ class _Frame:
         }
         if with_words:
             row["offset_mapping"] = _touching(words)
-        return row | ({"sentence_label": pair.label} if self.paired else {})
+        more = {"sentence_label": pair.label, "sentences": pair.sentences}
+        return row | (more if self.paired else {})
 
 
 def _touching(words: Sequence[int]) -> list[list[int]]:

@@ -85,6 +85,23 @@ def test_sequences_are_filled_and_nothing_is_lost_without_pairs():
     assert "sentence_label" not in made.column_names
 
 
+@pytest.mark.parametrize("sentences", ["nsp", "sop"])
+def test_sentences_that_are_in_no_sequence_are_counted(sentences):
+    """SOP has no use for a sentence alone, NSP uses all; no sequence is so long that it is cut."""
+    texts = [*TEXTS, *(f"d{d}s0." for d in range(40, 50))]
+    aim = Masked(128, sentences=sentences)
+    made = sequences(aim, texts)
+    shown = {place for row in made for place in parts(row)[0]}
+    if sentences == "sop":
+        shown |= {place for row in made for place in parts(row)[1]}
+    total = sum(text.count(".") for text in texts)
+    lost = total - len(shown) if sentences == "sop" else 0
+    said = f"{lost} of {total} sentences are in none"
+    rows = Dataset.from_dict({"text": texts})
+    assert aim.summary(rows, made, DATA) == f"50 rows, {len(made)} sequences; {said}"
+    assert (lost >= 10) == (sentences == "sop")
+
+
 def test_sequences_do_not_depend_on_workers_and_lines_make_documents(monkeypatch):
     monkeypatch.setattr("hf_alpha.objectives.masked.PART", 10)
     aim = Masked(24)
