@@ -19,10 +19,8 @@ from typing import Any
 import measure
 
 from hf_alpha.evaluation.curves import COLORS, MARKERS
-from hf_alpha.loading import load_checkpoint
-from hf_alpha.objectives.base import name_columns
-from hf_alpha.objectives.evaluate import ALL, Scores, evaluate_model
-from hf_alpha.recipe import RECIPE_FILE, Recipe, read_recipe
+from hf_alpha.objectives.evaluate import ALL, Scores, evaluate_checkpoint
+from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.train import TRAINER_STATE
 from hf_alpha.train import train as run_recipe
 
@@ -67,13 +65,8 @@ def train(name: str, split: str, seed: int, args: argparse.Namespace) -> Path:
 
 def test(folder: Path) -> Scores:
     """What a trained model answers on its test data, by number of facts."""
-    model, tokenizer = load_checkpoint(str(folder), answers=False)
-    recipe: Recipe = read_recipe(folder / RECIPE_FILE)
-    aim: Any = recipe.aim
-    finder = getattr(tokenizer, "finder", None)
-    columns = ["k", *(name_columns(finder) if finder is not None else [])]
-    rows = aim.read(recipe.data, recipe.data.test, "test", None, columns)
-    scores = evaluate_model(aim, model, tokenizer, rows, recipe.data, by="k", progress=False)
+    recipe: Any = read_recipe(folder / RECIPE_FILE)
+    scores = evaluate_checkpoint(folder, recipe.aim, recipe.data, recipe.data.test, by="k")
     scores.save(folder / "test")
     return scores
 

@@ -57,8 +57,6 @@ PAPER = [
     (12, "jm.atp", "relative", 64, 124), (13, "jmc.atp", "relative", 64, 138),
     (14, "jmc.atp", "relative", 12, 137), (0, "jmc.atp", "relative", 64, 437),
 ]  # fmt: skip
-LARGE = {"num_hidden_layers": 24, "hidden_size": 1024, "intermediate_size": 4096,
-         "num_attention_heads": 16}  # fmt: skip
 
 
 # -- models -------------------------------------------------------------------------------------
@@ -296,10 +294,8 @@ def multiply_adds(args: argparse.Namespace, side: str, length: int) -> int:
 def parameters(operators: str, large: bool, **settings: Any) -> int:
     """Parameters of a masked language model, base or large, without pooler; none is allocated."""
     unary, binary = operators.split(".")
-    sizes = LARGE if large else {}
-    config = FolnetConfig(
-        unary_operators=unary, binary_operators=binary, **{**sizes, **settings}
-    )  # the defaults are the base model of Table 8
+    made = FolnetConfig.large if large else FolnetConfig  # the defaults are the base model
+    config = made(unary_operators=unary, binary_operators=binary, **settings)
     with torch.device("meta"):
         model = FolnetForMaskedLM(config)
     return sum(x.numel() for name, x in model.named_parameters() if ".pooler." not in name)

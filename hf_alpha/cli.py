@@ -762,35 +762,19 @@ def _evaluate_objective(
 ) -> str:
     """Score models that do not answer with text by the first one's recipe; returns the table."""
     from hf_alpha.folders import write_text
-    from hf_alpha.loading import load_checkpoint
-    from hf_alpha.objectives.base import name_columns
-    from hf_alpha.objectives.evaluate import evaluate_model, table
+    from hf_alpha.objectives.evaluate import evaluate_checkpoint, table
     from hf_alpha.processes import choose_device
     from hf_alpha.recipe import recipe_of
-    from hf_alpha.tasks.registry import import_functions
 
     scores = {}
     recipe = recipe_of(models[0])
     if recipe is None or recipe.aim is None:
         raise ValueError(f"{models[0]} has no recipe.yaml that says what it is trained for")
     for name, folder in zip(row_names(models), models, strict=True):
-        model, tokenizer = load_checkpoint(folder, answers=False)
-        extra = [by] if by else []
-        if (finder := getattr(tokenizer, "finder", None)) is not None:
-            import_functions(finder)
-            extra += name_columns(finder)
-        rows = recipe.aim.read(recipe.data, _test_data(recipe, data), "test", split, extra)
-        model.to(choose_device(device))
-        found = evaluate_model(
-            recipe.aim,
-            model,
-            tokenizer,
-            rows,
-            recipe.data,
-            by=by,
-            batch_size=batch_size,
-            progress=False,
-        )
+        found = evaluate_checkpoint(
+            folder, recipe.aim, recipe.data, _test_data(recipe, data), split=split, by=by,
+            batch_size=batch_size, device=choose_device(device),
+        )  # fmt: skip
         found.save(out / name if len(models) > 1 else out)
         scores[name] = found
     written = table(scores, by)

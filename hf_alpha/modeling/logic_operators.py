@@ -391,6 +391,7 @@ class UnaryBool(nn.Module):
     Args:
         config: of the model.
         width, wide: of the atoms, and between the products.
+        read: width of what goes in, where that is more than the atoms.
     """
 
     def __init__(self, config: FolnetConfig, width: int, wide: int, read: int | None = None):

@@ -8,12 +8,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import torch
 from datasets import Dataset
 from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArguments
 
 from hf_alpha.folders import write_text
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.tasks.registry import import_functions
 
-from .base import Objective, Record
+from .base import Objective, Record, name_columns
 from .rows import DataSource, first
 
 ALL = "all"
@@ -132,6 +135,39 @@ def _rows_at(values: Any, order: np.ndarray) -> Any:
     return values[order]
 
 
+def evaluate_checkpoint(
+    folder: str | Path,
+    aim: Objective,
+    settings: DataSource,
+    data: Any,
+    *,
+    split: str | None = None,
+    by: str | None = None,
+    batch_size: int = 64,
+    device: str | torch.device = "cpu",
+) -> Scores:
+    """Load a model, and let it say what it says of test data; see `evaluate_model`.
+
+    Args:
+        folder: of the model, or its Hub name.
+        aim: what the model is trained for.
+        settings: the recipe's.
+        data: where the test data is.
+        split: of that data.
+        device: where the model runs.
+    """
+    model, tokenizer = load_checkpoint(folder, answers=False)
+    extra = [by] if by else []
+    if (finder := getattr(tokenizer, "finder", None)) is not None:
+        import_functions(finder)
+        extra += name_columns(finder)
+    rows = aim.read(settings, data, "test", split, extra)
+    model.to(device)
+    return evaluate_model(
+        aim, model, tokenizer, rows, settings, by=by, batch_size=batch_size, progress=False
+    )
+
+
 def table(scores: Mapping[str, Scores], by: str | None = None) -> str:
     """Return metrics as a text: a block for each metric, a line for each model; all are times 100.
 
@@ -159,4 +195,4 @@ def _line(one: str, two: str, cells: Sequence[str], left: int, width: int) -> st
     return f"{one:<{left}}  {two:<{width}}" + "".join(f"{cell:>8}" for cell in cells)
 
 
-__all__ = ["Scores", "evaluate_model", "table", "validating"]
+__all__ = ["Scores", "evaluate_checkpoint", "evaluate_model", "table", "validating"]
