@@ -1,0 +1,79 @@
+"""Relations between segments of a text: Figure 1 and the matrix G of Roche (2023), Section 2.1.
+
+An element is a token or a segment. It covers the positions from its start to its end, both
+included; a token's start is its end. The relation of element i to element j is one of a finite
+alphabet: a clipped distance where the two have no position in common, else one of nine names.
+
+Shapes: B batch, N elements, R relations, H heads, K head width.
+"""
+
+import torch
+from torch import nn
+
+RELATIONS = ("X.", "<~|", "<~", ">|~", "||", "<|~", ">~", ">~|", ".X")
+"""Relations of two different elements that share positions, seen from i.
+
+`||`: both cover the same positions. `<`: i is smaller and lies within j, at its left end (`<|~`),
+at its right end (`<~|`), or strictly inside (`<~`). `>`: j lies within i, likewise. `.X`: j begins
+inside i and ends behind it; `X.`: j begins before i and ends inside it. The index of a name is
+3 * (1 + sign(start_j - start_i)) + 1 + sign(end_j - end_i), so that 8 minus it is the converse's.
+"""
+
+
+def num_relations(max_distance: int) -> int:
+    """How many relations there are, R: distances from -max_distance to max_distance, and names."""
+    return 2 * max_distance + 1 + len(RELATIONS)
+
+
+def relation_names(max_distance: int) -> list[str]:
+    """The names of all relations, in the order of their numbers: `-2`, ..., `0`, `+1`, ..., `||`.
+
+    The two distances of the largest size stand for all that are as large or larger.
+    """
+    distances = range(-max_distance, max_distance + 1)
+    return [f"{d:+d}" if d else "0" for d in distances] + list(RELATIONS)
+
+
+def relation_ids(starts_BN: torch.Tensor, ends_BN: torch.Tensor, max_distance: int) -> torch.Tensor:
+    """Numbers of the relations of each element to each: (B, N, N), rows are i and columns j.
+
+    An element has distance 0 to itself. If j begins behind the end of i, the distance is
+    start_j - end_i; if j ends before i begins, it is start_j - start_i. So the two distances of a
+    pair need not be each other's opposite: the one to a segment before counts from its start. This
+    is how the paper's example counts, in 79 of its 81 cells.
+
+    Args:
+        starts_BN: first position of each element.
+        ends_BN: last position of each element.
+        max_distance: where distances are clipped.
+    """
+    start_i, start_j = starts_BN[:, :, None], starts_BN[:, None]
+    end_i, end_j = ends_BN[:, :, None], ends_BN[:, None]
+    behind, before = start_j > end_i, end_j < start_i
+    distance = torch.where(behind, start_j - end_i, start_j - start_i)
+    distance = distance.clamp(-max_distance, max_distance) + max_distance
+    named = 3 * (start_j - start_i).sign() + (end_j - end_i).sign() + 4
+    apart = behind | before
+    itself = torch.eye(starts_BN.shape[1], dtype=torch.bool, device=starts_BN.device)
+    return torch.where(apart | itself, distance, named + 2 * max_distance + 1)
+
+
+class RelationVectors(nn.Embedding):
+    """A vector for each relation, shared by all heads as in Shaw et al. (2018): (R, K)."""
+
+    def __init__(self, max_distance: int, head_size: int):
+        super().__init__(num_relations(max_distance), head_size)
+
+    def forward(self, query_BHNK: torch.Tensor, relations_BNN: torch.Tensor) -> torch.Tensor:
+        """What relations add to the scores of attention, before scaling: (B, H, N, N).
+
+        This is the second term of Equation 6. The product of each query with all R vectors is
+        made first, and each pair takes its own from there: no vector per pair is ever stored.
+        """
+        vectors_RK = super().forward(torch.arange(self.num_embeddings, device=query_BHNK.device))
+        products_BHNR = query_BHNK @ vectors_RK.to(query_BHNK.dtype).T
+        heads = query_BHNK.shape[1]
+        return products_BHNR.gather(-1, relations_BNN[:, None].expand(-1, heads, -1, -1))
+
+
+__all__ = ["RELATIONS", "RelationVectors", "num_relations", "relation_ids", "relation_names"]
