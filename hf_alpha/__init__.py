@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hf_alpha.loading import load_checkpoint as load_checkpoint
     from hf_alpha.modeling.configuration_alpha import AlphaConfig as AlphaConfig
     from hf_alpha.modeling.configuration_folnet import FolnetConfig as FolnetConfig
+    from hf_alpha.modeling.configuration_geometric import GeometricConfig as GeometricConfig
     from hf_alpha.modeling.configuration_symbols import SymbolModelConfig as SymbolModelConfig
     from hf_alpha.modeling.modeling_alpha import (
         AlphaForConditionalGeneration as AlphaForConditionalGeneration,
@@ -55,6 +56,18 @@ if TYPE_CHECKING:
     )
     from hf_alpha.modeling.modeling_folnet import (
         FolnetModel as FolnetModel,
+    )
+    from hf_alpha.modeling.modeling_geometric import (
+        GeometricForMaskedLM as GeometricForMaskedLM,
+    )
+    from hf_alpha.modeling.modeling_geometric import (
+        GeometricForSequenceClassification as GeometricForSequenceClassification,
+    )
+    from hf_alpha.modeling.modeling_geometric import (
+        GeometricForTokenClassification as GeometricForTokenClassification,
+    )
+    from hf_alpha.modeling.modeling_geometric import (
+        GeometricModel as GeometricModel,
     )
     from hf_alpha.modeling.names_in_text import MarkedText as MarkedText
     from hf_alpha.modeling.streams import Streams as Streams
@@ -93,6 +106,11 @@ _MODULES = {
     "FolnetForSequenceClassification": "hf_alpha.modeling.modeling_folnet",
     "FolnetForTokenClassification": "hf_alpha.modeling.modeling_folnet",
     "FolnetModel": "hf_alpha.modeling.modeling_folnet",
+    "GeometricConfig": "hf_alpha.modeling.configuration_geometric",
+    "GeometricForMaskedLM": "hf_alpha.modeling.modeling_geometric",
+    "GeometricForSequenceClassification": "hf_alpha.modeling.modeling_geometric",
+    "GeometricForTokenClassification": "hf_alpha.modeling.modeling_geometric",
+    "GeometricModel": "hf_alpha.modeling.modeling_geometric",
     "MarkedText": "hf_alpha.modeling.names_in_text",
     "Recipe": "hf_alpha.recipe",
     "Streams": "hf_alpha.modeling.streams",

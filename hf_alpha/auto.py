@@ -48,6 +48,19 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
         "AutoModelForCausalLM": ("modeling_folnet", "FolnetForCausalLM"),
         "AutoModelForSeq2SeqLM": ("modeling_folnet", "FolnetForConditionalGeneration"),
     },
+    "geometric": {
+        "AutoConfig": ("configuration_geometric", "GeometricConfig"),
+        "AutoModel": ("modeling_geometric", "GeometricModel"),
+        "AutoModelForMaskedLM": ("modeling_geometric", "GeometricForMaskedLM"),
+        "AutoModelForSequenceClassification": (
+            "modeling_geometric",
+            "GeometricForSequenceClassification",
+        ),
+        "AutoModelForTokenClassification": (
+            "modeling_geometric",
+            "GeometricForTokenClassification",
+        ),
+    },
 }
 """Model type -> Auto class -> module in `hf_alpha.modeling` and class."""
 TOKENIZERS = {"TextTokenizer": "tokenization_text"}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from .configuration_symbols import SymbolModelConfig
@@ -27,7 +28,7 @@ def can_look(x: torch.Tensor) -> bool:
     return x.device.type == "cpu" or bool(os.environ.get(DEBUG))
 
 
-def check_ids(config: SymbolModelConfig, ids_BL: torch.Tensor) -> None:
+def check_ids(config: PreTrainedConfig, ids_BL: torch.Tensor) -> None:
     """Raise a ValueError for an id outside the vocabulary."""
     if not can_look(ids_BL) or not ids_BL.numel():
         return
@@ -147,8 +148,8 @@ def check_positions(positions: torch.Tensor, longest: int) -> None:
     if can_look(positions) and positions.numel() and int(positions.max()) >= longest:
         raise ValueError(
             f"a sequence of {int(positions.max()) + 1} tokens is longer than "
-            f"max_position_embeddings ({longest}): shorten it, or train with position_scheme "
-            '"relative", which has no such limit'
+            f"max_position_embeddings ({longest}): shorten it, or train a model with relative "
+            "positions, which have no such limit"
         )
 
 

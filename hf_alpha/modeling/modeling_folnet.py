@@ -52,6 +52,7 @@ from .logic_operators import (
     UnaryBool,
 )
 from .logit_scale import LogitScale
+from .losses import class_loss
 from .masks import additive
 from .positions import distance_ids, token_positions
 from .premises import HISTORY, Columns, Source, use_premise_layers
@@ -1049,13 +1050,6 @@ class FolnetForPreTraining(FolnetForMaskedLM):
                 loss = loss * (labels != IGNORE).sum().to(loss.device) / items
             predicted.loss = loss if predicted.loss is None else predicted.loss + loss
         return predicted
-
-
-def class_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Mean cross-entropy of classes, 0 where every label is -100."""
-    rows, wanted = logits.float().flatten(0, -2), labels.to(logits.device).flatten()
-    total = F.cross_entropy(rows, wanted, reduction="sum", ignore_index=IGNORE)
-    return total / (wanted != IGNORE).sum().clamp(min=1)
 
 
 class FolnetHead(FolnetPreTrainedModel):

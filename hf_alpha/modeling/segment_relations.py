@@ -58,11 +58,12 @@ def relation_ids(starts_BN: torch.Tensor, ends_BN: torch.Tensor, max_distance: i
     return torch.where(apart | itself, distance, named + 2 * max_distance + 1)
 
 
-class RelationVectors(nn.Embedding):
+class RelationVectors(nn.Module):
     """A vector for each relation, shared by all heads as in Shaw et al. (2018): (R, K)."""
 
     def __init__(self, max_distance: int, head_size: int):
-        super().__init__(num_relations(max_distance), head_size)
+        super().__init__()
+        self.vectors = nn.Embedding(num_relations(max_distance), head_size)
 
     def forward(self, query_BHNK: torch.Tensor, relations_BNN: torch.Tensor) -> torch.Tensor:
         """What relations add to the scores of attention, before scaling: (B, H, N, N).
@@ -70,7 +71,8 @@ class RelationVectors(nn.Embedding):
         This is the second term of Equation 6. The product of each query with all R vectors is
         made first, and each pair takes its own from there: no vector per pair is ever stored.
         """
-        vectors_RK = super().forward(torch.arange(self.num_embeddings, device=query_BHNK.device))
+        number = self.vectors.num_embeddings
+        vectors_RK = self.vectors(torch.arange(number, device=query_BHNK.device))
         products_BHNR = query_BHNK @ vectors_RK.to(query_BHNK.dtype).T
         heads = query_BHNK.shape[1]
         return products_BHNR.gather(-1, relations_BNN[:, None].expand(-1, heads, -1, -1))

@@ -1,0 +1,158 @@
+"""Configuration of encoders with symbolic segments in their input (Roche 2023)."""
+
+import math
+from dataclasses import field
+from typing import Any, ClassVar
+
+from huggingface_hub.dataclasses import strict
+from transformers import PreTrainedConfig
+from transformers.activations import ACT2FN
+
+from .configuration_symbols import check_choice
+
+AUTO_MAP = {
+    "AutoConfig": "configuration_geometric.GeometricConfig",
+    "AutoModel": "modeling_geometric.GeometricModel",
+    "AutoModelForMaskedLM": "modeling_geometric.GeometricForMaskedLM",
+    "AutoModelForSequenceClassification": ("modeling_geometric.GeometricForSequenceClassification"),
+    "AutoModelForTokenClassification": "modeling_geometric.GeometricForTokenClassification",
+}
+RELATION_ATTENTIONS = ("graph", "two_layer_rotary", "none")
+
+
+@strict
+class GeometricConfig(PreTrainedConfig):
+    """Settings of [`GeometricModel`]; what is as in BERT is named as there.
+
+    Args:
+        relation_attention: how attention sees where elements, tokens and segments, lie to each
+            other: `"graph"`: a vector for each relation (Equation 6); `"two_layer_rotary"`:
+            rotations by start and by end (Section 2.3); `"none"`: segments are ignored, and the
+            model is BERT.
+        segment_labels: labels of segments; that of number i has `segment_ids` i + 1.
+        max_distance: where the distances of `"graph"` are clipped.
+        share_relations: one table of relation vectors for all layers, in place of one for each.
+        rope_theta: base of the rotations.
+        absolute_positions: learned vectors of positions are added to the embeddings, as in BERT; a
+            segment gets that of its start. By default only where nothing else tells positions.
+        gated: each head mixes its output with that of plain attention to tokens alone. The share
+            is learned and begins with 0, so that a converted model begins as the model it comes
+            from.
+        embedding_size: width of the embeddings where it differs from `hidden_size`, as in ELECTRA.
+        pooler_act: activation of the first token's summary.
+        hidden_dropout_prob, attention_probs_dropout_prob, classifier_dropout: in [0, 1); by default
+            the last one is the first.
+
+    Raises:
+        ValueError: a setting is out of its range or two settings contradict each other.
+    """
+
+    model_type = "geometric"
+    smallest: ClassVar[dict[str, int]] = {
+        "vocab_size": 1,
+        "hidden_size": 1,
+        "num_hidden_layers": 0,
+        "num_attention_heads": 1,
+        "intermediate_size": 1,
+        "max_position_embeddings": 1,
+        "type_vocab_size": 1,
+        "max_distance": 1,
+        "embedding_size": 1,
+    }
+
+    vocab_size: int = 30_522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float | int = 0.1
+    attention_probs_dropout_prob: float | int = 0.1
+    classifier_dropout: float | int | None = None
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    embedding_size: int | None = None
+    pooler_act: str = "tanh"
+
+    relation_attention: str = "graph"
+    segment_labels: list[str] = field(default_factory=list)
+    max_distance: int = 16
+    share_relations: bool = False
+    rope_theta: float | int = 10_000.0
+    absolute_positions: bool | None = None
+    gated: bool = False
+
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = None
+    eos_token_id: int | list[int] | None = None
+    tie_word_embeddings: bool = True
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("auto_map", dict(AUTO_MAP))
+        if self.absolute_positions is None:
+            self.absolute_positions = self.relation_attention == "none"
+        # Checked here as well as by @strict, so that plain construction never skips it.
+        self.validate_architecture()
+        super().__post_init__(**kwargs)
+
+    @classmethod
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+        """The configuration of a new model for a tokenizer.
+
+        Args:
+            tokenizer: any of Transformers; a `GeometricTokenizer` gives the labels of segments too.
+            settings: other fields.
+        """
+        names = ("pad_token_id", "bos_token_id", "eos_token_id")
+        special = {name: getattr(tokenizer, name) for name in names}
+        labels = list(getattr(tokenizer, "segment_labels", []))
+        return cls(
+            **{**special, "segment_labels": labels, **settings},
+            vocab_size=len(tokenizer),
+        )
+
+    def validate_architecture(self) -> None:
+        """Part of `@strict` validation: cross-field checks."""
+        check_choice("relation_attention", self.relation_attention, RELATION_ATTENTIONS)
+        for name, smallest in self.smallest.items():
+            if (value := getattr(self, name)) is not None and value < smallest:
+                raise ValueError(f"{name} must be at least {smallest}, not {value}")
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
+            if (share := getattr(self, name)) is not None and not 0.0 <= share < 1.0:
+                raise ValueError(f"{name} must lie in [0, 1), not {share}")
+        for name in ("layer_norm_eps", "initializer_range", "rope_theta"):
+            if not 0.0 < (value := getattr(self, name)) < math.inf:
+                raise ValueError(f"{name} must be finite and above 0, not {value}")
+        for name in ("hidden_act", "pooler_act"):
+            if (act := getattr(self, name)) not in ACT2FN:
+                raise ValueError(f"{name} {act!r} is unknown")
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} is no multiple of num_attention_heads "
+                f"{self.num_attention_heads}"
+            )
+        if self.relation_attention == "two_layer_rotary" and self.head_size % 2:
+            raise ValueError(f"rotations need an even width of heads, not {self.head_size}")
+        if len(set(self.segment_labels)) < len(self.segment_labels):
+            raise ValueError(f"segment_labels: one is given twice: {self.segment_labels}")
+        if self.gated and self.relation_attention == "none":
+            raise ValueError('gated mixes two attentions, and relation_attention "none" has one')
+
+    @property
+    def head_size(self) -> int:
+        """Width of an attention head, K."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def size_text(self) -> str:
+        """The sizes that a model card gives."""
+        return (
+            f"width {self.hidden_size}, {self.num_hidden_layers} layers, "
+            f"{self.num_attention_heads} heads, feed-forward {self.intermediate_size}, "
+            f"{self.relation_attention} over {len(self.segment_labels)} kinds of segments"
+        )
+
+
+__all__ = ["RELATION_ATTENTIONS", "GeometricConfig"]

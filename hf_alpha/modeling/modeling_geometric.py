@@ -1,0 +1,678 @@
+"""Encoders whose input holds symbolic segments beside the tokens.
+
+The source is Roche, "Transformer/Symbolic Hybridization with Finite-State Transducers" (2023). A
+transducer finds segments of a text: compounds, names, dates. The model reads the tokens, then the
+segments, x' of Section 2.2, and attention knows how any two of them lie to each other. All but
+that is BERT, names of weights included; the output is that of the tokens.
+
+Shapes: B batch, T tokens, S segments, N = T + S elements, R relations, D width, H heads, K head
+width, V vocabulary.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from transformers import initialization as init
+from transformers.activations import ACT2FN
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_outputs import (
+    MaskedLMOutput,
+    SequenceClassifierOutput,
+    TokenClassifierOutput,
+)
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, PreTrainedModel
+from transformers.models.bert.modeling_bert import eager_attention_forward
+from transformers.utils import ModelOutput, can_return_tuple
+from transformers.utils.generic import merge_with_config_defaults
+from transformers.utils.output_capturing import OutputRecorder, capture_outputs
+
+from .checks import (
+    can_look,
+    check_classes,
+    check_ids,
+    check_mask,
+    check_positions,
+    check_types,
+)
+from .configuration_geometric import GeometricConfig
+from .cpu import BitDropout, BlockLinear, prefers_products
+from .losses import class_loss
+from .masks import additive
+from .positions import rotary, rotate, token_positions
+from .saving import SavesCode
+from .segment_relations import RelationVectors, relation_ids
+
+CosSin = tuple[torch.Tensor, torch.Tensor]
+
+
+@dataclass
+class GeometricOutput(ModelOutput):
+    """What an encoder has found out about the elements of a text.
+
+    Attributes:
+        last_hidden_state: of the tokens: (B, T, D).
+        segment_hidden_state: of the segments: (B, S, D); None without any.
+        pooler_output: of the first token: (B, D).
+        hidden_states: of all layers; those before the last hold the segments behind the tokens:
+            (B, N, D).
+        attentions: of all layers, where they are written out (`attn_implementation="eager"`):
+            (B, H, N, N).
+    """
+
+    last_hidden_state: torch.Tensor | None = None
+    segment_hidden_state: torch.Tensor | None = None
+    pooler_output: torch.Tensor | None = None
+    hidden_states: tuple[torch.Tensor, ...] | None = None
+    attentions: tuple[torch.Tensor, ...] | None = None
+
+
+class Segments(NamedTuple):
+    """The segments of a batch; each tensor is (B, S).
+
+    Attributes:
+        ids: number of the label plus 1; 0 for padding.
+        starts, ends: columns of the first and the last token.
+    """
+
+    ids: torch.Tensor
+    starts: torch.Tensor
+    ends: torch.Tensor
+
+
+class Elements(NamedTuple):
+    """Where elements lie, and which of them are there.
+
+    Attributes:
+        mask: additive, hides padding: (B, 1, 1, N), or None.
+        token_mask: likewise, and hides segments: for gated attention.
+        relations: numbers of the relations (B, N, N), for `"graph"`.
+        starts, ends: rotations, each a pair of (B or 1, 1, N, 1, K), for `"two_layer_rotary"`.
+    """
+
+    mask: torch.Tensor | None = None
+    token_mask: torch.Tensor | None = None
+    relations: torch.Tensor | None = None
+    starts: CosSin | None = None
+    ends: CosSin | None = None
+
+
+class GeometricEmbeddings(nn.Module):
+    """Vectors of tokens, and behind them those of segments: (B, N, D)."""
+
+    def __init__(self, config: GeometricConfig):
+        super().__init__()
+        width = config.embedding_size or config.hidden_size
+        padding = config.pad_token_id
+        self.max_positions = config.max_position_embeddings
+        self.word_embeddings = nn.Embedding(config.vocab_size, width, padding_idx=padding)
+        self.position_embeddings = (
+            nn.Embedding(config.max_position_embeddings, width)
+            if config.absolute_positions
+            else None
+        )
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, width)
+        self.segment_embeddings = (
+            nn.Embedding(len(config.segment_labels) + 1, width, padding_idx=0)
+            if config.relation_attention != "none"
+            else None
+        )
+        self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.dropout = BitDropout(config.hidden_dropout_prob)
+        self.projection = (
+            BlockLinear(width, config.hidden_size) if width != config.hidden_size else None
+        )
+
+    def forward(
+        self,
+        words_BTD: torch.Tensor,
+        types_BT: torch.Tensor,
+        positions: torch.Tensor,
+        segments: Segments | None,
+    ) -> torch.Tensor:
+        """Sum the parts; a segment has the type, and the position, of its first token."""
+        vectors = words_BTD
+        if segments is not None and self.segment_embeddings is not None:
+            vectors = torch.cat((vectors, self.segment_embeddings(segments.ids)), dim=1)
+            types_BT = torch.cat((types_BT, types_BT.gather(1, segments.starts)), dim=1)
+            positions = positions.expand(len(words_BTD), -1)
+            positions = torch.cat((positions, positions.gather(1, segments.starts)), dim=1)
+        vectors = vectors + self.token_type_embeddings(types_BT)
+        if self.position_embeddings is not None:
+            check_positions(positions, self.max_positions)
+            vectors = vectors + self.position_embeddings(positions)
+        vectors = self.dropout(self.LayerNorm(vectors))
+        return vectors if self.projection is None else self.projection(vectors)
+
+
+class GeometricSelfAttention(nn.Module):
+    """Attention of elements to elements that knows their relations.
+
+    Attributes:
+        relations: vectors of relations, for `"graph"` without `share_relations`.
+        gate: share of this attention in each head's output, (H,); the rest is plain attention to
+            the tokens. Only where the configuration says `gated`.
+    """
+
+    def __init__(self, config: GeometricConfig):
+        super().__init__()
+        self.config = config
+        self.head_size = config.head_size
+        self.is_causal = False
+        self.query = BlockLinear(config.hidden_size, config.hidden_size)
+        self.key = BlockLinear(config.hidden_size, config.hidden_size)
+        self.value = BlockLinear(config.hidden_size, config.hidden_size)
+        self.relations: RelationVectors | None = None
+        if config.relation_attention == "graph" and not config.share_relations:
+            self.relations = RelationVectors(config.max_distance, config.head_size)
+        self.gate: nn.Parameter | None = None
+        if config.gated:
+            self.gate = nn.Parameter(torch.zeros(config.num_attention_heads))
+
+    def forward(
+        self,
+        hidden_BND: torch.Tensor,
+        elements: Elements,
+        shared_relations: RelationVectors | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Attend; returns (B, N, D) and, where they are written out, weights (B, H, N, N).
+
+        Args:
+            shared_relations: vectors of relations that all layers share.
+        """
+        query, key, value = (
+            linear(hidden_BND).unflatten(-1, (-1, self.head_size)).transpose(1, 2)
+            for linear in (self.query, self.key, self.value)
+        )
+        mask, vectors = elements.mask, self.relations or shared_relations
+        if elements.relations is not None and vectors is not None:
+            scores = vectors(query, elements.relations) * self.head_size**-0.5
+            mask = scores if mask is None else scores + mask
+        if elements.starts is not None and elements.ends is not None:
+            turned = [two_layer(x, elements.starts, elements.ends) for x in (query, key)]
+            out, weights = self._attend(turned[0], turned[1], value, mask, 0.5)
+        else:
+            out, weights = self._attend(query, key, value, mask)
+        if self.gate is not None:
+            plain, plain_weights = self._attend(query, key, value, elements.token_mask)
+            gate = self.gate.to(out.dtype)
+            out = plain + gate[:, None] * (out - plain)
+            if weights is not None and plain_weights is not None:
+                weights = plain_weights + gate[:, None, None] * (weights - plain_weights)
+        return out.flatten(2), weights
+
+    def _attend(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: torch.Tensor | None,
+        factor: float = 1.0,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Softmax attention with scores times factor / sqrt(K): (B, N, H, K), and its weights."""
+        chosen: str = self.config._attn_implementation
+        # PyTorch's fused kernel for CPUs takes no values that are narrower than keys.
+        narrow = query.device.type == "cpu" and key.shape[-1] != value.shape[-1]
+        if chosen == "sdpa" and (narrow or prefers_products(query, key.shape[2], mask)):
+            chosen = "eager"
+        attend: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(
+            chosen, eager_attention_forward
+        )
+        dropout = self.config.attention_probs_dropout_prob if self.training else 0.0
+        scaling = factor * self.head_size**-0.5
+        return attend(self, query, key, value, mask, scaling=scaling, dropout=dropout)
+
+
+def two_layer(x_BHNK: torch.Tensor, starts: CosSin, ends: CosSin) -> torch.Tensor:
+    """Heads rotated by start, beside the same heads rotated by end: (B, H, N, 2 K).
+
+    The product of two such rows is q R(s_j - s_i) k + q R(e_j - e_i) k, the sum of Section 2.3.
+    """
+    x = x_BHNK.transpose(1, 2)[:, None]
+    turned = [rotate(x, angles)[:, 0].transpose(1, 2) for angles in (starts, ends)]
+    return torch.cat(turned, dim=-1)
+
+
+class Residual(nn.Module):
+    """A linear layer, added to what there was, then normed: as BERT ends each half of a layer."""
+
+    def __init__(self, config: GeometricConfig, width: int):
+        super().__init__()
+        self.dense = BlockLinear(width, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = BitDropout(config.hidden_dropout_prob)
+
+    def forward(self, x: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
+        return self.LayerNorm(self.dropout(self.dense(x)) + before)
+
+
+class GeometricAttention(nn.Module):
+    """The attention half of a layer; its modules are called as in BERT."""
+
+    def __init__(self, config: GeometricConfig):
+        super().__init__()
+        self.self = GeometricSelfAttention(config)
+        self.output = Residual(config, config.hidden_size)
+
+    def forward(self, hidden_BND: torch.Tensor, *args: Any) -> torch.Tensor:
+        out, _ = self.self(hidden_BND, *args)
+        return self.output(out, hidden_BND)
+
+
+class Intermediate(nn.Module):
+    """The wide linear layer of the feed-forward half, and its activation."""
+
+    def __init__(self, config: GeometricConfig):
+        super().__init__()
+        self.dense = BlockLinear(config.hidden_size, config.intermediate_size)
+        self.activation = ACT2FN[config.hidden_act]
+
+    def forward(self, hidden_BND: torch.Tensor) -> torch.Tensor:
+        return self.activation(self.dense(hidden_BND))
+
+
+class GeometricLayer(GradientCheckpointingLayer):
+    """A layer of BERT over tokens and segments."""
+
+    def __init__(self, config: GeometricConfig):
+        super().__init__()
+        self.attention = GeometricAttention(config)
+        self.intermediate = Intermediate(config)
+        self.output = Residual(config, config.intermediate_size)
+
+    def forward(self, hidden_BND: torch.Tensor, *args: Any) -> torch.Tensor:
+        """(B, N, D); the other arguments are those of [`GeometricSelfAttention`]."""
+        hidden_BND = self.attention(hidden_BND, *args)
+        return self.output(self.intermediate(hidden_BND), hidden_BND)
+
+
+class GeometricEncoder(nn.Module):
+    """The layers, and what they share."""
+
+    def __init__(self, config: GeometricConfig):
+        super().__init__()
+        self.layer = nn.ModuleList(GeometricLayer(config) for _ in range(config.num_hidden_layers))
+        self.relations: RelationVectors | None = None
+        if config.relation_attention == "graph" and config.share_relations:
+            self.relations = RelationVectors(config.max_distance, config.head_size)
+
+    def forward(self, hidden_BND: torch.Tensor, elements: Elements) -> torch.Tensor:
+        for layer in self.layer:
+            hidden_BND = layer(hidden_BND, elements, self.relations)
+        return hidden_BND
+
+
+class Pooler(nn.Module):
+    """A summary of the text, read off its first token: (B, D)."""
+
+    def __init__(self, config: GeometricConfig):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.activation = ACT2FN[config.pooler_act]
+
+    def forward(self, hidden_BTD: torch.Tensor, mask_BT: torch.Tensor | None) -> torch.Tensor:
+        first = hidden_BTD[:, 0]
+        if mask_BT is not None:  # there may be padding on the left
+            place = mask_BT.long().argmax(1)[:, None, None]
+            first = hidden_BTD.gather(1, place.expand(-1, 1, hidden_BTD.shape[-1]))[:, 0]
+        return self.activation(self.dense(first))
+
+
+class GeometricPreTrainedModel(SavesCode, PreTrainedModel):
+    """What the library has to know about these models."""
+
+    config: GeometricConfig
+    base_model_prefix = "geometric"
+    main_input_name = "input_ids"
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _can_compile_fullgraph = True
+    _no_split_modules = ["GeometricEmbeddings", "GeometricLayer"]  # noqa: RUF012
+    _can_record_outputs = {  # noqa: RUF012
+        "hidden_states": GeometricLayer,
+        "attentions": OutputRecorder(GeometricSelfAttention, index=1),
+    }
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, GeometricSelfAttention) and module.gate is not None:
+            init.zeros_(module.gate)
+
+
+class GeometricModel(GeometricPreTrainedModel):
+    """An encoder over tokens and segments; see the module's text.
+
+    Args:
+        config: of the model.
+        add_pooling_layer: whether there is a summary of the text.
+    """
+
+    def __init__(self, config: GeometricConfig, add_pooling_layer: bool = True):
+        super().__init__(config)
+        self.embeddings = GeometricEmbeddings(config)
+        self.encoder = GeometricEncoder(config)
+        self.pooler = Pooler(config) if add_pooling_layer else None
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.embeddings.word_embeddings
+
+    def set_input_embeddings(self, value: Any) -> None:
+        self.embeddings.word_embeddings = value
+
+    @merge_with_config_defaults
+    @capture_outputs
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        segment_ids: torch.Tensor | None = None,
+        segment_starts: torch.Tensor | None = None,
+        segment_ends: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        **kwargs: Any,
+    ) -> GeometricOutput:
+        """Encode.
+
+        Args:
+            input_ids: (B, T).
+            attention_mask: 1 for tokens, 0 for padding on either side: (B, T).
+            token_type_ids: to which sequence each token belongs, 0 by default: (B, T).
+            segment_ids: numbers of the segments' labels plus 1, 0 for padding: (B, S).
+            segment_starts, segment_ends: columns of `input_ids` that a segment begins and ends
+                with, both included: (B, S).
+            position_ids: (B or 1, T); by default they count from the first token.
+            inputs_embeds: vectors of the tokens in place of `input_ids`: (B, T, D).
+
+        Raises:
+            ValueError: ids or places are out of range, or shapes do not fit each other.
+        """
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("give one of input_ids and inputs_embeds")
+        words = inputs_embeds
+        if input_ids is not None:
+            check_ids(self.config, input_ids)
+            words = self.embeddings.word_embeddings(input_ids)
+        assert words is not None
+        like = words[..., 0] if input_ids is None else input_ids
+        check_mask(attention_mask, *like.shape)
+        check_types(token_type_ids, like, self.config.type_vocab_size)
+        types = token_type_ids
+        if types is None:
+            types = torch.zeros_like(like, dtype=torch.long)
+        positions = token_positions(attention_mask, like) if position_ids is None else position_ids
+        segments = self._segments(segment_ids, segment_starts, segment_ends, like)
+        hidden = self.embeddings(words, types, positions, segments)
+        elements = self._elements(positions, attention_mask, segments, hidden)
+        hidden = self.encoder(hidden, elements)
+        length = like.shape[1]
+        last = hidden[:, :length]
+        return GeometricOutput(
+            last_hidden_state=last,
+            segment_hidden_state=None if segments is None else hidden[:, length:],
+            pooler_output=None if self.pooler is None else self.pooler(last, attention_mask),
+        )
+
+    def _segments(
+        self,
+        ids: torch.Tensor | None,
+        starts: torch.Tensor | None,
+        ends: torch.Tensor | None,
+        like_BT: torch.Tensor,
+    ) -> Segments | None:
+        """The segments, if there are some and the model looks at them."""
+        if ids is None and starts is None and ends is None:
+            return None
+        if ids is None or starts is None or ends is None:
+            raise ValueError("give segment_ids, segment_starts and segment_ends, or none of them")
+        segments = Segments(ids, starts, ends)
+        check_segments(segments, like_BT, len(self.config.segment_labels))
+        if self.config.relation_attention == "none" or not ids.shape[1]:
+            return None
+        return segments
+
+    def _elements(
+        self,
+        positions: torch.Tensor,
+        mask_BT: torch.Tensor | None,
+        segments: Segments | None,
+        hidden_BND: torch.Tensor,
+    ) -> Elements:
+        """Where tokens and segments lie to each other, and which are there."""
+        config, batch = self.config, len(hidden_BND)
+        starts = ends = positions
+        there = tokens = None if mask_BT is None else mask_BT > 0
+        if segments is not None:
+            starts, ends = (
+                torch.cat((positions.expand(batch, -1), _at(positions, places)), dim=1)
+                for places in (segments.starts, segments.ends)
+            )
+            shown = segments.ids > 0
+            if tokens is None:
+                tokens = shown.new_ones(batch, hidden_BND.shape[1] - shown.shape[1])
+            there = torch.cat((tokens, shown), dim=1)
+            tokens = torch.cat((tokens, torch.zeros_like(shown)), dim=1)
+        mask, token_mask = (
+            None if some is None else additive(some[:, None, None], hidden_BND.dtype)
+            for some in (there, tokens)
+        )
+        elements = Elements(mask, token_mask)
+        if config.relation_attention == "graph":
+            return elements._replace(relations=relation_ids(starts, ends, config.max_distance))
+        if config.relation_attention == "two_layer_rotary":
+            turns = [rotary(x, config.head_size, float(config.rope_theta)) for x in (starts, ends)]
+            return elements._replace(starts=turns[0], ends=turns[1])
+        return elements
+
+
+def _at(positions: torch.Tensor, places_BS: torch.Tensor) -> torch.Tensor:
+    """The positions at columns: (B, S)."""
+    return positions.expand(len(places_BS), -1).gather(1, places_BS)
+
+
+def check_segments(segments: Segments, like_BT: torch.Tensor, num_labels: int) -> None:
+    """Raise a ValueError for segments that no text of this shape can have."""
+    rows, tokens = like_BT.shape[:2]
+    shapes = [tuple(value.shape) for value in segments]
+    if len(set(shapes)) > 1 or segments.ids.dim() != 2 or len(segments.ids) != rows:
+        raise ValueError(
+            f"segment_ids, segment_starts and segment_ends are {', '.join(map(str, shapes))}, and "
+            f"there are {rows} rows of tokens: give a number of each for every segment, and 0 for "
+            "padding"
+        )
+    if not can_look(segments.ids) or not segments.ids.numel():
+        return
+    if int(segments.ids.min()) < 0 or int(segments.ids.max()) > num_labels:
+        raise ValueError(
+            f"segment_ids lie between {int(segments.ids.min())} and {int(segments.ids.max())}, but "
+            f"the model knows {num_labels} segment_labels, numbered from 1: model and tokenizer "
+            "must come from the same folder"
+        )
+    wrong = (segments.starts < 0) | (segments.ends >= tokens)
+    wrong |= segments.starts > segments.ends
+    if wrong.any():
+        row, column = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"segment {column} of row {row} goes from token {int(segments.starts[row, column])} to "
+            f"{int(segments.ends[row, column])}, and a row has {tokens} tokens"
+        )
+
+
+class GeometricHead(GeometricPreTrainedModel):
+    """A model with an output of its own on the states of the tokens."""
+
+    def __init__(self, config: GeometricConfig, add_pooling_layer: bool = False):
+        super().__init__(config)
+        self.geometric = GeometricModel(config, add_pooling_layer)
+        dropout = config.classifier_dropout
+        self.dropout = nn.Dropout(config.hidden_dropout_prob if dropout is None else dropout)
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.geometric.get_input_embeddings()
+
+    def set_input_embeddings(self, value: Any) -> None:
+        self.geometric.set_input_embeddings(value)
+
+
+class MaskedTokenHead(nn.Module):
+    """Scores of the words of the vocabulary: (..., D) -> (..., V)."""
+
+    def __init__(self, config: GeometricConfig):
+        super().__init__()
+        width = config.embedding_size or config.hidden_size
+        self.dense = BlockLinear(config.hidden_size, width)
+        self.activation = ACT2FN[config.hidden_act]
+        self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.decoder = nn.Linear(width, config.vocab_size)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return self.decoder(self.LayerNorm(self.activation(self.dense(hidden))))
+
+
+class GeometricForMaskedLM(GeometricHead):
+    """A model that finds masked tokens."""
+
+    _tied_weights_keys = {  # noqa: RUF012
+        "lm_head.decoder.weight": "geometric.embeddings.word_embeddings.weight"
+    }
+
+    def __init__(self, config: GeometricConfig):
+        super().__init__(config)
+        self.lm_head = MaskedTokenHead(config)
+        self.post_init()
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self.lm_head.decoder
+
+    def set_output_embeddings(self, new_embeddings: Any) -> None:
+        self.lm_head.decoder = new_embeddings
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        segment_ids: torch.Tensor | None = None,
+        segment_starts: torch.Tensor | None = None,
+        segment_ends: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> MaskedLMOutput:
+        """Scores of the vocabulary at each token, and the loss where labels are given.
+
+        Args:
+            labels: ids of the tokens, -100 where no loss is wanted: (B, T). The others are as in
+                [`GeometricModel`].
+        """
+        outputs = self.geometric(
+            input_ids, attention_mask, token_type_ids, segment_ids, segment_starts, segment_ends,
+            position_ids, inputs_embeds, return_dict=True, **kwargs,
+        )  # fmt: skip
+        logits = self.lm_head(outputs.last_hidden_state)
+        loss = None
+        if labels is not None:
+            check_classes(labels, self.config.vocab_size)
+            loss = class_loss(logits, labels, num_items_in_batch)
+        return MaskedLMOutput(loss, logits, outputs.hidden_states, outputs.attentions)
+
+
+class GeometricForTokenClassification(GeometricHead):
+    """A model that gives each token a class."""
+
+    def __init__(self, config: GeometricConfig):
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        segment_ids: torch.Tensor | None = None,
+        segment_starts: torch.Tensor | None = None,
+        segment_ends: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> TokenClassifierOutput:
+        """Scores of the classes at each token; `labels` (B, T), -100 where no loss is wanted."""
+        outputs = self.geometric(
+            input_ids, attention_mask, token_type_ids, segment_ids, segment_starts, segment_ends,
+            position_ids, inputs_embeds, return_dict=True, **kwargs,
+        )  # fmt: skip
+        logits = self.classifier(self.dropout(outputs.last_hidden_state))
+        loss = None
+        if labels is not None:
+            check_classes(labels, self.num_labels)
+            loss = class_loss(logits, labels, num_items_in_batch)
+        return TokenClassifierOutput(loss, logits, outputs.hidden_states, outputs.attentions)
+
+
+class GeometricForSequenceClassification(GeometricHead):
+    """A model that gives a text, or a pair of texts, a class or a number.
+
+    Its loss is a mean over the batch, which Trainer divides by the number of micro-batches.
+    """
+
+    accepts_loss_kwargs = False
+
+    def __init__(self, config: GeometricConfig):
+        super().__init__(config, add_pooling_layer=True)
+        self.num_labels = config.num_labels
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        segment_ids: torch.Tensor | None = None,
+        segment_starts: torch.Tensor | None = None,
+        segment_ends: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        **kwargs: Any,
+    ) -> SequenceClassifierOutput:
+        """Scores of the classes, and the loss where labels are given.
+
+        Args:
+            labels: (B,); classes, or numbers where `config.num_labels` is 1. The others are as in
+                [`GeometricModel`].
+        """
+        outputs = self.geometric(
+            input_ids, attention_mask, token_type_ids, segment_ids, segment_starts, segment_ends,
+            position_ids, inputs_embeds, return_dict=True, **kwargs,
+        )  # fmt: skip
+        logits = self.classifier(self.dropout(outputs.pooler_output))
+        loss = None
+        if labels is not None:
+            if self.num_labels > 1 and not labels.is_floating_point():
+                check_classes(labels, self.num_labels)
+            loss = self.loss_function(labels, logits, self.config)
+        return SequenceClassifierOutput(loss, logits, outputs.hidden_states, outputs.attentions)
+
+
+__all__ = [
+    "GeometricForMaskedLM",
+    "GeometricForSequenceClassification",
+    "GeometricForTokenClassification",
+    "GeometricModel",
+    "GeometricPreTrainedModel",
+]
