@@ -88,7 +88,7 @@ class Elements(NamedTuple):
     Attributes:
         mask: additive, hides padding: (B, 1, 1, N), or None.
         token_mask: likewise, and hides segments: for gated attention.
-        relations: numbers of the relations (B, N, N), for `"graph"`.
+        relations: numbers of the relations (B or 1, N, N), for `"graph"`.
         starts, ends: rotations, each a pair of (B or 1, 1, N, 1, K), for `"two_layer_rotary"`.
     """
 
