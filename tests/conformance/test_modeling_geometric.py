@@ -105,6 +105,8 @@ class TestPlain(GeometricConformance, unittest.TestCase):
 class SegmentsModelTester(GeometricModelTester):
     """The same with segments, two in each row: keys and queries are then more than tokens."""
 
+    key_length = encoder_seq_length = GeometricModelTester.seq_length + 2
+
     def prepare_config_and_inputs_for_common(self) -> tuple[Any, dict[str, torch.Tensor]]:
         config, inputs = super().prepare_config_and_inputs_for_common()
         rows = self.batch_size
