@@ -109,7 +109,9 @@ def test_models_learn_to_find_names_and_are_evaluated(tmp_path, model):
     said = []
     objective = {"name": "token", "max_length": 24}
     trainer = train(recipe(tmp_path, objective, NAMED, training, model=model), say=said.append)
-    assert any(re.search("training: 30 rows, 30 sequences; [1-9][0-9]* of 4.. words", x) for x in said)
+    assert any(
+        re.search("training: 30 rows, 30 sequences; [1-9][0-9]* of 4.. words", x) for x in said
+    )
     seen = [row for row in trainer.state.log_history if "eval_f1" in row][-1]
     if model is BERT:
         assert seen["eval_f1"] > 0.8
