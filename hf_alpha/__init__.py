@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from hf_alpha.modeling.symbol_model import SymbolHead as SymbolHead
     from hf_alpha.modeling.symbol_model import SymbolModel as SymbolModel
     from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer as AlphaTokenizer
+    from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer as GeometricTokenizer
     from hf_alpha.modeling.tokenization_text import TextTokenizer as TextTokenizer
     from hf_alpha.recipe import Recipe as Recipe
     from hf_alpha.recipe import read_recipe as read_recipe
@@ -112,6 +113,7 @@ _MODULES = {
     "GeometricForSequenceClassification": "hf_alpha.modeling.modeling_geometric",
     "GeometricForTokenClassification": "hf_alpha.modeling.modeling_geometric",
     "GeometricModel": "hf_alpha.modeling.modeling_geometric",
+    "GeometricTokenizer": "hf_alpha.modeling.tokenization_geometric",
     "MarkedText": "hf_alpha.modeling.names_in_text",
     "Recipe": "hf_alpha.recipe",
     "Streams": "hf_alpha.modeling.streams",

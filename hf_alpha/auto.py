@@ -63,7 +63,10 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 """Model type -> Auto class -> module in `hf_alpha.modeling` and class."""
-TOKENIZERS = {"TextTokenizer": "tokenization_text"}
+TOKENIZERS = {
+    "GeometricTokenizer": "tokenization_geometric",
+    "TextTokenizer": "tokenization_text",
+}
 """Tokenizers that any model may have: class -> module in `hf_alpha.modeling`."""
 MODEL_TYPES = tuple(MODELS)
 

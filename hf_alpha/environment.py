@@ -21,8 +21,12 @@ REQUIRED = (
 TRACKERS = ("tensorboard", "wandb", "trackio")
 """Trackers of training that have an extra of hf_alpha, called like them."""
 EXTRAS = {
-    "spottl": "ltl", "pytorch_optimizer": "optimizers", **{name: name for name in TRACKERS}
-}  # fmt: skip
+    "spottl": "ltl",
+    "pytorch_optimizer": "optimizers",
+    "pyahocorasick": "transduction",
+    "pynini": "transduction",
+    **{name: name for name in TRACKERS},
+}
 """Optional package -> the extra that brings it."""
 OPTIONAL = (*EXTRAS, "peft")
 

@@ -91,7 +91,7 @@ class DataSettings:
     source: str = field(default="source", metadata=meaning("column of what is asked, with `train`"))
     target: str = field(
         default="target",
-        metadata=meaning("column of the right answer, or of the class, with `train`"),
+        metadata=meaning("column of the right answer, of the class or of the tags, with `train`"),
     )
     pair: str | None = field(
         default=None, metadata=meaning("class: column of the second text, if there is one")

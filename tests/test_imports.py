@@ -29,7 +29,7 @@ LAYERS = [
         "settings",
     },
     {"code_links"},
-    {"tasks", "loading"},
+    {"tasks", "loading", "transduction"},
     {"build_tokenizer", "generation"},
     {"data"},
     {"objectives"},
@@ -48,7 +48,18 @@ HUB_MAY_IMPORT = {
     "huggingface_hub",
     "regex",
 }  # Transformers needs it
-HEAVY = ["datasets", "pandas", "pyarrow", "matplotlib", "aiger", "pysat", "spot", "typer"]
+HEAVY = [
+    "datasets",
+    "pandas",
+    "pyarrow",
+    "matplotlib",
+    "aiger",
+    "pysat",
+    "spot",
+    "typer",
+    "ahocorasick",
+    "pynini",
+]
 
 ROOT_MODULE = PACKAGE / "__init__.py"
 SOURCES = sorted(PACKAGE.rglob("*.py"))

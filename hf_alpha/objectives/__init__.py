@@ -12,10 +12,13 @@ from .base import Objective
 from .classes import Classes
 from .masked import Masked
 from .spans import Spans
+from .tokens import Tokens
 
 ANSWER = "answer"
 """The objective of models that answer with text, which `hf_alpha.train` trains by itself."""
-OBJECTIVES: dict[str, type[Objective]] = {each.name: each for each in (Masked, Classes, Spans)}
+OBJECTIVES: dict[str, type[Objective]] = {
+    each.name: each for each in (Masked, Classes, Tokens, Spans)
+}
 
 
 def objective_of(said: str | Mapping[str, Any], where: str = "recipe") -> Objective | None:

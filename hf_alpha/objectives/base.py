@@ -18,6 +18,9 @@ from hf_alpha.tasks.registry import import_functions
 
 from .rows import DataSource, Where, hold_out, read_rows
 
+INPUTS = ("input_ids", "token_type_ids", "stream_ids")
+"""What models get of a text, if the tokenizer gives it; masks follow from padding."""
+
 Record = dict[str, Any]
 Collator = Callable[[Sequence[Mapping[str, Any]]], dict[str, torch.Tensor]]
 
@@ -208,6 +211,7 @@ def check_positions(model: PreTrainedModel, max_length: int) -> None:
 
 
 __all__ = [
+    "INPUTS",
     "Collator",
     "Objective",
     "Record",

@@ -14,14 +14,12 @@ from hf_alpha.data.pairs import canonical_text
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
-from .base import Collator, Objective, Record, accepted
+from .base import INPUTS, Collator, Objective, Record, accepted
 from .metrics import OF_CLASSES, OF_NUMBERS
 from .rows import DataSource, text_in
 from .tokenizers import check_pairs, check_room
 
 logger = logging.getLogger(__name__)
-
-FEATURES = ("input_ids", "token_type_ids", "stream_ids")
 
 
 @dataclass
@@ -143,7 +141,7 @@ class Classes(Objective):
                 )
             except ValueError as error:
                 raise ValueError(f"rows from {places[0]} on: {error}") from error
-            kept = {name: found[name] for name in FEATURES if name in found}
+            kept = {name: found[name] for name in INPUTS if name in found}
             return {**kept, "labels": [labels[i] for i in places]}
 
         return rows.map(

@@ -89,8 +89,43 @@ def squad(path: Path) -> Iterator[Row]:
                 }
 
 
+def conll(path: Path) -> Iterator[Row]:
+    """A word and its tag in a line, as in WNUT-17; or number, word and tag, as in UNER (IOB2).
+
+    Cells are separated by tabs, texts by lines without text. A line that begins with # and has no
+    tab is a comment.
+    """
+    for lines in _blocks(path):
+        words, tags = [], []
+        for number, line in lines:
+            if line.startswith("#") and "\t" not in line:
+                continue
+            cells = line.split("\t")
+            if len(cells) != 2 and not (len(cells) > 2 and cells[0].isdecimal()):
+                raise ValueError(
+                    f"{path}, line {number}: {line!r} is neither word and tag nor number, word and "
+                    "tag, with tabs between them"
+                )
+            word, tag = cells if len(cells) == 2 else cells[1:3]
+            words.append(word)
+            tags.append(tag)
+        if words:
+            yield {"source": words, "target": tags}
+
+
+def dimsum(path: Path) -> Iterator[Row]:
+    """DiMSUM 2016: nine cells in a line; the second is a word, the fifth its tag, one of BIObio."""
+    for lines in _blocks(path):
+        rows = []
+        for number, line in lines:
+            if len(cells := line.split("\t")) != 9:
+                raise ValueError(f"{path}, line {number}: {len(cells)} cells, 9 are expected")
+            rows.append(cells)
+        yield {"source": [cells[1] for cells in rows], "target": [cells[4] for cells in rows]}
+
+
 FORMATS: dict[str, Format] = {
-    each.__name__: each for each in (clutrr, folio, mrpc, cola, sst2, squad)
+    each.__name__: each for each in (clutrr, folio, mrpc, cola, sst2, squad, conll, dimsum)
 }  # fmt: skip
 
 
@@ -141,6 +176,20 @@ def _json_lines(path: Path) -> Iterator[Row]:
             except json.JSONDecodeError as error:
                 raise ValueError(f"{path}, line {number} is no JSON: {error}") from error
             yield row
+
+
+def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
+    """Yield the lines between those without text, with their numbers."""
+    held: list[tuple[int, str]] = []
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                held.append((number, line.rstrip("\r\n")))
+            elif held:
+                yield held
+                held = []
+    if held:
+        yield held
 
 
 def _cells(path: Path, count: int) -> Iterator[tuple[Any, ...]]:

@@ -47,3 +47,29 @@ def test_files_of_another_format_are_named_by_line(tmp_path):
         read_format("folio", str(file))
     with pytest.raises(FileNotFoundError, match="no file nowhere to read as 'cola'"):
         read_format("cola", "nowhere")
+
+
+def test_words_and_tags_are_read_with_and_without_numbers(tmp_path):
+    """Separators may hold a tab, as in WNUT-17; comments have none, words may begin with #."""
+    (tmp_path / "a").write_text("2\tO\n#Ann\tB-person\n\t\n\nBo\tO\n")
+    (tmp_path / "b").write_text(
+        "# id = 1\n# text = 2 #Ann\n1\t2\tO\t-\t-\n2\t#Ann\tB-PER\t-\tx\n\n"
+    )
+    first = {"source": ["2", "#Ann"], "target": ["O", "B-person"]}
+    assert read_format("conll", str(tmp_path / "a")) == [first, {"source": ["Bo"], "target": ["O"]}]
+    assert read_format("conll", str(tmp_path / "b")) == [{**first, "target": ["O", "B-PER"]}]
+    (tmp_path / "a").write_text("Bo\tO\n\nAnn B-person\n")
+    with pytest.raises(ValueError, match=r"a, line 3: 'Ann B-person' is neither word and tag nor"):
+        read_format("conll", str(tmp_path / "a"))
+
+
+def test_expressions_of_dimsum_are_read(tmp_path):
+    line = "{}\t{}\tlemma\tNOUN\t{}\t0\t\tn.act\tewtb.1\n"
+    tags = [("had", "B"), ("a", "o"), ("look", "I")]
+    text = "".join(line.format(i, word, tag) for i, (word, tag) in enumerate(tags, start=1))
+    (tmp_path / "d").write_text(f"{text}\n{text}")
+    found = {"source": ["had", "a", "look"], "target": ["B", "o", "I"]}
+    assert read_format("dimsum", str(tmp_path / "d")) == [found, found]
+    (tmp_path / "d").write_text(f"{text}4\tat\n")
+    with pytest.raises(ValueError, match="d, line 4: 2 cells, 9 are expected"):
+        read_format("dimsum", str(tmp_path / "d"))

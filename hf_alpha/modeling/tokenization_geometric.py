@@ -1,0 +1,436 @@
+"""A fast tokenizer with a transducer: tokens of a text, and beside them its symbolic segments.
+
+Segments are found in the text itself and lie over the tokens that have their characters, whatever
+the tokenizer. The transducer is part of the package `hf_alpha`, which has to be installed to encode
+texts; all else works without.
+
+Shapes: B batch, T tokens, S segments.
+"""
+
+import copy
+import json
+import os
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from tokenizers import Encoding, Tokenizer
+from transformers import BatchEncoding, PreTrainedTokenizerFast
+from transformers.tokenization_utils_base import TruncationStrategy
+from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
+
+from .saving import SavesCode
+from .segment_relations import relation_ids
+
+PACKAGE = "hf_alpha"
+FILES = {"transducer_file": "transducer.json", "lexicon_file": "lexicon.tsv"}
+SEGMENTS = ("segment_ids", "segment_starts", "segment_ends")
+FROM_HUB = ("cache_dir", "force_download", "token", "revision", "local_files_only", "subfolder")
+
+Placed = tuple[int, int, int]  # columns of the first and last token, and the id
+
+
+class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
+    """Any fast tokenizer, whose batches also have the segments that a transducer finds.
+
+    Made by `from_tokenizer` or `from_pretrained`. Ids, special tokens, padding and all else are
+    those of the tokenizer that it is made from. Beside its keys, a batch has three of (B, S):
+
+    - `segment_ids`: number of the label in `segment_labels` plus 1; 0 is padding;
+    - `segment_starts`, `segment_ends`: columns of `input_ids` with the first and the last token
+      that has a character of the segment.
+
+    The segments of a row are sorted by start, end and id, each is there once, and 0 fills the row
+    on its right, whatever side tokens are padded on. A segment of which truncation cuts a token
+    off, or which has no token, is left out.
+
+    Args:
+        transducer: a `hf_alpha.transduction.Transducer`.
+        transducer_file, lexicon_file: its files, in one folder, if it is not given itself. It is
+            loaded when the first text is encoded.
+        **kwargs: what `PreTrainedTokenizerFast` takes.
+    """
+
+    vocab_files_names = {"tokenizer_file": "tokenizer.json", **FILES}  # noqa: RUF012
+    model_input_names = ["input_ids", "token_type_ids", "attention_mask", *SEGMENTS]  # noqa: RUF012
+
+    def __init__(
+        self,
+        *args: Any,
+        transducer: Any = None,
+        transducer_file: str | None = None,
+        lexicon_file: str | None = None,
+        **kwargs: Any,
+    ):
+        self._transducer = transducer
+        # Their content until the first text: the folder may be gone by then.
+        paths = [path for path in (transducer_file, lexicon_file) if path is not None]
+        self._files = {Path(path).name: Path(path).read_bytes() for path in paths}
+        for key in ("is_local", "local_files_only"):  # where it was loaded from is not its data
+            kwargs.pop(key, None)
+        super().__init__(*args, **kwargs)
+
+    @classmethod
+    def convert_to_native_format(cls, trust_remote_code: bool = False, **kwargs: Any) -> Any:
+        """Leave `tokenizer.json` to the constructor: all of the tokenizer is in there."""
+        return kwargs
+
+    @classmethod
+    def from_tokenizer(cls, tokenizer: Any, transducer: Any) -> "GeometricTokenizer":
+        """Put a transducer on top of a fast tokenizer, which stays as it is.
+
+        Args:
+            tokenizer: any fast tokenizer of Transformers.
+            transducer: a `hf_alpha.transduction.Transducer`.
+
+        Raises:
+            ValueError: it is no fast tokenizer, or has symbols.
+        """
+        if getattr(tokenizer, "backend_tokenizer", None) is None:
+            raise ValueError(
+                f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "
+                "stand. Take a fast one (tokenizer.is_fast)"
+            )
+        if hasattr(tokenizer, "symbol_ranges"):
+            raise ValueError(
+                f"{type(tokenizer).__name__} has symbols in place of names: a transducer goes on "
+                "top of a tokenizer without symbols"
+            )
+        beneath = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        beneath.no_truncation()  # those of the last call
+        beneath.no_padding()
+        names = [name for name in tokenizer.model_input_names if name not in SEGMENTS]
+        special = {
+            key: copy.deepcopy(value)
+            for key, value in tokenizer.special_tokens_map.items()
+            if key.endswith("_token")
+        }
+        if tokenizer.chat_template is not None:
+            special["chat_template"] = tokenizer.chat_template
+        return cls(
+            tokenizer_object=beneath,
+            transducer=transducer,
+            model_input_names=[*names, *SEGMENTS],
+            extra_special_tokens=[str(token) for token in tokenizer.extra_special_tokens],
+            model_max_length=tokenizer.model_max_length,
+            padding_side=tokenizer.padding_side,
+            truncation_side=tokenizer.truncation_side,
+            clean_up_tokenization_spaces=tokenizer.clean_up_tokenization_spaces,
+            split_special_tokens=tokenizer.split_special_tokens,
+            **special,
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: str | os.PathLike,
+        *args: Any,
+        transducer: Any = None,
+        **kwargs: Any,
+    ) -> "GeometricTokenizer":
+        """Load a tokenizer that was saved, or put a transducer on top of any fast one.
+
+        Args:
+            pretrained_model_name_or_path: folder or Hub name.
+            *args: as in the base class.
+            transducer: a `hf_alpha.transduction.Transducer`, in place of the saved one if there is
+                one.
+            **kwargs: as in the base class.
+
+        Raises:
+            ValueError: there is no transducer, or see `from_tokenizer`.
+        """
+        from transformers import AutoTokenizer
+        from transformers.models.auto.tokenization_auto import get_tokenizer_config
+
+        where = str(pretrained_model_name_or_path)
+        told = get_tokenizer_config(where, **{k: kwargs[k] for k in FROM_HUB if k in kwargs})
+        if told.get("tokenizer_class") == cls.__name__:
+            loaded: Any = super().from_pretrained(where, *args, **kwargs)
+            if transducer is not None:
+                loaded.transducer = transducer
+            return loaded
+        if transducer is None:
+            raise ValueError(
+                f"{where!r} holds a tokenizer without a transducer: give one by `transducer`"
+            )
+        return cls.from_tokenizer(AutoTokenizer.from_pretrained(where, *args, **kwargs), transducer)
+
+    # The transducer
+
+    @property
+    def transducer(self) -> Any:
+        """The transducer; loaded when it is first used.
+
+        Raises:
+            ImportError: hf_alpha is not installed.
+            ValueError: there is none.
+        """
+        if self._transducer is None:
+            files = self._saved()
+            try:
+                transduction = import_module(f"{PACKAGE}.transduction")
+            except ModuleNotFoundError as error:
+                if f"{error.name}".partition(".")[0] != PACKAGE:
+                    raise
+                raise ImportError(
+                    "segments are found by the package hf_alpha, which is not installed: "
+                    "pip install 'hf_alpha[transduction]'"
+                ) from error
+            with TemporaryDirectory() as folder:
+                for name, content in files.items():
+                    Path(folder, name).write_bytes(content)
+                self.transducer = transduction.Transducer.load(folder)
+        return self._transducer
+
+    @transducer.setter
+    def transducer(self, transducer: Any) -> None:
+        self._transducer, self._files = transducer, {}
+
+    @property
+    def segment_labels(self) -> list[str]:
+        """The labels of segments; that of number i has the id i + 1."""
+        if self._transducer is not None:
+            return list(self._transducer.labels)
+        return list(json.loads(self._saved()[FILES["transducer_file"]])["labels"])
+
+    def _saved(self) -> dict[str, bytes]:
+        """The transducer's files, as long as it is not loaded."""
+        if len(self._files) < len(FILES):
+            raise ValueError(
+                f"the tokenizer has no transducer: {' and '.join(FILES.values())} belong beside "
+                "its tokenizer.json, or set `tokenizer.transducer`"
+            )
+        return self._files
+
+    def _save_pretrained(
+        self,
+        save_directory: str | os.PathLike,
+        file_names: tuple[str, ...],
+        legacy_format: bool | None = None,
+        filename_prefix: str | None = None,
+    ) -> tuple[str, ...]:
+        names = super()._save_pretrained(save_directory, file_names, legacy_format, filename_prefix)
+        if self._transducer is not None:
+            self._transducer.save(save_directory)
+        else:
+            for name, content in self._saved().items():
+                Path(save_directory, name).write_bytes(content)
+        return (*names, *(str(Path(save_directory, name)) for name in FILES.values()))
+
+    # Encoding
+
+    def _encode_plus(
+        self,
+        text: Any,
+        text_pair: Any = None,
+        *,
+        padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
+        is_split_into_words: bool = False,
+        return_tensors: Any = None,
+        return_relations: bool = False,
+        max_distance: int = 16,
+        **kwargs: Any,
+    ) -> BatchEncoding:
+        """As in the base class, with segments, and `relations` (B, T + S, T + S) if asked for."""
+        if is_split_into_words:
+            raise ValueError("segments are found in whole texts: leave out is_split_into_words")
+        encoding = super()._encode_plus(
+            text,
+            text_pair,
+            padding_strategy=padding_strategy,
+            return_tensors=return_tensors,
+            **kwargs,
+        )
+        if not encoding.encodings:  # of a chat's control tokens there are ids only
+            return encoding
+        rows = _rows(text, text_pair)
+        special = kwargs.get("add_special_tokens", True)
+        samples = encoding.get("overflow_to_sample_mapping", range(len(rows)))
+        found = self._segments(rows, to_py_obj(samples), encoding.encodings, special)
+        padded = padding_strategy != PaddingStrategy.DO_NOT_PAD or return_tensors is not None
+        columns: dict[str, Any] = _columns(found, padded)
+        if return_relations:
+            lengths = [len(each) for each in encoding.encodings]
+            columns["relations"] = _relations(columns, lengths, max_distance)
+        alone = not isinstance(text, list | tuple) and return_tensors is None
+        if alone and "overflow_to_sample_mapping" not in encoding:
+            columns = {key: column[0] for key, column in columns.items()}
+        encoding.update(BatchEncoding(columns, tensor_type=return_tensors))
+        return encoding
+
+    def _segments(
+        self,
+        rows: Sequence[tuple[str, ...]],
+        samples: Sequence[int],
+        encodings: Sequence[Encoding],
+        add_special_tokens: bool,
+    ) -> list[list[Placed]]:
+        """The segments of each encoding.
+
+        Args:
+            rows: the texts of each sample.
+            samples: of which sample each encoding is; some may be parts of one.
+        """
+        number = {name: index for index, name in enumerate(self.segment_labels, start=1)}
+        spans = [
+            [[(a, b, number[name]) for a, b, name in self.transducer.spans(t)] for t in texts]
+            for texts in rows
+        ]
+        cut = sorted({s for s, each in zip(samples, encodings, strict=True) if each.overflowing})
+        whole = dict(zip(cut, self._whole([rows[s] for s in cut], add_special_tokens), strict=True))
+        return [
+            sorted(
+                {
+                    placed
+                    for part, some in enumerate(spans[sample])
+                    if some
+                    for placed in _placed(some, part, each, whole.get(sample, each))
+                }
+            )
+            for sample, each in zip(samples, encodings, strict=True)
+        ]
+
+    def _whole(self, rows: list[tuple[str, ...]], add_special_tokens: bool) -> list[Encoding]:
+        """Rows before truncation."""
+        if not rows:
+            return []
+        self.set_truncation_and_padding(
+            PaddingStrategy.DO_NOT_PAD, TruncationStrategy.DO_NOT_TRUNCATE, 0, 0, None, None
+        )
+        inputs = [row if len(row) == 2 else row[0] for row in rows]
+        return self._tokenizer.encode_batch(inputs, add_special_tokens=add_special_tokens)
+
+    def pad(
+        self,
+        encoded_inputs: Any,
+        padding: bool | str | PaddingStrategy = True,
+        max_length: int | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+        return_attention_mask: bool | None = None,
+        return_tensors: str | TensorType | None = None,
+        verbose: bool = True,
+    ) -> BatchEncoding:
+        """As in the base class; segments get 0 on the right, to the longest row and at least 1.
+
+        Where tokens are padded on the left, the segments move with them.
+
+        Raises:
+            ValueError: there are `relations`, which belong to one padded batch.
+        """
+        if isinstance(encoded_inputs, Sequence) and not isinstance(encoded_inputs, Mapping):
+            keys = encoded_inputs[0].keys() if encoded_inputs else []
+            encoded_inputs = {key: [row[key] for row in encoded_inputs] for key in keys}
+        columns = dict(encoded_inputs)
+        if "relations" in columns:
+            raise ValueError("`relations` belong to a padded batch: ask for them where it is made")
+        segments = {key: to_py_obj(columns.pop(key)) for key in SEGMENTS if key in columns}
+        before = columns.get(self.model_input_names[0], [])
+        encoded = super().pad(
+            columns,
+            padding=padding,
+            max_length=max_length,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            return_attention_mask=return_attention_mask,
+            return_tensors=return_tensors,
+            verbose=verbose,
+        )
+        if not segments or not len(before):
+            return encoded
+        after = encoded[self.model_input_names[0]]
+        alone = isinstance(to_py_obj(before[0]), int)
+        if alone:
+            before, segments = [before], {key: [row] for key, row in segments.items()}
+        longer = [
+            len(row) - len(old)
+            for row, old in zip([after] if alone else after, before, strict=True)
+        ]
+        left = (padding_side or self.padding_side) == "left"
+        found = [
+            [(a + left * more, b + left * more, i) for i, a, b in zip(*row, strict=True) if i]
+            for row, more in zip(
+                zip(*(segments[k] for k in SEGMENTS), strict=True), longer, strict=True
+            )
+        ]
+        tensors = "pt" if is_torch_tensor(after) else return_tensors
+        padded = padding not in (False, PaddingStrategy.DO_NOT_PAD) or tensors is not None
+        made: dict[str, Any] = _columns(found, padded)
+        if alone:
+            made = {key: column[0] for key, column in made.items()}
+        encoded.update(BatchEncoding(made, tensor_type=tensors))
+        return encoded
+
+
+def _rows(text: Any, text_pair: Any) -> list[tuple[str, ...]]:
+    """The text of each sample, or both of them; a batch may also be a list of pairs."""
+    if not isinstance(text, list | tuple):
+        return [(text, text_pair)] if text_pair else [(text,)]
+    if text_pair is not None:
+        return list(zip(text, text_pair, strict=True))
+    return [(each,) if isinstance(each, str) else tuple(each) for each in text]
+
+
+def _placed(
+    spans: Sequence[tuple[int, int, int]], part: int, seen: Encoding, whole: Encoding
+) -> Iterator[Placed]:
+    """The segments of a text, of which all tokens are seen.
+
+    Args:
+        spans: first character, the one after the last, and id of each segment.
+        part: which text of the row it is.
+        seen: the tokens that are left of the row.
+        whole: all of them.
+    """
+    column, tokens = _tokens(seen, part)
+    every = tokens if whole is seen else _tokens(whole, part)[1]
+    places = range(len(every) - len(tokens) + 1)
+    lost = next(place for place in places if every[place : place + len(tokens)] == tokens)
+    starts, stops = ([offsets[side] for _, offsets in every] for side in (0, 1))
+    for begin, end, number in spans:
+        first, last = bisect_right(stops, begin), bisect_left(starts, end) - 1
+        if lost <= first <= last < lost + len(tokens):
+            yield column + first - lost, column + last - lost, number
+
+
+def _tokens(encoding: Encoding, part: int) -> tuple[int, list[tuple[int, tuple[int, int]]]]:
+    """The first column of a text's tokens, and their ids and characters."""
+    columns = [column for column, which in enumerate(encoding.sequence_ids) if which == part]
+    if not columns:
+        return 0, []
+    start, stop = columns[0], columns[-1] + 1
+    pairs = zip(encoding.ids[start:stop], encoding.offsets[start:stop], strict=True)
+    return start, list(pairs)
+
+
+def _columns(found: Sequence[Sequence[Placed]], padded: bool) -> dict[str, list[list[int]]]:
+    """The keys of a batch, with 0 on the right if it is padded."""
+    width = max([1, *map(len, found)]) if padded else 0
+    filled = [[*row, *[(0, 0, 0)] * (width - len(row))] for row in found]
+    return {
+        key: [[placed[place] for placed in row] for row in filled]
+        for key, place in zip(SEGMENTS, (2, 0, 1), strict=True)
+    }
+
+
+def _relations(
+    columns: Mapping[str, list[list[int]]], lengths: Sequence[int], max_distance: int
+) -> list[list[list[int]]]:
+    """The relations of each row's tokens and segments."""
+    made = []
+    for starts, ends, length in zip(
+        columns["segment_starts"], columns["segment_ends"], lengths, strict=True
+    ):
+        first, last = (torch.tensor([[*range(length), *some]]) for some in (starts, ends))
+        made.append(relation_ids(first, last, max_distance)[0].tolist())
+    return made
+
+
+GeometricTokenizer.register_for_auto_class("AutoTokenizer")
+
+__all__ = ["GeometricTokenizer"]

@@ -1,0 +1,7 @@
+"""Finite-state transducers: from a text to labelled segments, by lexicons and rules."""
+
+from hf_alpha.transduction.gamma import GammaSpace, Segment
+from hf_alpha.transduction.lexicon import Lexicon
+from hf_alpha.transduction.transducer import Transducer
+
+__all__ = ["GammaSpace", "Lexicon", "Segment", "Transducer"]

@@ -1,0 +1,260 @@
+"""Transducers: from a text to its gamma-space, by a lexicon and rules."""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from hf_alpha.folders import read_json, replacing, write_text
+from hf_alpha.settings import check_settings, settings_of
+from hf_alpha.transduction.gamma import GammaSpace, Segment
+from hf_alpha.transduction.lexicon import Lexicon, PhraseMatcher
+from hf_alpha.transduction.units import unit_finder
+
+logger = logging.getLogger(__name__)
+
+SETTINGS_FILE = "transducer.json"
+LEXICON_FILE = "lexicon.tsv"
+MATCHES = ("all", "longest")
+
+_Found = tuple[int, int, int]
+"""First unit, last unit and label number of a segment: they sort as segments do."""
+
+
+@dataclass(frozen=True)
+class _Options:
+    unit: str = "words"
+    match: str = "all"
+    lowercase: bool = True
+    max_per_position: int = 4
+    max_units: int = 16
+
+    def __post_init__(self) -> None:
+        unit_finder(self.unit)
+        if self.match not in MATCHES:
+            raise ValueError(f"match={self.match!r}: choose all or longest")
+        if self.max_per_position < 2:
+            raise ValueError(
+                f"max_per_position={self.max_per_position}: it counts the unit itself, so it is 2 "
+                "or more"
+            )
+        if self.max_units < 1:
+            raise ValueError(f"max_units={self.max_units}: it is 1 or more")
+
+
+class Transducer:
+    """Finds labelled segments in texts; made by `compile`, `load` or `from_settings`.
+
+    It can be pickled for worker processes: the pickle holds the lexicon's text and the settings,
+    and the worker compiles them again.
+
+    Attributes:
+        labels: all labels, in order: those of the lexicon sorted, then those of the rules.
+        dropped: segments left out so far in this process, as more than `max_per_position` elements
+            started or ended at one unit.
+    """
+
+    def __init__(self, table: str, options: _Options) -> None:
+        lines = table.split("\n")[:-1]
+        self.labels = sorted({line.rpartition("\t")[2] for line in lines})
+        self.dropped = 0
+        self._table, self._options = table, options
+        self._pattern = unit_finder(options.unit)
+        self._lexicon = PhraseMatcher(lines, {label: n for n, label in enumerate(self.labels)})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Transducer, (self._table, self._options)
+
+    @classmethod
+    def compile(
+        cls,
+        lexicon: Lexicon | None = None,
+        *,
+        unit: str = "words",
+        match: str = "all",
+        lowercase: bool = True,
+        max_per_position: int = 4,
+        max_units: int = 16,
+    ) -> "Transducer":
+        """Make a transducer.
+
+        Args:
+            lexicon: phrases to find, of any length; they are split into units as texts are.
+            unit: `words` or `characters`; see `hf_alpha.transduction.units.unit_finder`.
+            match: `all` segments, nested and overlapping ones too; or `longest`: of the lexicon's
+                segments, and of each rule's, the leftmost longest ones, which do not overlap.
+            lowercase: upper and lower case are the same.
+            max_per_position: most elements that start at one unit, and most that end at one, the
+                unit itself counted (D in the paper, Section 2.3). The longest segments are kept,
+                among these those whose label comes first, then the leftmost.
+            max_units: most units in a segment that a rule finds.
+
+        Raises:
+            ValueError: an argument is none of these.
+            ImportError: a library is missing; the message has the command that installs it.
+        """
+        options = _Options(unit, match, lowercase, max_per_position, max_units)
+        return cls(_table(lexicon, options) if lexicon is not None else "", options)
+
+    def __call__(self, text: str) -> GammaSpace:
+        """Return the gamma-space of a text."""
+        units = tuple(match.span() for match in self._pattern(text).finditer(text))
+        words = [text[start:stop] for start, stop in units]
+        segments = (Segment(start, self.labels[n], end) for start, end, n in self._segments(words))
+        return GammaSpace(text, units, tuple(segments))
+
+    def spans(self, text: str) -> list[tuple[int, int, str]]:
+        """Return first character, the one after the last, and label of each segment of a text.
+
+        They are sorted by start, end and the order of labels.
+        """
+        pattern = self._pattern(text)
+        found = self._segments(pattern.findall(text))
+        if not found:
+            return []
+        units = [match.span() for match in pattern.finditer(text)]
+        return [(units[start][0], units[end][1], self.labels[n]) for start, end, n in found]
+
+    def _segments(self, words: Sequence[str]) -> list[_Found]:
+        """Find the segments over a text's units, sorted and at most D at a unit."""
+        if self._options.lowercase:
+            words = [word.lower() for word in words]
+        found = [(start, end, n) for start, end, ids in self._lexicon.find(words) for n in ids]
+        if self._options.match == "longest":
+            found = leftmost_longest(found)
+        return self._limited(sorted(found))
+
+    def _limited(self, found: list[_Found]) -> list[_Found]:
+        """Leave out segments where more than D elements start or end; the unit itself is one."""
+        most = self._options.max_per_position - 1
+        if len(found) <= most:
+            return found
+        starts, ends, kept = Counter[int](), Counter[int](), []
+        for segment in sorted(found, key=lambda s: (s[0] - s[1], s[2], s[0])):
+            start, end, _ = segment
+            if starts[start] < most and ends[end] < most:
+                starts[start] += 1
+                ends[end] += 1
+                kept.append(segment)
+        if len(kept) < len(found):
+            self._count_dropped(len(found) - len(kept))
+        return sorted(kept)
+
+    def _count_dropped(self, number: int) -> None:
+        if not self.dropped:
+            logger.warning(
+                "more than max_per_position=%d elements start or end at one unit: the longest "
+                "segments are kept; `dropped` counts the others",
+                self._options.max_per_position,
+            )
+        self.dropped += number
+
+    def settings(self) -> dict[str, Any]:
+        """Return all but the lexicon, as plain data."""
+        return asdict(self._options)
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write `lexicon.tsv` and `transducer.json` to a folder, which is made if it is absent."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / LEXICON_FILE) as file:
+            file.write_text(self._table, encoding="utf-8", newline="\n")
+        entries = self._table.count("\n")
+        record = {**self.settings(), "labels": self.labels, "entries": entries}
+        write_text(folder / SETTINGS_FILE, f"{json.dumps(record, indent=1, ensure_ascii=False)}\n")
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str]) -> "Transducer":
+        """Load what `save` wrote.
+
+        Raises:
+            ValueError: a file is damaged, or the two do not belong together.
+            OSError: a file is absent.
+        """
+        path = Path(folder) / SETTINGS_FILE
+        record = read_json(path, "labels", "entries")
+        labels, entries = record.pop("labels"), record.pop("entries")
+        check_settings(record, settings_of(_Options), f"{path}")
+        table = (Path(folder) / LEXICON_FILE).read_text(encoding="utf-8")
+        loaded = cls(table, _Options(**record))
+        if table.count("\n") != entries or loaded.labels != labels:
+            raise ValueError(
+                f"{folder}: {LEXICON_FILE} is not the one that {SETTINGS_FILE} was saved with "
+                f"({entries} entries, labels {labels}): compile the transducer again"
+            )
+        return loaded
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> "Transducer":
+        """Compile a transducer from plain data, such as a recipe has.
+
+        Args:
+            settings: `lexicon`: a file, or a mapping with `path` and other arguments of
+                `Lexicon.from_file`, or a list of such; and arguments of `compile`.
+
+        Raises:
+            ValueError: a key or a value is none of these, or a file is faulty.
+            OSError: a file cannot be read.
+        """
+        known = settings_of(cls.compile)
+        chosen = dict(settings)
+        said = chosen.pop("lexicon", None)
+        check_settings(chosen, known, "transducer")
+        return cls.compile(_lexicon_of(said), **chosen)
+
+
+def _lexicon_of(said: Any) -> Lexicon | None:
+    """Read the lexicons that settings name, and join them."""
+    if said is None:
+        return None
+    joined = Lexicon({})
+    for entry in said if isinstance(said, list) else [said]:
+        chosen: dict[str, Any] = dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)}
+        check_settings(chosen, settings_of(Lexicon.from_file), "transducer: lexicon")
+        if "path" not in chosen:
+            raise ValueError(f"transducer: lexicon {entry!r} names no file: give it a 'path'")
+        joined |= Lexicon.from_file(**chosen)
+    return joined
+
+
+def leftmost_longest(found: Iterable[_Found]) -> list[_Found]:
+    """Choose segments from the left, each time the longest one, all labels of the same span."""
+    chosen: list[_Found] = []
+    last = (-1, -1)
+    for segment in sorted(found, key=lambda s: (s[0], -s[1], s[2])):
+        if segment[:2] == last or segment[0] > last[1]:
+            chosen.append(segment)
+            last = segment[:2]
+    return chosen
+
+
+def _table(lexicon: Lexicon, options: _Options) -> str:
+    """Write a lexicon in normal form: sorted lines of words with one space between, tab, label."""
+    pattern = unit_finder(options.unit)
+    entries: dict[str, tuple[str, ...]] = {}
+    for phrase, labels in lexicon.entries.items():
+        words = " ".join(pattern(phrase).findall(phrase))
+        words = words.lower() if options.lowercase else words
+        known = entries.get(words, ())
+        entries[words] = tuple(dict.fromkeys((*known, *labels))) if known else labels
+    _say_conflicts(entries)
+    return "".join(sorted(f"{w}\t{label}\n" for w, labels in entries.items() for label in labels))
+
+
+def _say_conflicts(entries: Mapping[str, tuple[str, ...]]) -> None:
+    several = [(words, labels) for words, labels in entries.items() if len(labels) > 1]
+    if several:
+        first = "; ".join(f"{words!r}: {', '.join(labels)}" for words, labels in several[:3])
+        logger.warning(
+            "%d phrases of the lexicon have several labels, all of which are kept: %s%s",
+            len(several),
+            first,
+            "; ..." if len(several) > 3 else "",
+        )
+
+
+__all__ = ["LEXICON_FILE", "SETTINGS_FILE", "Transducer"]
