@@ -1,5 +1,6 @@
 """Gamma-spaces: a text's units, and the labelled segments over them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +11,21 @@ class Segment(NamedTuple):
     start: int
     label: str
     end: int
+
+
+Found = tuple[int, int, int]
+"""First unit, last unit and label number of a segment; they sort as the segments of a text do."""
+
+
+def leftmost_longest(found: Iterable[Found]) -> list[Found]:
+    """Choose segments from the left, each time the longest one, all labels of the same span."""
+    chosen: list[Found] = []
+    last = (-1, -1)
+    for segment in sorted(found, key=lambda s: (s[0], -s[1], s[2])):
+        if segment[:2] == last or segment[0] > last[1]:
+            chosen.append(segment)
+            last = segment[:2]
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -44,4 +60,4 @@ class GammaSpace:
         return f"{{{', '.join(elements)}}}"
 
 
-__all__ = ["GammaSpace", "Segment"]
+__all__ = ["Found", "GammaSpace", "Segment", "leftmost_longest"]
