@@ -59,17 +59,22 @@ class Cascade:
         self._add(segments, edges, masks)
         found = set(segments)
         for rule, label in self._rules:
-            starts = [at for at, mask in enumerate(masks) if mask & rule.first]
-            new = [
-                (start, end, label)
-                for start in starts
-                for end in rule.ends(edges, start, self._max_units)
-            ]
-            if self._longest:
-                new = leftmost_longest(new)
+            new = self._matches(rule, label, edges, masks)
             self._add([segment for segment in new if segment not in found], edges, masks)
             found.update(new)
         return sorted(found)
+
+    def _matches(
+        self,
+        rule: RuleAutomaton,
+        label: int,
+        edges: Sequence[Sequence[tuple[int, int]]],
+        masks: Sequence[int],
+    ) -> list[Found]:
+        starts = [at for at, mask in enumerate(masks) if mask & rule.first]
+        ends = [(start, rule.ends(edges, start, self._max_units)) for start in starts]
+        matches = [(start, end, label) for start, found in ends for end in found]
+        return leftmost_longest(matches) if self._longest and matches else matches
 
     def _add(
         self, segments: Sequence[Found], edges: list[list[tuple[int, int]]], masks: list[int]

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from hf_alpha.transduction.drawing import draw
+
 
 class Segment(NamedTuple):
     """A labelled part of a text, from its first to its last unit, counted from 0."""
@@ -58,6 +60,13 @@ class GammaSpace:
         units = (Segment(at, word, at) for at, word in enumerate(self.words))
         elements = (f"({s.start + 1}, {s.label}, {s.end + 1})" for s in (*units, *self.segments))
         return f"{{{', '.join(elements)}}}"
+
+    def svg(self) -> str:
+        """Return a drawing, an SVG file: the units in a row, numbered, the segments above them."""
+        return draw(self.words, self.segments, f"{self}")
+
+    def _repr_svg_(self) -> str:
+        return self.svg()  # what notebooks show
 
 
 __all__ = ["Found", "GammaSpace", "Segment", "leftmost_longest"]
