@@ -646,3 +646,25 @@ def test_transduction_finds_what_its_peers_find(capsys, tmp_path):
     ours = transduction.Transducer.compile(transduction.Lexicon.from_entries(entries))
     text = "The E.U. sent fire  hose and fire"
     assert transduction.TokenTrie(entries).spans(text) == ours.spans(text) != []
+
+
+def test_geometric_prints_a_line_for_each_side(capsys, tmp_path):
+    geometric = load("geometric")
+    tiny = ["--hidden=8", "--heads=2", "--layers=1", "--vocabulary=9", "--rounds=2", "--tokens=16",
+            "--lengths=8,16", "--shares=0,50"]  # fmt: skip
+    geometric.main([*tiny, "--out", str(tmp_path / "out")])
+    printed = capsys.readouterr().out
+    found = json.loads((tmp_path / "out.json").read_text())["data"]
+    seen = [f"{side}, {share} %" for side in geometric.SIDES for share in (0, 50)]
+    seen.remove("none, 50 %")  # segments are nothing to it
+    assert list(found) == ["8", "16"]
+    for times in found.values():
+        assert list(times) == [geometric.BERT, *seen]
+        assert all(len(seconds) == 2 and min(seconds) > 0 for seconds in times.values())
+    assert all(printed.count(f"| {side} |") == 2 for side in seen)
+    batch = geometric.make_batch(geometric.make_parser().parse_args(tiny), 8, 50)
+    assert {name: tuple(x.shape) for name, x in batch.items()} == {
+        "input_ids": (2, 8), "attention_mask": (2, 8),
+        **dict.fromkeys(("segment_ids", "segment_starts", "segment_ends"), (2, 4)),
+    }  # fmt: skip
+    assert int(batch["segment_ends"].max()) < 8
