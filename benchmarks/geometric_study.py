@@ -3,10 +3,12 @@
     python benchmarks/geometric_study.py --data data --out geometric-study   # train what is missing
     python benchmarks/geometric_study.py --tasks dimsum --sizes 300,1200,0 --seeds 0,1,2
 
-Tasks: multiword expressions (DiMSUM 2016) and named entities of the web (WNUT-17). Every model is
-trained from nothing, by the recipes training/geometric/TASK-*.yaml, on nested parts of the training
-data, and chosen by its F1 on 500 sentences that are held out from it. Tested is the official test
-set, by F1 of exact spans.
+Tasks: multiword expressions (DiMSUM 2016), named entities of the web (WNUT-17), and masked tokens
+(the sentences of both, of English-EWT, SST-2, CoLA and MRPC). Every model is trained from nothing,
+by the recipes training/geometric/TASK-*.yaml, on nested parts of the training data. Taggers are
+chosen by their F1 on 500 sentences that are held out from it, and tested on the official test set,
+by F1 of exact spans; models of masked tokens by the share of tokens that they find in 1,000
+sentences.
 
 Segments come from a lexicon:
 
@@ -17,8 +19,8 @@ Segments come from a lexicon:
 
 Entries: `none` is BERT; `graph` and `rotary` see relations of tokens only; with a lexicon behind a
 `+` they have its segments too. A run that was killed goes on where it stopped, and finished ones
-are not run again. Cells are F1 in %, means over the seeds; +- is half the distance between the
-largest and the smallest.
+are not run again. Cells are F1, or the share of masked tokens, in %, means over the seeds; +- is
+half the distance between the largest and the smallest.
 """
 
 import argparse
@@ -41,11 +43,22 @@ from hf_alpha.train import TRAINER_STATE
 from hf_alpha.train import train as run_recipe
 from hf_alpha.transduction import Lexicon, Transducer
 
-TASKS = {
+TAGGED = {
     "dimsum": ("dimsum", "dimsum/dimsum16.train", "dimsum/dimsum16.test"),
     "wnut17": ("conll", "wnut17/train.conll", "wnut17/test.conll"),
 }
 """Task -> format, training file, test file."""
+MASKED = "masked"
+TEXTS = {
+    "dimsum/dimsum16.train": "dimsum",
+    "wnut17/train.conll": "conll",
+    "uner_ewt/dev.iob2": "conll",
+    "sst2/train.tsv": "sst2",
+    "cola/in_domain_train.tsv": "cola",
+    "mrpc/msr_paraphrase_train.txt": "mrpc",
+}
+"""What masked tokens are learned from: file -> format."""
+METRICS = {**dict.fromkeys(TAGGED, "f1"), MASKED: "masked_accuracy"}
 ENTRIES = {
     "none": ("none", None),
     "graph": ("graph", None),
@@ -57,11 +70,11 @@ ENTRIES = {
 }
 """Entry -> the end of its recipe's name, and its lexicon."""
 WORDNET = "oewn_mwe/mwe.tsv"
-HELD_OUT = 500
+HELD_OUT, TESTED = 500, 1000
 
 Row = Mapping[str, Any]
 Cells = dict[str, dict[str, list[float]]]
-"""Entry -> number of training sentences -> F1 of each seed, in %."""
+"""Entry -> number of training sentences -> metric of each seed, in %."""
 
 
 # -- data -----------------------------------------------------------------------------------------
@@ -69,14 +82,28 @@ Cells = dict[str, dict[str, list[float]]]
 
 def rows_of(task: str, data: Path) -> dict[str, list[dict[str, Any]]]:
     """Training sentences in a random order, those held out from them, and the test's."""
-    format_name, train, test = TASKS[task]
-    rows = read_format(format_name, str(data / train))
-    random.Random(0).shuffle(rows)
+    if task == MASKED:
+        rows = sorted({text for name in TEXTS for text in texts_of(data / name, TEXTS[name])})
+        random.Random(0).shuffle(rows)
+        parts = rows[HELD_OUT + TESTED :], rows[:HELD_OUT], rows[HELD_OUT : HELD_OUT + TESTED]
+        named = zip(("train", "validation", "test"), parts, strict=True)
+        return {name: [{"source": text} for text in part] for name, part in named}
+    format_name, train, test = TAGGED[task]
+    tagged = read_format(format_name, str(data / train))
+    random.Random(0).shuffle(tagged)
     return {
-        "train": rows[HELD_OUT:],
-        "validation": rows[:HELD_OUT],
+        "train": tagged[HELD_OUT:],
+        "validation": tagged[:HELD_OUT],
         "test": read_format(format_name, str(data / test)),
     }
+
+
+def texts_of(path: Path, format_name: str) -> Iterator[str]:
+    """The sentences of a file; words are joined by spaces."""
+    for row in read_format(format_name, str(path)):
+        for text in (row["source"], row.get("pair")):
+            if text:
+                yield text if isinstance(text, str) else " ".join(text)
 
 
 def write_parts(
@@ -88,7 +115,8 @@ def write_parts(
     folder.mkdir(parents=True, exist_ok=True)
     for name, some in parts.items():
         lines = (
-            json.dumps({"source": row["source"], "target": row["target"]}) + "\n" for row in some
+            json.dumps({key: row[key] for key in ("source", "target") if key in row}) + "\n"
+            for row in some
         )
         (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
     return {name: folder / f"{name}.jsonl" for name in parts}
@@ -173,29 +201,32 @@ def train(
     return out
 
 
-def test(folder: Path) -> float:
-    """F1 on the test data, in %."""
+def test(folder: Path, metric: str) -> float:
+    """A metric on the test data, in %."""
     recipe: Any = read_recipe(folder / RECIPE_FILE)
     scores = evaluate_checkpoint(folder, recipe.aim, recipe.data, recipe.data.test)
     scores.save(folder / "test")
-    return 100 * scores.metrics[ALL]["f1"]
+    return 100 * scores.metrics[ALL][metric]
 
 
 def run_task(task: str, args: argparse.Namespace) -> tuple[Cells, dict[str, Any]]:
-    """All runs of a task; returns their F1, and the quality of the lexicons' segments."""
+    """All runs of a task; returns their metric, and the quality of the lexicons' segments."""
     rows = rows_of(task, args.data)
     files = write_parts(rows, args.sizes, args.runs / f"{task}-data")
     entries = [entry for entry in ENTRIES if entry in args.only.split(",")]
+    if task == MASKED:  # there are no phrases that are marked
+        entries = [entry for entry in entries if not entry.endswith("closed")]
     segments = {}
     for name in sorted({name for _, name in map(ENTRIES.get, entries) if name}):
         transducer = Transducer.compile(lexicon(name, rows, args.data), match="longest")
         transducer.save(args.runs / f"{task}-{name}")
-        segments[name] = {part: quality(rows[part], transducer) for part in rows}
+        if task != MASKED:
+            segments[name] = {part: quality(rows[part], transducer) for part in rows}
     found: Cells = {}
     for size in [name for name in files if name.isdecimal()]:
         for entry in entries:
             folders = [train(task, entry, size, seed, files, args) for seed in args.seeds]
-            found.setdefault(entry, {})[size] = [test(folder) for folder in folders]
+            found.setdefault(entry, {})[size] = [test(folder, METRICS[task]) for folder in folders]
     return found, segments
 
 
@@ -213,7 +244,8 @@ def text_of(results: Mapping[str, tuple[Cells, dict[str, Any]]]) -> str:
     parts = []
     for task, (cells, segments) in results.items():
         sizes = list(next(iter(cells.values())))
-        head = f"{task}: F1, %; training sentences:"
+        said = "masked tokens found" if task == MASKED else "F1"
+        head = f"{task}: {said}, %; training sentences:"
         lines = [[entry, *(cell(of[size]) for size in sizes)] for entry, of in cells.items()]
         parts.append(measure.table([head, *sizes], lines, words=[head]))
         quality_lines = [
@@ -250,7 +282,7 @@ def draw(results: Mapping[str, tuple[Cells, dict[str, Any]]], path: Path) -> Non
         panel.set_ylim(bottom=0)
         panel.grid(axis="y", color="0.9")
         panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("F1 of exact spans, %")
+    panels[0].set_ylabel("F1 of exact spans, or masked tokens found, %")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -264,7 +296,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--data", type=Path, default=Path("data"), help="folder of the data's folders (data)")
-    add("--tasks", default=",".join(TASKS), help=f"({','.join(TASKS)})")
+    add("--tasks", default=",".join(METRICS), help=f"({','.join(METRICS)})")
     add("--only", default=",".join(ENTRIES), help=f"of {','.join(ENTRIES)}")
     add("--sizes", type=integers, default=[300, 1200, 0], help="(300,1200,0); 0 is all")
     add("--seeds", type=integers, default=[0], help="seeds of weights and batches (0)")
@@ -273,7 +305,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--runs", type=Path, default=Path("runs/geometric"), help="where models are")
     measure.add_out(parser)
     args = parser.parse_args(argv)
-    for name, known in (("only", ENTRIES), ("tasks", TASKS)):
+    for name, known in (("only", ENTRIES), ("tasks", METRICS)):
         if unknown := set(getattr(args, name).split(",")) - set(known):
             parser.error(f"--{name}: {sorted(unknown)[0]!r} is none of {', '.join(known)}")
     return args
@@ -285,7 +317,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     results = {task: run_task(task, args) for task in args.tasks.split(",")}
     if args.out:
         draw(results, (measure.RESULTS / args.out).with_suffix(".png"))
-    data = {task: {"f1": cells, "segments": some} for task, (cells, some) in results.items()}
+    data = {task: {"metric": cells, "segments": some} for task, (cells, some) in results.items()}
     measure.finish(text_of(results), data, args.out, argv)
 
 
