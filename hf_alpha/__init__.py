@@ -87,6 +87,9 @@ if TYPE_CHECKING:
     from hf_alpha.tasks import register_task as register_task
     from hf_alpha.tasks.text import TextTask as TextTask
     from hf_alpha.train import AlphaTrainer as AlphaTrainer
+    from hf_alpha.transduction import Lexicon as Lexicon
+    from hf_alpha.transduction import Rule as Rule
+    from hf_alpha.transduction import Transducer as Transducer
 
 __version__ = "0.2.0"
 
@@ -113,8 +116,10 @@ _MODULES = {
     "GeometricForTokenClassification": "hf_alpha.modeling.modeling_geometric",
     "GeometricModel": "hf_alpha.modeling.modeling_geometric",
     "GeometricTokenizer": "hf_alpha.modeling.tokenization_geometric",
+    "Lexicon": "hf_alpha.transduction",
     "MarkedText": "hf_alpha.modeling.names_in_text",
     "Recipe": "hf_alpha.recipe",
+    "Rule": "hf_alpha.transduction",
     "Streams": "hf_alpha.modeling.streams",
     "SymbolConfig": "hf_alpha.convert.retrofit",
     "SymbolModelConfig": "hf_alpha.modeling.configuration_symbols",
@@ -125,6 +130,7 @@ _MODULES = {
     "Task": "hf_alpha.tasks",
     "TextTask": "hf_alpha.tasks.text",
     "TextTokenizer": "hf_alpha.modeling.tokenization_text",
+    "Transducer": "hf_alpha.transduction",
     "Verdict": "hf_alpha.tasks",
     "alpha_covariance": "hf_alpha.evaluation",
     "evaluate": "hf_alpha.evaluation",

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
     from hf_alpha.solve import Solution
     from hf_alpha.tasks import Task as AnyTask
+    from hf_alpha.transduction import Transducer
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
-LATE = ("solve", "env")  # solve looks at the formulas first; env is for what may not be importable
+LATE = ("solve", "env", "transduce")
+"""They do not begin by importing Transformers: formulas are read first, env is for what cannot be
+imported, and transducers do not need it."""
 TRAIN_ON = "It has to be trained before it is of use: `checkpoint:` in a recipe."
 
 app = typer.Typer(
@@ -931,7 +934,7 @@ def solve(
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
-    problems = _problems(formulas, file)
+    problems = _inputs(formulas, file, "formula")
     solved = _task_of(task, model)
     faults = _faults(solved.name, problems, notation)
     readable = [problem for problem, fault in zip(problems, faults, strict=True) if fault is None]
@@ -1022,26 +1025,99 @@ def _solutions(
     )
 
 
-def _problems(formulas: list[str] | None, file: Path | None) -> list[str]:
-    problems = list(formulas or [])
+def _inputs(given: list[str] | None, file: Path | None, what: str) -> list[str]:
+    """Texts given as arguments and in the lines of a file, or else on standard input."""
+    texts = list(given or [])
     if file is not None:
         try:  # some editors begin a file with a mark of its encoding
-            problems += file.read_text(encoding="utf-8-sig").splitlines()
+            texts += file.read_text(encoding="utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
             raise ValueError(f"{file} is no text in UTF-8: {error}") from None
-    elif not problems:
+    elif not texts:
         if sys.stdin.isatty():
             raise ValueError(
-                "no formula: give one as an argument, with --file or on standard input"
+                f"no {what}: give one as an argument, with --file or on standard input"
             )
         try:
-            problems = sys.stdin.read().splitlines()
+            texts = sys.stdin.read().splitlines()
         except UnicodeDecodeError as error:
             raise ValueError(f"standard input is no text in UTF-8: {error}") from None
-    problems = [problem for problem in problems if problem.strip()]
-    if not problems:
-        raise ValueError("no formula: the input is empty")
-    return problems
+    texts = [text for text in texts if text.strip()]
+    if not texts:
+        raise ValueError(f"no {what}: the input is empty")
+    return texts
+
+
+@app.command()
+def transduce(
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Sentences; standard input if there are none.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="File with a text in each line.")] = None,
+    lexicon: Annotated[
+        list[Path] | None,
+        typer.Option(help="File with phrase, tab, label in each line; may be repeated."),
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="YAML file: a list of rules with pattern and label.")
+    ] = None,
+    transducer: Annotated[
+        Path | None, typer.Option(help="Folder that --save made, in place of the two above.")
+    ] = None,
+    unit: Annotated[str | None, typer.Option(help="words (by default) or characters.")] = None,
+    match: Annotated[
+        str | None, typer.Option(help="all segments (by default), or the leftmost longest.")
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw the text: a file to write.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Folder to save the transducer in.")] = None,
+) -> None:
+    """Find labelled segments in texts by a lexicon and rules, and print their gamma-spaces.
+
+    hf-alpha transduce 'They deliver fire hoses' --lexicon compounds.tsv --rules rules.yaml
+    """
+    compiled = _transducer_of(lexicon, rules, transducer, {"unit": unit, "match": match})
+    if save is not None:
+        compiled.save(save)
+        typer.echo(f"the transducer is in {save}")
+        if not texts and file is None:
+            return
+    spaces = [compiled(text) for text in _inputs(texts, file, "text")]
+    if svg is not None:
+        from hf_alpha.folders import write_text
+
+        if len(spaces) > 1:
+            raise ValueError(f"--svg draws one text, and there are {len(spaces)}")
+        write_text(svg, spaces[0].svg())
+    for space in spaces:
+        typer.echo(f"{space}")
+        width = max((len(segment.label) for segment in space.segments), default=0)
+        for segment in space.segments:
+            place = f"{segment.start + 1}-{segment.end + 1}"
+            typer.echo(f"  {place:<7} {segment.label:<{width}}  {space.covered(segment)}")
+
+
+def _transducer_of(
+    lexicon: list[Path] | None,
+    rules: Path | None,
+    folder: Path | None,
+    settings: dict[str, str | None],
+) -> "Transducer":
+    """Load a transducer, or compile one."""
+    from hf_alpha.transduction import Transducer
+
+    given: dict[str, Any] = {
+        "lexicon": [str(path) for path in lexicon or []],
+        "rules": None if rules is None else str(rules),
+        **settings,
+    }
+    given = {key: value for key, value in given.items() if value}
+    if folder is None:
+        if not given.keys() & {"lexicon", "rules"}:
+            raise ValueError("nothing to find: name a --lexicon, --rules or a --transducer")
+        return Transducer.from_settings(given)
+    if given:
+        raise ValueError(f"the transducer in {folder} has its own {', '.join(given)}: leave it out")
+    return Transducer.load(folder)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from hf_alpha.transduction.gamma import GammaSpace, Segment
 from hf_alpha.transduction.lexicon import Lexicon
+from hf_alpha.transduction.rules import Rule, read_rules
 from hf_alpha.transduction.transducer import Transducer
 
-__all__ = ["GammaSpace", "Lexicon", "Segment", "Transducer"]
+__all__ = ["GammaSpace", "Lexicon", "Rule", "Segment", "Transducer", "read_rules"]

@@ -1,7 +1,10 @@
 """Gamma-spaces: a text's units, and the labelled segments over them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from hf_alpha.transduction.drawing import draw
 
 
 class Segment(NamedTuple):
@@ -10,6 +13,21 @@ class Segment(NamedTuple):
     start: int
     label: str
     end: int
+
+
+Found = tuple[int, int, int]
+"""First unit, last unit and label number of a segment; they sort as the segments of a text do."""
+
+
+def leftmost_longest(found: Iterable[Found]) -> list[Found]:
+    """Choose segments from the left, each time the longest one, all labels of the same span."""
+    chosen: list[Found] = []
+    last = (-1, -1)
+    for segment in sorted(found, key=lambda s: (s[0], -s[1], s[2])):
+        if segment[:2] == last or segment[0] > last[1]:
+            chosen.append(segment)
+            last = segment[:2]
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -43,5 +61,12 @@ class GammaSpace:
         elements = (f"({s.start + 1}, {s.label}, {s.end + 1})" for s in (*units, *self.segments))
         return f"{{{', '.join(elements)}}}"
 
+    def svg(self) -> str:
+        """Return a drawing, an SVG file: the units in a row, numbered, the segments above them."""
+        return draw(self.words, self.segments, f"{self}")
 
-__all__ = ["GammaSpace", "Segment"]
+    def _repr_svg_(self) -> str:
+        return self.svg()  # what notebooks show
+
+
+__all__ = ["Found", "GammaSpace", "Segment", "leftmost_longest"]

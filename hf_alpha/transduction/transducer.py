@@ -3,47 +3,25 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from hf_alpha.folders import read_json, replacing, write_text
 from hf_alpha.settings import check_settings, settings_of
-from hf_alpha.transduction.gamma import GammaSpace, Segment
+from hf_alpha.transduction.cascade import Cascade
+from hf_alpha.transduction.gamma import Found, GammaSpace, Segment, leftmost_longest
 from hf_alpha.transduction.lexicon import Lexicon, PhraseMatcher
+from hf_alpha.transduction.options import Options
+from hf_alpha.transduction.rules import Rule, read_rules, rules_of
 from hf_alpha.transduction.units import unit_finder
 
 logger = logging.getLogger(__name__)
 
 SETTINGS_FILE = "transducer.json"
 LEXICON_FILE = "lexicon.tsv"
-MATCHES = ("all", "longest")
-
-_Found = tuple[int, int, int]
-"""First unit, last unit and label number of a segment: they sort as segments do."""
-
-
-@dataclass(frozen=True)
-class _Options:
-    unit: str = "words"
-    match: str = "all"
-    lowercase: bool = True
-    max_per_position: int = 4
-    max_units: int = 16
-
-    def __post_init__(self) -> None:
-        unit_finder(self.unit)
-        if self.match not in MATCHES:
-            raise ValueError(f"match={self.match!r}: choose all or longest")
-        if self.max_per_position < 2:
-            raise ValueError(
-                f"max_per_position={self.max_per_position}: it counts the unit itself, so it is 2 "
-                "or more"
-            )
-        if self.max_units < 1:
-            raise ValueError(f"max_units={self.max_units}: it is 1 or more")
 
 
 class Transducer:
@@ -53,26 +31,32 @@ class Transducer:
     and the worker compiles them again.
 
     Attributes:
+        rules: the rules, in order.
         labels: all labels, in order: those of the lexicon sorted, then those of the rules.
         dropped: segments left out so far in this process, as more than `max_per_position` elements
             started or ended at one unit.
     """
 
-    def __init__(self, table: str, options: _Options) -> None:
+    def __init__(self, table: str, rules: Sequence[Rule], options: Options) -> None:
         lines = table.split("\n")[:-1]
-        self.labels = sorted({line.rpartition("\t")[2] for line in lines})
+        labels = sorted({line.rpartition("\t")[2] for line in lines})
+        self.labels = list(dict.fromkeys([*labels, *(rule.label for rule in rules)]))
+        self.rules = tuple(rules)
         self.dropped = 0
         self._table, self._options = table, options
         self._pattern = unit_finder(options.unit)
-        self._lexicon = PhraseMatcher(lines, {label: n for n, label in enumerate(self.labels)})
+        label_ids = {label: number for number, label in enumerate(self.labels)}
+        self._phrases = PhraseMatcher(lines, label_ids)
+        self._cascade = Cascade(rules, label_ids, labels, options)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Transducer, (self._table, self._options)
+        return Transducer, (self._table, self.rules, self._options)
 
     @classmethod
     def compile(
         cls,
         lexicon: Lexicon | None = None,
+        rules: Sequence[Rule] = (),
         *,
         unit: str = "words",
         match: str = "all",
@@ -84,6 +68,7 @@ class Transducer:
 
         Args:
             lexicon: phrases to find, of any length; they are split into units as texts are.
+            rules: applied in order; each sees the lexicon's segments and those of the rules before.
             unit: `words` or `characters`; see `hf_alpha.transduction.units.unit_finder`.
             match: `all` segments, nested and overlapping ones too; or `longest`: of the lexicon's
                 segments, and of each rule's, the leftmost longest ones, which do not overlap.
@@ -94,11 +79,12 @@ class Transducer:
             max_units: most units in a segment that a rule finds.
 
         Raises:
-            ValueError: an argument is none of these.
+            ValueError: an argument is none of these, or a rule cannot be compiled: the message has
+                its number, its text and the column.
             ImportError: a library is missing; the message has the command that installs it.
         """
-        options = _Options(unit, match, lowercase, max_per_position, max_units)
-        return cls(_table(lexicon, options) if lexicon is not None else "", options)
+        options = Options(unit, match, lowercase, max_per_position, max_units)
+        return cls(_table(lexicon, options) if lexicon is not None else "", rules, options)
 
     def __call__(self, text: str) -> GammaSpace:
         """Return the gamma-space of a text."""
@@ -119,16 +105,16 @@ class Transducer:
         units = [match.span() for match in pattern.finditer(text)]
         return [(units[start][0], units[end][1], self.labels[n]) for start, end, n in found]
 
-    def _segments(self, words: Sequence[str]) -> list[_Found]:
+    def _segments(self, words: Sequence[str]) -> list[Found]:
         """Find the segments over a text's units, sorted and at most D at a unit."""
-        if self._options.lowercase:
-            words = [word.lower() for word in words]
-        found = [(start, end, n) for start, end, ids in self._lexicon.find(words) for n in ids]
-        if self._options.match == "longest":
+        options = self._options
+        forms = [word.lower() for word in words] if options.lowercase else words
+        found = [(start, end, n) for start, end, ids in self._phrases.find(forms) for n in ids]
+        if options.match == "longest":
             found = leftmost_longest(found)
-        return self._limited(sorted(found))
+        return self._limited(self._cascade.find(words, sorted(found)))
 
-    def _limited(self, found: list[_Found]) -> list[_Found]:
+    def _limited(self, found: list[Found]) -> list[Found]:
         """Leave out segments where more than D elements start or end; the unit itself is one."""
         most = self._options.max_per_position - 1
         if len(found) <= most:
@@ -155,7 +141,7 @@ class Transducer:
 
     def settings(self) -> dict[str, Any]:
         """Return all but the lexicon, as plain data."""
-        return asdict(self._options)
+        return {**asdict(self._options), "rules": [asdict(rule) for rule in self.rules]}
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write `lexicon.tsv` and `transducer.json` to a folder, which is made if it is absent."""
@@ -176,11 +162,12 @@ class Transducer:
             OSError: a file is absent.
         """
         path = Path(folder) / SETTINGS_FILE
-        record = read_json(path, "labels", "entries")
+        record = read_json(path, "rules", "labels", "entries")
         labels, entries = record.pop("labels"), record.pop("entries")
-        check_settings(record, settings_of(_Options), f"{path}")
+        rules = rules_of(record.pop("rules"), f"{path}")
+        check_settings(record, settings_of(Options), f"{path}")
         table = (Path(folder) / LEXICON_FILE).read_text(encoding="utf-8")
-        loaded = cls(table, _Options(**record))
+        loaded = cls(table, rules, Options(**record))
         if table.count("\n") != entries or loaded.labels != labels:
             raise ValueError(
                 f"{folder}: {LEXICON_FILE} is not the one that {SETTINGS_FILE} was saved with "
@@ -194,7 +181,8 @@ class Transducer:
 
         Args:
             settings: `lexicon`: a file, or a mapping with `path` and other arguments of
-                `Lexicon.from_file`, or a list of such; and arguments of `compile`.
+                `Lexicon.from_file`, or a list of such. `rules`: a YAML file (see `read_rules`), or
+                its content. And the other arguments of `compile`.
 
         Raises:
             ValueError: a key or a value is none of these, or a file is faulty.
@@ -202,9 +190,11 @@ class Transducer:
         """
         known = settings_of(cls.compile)
         chosen = dict(settings)
-        said = chosen.pop("lexicon", None)
+        lexicon, rules = chosen.pop("lexicon", None), chosen.pop("rules", [])
         check_settings(chosen, known, "transducer")
-        return cls.compile(_lexicon_of(said), **chosen)
+        from_file = isinstance(rules, str | PathLike)
+        found = read_rules(rules) if from_file else rules_of(rules, "transducer: rules")
+        return cls.compile(_lexicon_of(lexicon), found, **chosen)
 
 
 def _lexicon_of(said: Any) -> Lexicon | None:
@@ -221,18 +211,7 @@ def _lexicon_of(said: Any) -> Lexicon | None:
     return joined
 
 
-def leftmost_longest(found: Iterable[_Found]) -> list[_Found]:
-    """Choose segments from the left, each time the longest one, all labels of the same span."""
-    chosen: list[_Found] = []
-    last = (-1, -1)
-    for segment in sorted(found, key=lambda s: (s[0], -s[1], s[2])):
-        if segment[:2] == last or segment[0] > last[1]:
-            chosen.append(segment)
-            last = segment[:2]
-    return chosen
-
-
-def _table(lexicon: Lexicon, options: _Options) -> str:
+def _table(lexicon: Lexicon, options: Options) -> str:
     """Write a lexicon in normal form: sorted lines of words with one space between, tab, label."""
     pattern = unit_finder(options.unit)
     entries: dict[str, tuple[str, ...]] = {}

@@ -9,7 +9,7 @@ UNITS = ("words", "characters")
 WORDS = r"\w+|[^\w\s]"
 ASCII_WORD = re.compile(WORDS, re.ASCII)
 ANY_WORD = regex.compile(WORDS)  # unlike `re`, it takes accents and vowel signs for word characters
-CHARACTER = re.compile(r"\S")
+CHARACTER = regex.compile(r"\S")
 
 
 def unit_finder(unit: str) -> Callable[[str], "re.Pattern[str] | regex.Pattern[str]"]:
@@ -30,4 +30,4 @@ def unit_finder(unit: str) -> Callable[[str], "re.Pattern[str] | regex.Pattern[s
     return lambda text: ASCII_WORD if text.isascii() else ANY_WORD  # the former is twice as fast
 
 
-__all__ = ["UNITS", "unit_finder"]
+__all__ = ["unit_finder"]

@@ -1,4 +1,14 @@
-from hf_alpha.transduction import Lexicon, Segment, Transducer
+import pickle
+import re
+
+import pytest
+import regex
+from datasets import Dataset
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from reference import transduction as plain
+
+from hf_alpha.transduction import Lexicon, Rule, Segment, Transducer
 
 TEXT = "The EU's E.U. fire  hoses of the European Commission."
 ENTRIES = [
@@ -8,10 +18,20 @@ ENTRIES = [
     ("European Commission", "ORG"),
     ("the European Commission", "ORG"),
 ]
+DATES = [
+    Rule("<MONTH> /[0-9]{1,2}/ (, /[0-9]{4}/)?", "DATE"),
+    Rule('<PARTY> (on | "at the") <DATE>', "EVENT"),
+]
+PARTIES = [("Christmas party", "PARTY"), ("May", "MONTH"), ("December", "MONTH")]
+INVITATION = "The Christmas party on December 12, 1999 was fun."
 
 
 def make(**settings) -> Transducer:
     return Transducer.compile(Lexicon.from_entries(ENTRIES, plurals=True), **settings)
+
+
+def make_cascade(**settings) -> Transducer:
+    return Transducer.compile(Lexicon.from_entries(PARTIES), DATES, **settings)
 
 
 def covered(transducer: Transducer, text: str) -> list[tuple[str, str]]:
@@ -30,10 +50,222 @@ def test_all_matches_are_kept_or_the_leftmost_longest():
     )
 
 
-def test_gamma_space_and_spans_say_the_same():
-    transducer = make()
-    gamma = transducer(TEXT)
-    assert Segment(8, "COMPOUND", 9) in gamma.segments
-    assert transducer.spans(TEXT) == [
+def test_rules_see_the_segments_of_those_before():
+    longest = [
+        ("Christmas party", "PARTY"),
+        ("Christmas party on December 12, 1999", "EVENT"),
+        ("December", "MONTH"),
+        ("December 12, 1999", "DATE"),
+    ]
+    assert covered(make_cascade(match="longest"), INVITATION) == longest
+    shorter = [("Christmas party on December 12", "EVENT"), ("December 12", "DATE")]
+    assert sorted(covered(make_cascade(), INVITATION)) == sorted([*longest, *shorter])
+    assert make_cascade().labels == ["MONTH", "PARTY", "DATE", "EVENT"]
+
+
+WORDS = st.sampled_from(["a", "A", "b", "c", "12", "7", "?", "."])
+PHRASES = st.lists(
+    st.tuples(st.lists(WORDS, min_size=1, max_size=3), st.sampled_from("XY")), max_size=6
+)
+ITEMS = st.one_of(
+    st.tuples(st.just("word"), WORDS),
+    st.tuples(st.just("regex"), st.sampled_from(["[ab]", "[0-9]{1,2}", "A|c"])),
+    st.just(("any",)),
+)
+BOUNDS = st.sampled_from([(0, 1), (0, None), (1, None), (2, 2), (1, 3), (2, None)])
+
+
+def expressions(labels: list[str]):
+    items = ITEMS | st.tuples(st.just("label"), st.sampled_from(labels)) if labels else ITEMS
+    return st.recursive(
+        items,
+        lambda inner: st.one_of(
+            st.tuples(st.just("sequence"), inner, inner),
+            st.tuples(st.just("choice"), inner, inner),
+            st.builds(lambda part, bounds: ("repeat", part, *bounds), inner, BOUNDS),
+        ),
+        max_leaves=5,
+    )
+
+
+@st.composite
+def cascades(draw):
+    phrases = draw(PHRASES)
+    known, rules = sorted({label for _, label in phrases}), []
+    for label in draw(st.lists(st.sampled_from("XQR"), max_size=3)):
+        rules.append((draw(expressions(known)), label))
+        known = list(dict.fromkeys([*known, label]))
+    return phrases, rules, known
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    cascades(), st.lists(WORDS, max_size=9), st.sampled_from(["all", "longest"]),
+    st.integers(2, 9), st.integers(1, 9),
+)  # fmt: skip
+def test_equals_plain_matching(cascade, words, match, most, max_units):
+    """Segments, their order and the number of dropped ones, of lexicons and rules."""
+    phrases, rules, labels = cascade
+    transducer = Transducer.compile(
+        Lexicon.from_entries((" ".join(phrase), label) for phrase, label in phrases),
+        [Rule(plain.written(expression), label) for expression, label in rules],
+        match=match,
+        max_per_position=most,
+        max_units=max_units,
+    )
+    expected, dropped = plain.transduce(words, phrases, rules, labels, match, most, max_units)
+    gamma = transducer("  ".join(words))
+    assert gamma.words == words
+    assert gamma.segments == tuple(Segment(start, label, end) for start, end, label in expected)
+    assert transducer.labels == labels and transducer.dropped == dropped
+
+
+TEXTS = st.text("aA. -İi\u0301न\u0926ी京\x1f\u00a0ΣςßK", max_size=8)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TEXTS, max_size=4), TEXTS, st.booleans(), st.booleans())
+@example(["İ"], "xİ İ", True, True)
+@example(["नदी", "cafe"], "cafe\u0301 नदी", False, True)
+def test_any_text(phrases, text, characters, lowercase):
+    """Units cover all but white space; a phrase is found where its own units stand."""
+    phrases = [phrase for phrase in phrases if phrase.strip()]
+    transducer = Transducer.compile(
+        Lexicon.from_entries((phrase, "X") for phrase in phrases),
+        unit="characters" if characters else "words",
+        lowercase=lowercase,
+        max_per_position=1000,
+    )
+    gamma = transducer(text)
+    assert "".join(gamma.words) == regex.sub(r"\s", "", text)
+    assert transducer.spans(text) == [
         (gamma.units[s.start][0], gamma.units[s.end][1], s.label) for s in gamma.segments
     ]
+    form = str.lower if lowercase else str
+    found = {tuple(map(form, gamma.words[s.start : s.end + 1])) for s in gamma.segments}
+    wanted = {tuple(map(form, transducer(phrase).words)) for phrase in phrases}
+    units = tuple(map(form, gamma.words))
+    spans = {units[i : j + 1] for i in range(len(units)) for j in range(i, len(units))}
+    assert found == wanted & spans
+
+
+def test_words_are_those_of_the_unicode_alphabets():
+    words = Transducer.compile()("don't cafe\u0301 हिन्दी snake_case E.U. 10,000").words
+    assert words == [
+        "don", "'", "t", "cafe\u0301", "हिन्दी", "snake_case", "E", ".", "U", ".", "10", ",", "000",
+    ]  # fmt: skip
+
+
+def test_characters():
+    lexicon = Lexicon.from_entries([("北京", "CITY"), ("北京大学", "ORG")])
+    transducer = Transducer.compile(lexicon, [Rule("<CITY> 大学", "SCHOOL")], unit="characters")
+    assert covered(transducer, "在北京 大学。") == [
+        ("北京", "CITY"), ("北京 大学", "ORG"), ("北京 大学", "SCHOOL"),
+    ]  # fmt: skip
+
+
+def test_upper_and_lower_case():
+    entries, rules = [("Turkey", "COUNTRY")], [Rule("<COUNTRY> Today", "NEWS")]
+    text = "turkey Turkey today"
+    for lowercase, found in [(True, "turkey Turkey Turkey today"), (False, "Turkey")]:
+        lexicon = Lexicon.from_entries(entries)
+        transducer = Transducer.compile(lexicon, rules, lowercase=lowercase)
+        assert " ".join(word for word, _ in covered(transducer, text)) == found
+    capital = Transducer.compile(rules=[Rule("/[A-Z].*/ /.*/", "NAME")])
+    assert covered(capital, "the Dog ran") == [("Dog ran", "NAME")]  # as the text writes it
+
+
+def test_segments_beyond_d_are_dropped_counted_and_warned_of_once(caplog):
+    entries = [(" ".join("abcdef"[:length]), "X") for length in range(1, 7)]
+    transducer = Transducer.compile(Lexicon.from_entries(entries))
+    for _ in range(2):
+        assert [s.end for s in transducer("a b c d e f").segments] == [3, 4, 5]
+    assert transducer.dropped == 6
+    assert caplog.text.count("max_per_position=4") == 1
+    with pytest.raises(ValueError, match=r"max_per_position=1: .* 2 or more"):
+        Transducer.compile(max_per_position=1)
+
+
+@pytest.mark.parametrize("way", ["saved", "pickled", "from settings"])
+def test_the_same_transducer_comes_back(way, tmp_path):
+    transducer = make_cascade(match="longest", max_per_position=9)
+    if way == "saved":
+        transducer.save(tmp_path / "new" / "fst")
+        again = Transducer.load(tmp_path / "new" / "fst")
+        assert {path.name for path in (tmp_path / "new" / "fst").iterdir()} == {
+            "transducer.json", "lexicon.tsv",
+        }  # fmt: skip
+    elif way == "pickled":
+        again = pickle.loads(pickle.dumps(transducer))
+    else:
+        (tmp_path / "lexicon.tsv").write_text("".join(f"{p}\t{label}\n" for p, label in PARTIES))
+        again = Transducer.from_settings(
+            {"lexicon": str(tmp_path / "lexicon.tsv"), **transducer.settings()}
+        )
+    assert again(INVITATION) == transducer(INVITATION)
+    assert (again.labels, again.settings()) == (transducer.labels, transducer.settings())
+
+
+def test_settings_name_files_of_rules_and_several_lexicons(tmp_path):
+    (tmp_path / "months.txt").write_text("name\nMay\nDecember\n")
+    (tmp_path / "party.tsv").write_text("Christmas party\tPARTY\tnoun\n")
+    (tmp_path / "rules.yaml").write_text(
+        "".join(f"- pattern: '{rule.pattern}'\n  label: {rule.label}\n" for rule in DATES)
+    )
+    months = {"path": str(tmp_path / "months.txt"), "label": "MONTH", "header": True}
+    transducer = Transducer.from_settings(
+        {"lexicon": [months, str(tmp_path / "party.tsv")], "rules": str(tmp_path / "rules.yaml")}
+    )
+    assert transducer(INVITATION) == make_cascade()(INVITATION)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lexikon": "x"}, "unknown key 'lexikon'; did you mean 'lexicon'"),
+        ({"match": "most"}, "match='most': choose all or longest"),
+        ({"unit": "syllables"}, "unit='syllables': choose words or characters"),
+        ({"max_units": 0}, "max_units=0: it is 1 or more"),
+        ({"max_units": "9"}, "'max_units' must be a whole number, not '9'"),
+        ({"lexicon": {"label": "X"}}, "names no file: give it a 'path'"),
+        ({"lexicon": {"pathh": "X"}}, "unknown key 'pathh'; did you mean 'path'"),
+        ({"rules": [{"pattern": "a"}]}, "rule 1 has no 'pattern' and 'label'"),
+        ({"rules": {"pattern": "a"}}, "rules: write a list of rules"),
+    ],
+)
+def test_settings_that_are_wrong(given, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Transducer.from_settings(given)
+
+
+def test_files_that_do_not_belong_together(tmp_path):
+    make().save(tmp_path)
+    lexicon = tmp_path / "lexicon.tsv"
+    lexicon.write_text(lexicon.read_text()[:-5])
+    with pytest.raises(ValueError, match=r"lexicon\.tsv is not the one that transducer\.json"):
+        Transducer.load(tmp_path)
+
+
+def test_several_labels_are_all_kept_and_said_once(caplog):
+    entries = [("US", "COUNTRY"), ("us", "PRONOUN"), ("fire", "NOUN")]
+    transducer = Transducer.compile(Lexicon.from_entries(entries))
+    assert covered(transducer, "us") == [("us", "COUNTRY"), ("us", "PRONOUN")]
+    assert "1 phrases of the lexicon have several labels" in caplog.text
+    assert "'us': COUNTRY, PRONOUN" in caplog.text and len(caplog.records) == 1
+    caplog.clear()
+    assert pickle.loads(pickle.dumps(transducer)).labels and not caplog.records
+
+
+def spans_of(rows: dict, transducer: Transducer) -> dict:
+    return {"spans": [str(transducer.spans(text)) for text in rows["text"]]}
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_any_number_of_workers_finds_the_same(workers):
+    transducer = make_cascade()
+    texts = [INVITATION, "A Christmas party on May 1", "", "nothing"] * 5
+    mapped = Dataset.from_dict({"text": texts}).map(
+        spans_of, batched=True, batch_size=3, num_proc=workers,
+        fn_kwargs={"transducer": transducer},
+    )  # fmt: skip
+    assert mapped["spans"] == [str(transducer.spans(text)) for text in texts]

@@ -1,0 +1,106 @@
+"""Compiled rules, and how they run over the words and segments of a text."""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+
+class Atoms:
+    """The conditions that rules set on a word or a segment. Each is a number, from 1 on.
+
+    A word, or a segment, has a mask: the bits `1 << number` of the conditions that it meets.
+
+    Args:
+        lowercase: words in rules are found in upper and lower case.
+    """
+
+    ANY = 1
+
+    def __init__(self, lowercase: bool) -> None:
+        self._lowercase = lowercase
+        self._words: dict[str, int] = {}
+        self._labels: dict[str, int] = {}
+        self._regexes: dict[str, tuple[int, re.Pattern[str]]] = {}
+        self._masks: dict[str, int] = {}
+
+    def _next(self) -> int:
+        return 2 + len(self._words) + len(self._labels) + len(self._regexes)
+
+    def word(self, text: str) -> int:
+        return self._words.setdefault(text.lower() if self._lowercase else text, self._next())
+
+    def label(self, label: str) -> int:
+        return self._labels.setdefault(label, self._next())
+
+    def regex(self, source: str) -> int:
+        if source not in self._regexes:
+            self._regexes[source] = self._next(), re.compile(source)
+        return self._regexes[source][0]
+
+    def mask_of_word(self, word: str) -> int:
+        """The mask of a word as the text writes it; those of the last 100,000 are remembered."""
+        if (mask := self._masks.get(word)) is None:
+            if len(self._masks) >= 100_000:
+                self._masks.clear()
+            known = self._words.get(word.lower() if self._lowercase else word, self.ANY)
+            mask = 1 << self.ANY | 1 << known
+            for number, pattern in self._regexes.values():
+                mask |= bool(pattern.fullmatch(word)) << number
+            self._masks[word] = mask
+        return mask
+
+    def mask_of_label(self, label: str) -> int:
+        """The mask of a segment; 0 if no rule asks for its label."""
+        return 1 << self._labels[label] if label in self._labels else 0
+
+
+class RuleAutomaton(NamedTuple):
+    """A compiled rule.
+
+    Attributes:
+        arcs: of each state the masks that lead on and the states they lead to.
+        final: of each state whether the rule has matched.
+        start: the first state.
+        first: the mask of all that a match can begin with.
+    """
+
+    arcs: list[list[tuple[int, int]]]
+    final: list[bool]
+    start: int
+    first: int
+
+    def ends(self, edges: Sequence[Sequence[tuple[int, int]]], start: int, most: int) -> list[int]:
+        """Return the last units of all matches that begin at a unit.
+
+        Args:
+            edges: of each unit the words and segments that begin there: mask, and the unit after.
+            start: the unit.
+            most: units in the longest match.
+        """
+        reached: dict[int, set[int]] = {start: {self.start}}
+        ends: list[int] = []
+        limit = min(start + most, len(edges))
+        for at in range(start, limit + 1):
+            if (states := reached.pop(at, None)) is not None:
+                if at > start and any(self.final[state] for state in states):
+                    ends.append(at - 1)
+                if at < limit:
+                    self._advance(edges[at], states, reached, limit)
+            if not reached:
+                break
+        return ends
+
+    def _advance(
+        self,
+        edges: Sequence[tuple[int, int]],
+        states: Collection[int],
+        reached: dict[int, set[int]],
+        limit: int,
+    ) -> None:
+        arcs = [arc for state in states for arc in self.arcs[state]]
+        for mask, after in edges:
+            if after <= limit and (to := {state for wanted, state in arcs if wanted & mask}):
+                reached.setdefault(after, set()).update(to)
+
+
+__all__ = ["Atoms", "RuleAutomaton"]

@@ -1,0 +1,179 @@
+"""From the text of a rule to an automaton, by pynini."""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from hf_alpha.transduction.automaton import Atoms, RuleAutomaton
+from hf_alpha.transduction.lexicon import CONTROL, import_library
+from hf_alpha.transduction.rules import Rule
+
+MOST_REPETITIONS = 100
+TOKEN = re.compile(
+    r"""(?P<regex>/(?:[^/\\]|\\.)+/)
+    |(?P<label><[^<>]+>)
+    |(?P<quoted>"[^"]+")
+    |(?P<repeat>[?*+]|\{\d+(?:,\d*)?\})
+    |(?P<mark>[()|])
+    |(?P<any>\.)
+    |(?P<word>[^\s()|?*+.{}<>"/]+)""",
+    re.VERBOSE,
+)
+
+
+class RuleParser:
+    """Compiles one rule by recursive descent.
+
+    Args:
+        rule: the rule.
+        number: its number, for messages.
+        atoms: gets the rule's conditions.
+        split: splits a text into units.
+        labels: those that segments can have when the rule is applied.
+
+    Raises:
+        ValueError: the rule cannot be compiled; the message has its number, its text and the
+            column.
+        ImportError: pynini is not installed.
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        number: int,
+        atoms: Atoms,
+        split: Callable[[str], list[str]],
+        labels: Collection[str],
+    ) -> None:
+        self._pynini = import_library("pynini", "pynini")
+        self._rule, self._number, self._atoms = rule, number, atoms
+        self._split, self._labels = split, labels
+        if not rule.label.strip() or CONTROL.search(rule.label):
+            raise self._error(0, f"its label {rule.label!r} is empty or has a tab or a line break")
+        self._tokens = self._read_tokens()
+
+    def compile(self) -> RuleAutomaton:
+        """Return the rule as a deterministic minimal automaton over atoms."""
+        fst = self._choice()
+        if self._tokens:  # what ends a choice and is not the end of the rule
+            raise self._error(self._tokens[0].start(), "this ) has no ( before it")
+        fst = self._pynini.determinize(fst.rmepsilon()).minimize()
+        zero = self._pynini.Weight.zero(fst.weight_type())
+        arcs: list[list[tuple[int, int]]] = []
+        for state in fst.states():
+            masks: dict[int, int] = {}
+            for arc in fst.arcs(state):
+                masks[arc.nextstate] = masks.get(arc.nextstate, 0) | 1 << arc.ilabel
+            arcs.append([(mask, to) for to, mask in masks.items()])
+        first = 0
+        for mask, _ in arcs[fst.start()]:
+            first |= mask
+        final = [fst.final(state) != zero for state in fst.states()]
+        return RuleAutomaton(arcs, final, fst.start(), first)
+
+    def _error(self, at: int, message: str) -> ValueError:
+        return ValueError(
+            f"rule {self._number}, {self._rule.pattern!r}, column {at + 1}: {message}"
+        )
+
+    def _read_tokens(self) -> list[re.Match[str]]:
+        text, at, tokens = self._rule.pattern, 0, []
+        while at < len(text):
+            if text[at].isspace():
+                at += 1
+                continue
+            if (token := TOKEN.match(text, at)) is None:
+                raise self._error(
+                    at, f"{text[at]!r} begins nothing here; put signs of the text in double quotes"
+                )
+            tokens.append(token)
+            at = token.end()
+        return tokens
+
+    def _next_is(self, *texts: str) -> bool:
+        return bool(self._tokens) and self._tokens[0][0] in texts
+
+    def _choice(self) -> Any:
+        choices = [self._sequence()]
+        while self._next_is("|"):
+            self._tokens.pop(0)
+            choices.append(self._sequence())
+        return self._pynini.union(*choices) if len(choices) > 1 else choices[0]
+
+    def _sequence(self) -> Any:
+        at = self._tokens[0].start() if self._tokens else len(self._rule.pattern)
+        items = []
+        while self._tokens and not self._next_is("|", ")"):
+            items.append(self._repeated(self._item()))
+        if not items:
+            raise self._error(at, "an item is missing: a word, /regex/, <LABEL>, . or ( )")
+        return self._joined(items)
+
+    def _joined(self, items: Sequence[Any]) -> Any:
+        joined = items[0].copy()
+        for item in items[1:]:
+            joined.concat(item)
+        return joined
+
+    def _item(self) -> Any:
+        token = self._tokens.pop(0)
+        text, at = token[0], token.start()
+        if text == "(":
+            inner = self._choice()
+            if not self._next_is(")"):
+                raise self._error(at, "this ( is not closed")
+            self._tokens.pop(0)
+            return inner
+        match token.lastgroup:
+            case "any":
+                return self._atom(Atoms.ANY)
+            case "regex":
+                return self._atom(self._regex(text[1:-1], at))
+            case "label":
+                return self._atom(self._label(text[1:-1], at))
+            case "word" | "quoted":
+                words = self._split(text.strip('"'))
+                if not words:
+                    raise self._error(at, f"{text} holds no word")
+                return self._joined([self._atom(self._atoms.word(word)) for word in words])
+        raise self._error(at, f"{text} has nothing before it to repeat")
+
+    def _atom(self, number: int) -> Any:
+        return self._pynini.accep(f"[{number}]")  # pynini's notation of an arc label
+
+    def _regex(self, source: str, at: int) -> int:
+        try:
+            return self._atoms.regex(source)
+        except re.error as error:
+            column = at + 1 + (error.pos or 0)
+            raise self._error(column, f"/{source}/ is no regular expression: {error}") from None
+
+    def _label(self, label: str, at: int) -> int:
+        if label not in self._labels:
+            known = f"known: {', '.join(self._labels)}" if self._labels else "there are none"
+            raise self._error(
+                at, f"no entry of the lexicon and no rule before has the label {label!r}; {known}"
+            )
+        return self._atoms.label(label)
+
+    def _repeated(self, item: Any) -> Any:
+        while self._tokens and self._tokens[0].lastgroup == "repeat":
+            token = self._tokens.pop(0)
+            item = self._pynini.closure(item, *self._bounds(token))
+        return item
+
+    def _bounds(self, token: re.Match[str]) -> tuple[int, int]:
+        """Least and most repetitions; pynini's 0 for the latter is no limit."""
+        if token[0] in "?*+":
+            return {"?": (0, 1), "*": (0, 0), "+": (1, 0)}[token[0]]
+        first, comma, second = token[0][1:-1].partition(",")
+        least, most = int(first), int(second or first)
+        unlimited = bool(comma) and not second
+        if max(least, most) > MOST_REPETITIONS or (most == 0 and not unlimited):
+            raise self._error(token.start(), f"{token[0]}: write 1 to {MOST_REPETITIONS} times")
+        if most < least:
+            raise self._error(token.start(), f"{token[0]}: the second number is the smaller one")
+        return least, 0 if unlimited else most
+
+
+__all__ = ["RuleParser"]

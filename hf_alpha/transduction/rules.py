@@ -1,0 +1,66 @@
+"""Rules: regular expressions over the words and segments of a text."""
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hf_alpha.settings import check_settings, settings_of
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A regular expression over words and segments, and the label of what it finds.
+
+    Its items are separated by spaces:
+
+    | item | what it matches |
+    |---|---|
+    | `march` | this word; split like a text, so `don't` is three words |
+    | `"U.S."` | the words of a text in double quotes; `.` and other signs stand for themselves |
+    | `/[0-9]{4}/` | a word, as the text writes it, that Python's `re` matches from end to end |
+    | `.` | any word |
+    | `<MONTH>` | a segment with this label, of the lexicon or of a rule before this one |
+    | `( )`, `a | b`, `?`, `*`, `+`, `{2}`, `{2,4}`, `{2,}` | groups, choices, repetitions |
+
+    Args:
+        pattern: the expression.
+        label: of the segments that it finds.
+    """
+
+    pattern: str
+    label: str
+
+
+def read_rules(path: str | PathLike[str]) -> list[Rule]:
+    """Read a YAML file: a list of rules, each with `pattern` and `label`.
+
+    Raises:
+        ValueError: the file holds something else.
+        OSError: it cannot be read.
+    """
+    try:
+        return rules_of(yaml.safe_load(Path(path).read_text(encoding="utf-8")), f"{path}")
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no YAML: {error}") from None
+
+
+def rules_of(said: Any, where: str) -> list[Rule]:
+    """Make rules of plain data; see `read_rules`.
+
+    Raises:
+        ValueError: it is no list of mappings with a pattern and a label.
+    """
+    if not isinstance(said, list):
+        raise ValueError(f"{where}: write a list of rules, each with 'pattern' and 'label'")
+    for number, entry in enumerate(said, start=1):
+        at = f"{where}: rule {number}"
+        if not isinstance(entry, dict) or not entry.keys() >= {"pattern", "label"}:
+            raise ValueError(f"{at} has no 'pattern' and 'label': {entry!r}")
+        check_settings(entry, settings_of(Rule), at)
+    return [Rule(**entry) for entry in said]
+
+
+__all__ = ["Rule", "read_rules", "rules_of"]

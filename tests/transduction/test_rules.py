@@ -1,0 +1,59 @@
+import re
+
+import pytest
+
+from hf_alpha.transduction import Lexicon, Rule, Transducer, read_rules
+
+KNOWN = "no entry of the lexicon and no rule before has the label"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("a <MNTH>", f"column 3: {KNOWN} 'MNTH'; known: MONTH, DAY"),
+        ("<OWN>", f"column 1: {KNOWN} 'OWN'"),
+        ("a (b | c", "column 3: this ( is not closed"),
+        ("a ) b", "column 3: this ) has no ( before it"),
+        ("a /[0-9/", "column 4: /[0-9/ is no regular expression: unterminated character set"),
+        ("a /[0-9]", "column 3: '/' begins nothing here; put signs of the text in double quotes"),
+        ("a | ", "column 5: an item is missing"),
+        ("", "column 1: an item is missing"),
+        ("a ( )", "column 5: an item is missing"),
+        ("a | * b", "column 5: * has nothing before it to repeat"),
+        ("a{3,2}", "column 2: {3,2}: the second number is the smaller one"),
+        ("a{0}", "column 2: {0}: write 1 to 100 times"),
+        ("a{2,101}", "column 2: {2,101}: write 1 to 100 times"),
+        ('a " "', 'column 3: " " holds no word'),
+    ],
+)
+def test_says_where_a_rule_is_wrong(pattern, message):
+    lexicon = Lexicon.from_entries([("May", "MONTH")])
+    with pytest.raises(ValueError) as error:
+        Transducer.compile(lexicon, [Rule("/[0-9]{1,2}/", "DAY"), Rule(pattern, "OWN")])
+    assert str(error.value).startswith(f"rule 2, {pattern!r}, {message}")
+
+
+def test_label_of_a_rule():
+    with pytest.raises(ValueError, match=r"rule 1, 'a', column 1: its label '' is empty"):
+        Transducer.compile(rules=[Rule("a", "")])
+
+
+def test_signs_of_a_text_stand_in_quotes():
+    rules = [Rule('"U.S." don\'t "(" /\\// ","?', "X")]
+    assert len(Transducer.compile(rules=rules)("the U.S. don't (/, ok").segments) == 2
+
+
+def test_reads_files(tmp_path):
+    path = tmp_path / "rules.yaml"
+    path.write_text("- {pattern: <MONTH> ., label: DATE}\n")
+    assert read_rules(path) == [Rule("<MONTH> .", "DATE")]
+    for content, message in [
+        ("pattern: a", "write a list of rules, each with 'pattern' and 'label'"),
+        ("- a", "rule 1 has no 'pattern' and 'label': 'a'"),
+        ("- {pattern: 1, label: X}", "rule 1: 'pattern' must be text, not 1"),
+        ("- {pattern: a, label: X, b: c}", "rule 1: unknown key 'b'"),
+        ("[", "is no YAML"),
+    ]:
+        path.write_text(content)
+        with pytest.raises(ValueError, match=re.escape(message)):
+            read_rules(path)
