@@ -13,6 +13,7 @@ from hf_alpha.auto import register_when_imported
 # For type checkers; `X as X` says that it is public.
 if TYPE_CHECKING:
     from hf_alpha.convert import to_dual_part as to_dual_part
+    from hf_alpha.convert import to_geometric as to_geometric
     from hf_alpha.convert import to_relational as to_relational
     from hf_alpha.convert import to_streams as to_streams
     from hf_alpha.convert.retrofit import SymbolConfig as SymbolConfig
@@ -142,6 +143,7 @@ _MODULES = {
     "register_encoding": "hf_alpha.modeling.symbol_encodings",
     "register_task": "hf_alpha.tasks",
     "to_dual_part": "hf_alpha.convert",
+    "to_geometric": "hf_alpha.convert",
     "to_relational": "hf_alpha.convert",
     "to_streams": "hf_alpha.convert",
 }

@@ -2,6 +2,7 @@
 
 from hf_alpha.convert.dual_part import convert_checkpoint_to_dual_part, to_dual_part
 from hf_alpha.convert.folnet import convert_folnet
+from hf_alpha.convert.geometric import to_geometric
 from hf_alpha.convert.relational import convert_checkpoint_to_relational, to_relational
 from hf_alpha.convert.retrofit import SymbolConfig, convert_host, get_symbol_model
 from hf_alpha.convert.shared import ConversionError
@@ -17,6 +18,7 @@ __all__ = [
     "convert_host",
     "get_symbol_model",
     "to_dual_part",
+    "to_geometric",
     "to_relational",
     "to_streams",
 ]

@@ -88,7 +88,7 @@ class Elements(NamedTuple):
     Attributes:
         mask: additive, hides padding: (B, 1, 1, N), or None.
         token_mask: likewise, and hides segments: for gated attention.
-        relations: numbers of the relations (B, N, N), for `"graph"`.
+        relations: numbers of the relations (B or 1, N, N), for `"graph"`.
         starts, ends: rotations, each a pair of (B or 1, 1, N, 1, K), for `"two_layer_rotary"`.
     """
 
@@ -198,9 +198,11 @@ class GeometricSelfAttention(nn.Module):
         if self.gate is not None:
             plain, plain_weights = self._attend(query, key, value, elements.token_mask)
             gate = self.gate.to(out.dtype)
-            out = plain + gate[:, None] * (out - plain)
-            if weights is not None and plain_weights is not None:
+            if weights is None or plain_weights is None:
+                out = plain + gate[:, None] * (out - plain)
+            else:  # by the weights that are returned, for those who look at their gradients
                 weights = plain_weights + gate[:, None, None] * (weights - plain_weights)
+                out = (weights @ value).transpose(1, 2)
         return out.flatten(2), weights
 
     def _attend(

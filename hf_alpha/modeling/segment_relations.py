@@ -65,17 +65,20 @@ class RelationVectors(nn.Module):
         super().__init__()
         self.vectors = nn.Embedding(num_relations(max_distance), head_size)
 
-    def forward(self, query_BHNK: torch.Tensor, relations_BNN: torch.Tensor) -> torch.Tensor:
+    def forward(self, query_BHNK: torch.Tensor, relations: torch.Tensor) -> torch.Tensor:
         """What relations add to the scores of attention, before scaling: (B, H, N, N).
 
         This is the second term of Equation 6. The product of each query with all R vectors is
         made first, and each pair takes its own from there: no vector per pair is ever stored.
+
+        Args:
+            relations: numbers by `relation_ids`: (B or 1, N, N).
         """
         number = self.vectors.num_embeddings
         vectors_RK = self.vectors(torch.arange(number, device=query_BHNK.device))
         products_BHNR = query_BHNK @ vectors_RK.to(query_BHNK.dtype).T
-        heads = query_BHNK.shape[1]
-        return products_BHNR.gather(-1, relations_BNN[:, None].expand(-1, heads, -1, -1))
+        batch, heads = query_BHNK.shape[:2]
+        return products_BHNR.gather(-1, relations[:, None].expand(batch, heads, -1, -1))
 
 
 __all__ = ["RELATIONS", "RelationVectors", "num_relations", "relation_ids", "relation_names"]

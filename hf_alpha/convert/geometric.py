@@ -1,0 +1,286 @@
+"""Encoders of BERT's family into geometric ones, which see segments beside the tokens.
+
+Every weight is kept. What is new is gated, and every gate begins with 0: with or without segments,
+a converted model says what the one before said, until it is trained. Every conversion proves that
+by logits.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from hf_alpha.convert.shared import ConversionError, for_proof
+from hf_alpha.modeling import modeling_geometric
+from hf_alpha.modeling.configuration_geometric import GeometricConfig
+
+HEADS = ("ForMaskedLM", "ForTokenClassification", "ForSequenceClassification", "Model")
+ROUNDING = 1e-5  # of what is computed in another order, by the largest number
+TYPES = "geometric.embeddings.token_type_embeddings.weight"
+POOLER = "geometric.pooler.dense"
+NEW = re.compile(r"segment_embeddings|relations|gate$")
+SPECIAL = ("pad_token_id", "bos_token_id", "eos_token_id")
+
+# Ours: theirs, with the same meaning.
+SETTINGS = {
+    name: name
+    for name in (
+        "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+        "intermediate_size", "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
+        "classifier_dropout", "max_position_embeddings", "type_vocab_size", "initializer_range",
+        "layer_norm_eps",
+    )
+}  # fmt: skip
+DISTILBERT = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "dim",
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "intermediate_size": "hidden_dim",
+    "hidden_act": "activation",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+    "classifier_dropout": "seq_classif_dropout",
+    "max_position_embeddings": "max_position_embeddings",
+    "initializer_range": "initializer_range",
+}
+CLASSIFIER = {
+    r"classifier\.dense\.": "geometric.pooler.dense.",
+    r"classifier\.out_proj\.": "classifier.",
+}
+DISTILBERT_LAYERS = {
+    "attention.q_lin": "attention.self.query",
+    "attention.k_lin": "attention.self.key",
+    "attention.v_lin": "attention.self.value",
+    "attention.out_lin": "attention.output.dense",
+    "sa_layer_norm": "attention.output.LayerNorm",
+    "ffn.lin1": "intermediate.dense",
+    "ffn.lin2": "output.dense",
+    "output_layer_norm": "output.LayerNorm",
+}
+
+
+@dataclass(frozen=True)
+class Family:
+    """How the models of a family name what BERT has.
+
+    Attributes:
+        prefix: of the encoder's weights.
+        names: beginnings of names of weights, as regular expressions -> ours. What begins with
+            none of them is called as with us.
+        settings: ours -> theirs.
+        fixed: settings of ours that they do not say.
+        offset: how many rows of positions no token has: RoBERTa counts from behind the padding's.
+    """
+
+    prefix: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=lambda: SETTINGS)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    offset: Callable[[PreTrainedConfig], int] = lambda config: 0
+
+
+BERT = Family(
+    "bert",
+    {
+        r"cls\.predictions\.transform\.": "lm_head.",
+        r"cls\.predictions\.decoder\.": "lm_head.decoder.",
+        r"cls\.predictions\.bias": "lm_head.decoder.bias",
+    },
+)
+ROBERTA = Family(
+    "roberta",
+    {
+        r"lm_head\.layer_norm\.": "lm_head.LayerNorm.",
+        r"lm_head\.bias": "lm_head.decoder.bias",
+        **CLASSIFIER,
+    },
+    offset=lambda config: config.pad_token_id + 1,
+)
+ELECTRA = Family(
+    "electra",
+    {
+        r"geometric\.embeddings_project\.": "geometric.embeddings.projection.",
+        r"generator_predictions\.": "lm_head.",
+        r"generator_lm_head\.": "lm_head.decoder.",
+        **CLASSIFIER,
+    },
+    settings={**SETTINGS, "embedding_size": "embedding_size"},
+    fixed={"pooler_act": "gelu"},
+)
+DISTIL = Family(
+    "distilbert",
+    {
+        **{
+            rf"geometric\.transformer\.layer\.(\d+)\.{re.escape(theirs)}\.": (
+                rf"geometric.encoder.layer.\1.{ours}."
+            )
+            for theirs, ours in DISTILBERT_LAYERS.items()
+        },
+        r"vocab_transform\.": "lm_head.dense.",
+        r"vocab_layer_norm\.": "lm_head.LayerNorm.",
+        r"vocab_projector\.": "lm_head.decoder.",
+        r"pre_classifier\.": "geometric.pooler.dense.",
+    },
+    settings=DISTILBERT,
+    fixed={"type_vocab_size": 1, "layer_norm_eps": 1e-12, "pooler_act": "relu"},
+)
+FAMILIES = {
+    "bert": BERT,
+    "roberta": ROBERTA,
+    "xlm-roberta": ROBERTA,
+    "camembert": ROBERTA,
+    "electra": ELECTRA,
+    "distilbert": DISTIL,
+}
+
+
+def to_geometric(
+    model: PreTrainedModel,
+    segment_labels: Sequence[str],
+    *,
+    relation_attention: str = "graph",
+    **settings: Any,
+) -> PreTrainedModel:
+    """Convert an encoder into a geometric one that says the same, and prove it.
+
+    Args:
+        model: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA or DistilBERT: the model itself, or
+            for masked tokens, classes of tokens or of texts.
+        segment_labels: labels of the segments that it is to see: a transducer's.
+        relation_attention: `graph` or `two_layer_rotary`.
+        settings: other fields of [`GeometricConfig`].
+
+    Raises:
+        ConversionError: the model is of another kind, or the outputs differ.
+    """
+    _check_family(model)
+    head = _head(model)
+    config = convert_config(model.config, segment_labels, relation_attention, settings)
+    state = convert_weights(model, head)
+    if TYPES not in state:  # DistilBERT has none
+        width = config.embedding_size or config.hidden_size
+        state[TYPES] = torch.zeros(config.type_vocab_size, width)
+    made_class = getattr(modeling_geometric, f"Geometric{head}")
+    pools = {} if head != "Model" else {"add_pooling_layer": f"{POOLER}.weight" in state}
+    with torch.random.fork_rng(devices=[]):  # the same conversion gives the same model
+        torch.manual_seed(0)
+        converted = made_class(config, **pools)
+    if head == "Model":
+        state = {name.removeprefix("geometric."): tensor for name, tensor in state.items()}
+    missing, left = converted.load_state_dict(state, strict=False)
+    lacking = [name for name in missing if not NEW.search(name)]
+    if left or lacking:
+        raise ConversionError(f"weights do not fit: missing {lacking}, left over {left}")
+    converted.to(model.dtype).train(model.training)
+    prove(model, converted)
+    return converted
+
+
+def _check_family(model: PreTrainedModel) -> None:
+    config = model.config
+    if config.model_type not in FAMILIES:
+        raise ConversionError(
+            f"a {config.model_type!r} model is none of BERT's family: {', '.join(FAMILIES)}"
+        )
+    if getattr(config, "is_decoder", False):
+        raise ConversionError("the model is a decoder (is_decoder), and segments are for encoders")
+
+
+def _head(model: PreTrainedModel) -> str:
+    name = type(model).__name__
+    found = [head for head in HEADS if name.endswith(head)]
+    if not found:
+        raise ConversionError(
+            f"{name}: only models that end in {', '.join(HEADS)} can be converted; load this one "
+            "by another Auto class"
+        )
+    return found[0]
+
+
+def convert_config(
+    theirs: PreTrainedConfig,
+    segment_labels: Sequence[str],
+    relation_attention: str,
+    settings: Mapping[str, Any],
+) -> GeometricConfig:
+    """The configuration of the converted model."""
+    family = FAMILIES[theirs.model_type]
+    own = {ours: getattr(theirs, name) for ours, name in family.settings.items()}
+    own["max_position_embeddings"] -= family.offset(theirs)
+    if own.get("embedding_size") == own["hidden_size"]:
+        del own["embedding_size"]
+    special = {name: getattr(theirs, name) for name in SPECIAL}
+    labels = {"id2label": theirs.id2label, "label2id": theirs.label2id}
+    return GeometricConfig(
+        **{**own, **family.fixed, **special, **labels, "gated": True, **settings},
+        problem_type=theirs.problem_type,
+        relation_attention=relation_attention,
+        segment_labels=list(segment_labels),
+        absolute_positions=True,
+        tie_word_embeddings=theirs.tie_word_embeddings,
+    )
+
+
+def convert_weights(model: PreTrainedModel, head: str) -> dict[str, Tensor]:
+    """The weights of a model under our names, those of the encoder behind `geometric.`."""
+    family = FAMILIES[model.config.model_type]
+    prefix = "" if head == "Model" else f"{family.prefix}."
+    state = {}
+    for name, tensor in model.state_dict().items():
+        ours = f"geometric.{name[len(prefix) :]}" if name.startswith(prefix) else name
+        for theirs, with_us in family.names.items():
+            if re.match(theirs, ours):
+                ours = re.sub(theirs, with_us, ours, count=1)
+                break
+        if ours.endswith(".position_embeddings.weight"):
+            tensor = tensor[family.offset(model.config) :]
+        state[ours] = tensor.clone()
+    return state
+
+
+@torch.no_grad()
+def prove(model: PreTrainedModel, converted: PreTrainedModel) -> None:
+    """Compare the outputs of two models on random texts, with padding, without and with segments.
+
+    Raises:
+        ConversionError: they differ; the message names the largest difference.
+    """
+    before, after = for_proof(model), for_proof(converted)
+    config = after.config
+    generator = torch.Generator().manual_seed(0)
+    length = min(12, config.max_position_embeddings)
+    ids = torch.randint(config.vocab_size, (4, length), generator=generator)
+    mask = (
+        torch.arange(length) < torch.tensor([[length], [length], [1 + length // 2], [1]])
+    ).long()
+    padding = config.pad_token_id or 0
+    ids[ids == padding] = (padding + 1) % config.vocab_size
+    ids = ids.masked_fill(mask == 0, padding)
+    segments = {
+        "segment_ids": torch.randint(1 + len(config.segment_labels), (4, 3), generator=generator),
+        "segment_starts": torch.zeros(4, 3, dtype=torch.long),
+        "segment_ends": mask.sum(1, keepdim=True).expand(-1, 3) - 1,
+    }
+    wanted = _outputs(before(input_ids=ids, attention_mask=mask), mask)
+    for case, more in (("without segments", {}), ("with segments", segments)):
+        found = _outputs(after(input_ids=ids, attention_mask=mask, **more), mask)
+        scale = max(float(wanted.abs().max()), 1.0)
+        if (difference := float((wanted - found).abs().max()) / scale) > ROUNDING:
+            raise ConversionError(
+                f"{case}, outputs differ by {difference:.1e} of the largest number: the model "
+                "computes something that BERT does not"
+            )
+
+
+def _outputs(outputs: Any, mask: Tensor) -> Tensor:
+    """What the two have in common, 0 at padding."""
+    found = outputs["logits"] if "logits" in outputs else outputs["last_hidden_state"]
+    return found * mask[..., None] if found.dim() == 3 else found
+
+
+__all__ = ["FAMILIES", "convert_config", "convert_weights", "prove", "to_geometric"]

@@ -1,0 +1,119 @@
+"""Encoders of BERT's family converted into geometric ones."""
+
+import pytest
+import torch
+import transformers
+from geometrics import LABELS
+
+from hf_alpha.convert import ConversionError, geometric, to_geometric
+
+SIZES = {
+    "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 32,
+    "vocab_size": 40, "max_position_embeddings": 20,
+}  # fmt: skip
+CONFIGS = {
+    "Bert": SIZES,
+    "Roberta": SIZES,
+    "XLMRoberta": SIZES,
+    "Camembert": SIZES,
+    "Electra": {**SIZES, "embedding_size": 12},
+    "DistilBert": {
+        "dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 32, "vocab_size": 40,
+        "max_position_embeddings": 20,
+    },
+}  # fmt: skip
+HEADS = ("Model", "ForMaskedLM", "ForTokenClassification", "ForSequenceClassification")
+
+
+def encoder(family: str, head: str = "ForMaskedLM", **settings):
+    """A model of Transformers, with random biases and norms too."""
+    config_class = getattr(transformers, f"{family}Config")
+    torch.manual_seed(0)
+    config = config_class(**{**CONFIGS[family], **settings}, num_labels=3)
+    model = getattr(transformers, f"{family}{head}")(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return model
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("family", CONFIGS)
+def test_a_converted_model_says_the_same(family, head, tmp_path):
+    """With token types and segments; after saving and loading; every weight is taken over."""
+    model = encoder(family, head)
+    converted = to_geometric(model, LABELS, relation_attention="two_layer_rotary")
+    converted.save_pretrained(tmp_path)
+    again = type(converted).from_pretrained(tmp_path).eval()
+    ids = torch.randint(3, 40, (2, 12))
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if getattr(model.config, "type_vocab_size", 1) > 1:
+        inputs["token_type_ids"] = torch.randint(2, (2, 12))
+    one = torch.ones(2, 1, dtype=torch.long)
+    segments = {"segment_ids": one, "segment_starts": one, "segment_ends": 3 * one}
+    wanted, found = model(**inputs)[0], again(**inputs, **segments)[0]
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+    assert converted.config.num_labels == 3
+    kept = sum(p.numel() for n, p in converted.named_parameters() if not geometric.NEW.search(n))
+    unused = 0
+    if family != "Electra" and family != "DistilBert" and family != "Bert":
+        unused = 24 * model.config.pad_token_id + 24  # rows of positions that no token has
+    if family == "DistilBert":
+        unused = -24  # its one row of token types
+    assert kept == model.num_parameters() - unused
+
+
+def test_gates_open_in_training():
+    """After a few steps the segments tell something, and the gates are open."""
+    model = to_geometric(encoder("Bert"), LABELS).train()
+    ids = torch.randint(3, 40, (4, 8))
+    one = torch.ones(4, 1, dtype=torch.long)
+    segments = {"segment_starts": one, "segment_ends": 2 * one}
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    for step in range(8):
+        kind = torch.randint(1, 4, (4, 1), generator=torch.Generator().manual_seed(step))
+        loss = model(ids, segment_ids=kind, labels=kind.expand(-1, 8), **segments).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    gates = [p.abs().max() for n, p in model.named_parameters() if n.endswith("gate")]
+    assert min(gates) > 0
+    model.eval()
+    one_kind, other = (model(ids, segment_ids=i * one, **segments).logits for i in (1, 2))
+    assert not torch.allclose(one_kind, other)
+
+
+def test_the_same_conversion_gives_the_same_model():
+    one, two = (to_geometric(encoder("Bert"), LABELS).state_dict() for _ in range(2))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda: transformers.T5Model(transformers.T5Config(
+            d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, vocab_size=10)), "a 't5' model"),
+        (lambda: encoder("Bert", "ForNextSentencePrediction"), "BertForNextSentencePrediction: on"),
+        (lambda: encoder("Bert", is_decoder=True), "the model is a decoder"),
+    ],
+)  # fmt: skip
+def test_other_models_are_refused(model, message):
+    with pytest.raises(ConversionError, match=message):
+        to_geometric(model(), LABELS)
+
+
+def test_a_wrong_conversion_is_noticed(monkeypatch):
+    """Open gates, and a table of names that mixes up two weights."""
+    model = encoder("Bert")
+    converted = to_geometric(model, LABELS)
+    converted.geometric.encoder.layer[0].attention.self.gate.data.fill_(0.5)
+    with pytest.raises(ConversionError, match="segments, outputs differ by"):
+        geometric.prove(model, converted)
+    swapped = {
+        **geometric.BERT.names,
+        r"(.*self\.)query\.": r"\1key.",
+        r"(.*self\.)key\.": r"\1query.",
+    }
+    monkeypatch.setitem(geometric.FAMILIES, "bert", geometric.Family("bert", swapped))
+    with pytest.raises(ConversionError, match="without segments, outputs differ"):
+        to_geometric(model, LABELS)

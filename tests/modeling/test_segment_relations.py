@@ -1,0 +1,109 @@
+"""Relations between segments against the paper's example and a table written out."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.geometric import relation
+
+from hf_alpha.modeling.segment_relations import (
+    RELATIONS,
+    RelationVectors,
+    num_relations,
+    relation_ids,
+    relation_names,
+)
+
+# G of Section 2.1: t1 to t6, b1 = (1, 1), b2 = (3, 3), b3 = (2, 3).
+PAPER = """
+ 0  +1  +2  +3  +4  +5  ||  +2  +3
+-1   0  +1  +2  +3  +4  -1  +1  <|~
+-2  -1   0  +1  +2  +3  -1  ||  <~|
+-3  -2  -1   0  +1  +2  -3  -1  -2
+-4  -3  -2  -1   0  +1  -4  -2  -3
+-5  -4  -3  -2  -1   0  -5  -3  -4
+||  +1  +2  +3  +4  +5   0  +2  +1
+-2  -1  ||  +1  +2  +3  -2   0  <~|
+-1  >|~ >~| +1  +2  +3  -1  >~|  0
+"""
+# Two cells of the paper follow no rule that the others follow: b1 covers what t1 covers, but their
+# relations to b3, and those of t3 to t1 and b1, differ.
+MISPRINTS = {(0, 8): "+1", (2, 6): "-2"}
+ALLEN = {
+    "before": ((1, 2), (5, 6), "+3"), "meets": ((1, 2), (3, 4), "+1"),
+    "overlaps": ((1, 3), (2, 5), ".X"), "starts": ((1, 2), (1, 4), "<|~"),
+    "during": ((2, 3), (1, 4), "<~"), "finishes": ((3, 4), (1, 4), "<~|"),
+    "equals": ((1, 4), (1, 4), "||"), "finished by": ((1, 4), (3, 4), ">~|"),
+    "contains": ((1, 4), (2, 3), ">~"), "started by": ((1, 4), (1, 2), ">|~"),
+    "overlapped by": ((2, 5), (1, 3), "X."), "met by": ((3, 4), (1, 2), "-2"),
+    "after": ((5, 6), (1, 2), "-4"),
+}  # fmt: skip
+"""Allen's thirteen relations: an example, and its name here; to meet is to be neighbours."""
+
+spans = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: tuple(sorted(pair)))
+
+
+def named(elements: list[tuple[int, int]], limit: int = 9) -> list[list[str]]:
+    starts, ends = torch.tensor([elements]).unbind(-1)
+    names = relation_names(limit)
+    return [[names[i] for i in row] for row in relation_ids(starts, ends, limit)[0].tolist()]
+
+
+def test_the_papers_example():
+    elements = [*((i, i) for i in range(1, 7)), (1, 1), (3, 3), (2, 3)]
+    wanted = [line.split() for line in PAPER.split("\n") if line]
+    for (row, column), name in MISPRINTS.items():
+        assert wanted[row][column] != name
+        wanted[row][column] = name
+    assert named(elements) == wanted
+
+
+@pytest.mark.parametrize("name", ALLEN)
+def test_allens_relations(name):
+    one, two, wanted = ALLEN[name]
+    assert named([one, two])[0][1] == wanted
+
+
+@given(st.lists(spans, min_size=1, max_size=7), st.integers(1, 10))
+def test_all_pairs_follow_the_table(elements, limit):
+    assert named(elements, limit) == [
+        [relation(one, two, i == j, limit) for j, two in enumerate(elements)]
+        for i, one in enumerate(elements)
+    ]
+
+
+@given(spans, spans, spans)
+def test_the_converse(one, two, apart):
+    """Names have their converse; distances the other sign, between tokens the opposite number."""
+    there, back = (named([one, two])[i][1 - i] for i in (0, 1))
+    if there in RELATIONS:
+        assert RELATIONS.index(back) == 8 - RELATIONS.index(there)
+    else:
+        assert {there[0], back[0]} == {"+", "-"}
+    tokens = named([(one[0],) * 2, (apart[0],) * 2])
+    if one[0] != apart[0]:
+        assert int(tokens[0][1]) == -int(tokens[1][0])
+
+
+def test_names_are_one_for_each_number():
+    names = relation_names(3)
+    assert names[:7] == ["-3", "-2", "-1", "0", "+1", "+2", "+3"]
+    assert len(set(names)) == len(names) == num_relations(3)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_scores_are_products_with_the_vectors(rows):
+    """Forward and gradients, against a vector for each pair; one row of relations serves all."""
+    torch.manual_seed(0)
+    vectors = RelationVectors(2, 4).double()
+    query = torch.randn(2, 3, 5, 4, dtype=torch.float64, requires_grad=True)
+    ids = torch.randint(num_relations(2), (rows, 5, 5))
+    wanted = torch.einsum("bhik,bijk->bhij", query, vectors.vectors(ids).expand(2, -1, -1, -1))
+    found = vectors(query, ids)
+    torch.testing.assert_close(found, wanted)
+    weights = torch.randn_like(found)
+    ours, theirs = (
+        torch.autograd.grad((x * weights).sum(), (query, vectors.vectors.weight))
+        for x in (found, wanted)
+    )
+    torch.testing.assert_close(ours, theirs)
