@@ -12,7 +12,7 @@ import json
 import re
 import statistics
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import all_streams
@@ -241,10 +241,22 @@ def retrofit_costs() -> str:
     return measure.table(["", "names", *(f"`{side}`" for side in sides)], lines)
 
 
-def retrofit_study() -> str:
-    """Right answers of converted models, as the result has them."""
-    text = (measure.RESULTS / "retrofit-study.md").read_text(encoding="utf-8")
-    return "\n".join(line for line in text.splitlines() if line.startswith("|"))
+def tables_of(result: str) -> str:
+    """The tables of a result, as it has them."""
+    text = (measure.RESULTS / f"{result}.md").read_text(encoding="utf-8")
+    found = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    return "\n".join(found).rstrip()
+
+
+def geometric() -> str:
+    """Training steps of geometric encoders: medians by those of BERT."""
+    found = stored("geometric")["data"]
+    sides = [side for side in next(iter(found.values())) if side != "BERT"]
+    lines = [
+        [side, *(f"{median_ratio(times[side], times['BERT']):.2f}" for times in found.values())]
+        for side in sides
+    ]
+    return measure.table(["", *(f"{length} tokens" for length in found)], lines)
 
 
 def folnet_original() -> str:
@@ -269,10 +281,14 @@ TABLES = {
     "memory": memory,
     "rest": rest,
     "retrofit": retrofit_costs,
-    "retrofit-study": retrofit_study,
+    "retrofit-study": partial(tables_of, "retrofit-study"),
     "folnet-original": folnet_original,
+    "geometric": geometric,
+    "geometric-study": partial(tables_of, "geometric-study"),
 }
-DOCUMENTS = ("README.md", "docs/performance.md", "docs/retrofit.md", "docs/folnet.md")
+DOCUMENTS = (
+    "README.md", "docs/performance.md", "docs/retrofit.md", "docs/folnet.md", "docs/geometric.md",
+)  # fmt: skip
 
 
 def fill(text: str) -> str:

@@ -14,6 +14,7 @@ import platform
 import re
 import shlex
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,16 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PACKAGES = ("torch", "transformers", "spottl", "python-sat", "py-aiger-sat")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "spottl",
+    "python-sat",
+    "py-aiger-sat",
+    "pyahocorasick",
+    "pynini",
+    "flashtext2",
+)
 FLAGS = re.compile("avx|fma|amx|asimd|sve")  # of a processor: what float32 products can use
 PRODUCTS = ((4096, 64, 1024), (4096, 1024, 64), (4096, 64, 256), (4096, 64, 64))
 """Rows, width and new width of linear layers: those of models with d 64, FFN 1024 or 256."""
@@ -85,6 +95,22 @@ def table(columns: Sequence[str], lines: Sequence[Sequence[str]], words: Sequenc
     """Cells as a Markdown table, the first column and those of words to the left."""
     rule = ["---" if name in (columns[0], *words) else "---:" for name in columns]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (columns, rule, *lines))
+
+
+def held(what: str = "VmRSS") -> float:
+    """Megabytes that this process holds now, or with `VmHWM` the most that it ever held."""
+    # Not getrusage: its maximum begins with what the process held that started this one.
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(re.findall(rf"^{what}:\s*(\d+) kB$", status, re.MULTILINE)[0]) * 1024 / 1e6
+
+
+def in_own_process(script: str, argv: Sequence[str]) -> Any:
+    """What a script prints last, as JSON, in a fresh process."""
+    command = [sys.executable, script, *argv]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def conditions(device: str = "cpu") -> dict[str, Any]:

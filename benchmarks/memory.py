@@ -11,16 +11,12 @@ ratio is to k times the figure of one stream.
 
 import argparse
 import json
-import re
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
 
 import torch
 from growth import draw_sample
-from measure import add_model, add_out, finish, table
+from measure import add_model, add_out, finish, held, in_own_process, table
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 
@@ -62,22 +58,6 @@ def most_held(run: Callable[[], object], device: str) -> dict[str, float]:
         return {"work": peak, "process": peak}
     peak = held("VmHWM")
     return {"work": peak - before, "process": peak}
-
-
-def held(what: str = "VmRSS") -> float:
-    """Megabytes that this process holds now, or with `VmHWM` the most that it ever held."""
-    # Not getrusage: its maximum begins with what the process held that started this one.
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(re.findall(rf"^{what}:\s*(\d+) kB$", status, re.MULTILINE)[0]) * 1024 / 1e6
-
-
-def in_own_process(script: str, argv: Sequence[str]) -> Any:
-    """What a script prints last, as JSON, in a fresh process."""
-    command = [sys.executable, script, *argv]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:

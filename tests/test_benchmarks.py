@@ -624,3 +624,47 @@ def test_folnet_prints_sets_operators_and_growth(capsys, tmp_path):
     t, j = (folnet.multiply_adds(args, side, 4000) / folnet.multiply_adds(args, side, 2000)
             for side in (".t", "j."))  # fmt: skip
     assert 7 < t < 8 and 3.5 < j < 4
+
+
+def test_transduction_finds_what_its_peers_find(capsys, tmp_path):
+    transduction = load("transduction")
+    (tmp_path / "data.tsv").write_text("lemma\tpos\nfire hose\tn\nE.U.\tn\nwar crime\tn\n")
+    out = str(tmp_path / "out")
+    tiny = ["--entries", "3", "40", "--sentences=50", "--rounds=2", "--out", out]
+    transduction.main([*tiny, "--data", str(tmp_path / "data.tsv")])
+    lines = capsys.readouterr().out.splitlines()
+    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
+    assert (
+        len([line for line in lines if line.startswith("| 40 | ")]) == len(rows[1]["seconds"]) + 1
+    )
+    for row in rows:
+        segments = row["segments"]
+        assert segments["ours"] + row["dropped"] == segments["token trie"] >= 50
+        assert segments["ours with ten rules"] >= segments["ours"]
+        assert row["alone"]["load"]["seconds"] > 0
+    entries = [("fire hose", "X"), ("Fire", "Y"), ("E.U.", "X")]
+    ours = transduction.Transducer.compile(transduction.Lexicon.from_entries(entries))
+    text = "The E.U. sent fire  hose and fire"
+    assert transduction.TokenTrie(entries).spans(text) == ours.spans(text) != []
+
+
+def test_geometric_prints_a_line_for_each_side(capsys, tmp_path):
+    geometric = load("geometric")
+    tiny = ["--hidden=8", "--heads=2", "--layers=1", "--vocabulary=9", "--rounds=2", "--tokens=16",
+            "--lengths=8,16", "--shares=0,50"]  # fmt: skip
+    geometric.main([*tiny, "--out", str(tmp_path / "out")])
+    printed = capsys.readouterr().out
+    found = json.loads((tmp_path / "out.json").read_text())["data"]
+    seen = [f"{side}, {share} %" for side in geometric.SIDES for share in (0, 50)]
+    seen.remove("none, 50 %")  # segments are nothing to it
+    assert list(found) == ["8", "16"]
+    for times in found.values():
+        assert list(times) == [geometric.BERT, *seen]
+        assert all(len(seconds) == 2 and min(seconds) > 0 for seconds in times.values())
+    assert all(printed.count(f"| {side} |") == 2 for side in seen)
+    batch = geometric.make_batch(geometric.make_parser().parse_args(tiny), 8, 50)
+    assert {name: tuple(x.shape) for name, x in batch.items()} == {
+        "input_ids": (2, 8), "attention_mask": (2, 8),
+        **dict.fromkeys(("segment_ids", "segment_starts", "segment_ends"), (2, 4)),
+    }  # fmt: skip
+    assert int(batch["segment_ends"].max()) < 8

@@ -8,17 +8,24 @@ by logits.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.convert.shared import ConversionError, for_proof
+from hf_alpha.folders import new_folder
+from hf_alpha.loading import load_config, load_for
 from hf_alpha.modeling import modeling_geometric
 from hf_alpha.modeling.configuration_geometric import GeometricConfig
+from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
+from hf_alpha.transduction import Transducer
 
 HEADS = ("ForMaskedLM", "ForTokenClassification", "ForSequenceClassification", "Model")
+PRETRAINING = ("ForPreTraining", "ForMaskedLM")  # the second one is left of the first
 ROUNDING = 1e-5  # of what is computed in another order, by the largest number
 TYPES = "geometric.embeddings.token_type_embeddings.weight"
 POOLER = "geometric.pooler.dense"
@@ -158,8 +165,8 @@ def to_geometric(
     Raises:
         ConversionError: the model is of another kind, or the outputs differ.
     """
-    _check_family(model)
-    head = _head(model)
+    _check_family(model.config)
+    head = _head(type(model).__name__)
     config = convert_config(model.config, segment_labels, relation_attention, settings)
     state = convert_weights(model, head)
     if TYPES not in state:  # DistilBERT has none
@@ -181,8 +188,43 @@ def to_geometric(
     return converted
 
 
-def _check_family(model: PreTrainedModel) -> None:
-    config = model.config
+def convert_encoder(
+    source: str | Path,
+    out: str | Path,
+    transducer: Transducer,
+    *,
+    relation_attention: str = "graph",
+    **settings: Any,
+) -> PreTrainedModel:
+    """Convert a folder, or a model of the Hub; model, tokenizer and code are written to `out`.
+
+    Args:
+        source: an encoder of BERT's family with its tokenizer.
+        out: folder to make.
+        transducer: finds the segments; it goes with the tokenizer.
+        relation_attention, settings: as of `to_geometric`.
+
+    Raises:
+        ConversionError: as `to_geometric`; nothing is written.
+        CheckpointError: weights are missing or damaged.
+        FileExistsError: `out` exists; it stays as it is.
+        FileNotFoundError: there is no such model.
+    """
+    with new_folder(Path(out)) as unfinished:
+        config = load_config(source)
+        _check_family(config)
+        head = next(iter(config.architectures or []), "Model").replace(*PRETRAINING)
+        auto = getattr(transformers, f"AutoModel{_head(head).removeprefix('Model')}")
+        model, tokenizer, _ = load_for(source, auto, {})
+        converted = to_geometric(
+            model, transducer.labels, relation_attention=relation_attention, **settings
+        )
+        converted.save_pretrained(unfinished)
+        GeometricTokenizer.from_tokenizer(tokenizer, transducer).save_pretrained(unfinished)
+    return converted
+
+
+def _check_family(config: PreTrainedConfig) -> None:
     if config.model_type not in FAMILIES:
         raise ConversionError(
             f"a {config.model_type!r} model is none of BERT's family: {', '.join(FAMILIES)}"
@@ -191,8 +233,8 @@ def _check_family(model: PreTrainedModel) -> None:
         raise ConversionError("the model is a decoder (is_decoder), and segments are for encoders")
 
 
-def _head(model: PreTrainedModel) -> str:
-    name = type(model).__name__
+def _head(name: str) -> str:
+    """What a class of models is for: the end of its name."""
     found = [head for head in HEADS if name.endswith(head)]
     if not found:
         raise ConversionError(
@@ -283,4 +325,11 @@ def _outputs(outputs: Any, mask: Tensor) -> Tensor:
     return found * mask[..., None] if found.dim() == 3 else found
 
 
-__all__ = ["FAMILIES", "convert_config", "convert_weights", "prove", "to_geometric"]
+__all__ = [
+    "FAMILIES",
+    "convert_config",
+    "convert_encoder",
+    "convert_weights",
+    "prove",
+    "to_geometric",
+]

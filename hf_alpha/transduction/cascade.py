@@ -1,6 +1,8 @@
 """Cascades: rules in order, each applied to the words and to all segments found before it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from hf_alpha.transduction.automaton import Atoms, RuleAutomaton
 from hf_alpha.transduction.gamma import Found, leftmost_longest
@@ -8,6 +10,32 @@ from hf_alpha.transduction.options import Options
 from hf_alpha.transduction.parser import RuleParser
 from hf_alpha.transduction.rules import Rule
 from hf_alpha.transduction.units import unit_finder
+
+
+class Lattice:
+    """The words and segments of a text, as edges between its units.
+
+    Args:
+        masks: of each word; see `Atoms`.
+
+    Attributes:
+        edges: of each unit what begins there: its mask, and the unit after it.
+        masks: of each unit the bits of all that begins there.
+        begins: the bits of all masks.
+    """
+
+    def __init__(self, masks: list[int]) -> None:
+        self.edges = [[(mask, after)] for after, mask in enumerate(masks, start=1)]
+        self.masks = masks
+        self.begins = reduce(or_, masks, 0)
+
+    def add(self, segments: Iterable[Found], mask_of_label: Mapping[int, int]) -> None:
+        """Add segments that a rule can ask for."""
+        for start, end, label in segments:
+            if mask := mask_of_label[label]:
+                self.edges[start].append((mask, end + 1))
+                self.masks[start] |= mask
+                self.begins |= mask
 
 
 class Cascade:
@@ -54,36 +82,24 @@ class Cascade:
         """
         if not self._rules:
             return segments
-        edges = [[(self._mask_of_word(word), at)] for at, word in enumerate(words, start=1)]
-        masks = [edge[0][0] for edge in edges]  # what can begin at each unit
-        self._add(segments, edges, masks)
+        lattice = Lattice([self._mask_of_word(word) for word in words])
+        lattice.add(segments, self._mask_of_label)
         found = set(segments)
         for rule, label in self._rules:
-            new = self._matches(rule, label, edges, masks)
-            self._add([segment for segment in new if segment not in found], edges, masks)
-            found.update(new)
+            if rule.first & lattice.begins:  # false for most rules in most sentences
+                matches = self._matches(rule, label, lattice)
+                lattice.add([match for match in matches if match not in found], self._mask_of_label)
+                found.update(matches)
         return sorted(found)
 
-    def _matches(
-        self,
-        rule: RuleAutomaton,
-        label: int,
-        edges: Sequence[Sequence[tuple[int, int]]],
-        masks: Sequence[int],
-    ) -> list[Found]:
-        starts = [at for at, mask in enumerate(masks) if mask & rule.first]
-        ends = [(start, rule.ends(edges, start, self._max_units)) for start in starts]
-        matches = [(start, end, label) for start, found in ends for end in found]
-        return leftmost_longest(matches) if self._longest and matches else matches
-
-    def _add(
-        self, segments: Sequence[Found], edges: list[list[tuple[int, int]]], masks: list[int]
-    ) -> None:
-        """Let later rules see segments."""
-        for start, end, label in segments:
-            if mask := self._mask_of_label[label]:
-                edges[start].append((mask, end + 1))
-                masks[start] |= mask
+    def _matches(self, rule: RuleAutomaton, label: int, lattice: Lattice) -> list[Found]:
+        matches = [
+            (start, end, label)
+            for start, mask in enumerate(lattice.masks)
+            if mask & rule.first
+            for end in rule.ends(lattice.edges, start, self._max_units)
+        ]
+        return leftmost_longest(matches) if self._longest else matches
 
 
 __all__ = ["Cascade"]

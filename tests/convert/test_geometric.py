@@ -1,11 +1,19 @@
 """Encoders of BERT's family converted into geometric ones."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import transformers
+from commands import hf_alpha
 from geometrics import LABELS
+from safetensors.torch import load_file
+from small_tokenizers import word_piece
 
 from hf_alpha.convert import ConversionError, geometric, to_geometric
+from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
+from hf_alpha.transduction import Lexicon, Transducer
 
 SIZES = {
     "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 32,
@@ -117,3 +125,45 @@ def test_a_wrong_conversion_is_noticed(monkeypatch):
     monkeypatch.setitem(geometric.FAMILIES, "bert", geometric.Family("bert", swapped))
     with pytest.raises(ConversionError, match="without segments, outputs differ"):
         to_geometric(model, LABELS)
+
+
+FRESH = """
+import sys
+sys.modules["hf_alpha"] = None  # as where it is not installed
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForMaskedLM
+folder, inputs, out = sys.argv[1:]
+model = AutoModelForMaskedLM.from_pretrained(folder, trust_remote_code=True)
+save_file({"logits": model(**load_file(inputs)).logits}, out)
+"""
+
+
+def test_a_folder_is_converted_whole(tmp_path):
+    """The command; what it writes answers in a process without the package, segments and all."""
+    from safetensors.torch import save_file
+
+    bert, fst, out = tmp_path / "bert", tmp_path / "fst", tmp_path / "out"
+    tokenizer = word_piece()
+    model = encoder("Bert", vocab_size=len(tokenizer))
+    model.save_pretrained(bert)
+    tokenizer.save_pretrained(bert)
+    lexicon = Lexicon.from_entries([("alice sees", "seen"), ("and bob", "name")])
+    Transducer.compile(lexicon).save(fst)
+    done = hf_alpha("convert-geometric", bert, fst, out)
+    assert "GeometricForMaskedLM" in done.out and "2 kinds of segments" in done.out
+    again = GeometricTokenizer.from_pretrained(out)
+    batch = again(["alice sees carol and bob"], return_tensors="pt")
+    assert (batch["segment_ids"] > 0).all() and batch["segment_ids"].shape[1] == 2
+    inputs = {name: batch[name] for name in batch if name != "token_type_ids"}
+    save_file(dict(inputs), tmp_path / "inputs.safetensors")
+    files = [out, tmp_path / "inputs.safetensors", tmp_path / "logits.safetensors"]
+    subprocess.run([sys.executable, "-I", "-c", FRESH, *map(str, files)], check=True, cwd=tmp_path)
+    found = load_file(files[-1])["logits"]
+    plain = {name: inputs[name] for name in ("input_ids", "attention_mask")}
+    torch.testing.assert_close(found, model(**plain).logits, rtol=1e-4, atol=1e-4)
+    assert "exists" in hf_alpha("convert-geometric", bert, fst, out).error
+    tmp_path.joinpath("t5").mkdir()
+    transformers.T5Config(vocab_size=10).save_pretrained(tmp_path / "t5")
+    error = hf_alpha("convert-geometric", tmp_path / "t5", fst, tmp_path / "new").error
+    assert "a 't5' model is none of BERT's family" in error
+    assert not (tmp_path / "new").exists()
