@@ -76,6 +76,7 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
         if not getattr(config, "symbol_classes", None):
             tokenizer = _load_tokenizer(where)
             _check_size(config, tokenizer, where)
+            check_segments(config, tokenizer, where)
             return config, tokenizer
     if not hasattr(config, "symbol_classes"):
         way = f"; hf-alpha convert {where} OUT gives it some" * bool(config.is_encoder_decoder)
@@ -279,6 +280,35 @@ def check_agreement(config: PreTrainedConfig, tokenizer: Any, where: str = "chec
             )
 
 
+def check_segments(config: PreTrainedConfig, tokenizer: Any, where: str = "checkpoint") -> None:
+    """Check that a model that takes segments knows those that a tokenizer finds, and no others.
+
+    Args:
+        config: the model's.
+        tokenizer: to go with it.
+        where: named in an error.
+
+    Raises:
+        ValueError: naming the labels in which they differ.
+    """
+    if not hasattr(config, "segment_labels"):
+        return
+    ours, theirs = list(config.segment_labels), list(getattr(tokenizer, "segment_labels", []))
+    if ours == theirs:
+        return
+    sides = [("model", ours, theirs), ("tokenizer", theirs, ours)]
+    found = [
+        f"only the {side} has {', '.join(map(repr, more))}"
+        for side, some, others in sides
+        if (more := [label for label in some if label not in others])
+    ]
+    said = "; ".join(found) or f"the order is {ours} in the model and {theirs} in the tokenizer"
+    raise ValueError(
+        f"{where}: model and tokenizer have other labels of segments: {said}. Take the transducer "
+        "that the model was trained with"
+    )
+
+
 def _comparable(value: Any) -> Any:
     """The same for equal vocabularies: in how many steps a class grew makes no difference."""
     if isinstance(value, dict):
@@ -300,6 +330,7 @@ __all__ = [
     "CheckpointError",
     "auto_class",
     "check_agreement",
+    "check_segments",
     "load_checkpoint",
     "load_config",
     "load_for",

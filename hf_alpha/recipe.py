@@ -44,7 +44,7 @@ ANSWER_KEYS = {"drop_bad", "streaming", "max_answer_samples"}
 ROW_KEYS = {"pair", "format", "where"}
 """What is said of rows that are not answered only."""
 OWN_KEYS = {"source", "target", "test", "encoding", *ANSWER_KEYS, *ROW_KEYS}
-TEXT_KEYS = ("symbols", "tokenizer", "check", "measures", "ignore_whitespace")
+TEXT_KEYS = ("symbols", "tokenizer", "transducer", "check", "measures", "ignore_whitespace")
 """What is said of the user's own pairs only."""
 PLACES = {
     name: Setting(name, str | None, None, f"{name} of a dataset on the Hub, with `train`")
@@ -214,6 +214,13 @@ class Recipe:
         metadata=meaning(
             "with `data.train`: words, characters, bpe:8000, or the folder or Hub name of any fast "
             "tokenizer; of objectives that do not answer also wordpiece:8000"
+        ),
+    )
+    transducer: str | dict[str, Any] = field(
+        default="",
+        metadata=meaning(
+            "of objectives that do not answer: what finds segments in the texts: the folder of a "
+            "saved transducer, or a mapping with `lexicon`, `rules` and other settings of one"
         ),
     )
     check: str | None = field(
@@ -446,9 +453,10 @@ def _check_texts(content: dict[str, Any], aim: Objective | None, where: str) -> 
     if aim is not None:
         _check_aim(content, aim, where)
         return
-    if rows := sorted(content["data"].keys() & ROW_KEYS):
+    said = [f"data: {key!r}" for key in sorted(content["data"].keys() & ROW_KEYS)]
+    if said := said + ["'transducer'"] * bool(content.get("transducer")):
         raise RecipeError(
-            f"{where}: data: {rows[0]!r} is for an objective that does not answer: name one of "
+            f"{where}: {said[0]} is for an objective that does not answer: name one of "
             f"{', '.join(OBJECTIVES)} as 'objective'"
         )
     if own and not content.get("symbols") and content.get("checkpoint") is None:
@@ -468,6 +476,10 @@ def _check_aim(content: dict[str, Any], aim: Objective, where: str) -> None:
         raise RecipeError(f"{where}: {said[0]!r} is for answers, which {aim.name!r} does not give")
     if content.get("symbols") and not aim.takes_symbols:
         raise RecipeError(f"{where}: the objective {aim.name!r} does not take 'symbols'")
+    if content.get("transducer") and not aim.takes_segments:
+        raise RecipeError(f"{where}: the objective {aim.name!r} does not take a 'transducer'")
+    if content.get("transducer") and content.get("symbols"):
+        raise RecipeError(f"{where}: give either 'symbols' or a 'transducer', not both")
 
 
 def _check_model(content: dict[str, Any], aim: Objective | None, where: str) -> None:

@@ -51,7 +51,7 @@ from hf_alpha.data.read import load
 from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.evaluation.evaluate import answer_limit, evaluate
 from hf_alpha.folders import read_json
-from hf_alpha.loading import auto_class, load_checkpoint, load_for, load_parts
+from hf_alpha.loading import auto_class, check_segments, load_checkpoint, load_for, load_parts
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import Objective
@@ -59,7 +59,7 @@ from hf_alpha.objectives.base import check_positions, find_names
 from hf_alpha.objectives.evaluate import validating
 from hf_alpha.objectives.optimizers import optimizer_of
 from hf_alpha.objectives.rows import first
-from hf_alpha.objectives.tokenizers import make_tokenizer
+from hf_alpha.objectives.tokenizers import make_tokenizer, with_transducer
 from hf_alpha.progress import TrainingProgress
 from hf_alpha.recipe import (
     DEFAULT_MODEL_TYPE,
@@ -711,6 +711,7 @@ def _prepare_objective(
         model, tokenizer = _objective_model(recipe, aim, train, labels, finder, start, say)
     with _named("objective"):
         check_positions(model, aim.max_length)
+    _say_segments(model, tokenizer, say)
     with _named("data"):
         made = aim.features(train, recipe.data, tokenizer, model.config, seed=seed)
         say(f"training: {aim.summary(train, made, recipe.data)}")
@@ -737,6 +738,9 @@ def _objective_model(
                 recipe.checkpoint, aim.auto, {**recipe.model, **labels}
             )
             _use_rules(tokenizer, recipe)
+        tokenizer = _transducing(tokenizer, recipe)
+        with _named("checkpoint"):
+            check_segments(model.config, tokenizer, recipe.checkpoint)
         if new:
             say(f"{recipe.checkpoint}: {len(new)} weights are new: {', '.join(new[:4])}")
         return model, tokenizer
@@ -748,12 +752,32 @@ def _objective_model(
         else:
             texts = aim.texts(rows, recipe.data, finder)
             tokenizer = make_tokenizer(recipe.tokenizer, texts, recipe.symbols)
+    if start is None:
+        tokenizer = _transducing(tokenizer, recipe)
     with _named("model"):
         settings = {**recipe.model, **labels}
         if recipe.symbols and "symbol_seed" in settings_of(CONFIG_MAPPING[settings["model_type"]]):
             settings = {"symbol_seed": recipe.training.get("seed", 42), **settings}
         config = config_for(tokenizer, settings)
     return aim.auto.from_config(config), tokenizer
+
+
+def _transducing(tokenizer: Any, recipe: Recipe) -> Any:
+    """A tokenizer with the recipe's transducer, if it names one."""
+    with _named("transducer"):
+        return with_transducer(tokenizer, recipe.transducer) if recipe.transducer else tokenizer
+
+
+def _say_segments(model: PreTrainedModel, tokenizer: Any, say: Callable[[str], object]) -> None:
+    """Say what becomes of the segments that a tokenizer finds."""
+    if not hasattr(tokenizer, "segment_labels"):
+        return
+    labels, kind = tokenizer.segment_labels, model.config.model_type
+    if "segment_ids" not in signature(model.forward).parameters:
+        say(f"segments: a {kind!r} model takes none: those of the transducer are left out")
+        return
+    shown = ", ".join(labels[:5]) + ", ..." * (len(labels) > 5)
+    say(f"segments: {len(labels):,} labels: {shown}")
 
 
 def _use_rules(tokenizer: Any, recipe: Recipe) -> None:

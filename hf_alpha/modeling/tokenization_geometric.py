@@ -433,4 +433,4 @@ def _relations(
 
 GeometricTokenizer.register_for_auto_class("AutoTokenizer")
 
-__all__ = ["GeometricTokenizer"]
+__all__ = ["SEGMENTS", "GeometricTokenizer"]

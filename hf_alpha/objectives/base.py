@@ -8,17 +8,18 @@ from typing import Any, ClassVar
 
 import torch
 import transformers
-from datasets import Dataset
+from datasets import Dataset, List, Value
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.settings import meaning
 from hf_alpha.tasks.registry import import_functions
 
 from .rows import DataSource, Where, hold_out, read_rows
 
-INPUTS = ("input_ids", "token_type_ids", "stream_ids")
+INPUTS = ("input_ids", "token_type_ids", "stream_ids", *SEGMENTS)
 """What models get of a text, if the tokenizer gives it; masks follow from padding."""
 
 Record = dict[str, Any]
@@ -35,10 +36,12 @@ class Objective(ABC):
     Attributes:
         name: as a recipe names it.
         takes_symbols: whether some words may be names (`symbols` in a recipe).
+        takes_segments: whether texts may have segments (`transducer` in a recipe).
     """
 
     name: ClassVar[str]
     takes_symbols: ClassVar[bool] = False
+    takes_segments: ClassVar[bool] = True
 
     max_length: int = field(
         default=128, metadata=meaning("tokens in a sequence; longer ones are cut", least=1)
@@ -170,6 +173,15 @@ class Objective(ABC):
         return train, self.read(settings, share, "validation", extra=extra)
 
 
+def kinds_of(tokenizer: Any) -> dict[str, Any]:
+    """Column -> type of `INPUTS` that a tokenizer gives.
+
+    A batch in which no row has a segment does not say what segments are.
+    """
+    names = [name for name in INPUTS if name in tokenizer.model_input_names]
+    return {name: List(Value("int64")) for name in names}
+
+
 def find_names(symbols: Mapping[str, Any]) -> NameFinder | None:
     """What finds names by a recipe's rules; None without rules.
 
@@ -218,5 +230,6 @@ __all__ = [
     "accepted",
     "check_positions",
     "find_names",
+    "kinds_of",
     "name_columns",
 ]

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from datasets import ClassLabel, Dataset
+from datasets import ClassLabel, Dataset, Features, Value
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.data.pairs import canonical_text
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
-from .base import INPUTS, Collator, Objective, Record, accepted
+from .base import Collator, Objective, Record, accepted, kinds_of
 from .metrics import OF_CLASSES, OF_NUMBERS
 from .rows import DataSource, text_in
 from .tokenizers import check_pairs, check_room
@@ -128,6 +128,8 @@ class Classes(Objective):
         check_room(tokenizer, self.max_length, paired)
         finder = getattr(tokenizer, "finder", None)
         labels = self._label_ids(rows, settings, config, training)
+        kinds = kinds_of(tokenizer)
+        label = Value("float32" if self.regression else "int64")
 
         def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
             columns = zip(*batch.values(), strict=True)
@@ -141,12 +143,12 @@ class Classes(Objective):
                 )
             except ValueError as error:
                 raise ValueError(f"rows from {places[0]} on: {error}") from error
-            kept = {name: found[name] for name in INPUTS if name in found}
-            return {**kept, "labels": [labels[i] for i in places]}
+            return {**{name: found[name] for name in kinds}, "labels": [labels[i] for i in places]}
 
         return rows.map(
             encode, batched=True, with_indices=True, remove_columns=rows.column_names,
-            load_from_cache_file=False, desc="tokenizing",
+            features=Features({**kinds, "labels": label}), load_from_cache_file=False,
+            desc="tokenizing",
         )  # fmt: skip
 
     def _label_ids(

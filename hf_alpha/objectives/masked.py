@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 import torch
 from datasets import Dataset, Features, List, Value
 from datasets.fingerprint import Hasher
+from torch import nn
 from transformers import DataCollatorForLanguageModeling, PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.data.keys import key_of
 from hf_alpha.data.pairs import BATCH, batches
 from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.settings import meaning
 
 from .base import Collator, Objective, Record, accepted
@@ -26,6 +28,7 @@ from .rows import DataSource
 from .tokenizers import check_pairs, check_room
 
 SENTENCES = ("nsp", "sop", "none")
+COVERED = ("drop", "keep")
 DOCUMENTS = ("rows", "blank_lines")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 IGNORED = -100
@@ -35,7 +38,9 @@ DOCUMENTS_AT_ONCE = 1000
 PART = 100_000
 """Rows that one worker makes sequences of; no document goes beyond them."""
 
-Token = tuple[int, int]  # its id, and the number of its word in the document
+Segment = tuple[int, int]  # how many tokens it has more than one, and its id
+Token = tuple[int, int, tuple[Segment, ...]]
+"""Its id, the number of its word in the document, and the segments that begin at it."""
 Document = list[list[Token]]  # its sentences
 
 
@@ -75,12 +80,23 @@ class Masked(Objective):
         default=False,
         metadata=meaning("masked: mask all tokens of a word, by [MASK] only"),
     )
+    covered_segments: str = field(
+        default="drop",
+        metadata=meaning(
+            "masked: what becomes of a segment over a masked token, which tells something about "
+            "it: drop or keep"
+        ),
+    )
     short_share: float = field(
         default=0.1, metadata=meaning("masked: share of the pairs that do not fill the sequence")
     )
 
     def __post_init__(self) -> None:
-        for key, known in (("sentences", SENTENCES), ("documents", DOCUMENTS)):
+        for key, known in (
+            ("sentences", SENTENCES),
+            ("documents", DOCUMENTS),
+            ("covered_segments", COVERED),
+        ):
             if (value := getattr(self, key)) not in known:
                 raise ValueError(f"{key} is {value!r}: choose one of {', '.join(known)}")
         for key in ("masked_share", "short_share"):
@@ -159,16 +175,16 @@ class Masked(Objective):
             )
         return Dataset.from_generator(
             self._sequences,
-            features=self._kinds(),
+            features=self._kinds(tokenizer),
             fingerprint=self._fingerprint(rows, settings.source, tokenizer, seed, training),
             gen_kwargs=told,
             num_proc=workers if workers > 1 else None,
         )
 
-    def _kinds(self) -> Features:
+    def _kinds(self, tokenizer: Any) -> Features:
         """The columns of features."""
-        ids = List(Value("int32"))
-        kinds = {"input_ids": ids, "token_type_ids": ids, "special_tokens_mask": ids}
+        names = ["input_ids", "token_type_ids", "special_tokens_mask", *_segment_keys(tokenizer)]
+        kinds: dict[str, Any] = dict.fromkeys(names, List(Value("int32")))
         if self.whole_words:
             kinds["offset_mapping"] = List(List(Value("int64")))
         if self.sentences != "none":
@@ -179,7 +195,7 @@ class Masked(Objective):
         """Name of the sequences in the cache of `datasets`."""
         column, tokenizer, *numbers = told
         code = Path(__file__).read_bytes()
-        beneath = tokenizer.backend_tokenizer.to_str()
+        beneath = [tokenizer.backend_tokenizer.to_str(), getattr(tokenizer, "transducer", None)]
         return Hasher.hash([rows._fingerprint, column, beneath, numbers, asdict(self), code])
 
     def _sequences(
@@ -319,6 +335,7 @@ class MaskingCollator:
 
     def __init__(self, aim: Masked, tokenizer: Any, model: PreTrainedModel, seed: int):
         self.model, self.seed, self.epoch = model, seed, 0
+        self._keeps_covered = aim.covered_segments == "keep"
         self._mask = DataCollatorForLanguageModeling(
             tokenizer,
             mlm_probability=aim.masked_share,
@@ -336,6 +353,8 @@ class MaskingCollator:
         drawn = key_of(f"{self.seed} {epoch} {places}")
         self._mask.generator = torch.Generator().manual_seed(int.from_bytes(drawn[:7], "big"))
         batch = dict(self._mask(copies))
+        if "segment_ids" in batch and not self._keeps_covered:
+            batch |= without_covered(batch, batch["labels"] != IGNORED)
         if classes[0] is not None:
             batch[_label_name(self.model)] = torch.tensor(classes)
         return accepted(batch, self.model)
@@ -348,6 +367,23 @@ class MaskingCollator:
                 more = [[0, 0]] * (width - len(spans))
                 left = self._mask.tokenizer.padding_side == "left"
                 row["offset_mapping"] = more + spans if left else spans + more
+
+
+def without_covered(
+    batch: Mapping[str, torch.Tensor], masked_BT: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """The segments of a batch without those that cover a masked token; the others close up.
+
+    Args:
+        batch: `segment_ids`, `segment_starts` and `segment_ends`, each (B, S).
+        masked_BT: which tokens are masked.
+    """
+    ids, starts, ends = (batch[key] for key in SEGMENTS)
+    before = nn.functional.pad(masked_BT.cumsum(1), (1, 0))  # masked tokens before each column
+    kept = (ids > 0) & (before.gather(1, ends + 1) == before.gather(1, starts))
+    width = max(1, int(kept.sum(1).max()))
+    order = kept.int().argsort(dim=1, descending=True, stable=True)[:, :width]
+    return {key: (batch[key] * kept).gather(1, order) for key in SEGMENTS}
 
 
 def _label_name(model: PreTrainedModel) -> str:
@@ -381,8 +417,21 @@ def _tokens(sentences: list[str], tokenizer: Any, words: int) -> Document:
     for number, ids in enumerate(found["input_ids"]):
         places = [words if word is None else words + word for word in found.word_ids(number)]
         words = max(places, default=words) + 1
-        made.append(list(zip(ids, places, strict=True)))
+        made.append(list(zip(ids, places, _beginning(found, number), strict=True)))
     return [sentence for sentence in made if sentence]
+
+
+def _beginning(found: Any, number: int) -> list[tuple[Segment, ...]]:
+    """The segments that begin at each token of a sentence."""
+    made: list[tuple[Segment, ...]] = [()] * len(found["input_ids"][number])
+    columns = [found[key][number] for key in SEGMENTS if key in found]
+    for index, start, end in zip(*columns, strict=True):
+        made[start] += ((end - start, index),)
+    return made
+
+
+def _segment_keys(tokenizer: Any) -> list[str]:
+    return [key for key in SEGMENTS if key in tokenizer.model_input_names]
 
 
 class _Frame:
@@ -393,6 +442,7 @@ class _Frame:
         made = tokenizer(*texts, return_special_tokens_mask=True, return_token_type_ids=True)
         parts = tokenizer.backend_tokenizer.encode(*texts).sequence_ids
         self.paired = paired
+        self.with_segments = bool(_segment_keys(tokenizer))
         self.pieces: list[tuple[int | None, int, int]] = []  # part, or None and an id; type
         for part, index, kind in zip(parts, made["input_ids"], made["token_type_ids"], strict=True):
             if part is None or all(part != known for known, *_ in self.pieces):
@@ -400,11 +450,13 @@ class _Frame:
 
     def __call__(self, pair: Pair, with_words: bool) -> dict[str, Any]:
         """The columns of a sequence."""
-        ids, types, special, words = [], [], [], list[int]()
+        ids, types, special, words = list[int](), list[int](), list[int](), list[int]()
+        segments: list[tuple[int, int, int]] = []  # start, end and id
         for part, index, kind in self.pieces:
-            tokens = [(index, -1)] if part is None else (pair.second if part else pair.first)
-            ids += [token for token, _ in tokens]
-            words += [word for _, word in tokens]
+            tokens = [(index, -1, ())] if part is None else (pair.second if part else pair.first)
+            segments += _whole(tokens, len(ids))
+            ids += [token for token, *_ in tokens]
+            words += [word for _, word, _ in tokens]
             types += [kind] * len(tokens)
             special += [int(part is None)] * len(tokens)
         row: dict[str, Any] = {
@@ -412,10 +464,26 @@ class _Frame:
             "token_type_ids": types,
             "special_tokens_mask": special,
         }
+        if self.with_segments:
+            for key, place in zip(SEGMENTS, (2, 0, 1), strict=True):
+                row[key] = [segment[place] for segment in segments]
         if with_words:
             row["offset_mapping"] = _touching(words)
         more = {"sentence_label": pair.label, "sentences": pair.sentences}
         return row | (more if self.paired else {})
+
+
+def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int]]:
+    """First and last column, and id, of the segments that are in a part of a sequence whole.
+
+    Args:
+        tokens: of the part.
+        column: of its first token.
+    """
+    for place, (_, _, segments) in enumerate(tokens):
+        for more, index in segments:
+            if place + more < len(tokens):
+                yield column + place, column + place + more, index
 
 
 def _touching(words: Sequence[int]) -> list[list[int]]:
@@ -451,4 +519,4 @@ def _shortened(
     return first, second
 
 
-__all__ = ["Masked", "MaskingCollator"]
+__all__ = ["Masked", "MaskingCollator", "without_covered"]

@@ -30,6 +30,7 @@ class Spans(Objective):
     """
 
     name: ClassVar[str] = "span"
+    takes_segments: ClassVar[bool] = False
 
     max_length: int = field(
         default=384, metadata=meaning("tokens in a sequence; longer ones are cut", least=1)

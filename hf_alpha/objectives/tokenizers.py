@@ -16,8 +16,10 @@ from tokenizers import (
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.modeling.tokenizer_beneath import Seen
+from hf_alpha.transduction import Transducer
 
 PAD, UNKNOWN, START, BETWEEN, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL = {
@@ -49,6 +51,22 @@ def make_tokenizer(
         return beneath
     names = [*beneath.model_input_names, "stream_ids"]
     return TextTokenizer.from_tokenizer(beneath, symbols, texts, model_input_names=names)
+
+
+def with_transducer(tokenizer: Any, said: str | Mapping[str, Any]) -> GeometricTokenizer:
+    """Put the transducer that a recipe names on top of a tokenizer.
+
+    Args:
+        tokenizer: any fast one; a transducer that it has is replaced.
+        said: a folder with a saved transducer, or what `Transducer.from_settings` takes.
+
+    Raises:
+        ValueError: the tokenizer has symbols, or the transducer cannot be made or read.
+        OSError: a file is missing.
+    """
+    if isinstance(said, str):
+        return GeometricTokenizer.from_tokenizer(tokenizer, Transducer.load(said))
+    return GeometricTokenizer.from_tokenizer(tokenizer, Transducer.from_settings(said))
 
 
 def _made(kind: str, texts: Callable[[], Iterator[str]]) -> Any:
@@ -143,4 +161,4 @@ def check_room(tokenizer: Any, max_length: int, pair: bool) -> None:
         )
 
 
-__all__ = ["MASK", "check_pairs", "check_room", "make_tokenizer"]
+__all__ = ["MASK", "check_pairs", "check_room", "make_tokenizer", "with_transducer"]

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from datasets import ClassLabel, Dataset
+from datasets import ClassLabel, Dataset, Features, List, Value
 from transformers import DataCollatorForTokenClassification, PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
-from .base import INPUTS, Collator, Objective, Record, accepted
+from .base import Collator, Objective, Record, accepted, kinds_of
 from .rows import DataSource
 from .tokenizers import check_room
 
@@ -113,6 +113,8 @@ class Tokens(Objective):
         if not tokenizer.is_fast:
             raise ValueError(f"{type(tokenizer).__name__} cannot say where its tokens stand")
         labels = self._label_ids(rows, settings, config, training)
+        kinds = kinds_of(tokenizer)
+        places_and_labels = dict.fromkeys(("words", "labels"), List(Value("int64")))
 
         def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
             lists = batch[settings.source]
@@ -122,7 +124,7 @@ class Tokens(Objective):
                 max_length=self.max_length,
                 return_offsets_mapping=True,
             )
-            made: dict[str, list[Any]] = {name: found[name] for name in INPUTS if name in found}
+            made: dict[str, list[Any]] = {name: found[name] for name in kinds}
             firsts = list(map(first_tokens, lists, found["offset_mapping"]))
             made["words"] = [list(first) for first in firsts]
             made["labels"] = []
@@ -135,7 +137,8 @@ class Tokens(Objective):
 
         return rows.map(
             encode, batched=True, with_indices=True, remove_columns=rows.column_names,
-            load_from_cache_file=False, desc="tokenizing",
+            features=Features({**kinds, **places_and_labels}), load_from_cache_file=False,
+            desc="tokenizing",
         )  # fmt: skip
 
     def _label_ids(

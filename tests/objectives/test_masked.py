@@ -1,3 +1,4 @@
+import copy
 import random
 import re
 
@@ -11,11 +12,13 @@ from small_objectives import BERT, recipe, write_rows
 from transformers import AlbertForPreTraining, BertConfig, BertForPreTraining
 from typer.testing import CliRunner
 
+from hf_alpha import GeometricConfig, GeometricForMaskedLM, GeometricTokenizer
 from hf_alpha.cli import app
 from hf_alpha.objectives.masked import Masked, MaskingCollator
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.recipe import DataSettings, RecipeError
 from hf_alpha.train import train
+from hf_alpha.transduction import Lexicon, Transducer
 
 
 def documents(count: int, seed: int = 0) -> list[str]:
@@ -132,7 +135,64 @@ def test_documents_of_lines_are_held_out_whole(tmp_path_factory, seed, gaps):
     assert [text for text in TEXTS if text in found[1]] == found[1]
 
 
+PHRASES = [("{0} {0}", "TWO"), ("{0} {0} {0}", "THREE"), ("{0} .", "END"), ("{0}", "ONE")]
+WORDS = [f"d{d}s{s}" for d in range(40) for s in range(0, 9, 2)]
+ENTRIES = [(phrase.format(word), label) for word in WORDS for phrase, label in PHRASES]
+TRANSDUCER = Transducer.compile(Lexicon.from_entries(ENTRIES), max_per_position=9)
+SEGMENTED = GeometricTokenizer.from_tokenizer(TOKENIZER, TRANSDUCER)
+
+
+def places_of_phrases(tokens: list[str]) -> set[tuple[int, int, str]]:
+    """Where phrases of the lexicon stand, word by word."""
+    labels = {tuple(phrase.split()): label for phrase, label in ENTRIES}
+    spans = [(a, b) for a in range(len(tokens)) for b in range(a, min(a + 3, len(tokens)))]
+    return {
+        (a, b, labels[words]) for a, b in spans if (words := tuple(tokens[a : b + 1])) in labels
+    }
+
+
+@settings(deadline=None, max_examples=8)
+@given(st.sampled_from(["none", "nsp", "sop"]), st.integers(8, 40), st.integers(0, 99))
+def test_segments_travel_with_their_tokens(sentences, length, seed):
+    """Wherever a sentence is put and cut, its segments are those of the words that are left."""
+    aim, rows = Masked(length, sentences=sentences), Dataset.from_dict({"text": TEXTS})
+    made = aim.features(rows, DATA, SEGMENTED, None, seed=seed)
+    plain = sequences(aim, seed=seed)
+    assert made["input_ids"][:] == plain["input_ids"][:]
+    found = 0
+    for row in made:
+        columns = (row[key] for key in ("segment_starts", "segment_ends", "segment_ids"))
+        shown = [(a, b, TRANSDUCER.labels[i - 1]) for a, b, i in zip(*columns, strict=True)]
+        assert set(shown) == places_of_phrases(TOKENIZER.convert_ids_to_tokens(row["input_ids"]))
+        assert len(set(shown)) == len(shown)
+        found += len(shown)
+    assert found > 100
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(0, 99), st.booleans(), st.sampled_from(["left", "right"]))
+def test_segments_over_masked_tokens_are_left_out(seed, keep, side):
+    """What is left of a row's segments closes up; `keep` leaves all."""
+    tokenizer = copy.deepcopy(SEGMENTED)
+    tokenizer.padding_side = side
+    aim = Masked(40, sentences="none", covered_segments="keep" if keep else "drop")
+    made = aim.features(Dataset.from_dict({"text": TEXTS}), DATA, tokenizer, None)
+    rows = [made[place] for place in random.Random(seed).sample(range(len(made)), 6)]
+    batch = aim.collator(tokenizer, GEOMETRIC, seed)(rows)
+    wanted = []
+    for row, labels in zip(rows, batch["labels"].tolist(), strict=True):
+        moved = (len(labels) - len(row["input_ids"])) * (side == "left")
+        columns = (row[key] for key in ("segment_starts", "segment_ends", "segment_ids"))
+        every = [(a + moved, b + moved, i) for a, b, i in zip(*columns, strict=True)]
+        wanted.append([(a, b, i) for a, b, i in every if keep or set(labels[a : b + 1]) == {-100}])
+    width = max([1, *map(len, wanted)])
+    for key, place in (("segment_starts", 0), ("segment_ends", 1), ("segment_ids", 2)):
+        filled = [[t[place] for t in row] + [0] * (width - len(row)) for row in wanted]
+        assert batch[key].tolist() == filled
+
+
 SIZES = {key: value for key, value in BERT.items() if key != "model_type"}
+GEOMETRIC = GeometricForMaskedLM(GeometricConfig.for_tokenizer(SEGMENTED, **SIZES))
 MODEL = BertForPreTraining(BertConfig(**SIZES, vocab_size=len(TOKENIZER)))
 
 
