@@ -12,7 +12,7 @@ CONTROL = re.compile(r"[\t\n\r\v\f]")
 
 
 class Lexicon:
-    """Phrases with one label or more.
+    """Phrases with one label or more; made by `from_file` or `from_entries`, which check them.
 
     Args:
         entries: phrase -> its labels.
