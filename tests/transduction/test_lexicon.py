@@ -1,4 +1,5 @@
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_regular_plurals_of_english():
 
 def test_many_words_are_told_apart():
     words = [f"w{number}" for number in range(5000)]
-    lines = [f"{one} {two}\tX" for one, two in zip(words, words[1:], strict=False)]
+    lines = [f"{one} {two}\tX" for one, two in pairwise(words)]
     matcher = PhraseMatcher(lines, {"X": 0})
     assert matcher.find(words) == [(at, at + 1, (0,)) for at in range(4999)]
     assert matcher.find(words[::2]) == matcher.find(words[::-1]) == []
