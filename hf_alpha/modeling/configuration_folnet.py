@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers.activations import ACT2FN
 
+from .configuration_geometric import check_labels
 from .configuration_symbols import SymbolModelConfig, check_choice
+from .segment_relations import RELATIONS
 
 AUTO_MAP = {
     "AutoConfig": "configuration_folnet.FolnetConfig",
@@ -63,6 +65,8 @@ class FolnetConfig(SymbolModelConfig):
         cls_atoms: the first token that is not padding is [CLS], with distances of its own; in
             encoders only.
         type_vocab_size: kinds of `token_type_ids`.
+        segment_labels: in an encoder with `"relative"` positions, labels of symbolic segments that
+            stand beside the tokens ([`GeometricConfig`]): their relations are binary base atoms.
         prefix_lm: in a decoder, the prompt of `generate` sees itself in both directions.
         hidden_act: of the Boolean operators.
         boolean_form: `"mlp"`, or `"reglu"` (an option of the original code).
@@ -136,6 +140,7 @@ class FolnetConfig(SymbolModelConfig):
     max_position_embeddings: int = 512
     cls_atoms: bool = True
     type_vocab_size: int = 2
+    segment_labels: list[str] = field(default_factory=list)
     prefix_lm: bool = False
 
     hidden_act: str = "gelu"
@@ -191,7 +196,10 @@ class FolnetConfig(SymbolModelConfig):
             tokenizer: of Transformers; where it has no [CLS], nor have the distances.
             settings: other fields.
         """
-        settings = {"cls_atoms": tokenizer.cls_token_id is not None, **settings}
+        labels = list(getattr(tokenizer, "segment_labels", []))
+        settings = {
+            "cls_atoms": tokenizer.cls_token_id is not None, "segment_labels": labels, **settings
+        }  # fmt: skip
         if hasattr(tokenizer, "num_base_tokens"):
             return super().for_tokenizer(tokenizer, **settings)
         names = ("pad_token_id", "bos_token_id", "eos_token_id")
@@ -216,6 +224,7 @@ class FolnetConfig(SymbolModelConfig):
             raise ValueError(f"hidden_act {self.hidden_act!r} is unknown")
         self._check_operators()
         self._check_form()
+        self._check_segments()
 
     def _check_operators(self) -> None:
         for name, known in (
@@ -255,6 +264,15 @@ class FolnetConfig(SymbolModelConfig):
                 '"dual_part" without "first_occurrence"'
             )
 
+    def _check_segments(self) -> None:
+        if not self.segment_labels:
+            return
+        check_labels(self.segment_labels)
+        if self.is_decoder or self.is_encoder_decoder or self.position_scheme != "relative":
+            raise ValueError(
+                'segment_labels are for encoders with position_scheme "relative": leave them out'
+            )
+
     @property
     def num_decoder_layers(self) -> int:
         """Layers of the decoder, in the forms that have one."""
@@ -265,6 +283,11 @@ class FolnetConfig(SymbolModelConfig):
     def num_distances(self) -> int:
         """Rows of relative distances (Appendix A.4)."""
         return 2 * self.max_distance + 2
+
+    @property
+    def num_relations(self) -> int:
+        """Rows of relations of elements: distances, and with segments the names of the others."""
+        return self.num_distances + len(RELATIONS) * bool(self.segment_labels)
 
     @property
     def unary_size(self) -> int:

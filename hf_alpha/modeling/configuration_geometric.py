@@ -135,8 +135,7 @@ class GeometricConfig(PreTrainedConfig):
             )
         if self.relation_attention == "two_layer_rotary" and self.head_size % 2:
             raise ValueError(f"rotations need an even width of heads, not {self.head_size}")
-        if len(set(self.segment_labels)) < len(self.segment_labels):
-            raise ValueError(f"segment_labels: one is given twice: {self.segment_labels}")
+        check_labels(self.segment_labels)
         if self.gated and self.relation_attention == "none":
             raise ValueError('gated mixes two attentions, and relation_attention "none" has one')
 
@@ -155,4 +154,10 @@ class GeometricConfig(PreTrainedConfig):
         )
 
 
-__all__ = ["RELATION_ATTENTIONS", "GeometricConfig"]
+def check_labels(labels: list[str]) -> None:
+    """Raise a ValueError for labels of segments of which two are the same."""
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"segment_labels: one is given twice: {labels}")
+
+
+__all__ = ["RELATION_ATTENTIONS", "GeometricConfig", "check_labels"]

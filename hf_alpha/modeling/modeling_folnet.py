@@ -54,8 +54,9 @@ from .logic_operators import (
 from .logit_scale import LogitScale
 from .losses import class_loss
 from .masks import additive
-from .positions import distance_ids, token_positions
+from .positions import clipped_ids, distance_ids, token_positions
 from .premises import HISTORY, Columns, Source, use_premise_layers
+from .segment_relations import Segments, distances_and_names
 from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, SymbolModel, shift_right
@@ -159,11 +160,14 @@ class FolnetEmbeddings(nn.Module):
         d1, d2 = config.hidden_size, config.binary_hidden_size
         if not decodes:
             self.token_type_embeddings = nn.Embedding(config.type_vocab_size, d1)
+        self.segment_embeddings: nn.Embedding | None = None
+        if config.segment_labels:
+            self.segment_embeddings = nn.Embedding(len(config.segment_labels) + 1, d1, 0)
         scheme = config.position_scheme
         if scheme == "absolute":
             self.position_embeddings = nn.Embedding(config.max_position_embeddings, d1)
         elif scheme == "relative":
-            self.distance_embeddings = nn.Embedding(config.num_distances, d2)
+            self.distance_embeddings = nn.Embedding(config.num_relations, d2)
         elif scheme == "shaw":
             self.key_distances = nn.Embedding(config.num_distances, config.head_size)
             self.value_distances = nn.Embedding(config.num_distances, config.head_size)
@@ -181,22 +185,32 @@ class FolnetEmbeddings(nn.Module):
         distances: torch.Tensor,
         relations: tuple[torch.Tensor, ...] = (),
         token_type_ids: torch.Tensor | None = None,
+        segments: Segments | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Unary base atoms (N, T, D1) and binary ones (N, T, M, D2).
+
+        With segments, T and M count them behind the tokens.
 
         Args:
             words_BSTD: from the symbol layer.
             positions: (B or 1, T).
             distances: numbers of the distances: (B or 1, T, M).
             relations: of the symbol layer, each (B, 1, T, M).
-            token_type_ids: (B, T); all 0 by default.
+            token_type_ids: (B, T); all 0 by default. A segment has that of its first token.
+            segments: beside the tokens of `words_BSTD` and `positions`.
 
         Raises:
             ValueError: a position has no vector.
         """
         unary = words_BSTD
+        if segments is not None and self.segment_embeddings is not None:
+            behind = self.segment_embeddings(segments.ids)[:, None]
+            behind = behind.expand(-1, unary.shape[1], -1, -1)
+            unary = torch.cat((unary, behind), dim=2)
         if not self.decodes:
             types = torch.zeros_like(positions) if token_type_ids is None else token_type_ids
+            if segments is not None:
+                types = segments.starting(types)
             unary = unary + self.token_type_embeddings(types)[:, None]
         if self.config.position_scheme == "absolute":
             unary = unary + self._positions(positions)[:, None]
@@ -425,6 +439,9 @@ class FolnetEncoder(FolnetStack):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         output_binary_states: bool = True,
+        segment_ids: torch.Tensor | None = None,
+        segment_starts: torch.Tensor | None = None,
+        segment_ends: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> FolnetOutput:
         """Encode.
@@ -437,6 +454,9 @@ class FolnetEncoder(FolnetStack):
                 `input_ids` when absent, where they are needed (`config.needs_stream_ids`).
             output_binary_states: return u_L(x, y); without them, the last layer need not deduce
                 them.
+            segment_ids, segment_starts, segment_ends: symbolic segments beside the tokens, each
+                (B, S); see [`Segments`]. What is returned is that of the tokens; `hidden_states`
+                before the last one, and `attentions`, hold the segments behind them.
 
         Raises:
             ValueError: ids are out of range, or there is not enough memory for the binary atoms.
@@ -447,13 +467,22 @@ class FolnetEncoder(FolnetStack):
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
         words = self.symbols.embed(input_ids, streams)
         batch, number, length, _ = words.shape
-        check_pairs(config, batch * number, length, length, self._keeps(), words)
+        segments = Segments.of(
+            segment_ids, segment_starts, segment_ends, batch, length, len(config.segment_labels)
+        )
+        more = 0 if segments is None else segments.ids.shape[1]
+        check_pairs(config, batch * number, length + more, length + more, self._keeps(), words)
         positions = token_positions(attention_mask, input_ids)
-        distances = self._distances(positions, token_type_ids)
-        unary, binary = self.embeddings(words, positions, distances, streams.within, token_type_ids)
-        mask = None
-        if attention_mask is not None:
-            mask = for_streams(additive(attention_mask[:, None] > 0, words.dtype), number)
+        distances = self._distances(positions, token_type_ids, segments)
+        within = tuple(F.pad(relation, (0, more, 0, more)) for relation in streams.within)
+        unary, binary = self.embeddings(
+            words, positions, distances, within, token_type_ids, segments
+        )
+        mask, shown = None, None if attention_mask is None else attention_mask > 0
+        if segments is not None:
+            shown = segments.shown(attention_mask, length)
+        if shown is not None:
+            mask = for_streams(additive(shown[:, None], words.dtype), number)
         scope = Scope(mask, **self.embeddings.vectors(distances, number))
         outputs, _ = self._deduce(
             unary, binary, [scope] * len(self.layers), number, output_attentions,
@@ -461,6 +490,8 @@ class FolnetEncoder(FolnetStack):
         )  # fmt: skip
         if self.diagonal is not None:
             self._add_diagonal(outputs, number)
+        if segments is not None:
+            _keep_tokens(outputs, length)
         last = unpack_streams(outputs.last_hidden_state, config.hidden_size)
         if self.symbols.owner.symbol_memory is not None:
             streams = self.symbols.remember(last[:, 0], streams)
@@ -469,18 +500,31 @@ class FolnetEncoder(FolnetStack):
         return outputs
 
     def _distances(
-        self, positions: torch.Tensor, token_type_ids: torch.Tensor | None
+        self,
+        positions: torch.Tensor,
+        token_type_ids: torch.Tensor | None,
+        segments: Segments | None,
     ) -> torch.Tensor:
-        """Numbers of the distances of Appendix A.4: (B or 1, L, L)."""
-        limit = self.config.max_distance
-        ids = distance_ids(positions, positions, limit)
-        if token_type_ids is not None:
-            other = token_type_ids[:, :, None] != token_type_ids[:, None]
+        """Numbers of the distances of Appendix A.4: (B or 1, L, L).
+
+        With segments, elements that share positions have one of `RELATIONS` behind these numbers.
+        """
+        limit, types = self.config.max_distance, token_type_ids
+        if segments is None:
+            ids, first = distance_ids(positions, positions, limit), positions == 0
+        else:
+            starts, ends = segments.starting(positions), segments.ending(positions)
+            between, named, apart = distances_and_names(starts, ends)
+            ids, first = clipped_ids(between, limit), ends == 0
+            types = None if types is None else segments.starting(types)
+        if types is not None:
+            other = types[:, :, None] != types[:, None]
             ids = torch.where(other, limit, ids)
         if self.config.cls_atoms:
-            first = positions == 0
             ids = torch.where(first[:, :, None] & ~first[:, None], 2 * limit, ids)
             ids = torch.where(~first[:, :, None] & first[:, None], 2 * limit + 1, ids)
+        if segments is not None:
+            ids = torch.where(apart, ids, named + self.config.num_distances)
         return ids
 
     def _add_diagonal(self, outputs: FolnetOutput, streams: int) -> None:
@@ -661,6 +705,16 @@ class FolnetDecoder(FolnetStack):
         return Columns(1 + len(SLOTS) * index, streams, source, own, across)
 
 
+def _keep_tokens(outputs: FolnetOutput, length: int) -> None:
+    """Leave out the segments behind the tokens."""
+    assert outputs.last_hidden_state is not None
+    outputs.last_hidden_state = outputs.last_hidden_state[:, :length]
+    if outputs.hidden_states is not None:
+        outputs.hidden_states = (*outputs.hidden_states[:-1], outputs.last_hidden_state)
+    if outputs.binary_hidden_state is not None:
+        outputs.binary_hidden_state = outputs.binary_hidden_state[:, :length, :length]
+
+
 def packed(x: torch.Tensor, streams: int) -> torch.Tensor:
     """(B * S, ..., D) -> (B, ..., S * D)."""
     if streams == 1:
@@ -750,6 +804,9 @@ class FolnetModel(FolnetPreTrainedModel):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         output_binary_states: bool = True,
+        segment_ids: torch.Tensor | None = None,
+        segment_starts: torch.Tensor | None = None,
+        segment_ends: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> FolnetOutput | FolnetSeq2SeqOutput:
         """Encode, decode, or both; arguments as in [`FolnetEncoder`] and [`FolnetDecoder`].
@@ -777,7 +834,8 @@ class FolnetModel(FolnetPreTrainedModel):
             wanted = output_binary_states or self.decoder is not None
             encoder_outputs = self.encoder(
                 input_ids, attention_mask, token_type_ids, stream_ids,
-                output_binary_states=wanted, **returned,
+                output_binary_states=wanted, segment_ids=segment_ids,
+                segment_starts=segment_starts, segment_ends=segment_ends, **returned,
             )  # fmt: skip
         if self.decoder is None:
             encoded: Any = encoder_outputs

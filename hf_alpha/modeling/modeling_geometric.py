@@ -30,7 +30,6 @@ from transformers.utils.generic import merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .checks import (
-    can_look,
     check_classes,
     check_ids,
     check_mask,
@@ -43,7 +42,7 @@ from .losses import class_loss
 from .masks import additive
 from .positions import rotary, rotate, token_positions
 from .saving import SavesCode
-from .segment_relations import RelationVectors, relation_ids
+from .segment_relations import RelationVectors, Segments, relation_ids
 
 CosSin = tuple[torch.Tensor, torch.Tensor]
 
@@ -67,19 +66,6 @@ class GeometricOutput(ModelOutput):
     pooler_output: torch.Tensor | None = None
     hidden_states: tuple[torch.Tensor, ...] | None = None
     attentions: tuple[torch.Tensor, ...] | None = None
-
-
-class Segments(NamedTuple):
-    """The segments of a batch; each tensor is (B, S).
-
-    Attributes:
-        ids: number of the label plus 1; 0 for padding.
-        starts, ends: columns of the first and the last token.
-    """
-
-    ids: torch.Tensor
-    starts: torch.Tensor
-    ends: torch.Tensor
 
 
 class Elements(NamedTuple):
@@ -136,9 +122,7 @@ class GeometricEmbeddings(nn.Module):
         vectors = words_BTD
         if segments is not None and self.segment_embeddings is not None:
             vectors = torch.cat((vectors, self.segment_embeddings(segments.ids)), dim=1)
-            types_BT = torch.cat((types_BT, types_BT.gather(1, segments.starts)), dim=1)
-            positions = positions.expand(len(words_BTD), -1)
-            positions = torch.cat((positions, positions.gather(1, segments.starts)), dim=1)
+            types_BT, positions = (segments.starting(x) for x in (types_BT, positions))
         vectors = vectors + self.token_type_embeddings(types_BT)
         if self.position_embeddings is not None:
             check_positions(positions, self.max_positions)
@@ -408,35 +392,20 @@ class GeometricModel(GeometricPreTrainedModel):
         if types is None:
             types = torch.zeros_like(like, dtype=torch.long)
         positions = token_positions(attention_mask, like) if position_ids is None else position_ids
-        segments = self._segments(segment_ids, segment_starts, segment_ends, like)
+        rows, length = like.shape[:2]
+        labels = len(self.config.segment_labels)
+        segments = Segments.of(segment_ids, segment_starts, segment_ends, rows, length, labels)
+        if self.config.relation_attention == "none":
+            segments = None
         hidden = self.embeddings(words, types, positions, segments)
         elements = self._elements(positions, attention_mask, segments, hidden)
         hidden = self.encoder(hidden, elements)
-        length = like.shape[1]
         last = hidden[:, :length]
         return GeometricOutput(
             last_hidden_state=last,
             segment_hidden_state=None if segments is None else hidden[:, length:],
             pooler_output=None if self.pooler is None else self.pooler(last, attention_mask),
         )
-
-    def _segments(
-        self,
-        ids: torch.Tensor | None,
-        starts: torch.Tensor | None,
-        ends: torch.Tensor | None,
-        like_BT: torch.Tensor,
-    ) -> Segments | None:
-        """The segments, if there are some and the model looks at them."""
-        if ids is None and starts is None and ends is None:
-            return None
-        if ids is None or starts is None or ends is None:
-            raise ValueError("give segment_ids, segment_starts and segment_ends, or none of them")
-        segments = Segments(ids, starts, ends)
-        check_segments(segments, like_BT, len(self.config.segment_labels))
-        if self.config.relation_attention == "none" or not ids.shape[1]:
-            return None
-        return segments
 
     def _elements(
         self,
@@ -446,19 +415,15 @@ class GeometricModel(GeometricPreTrainedModel):
         hidden_BND: torch.Tensor,
     ) -> Elements:
         """Where tokens and segments lie to each other, and which are there."""
-        config, batch = self.config, len(hidden_BND)
+        config = self.config
         starts = ends = positions
         there = tokens = None if mask_BT is None else mask_BT > 0
         if segments is not None:
-            starts, ends = (
-                torch.cat((positions.expand(batch, -1), _at(positions, places)), dim=1)
-                for places in (segments.starts, segments.ends)
-            )
-            shown = segments.ids > 0
-            if tokens is None:
-                tokens = shown.new_ones(batch, hidden_BND.shape[1] - shown.shape[1])
-            there = torch.cat((tokens, shown), dim=1)
-            tokens = torch.cat((tokens, torch.zeros_like(shown)), dim=1)
+            starts, ends = segments.starting(positions), segments.ending(positions)
+            count = segments.ids.shape[1]
+            there = segments.shown(mask_BT, hidden_BND.shape[1] - count)
+            tokens = there.clone()
+            tokens[:, -count:] = False
         mask, token_mask = (
             None if some is None else additive(some[:, None, None], hidden_BND.dtype)
             for some in (there, tokens)
@@ -470,39 +435,6 @@ class GeometricModel(GeometricPreTrainedModel):
             turns = [rotary(x, config.head_size, float(config.rope_theta)) for x in (starts, ends)]
             return elements._replace(starts=turns[0], ends=turns[1])
         return elements
-
-
-def _at(positions: torch.Tensor, places_BS: torch.Tensor) -> torch.Tensor:
-    """The positions at columns: (B, S)."""
-    return positions.expand(len(places_BS), -1).gather(1, places_BS)
-
-
-def check_segments(segments: Segments, like_BT: torch.Tensor, num_labels: int) -> None:
-    """Raise a ValueError for segments that no text of this shape can have."""
-    rows, tokens = like_BT.shape[:2]
-    shapes = [tuple(value.shape) for value in segments]
-    if len(set(shapes)) > 1 or segments.ids.dim() != 2 or len(segments.ids) != rows:
-        raise ValueError(
-            f"segment_ids, segment_starts and segment_ends are {', '.join(map(str, shapes))}, and "
-            f"there are {rows} rows of tokens: give a number of each for every segment, and 0 for "
-            "padding"
-        )
-    if not can_look(segments.ids) or not segments.ids.numel():
-        return
-    if int(segments.ids.min()) < 0 or int(segments.ids.max()) > num_labels:
-        raise ValueError(
-            f"segment_ids lie between {int(segments.ids.min())} and {int(segments.ids.max())}, but "
-            f"the model knows {num_labels} segment_labels, numbered from 1: model and tokenizer "
-            "must come from the same folder"
-        )
-    wrong = (segments.starts < 0) | (segments.ends >= tokens)
-    wrong |= segments.starts > segments.ends
-    if wrong.any():
-        row, column = wrong.nonzero()[0].tolist()
-        raise ValueError(
-            f"segment {column} of row {row} goes from token {int(segments.starts[row, column])} to "
-            f"{int(segments.ends[row, column])}, and a row has {tokens} tokens"
-        )
 
 
 class GeometricHead(GeometricPreTrainedModel):

@@ -7,8 +7,12 @@ alphabet: a clipped distance where the two have no position in common, else one 
 Shapes: B batch, N elements, R relations, H heads, K head width.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import nn
+
+from .checks import can_look
 
 RELATIONS = ("X.", "<~|", "<~", ">|~", "||", "<|~", ">~", ">~|", ".X")
 """Relations of two different elements that share positions, seen from i.
@@ -47,15 +51,110 @@ def relation_ids(starts_BN: torch.Tensor, ends_BN: torch.Tensor, max_distance: i
         ends_BN: last position of each element.
         max_distance: where distances are clipped.
     """
+    distance, named, apart = distances_and_names(starts_BN, ends_BN)
+    distance = distance.clamp(-max_distance, max_distance) + max_distance
+    return torch.where(apart, distance, named + 2 * max_distance + 1)
+
+
+def distances_and_names(
+    starts_BN: torch.Tensor, ends_BN: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Distances, indices of `RELATIONS`, and which pairs have a distance: three (B, N, N)."""
     start_i, start_j = starts_BN[:, :, None], starts_BN[:, None]
     end_i, end_j = ends_BN[:, :, None], ends_BN[:, None]
     behind, before = start_j > end_i, end_j < start_i
     distance = torch.where(behind, start_j - end_i, start_j - start_i)
-    distance = distance.clamp(-max_distance, max_distance) + max_distance
     named = 3 * (start_j - start_i).sign() + (end_j - end_i).sign() + 4
-    apart = behind | before
     itself = torch.eye(starts_BN.shape[1], dtype=torch.bool, device=starts_BN.device)
-    return torch.where(apart | itself, distance, named + 2 * max_distance + 1)
+    return distance, named, behind | before | itself
+
+
+class Segments(NamedTuple):
+    """The segments of a batch; each tensor is (B, S).
+
+    Attributes:
+        ids: number of the label plus 1; 0 for padding.
+        starts, ends: columns of the first and the last token.
+    """
+
+    ids: torch.Tensor
+    starts: torch.Tensor
+    ends: torch.Tensor
+
+    @classmethod
+    def of(
+        cls,
+        ids: torch.Tensor | None,
+        starts: torch.Tensor | None,
+        ends: torch.Tensor | None,
+        rows: int,
+        tokens: int,
+        num_labels: int,
+    ) -> "Segments | None":
+        """What a model got; None for none.
+
+        Args:
+            ids, starts, ends: see the attributes.
+            rows, tokens: of the text, B and T.
+            num_labels: labels that the model knows.
+
+        Raises:
+            ValueError: one is missing, or no text of this shape can have them.
+        """
+        if ids is None and starts is None and ends is None:
+            return None
+        if ids is None or starts is None or ends is None:
+            raise ValueError("give segment_ids, segment_starts and segment_ends, or none of them")
+        segments = cls(ids, starts, ends)
+        _check_shapes(segments, rows)
+        if can_look(ids) and ids.numel():
+            _check_values(segments, tokens, num_labels)
+        return segments if ids.shape[1] else None
+
+    def starting(self, values: torch.Tensor) -> torch.Tensor:
+        """What each token has, (B or 1, T), and behind it what segments' first tokens have."""
+        return self._behind(values, self.starts)
+
+    def ending(self, values: torch.Tensor) -> torch.Tensor:
+        """Likewise, with what segments' last tokens have: (B, N)."""
+        return self._behind(values, self.ends)
+
+    def shown(self, mask_BT: torch.Tensor | None, tokens: int) -> torch.Tensor:
+        """Which elements are no padding: (B, N)."""
+        segments = self.ids > 0
+        mask = segments.new_ones(len(self.ids), tokens) if mask_BT is None else mask_BT > 0
+        return torch.cat((mask, segments), dim=1)
+
+    def _behind(self, values: torch.Tensor, places_BS: torch.Tensor) -> torch.Tensor:
+        values = values.expand(len(places_BS), -1)
+        return torch.cat((values, values.gather(1, places_BS)), dim=1)
+
+
+def _check_shapes(segments: Segments, rows: int) -> None:
+    shapes = [tuple(value.shape) for value in segments]
+    if len(set(shapes)) > 1 or segments.ids.dim() != 2 or len(segments.ids) != rows:
+        raise ValueError(
+            f"segment_ids, segment_starts and segment_ends are {', '.join(map(str, shapes))}, and "
+            f"there are {rows} rows of tokens: give a number of each for every segment, and 0 for "
+            "padding"
+        )
+
+
+def _check_values(segments: Segments, tokens: int, num_labels: int) -> None:
+    smallest, largest = (int(x) for x in segments.ids.aminmax())
+    if smallest < 0 or largest > num_labels:
+        raise ValueError(
+            f"segment_ids lie between {smallest} and {largest}, but the model knows {num_labels} "
+            "segment_labels, numbered from 1: model and tokenizer must come from the same folder"
+        )
+    wrong = (segments.starts < 0) | (segments.ends >= tokens)
+    wrong |= segments.starts > segments.ends
+    if wrong.any():
+        row, column = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"segment {column} of row {row} goes from token {int(segments.starts[row, column])} to "
+            f"{int(segments.ends[row, column])}, and a row has {tokens} tokens"
+        )
 
 
 class RelationVectors(nn.Module):
@@ -81,4 +180,12 @@ class RelationVectors(nn.Module):
         return products_BHNR.gather(-1, relations[:, None].expand(batch, heads, -1, -1))
 
 
-__all__ = ["RELATIONS", "RelationVectors", "num_relations", "relation_ids", "relation_names"]
+__all__ = [
+    "RELATIONS",
+    "RelationVectors",
+    "Segments",
+    "distances_and_names",
+    "num_relations",
+    "relation_ids",
+    "relation_names",
+]
