@@ -77,12 +77,6 @@ def accuracies(found: Sequence[Scores]) -> Cells:
     return {group: [100 * one.metrics[group]["accuracy"] for one in found] for group in groups}
 
 
-def cell(values: Sequence[float]) -> str:
-    """Mean and half of the spread."""
-    spread = f" ± {(max(values) - min(values)) / 2:.1f}" if len(values) > 1 else ""
-    return f"{sum(values) / len(values):.1f}{spread}"
-
-
 def draw(results: Mapping[str, Mapping[str, Cells]], path: Path) -> None:
     """A panel for each split, a line for each model."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -119,7 +113,11 @@ def tables(results: Mapping[str, Mapping[str, Cells]]) -> str:
     for split, models in results.items():
         groups = list(next(iter(models.values())))
         lines = [
-            [LABELS[name], *(cell(cells[group]) for group in groups), f"{len(cells[ALL])}"]
+            [
+                LABELS[name],
+                *(measure.mean_and_spread(cells[group]) for group in groups),
+                f"{len(cells[ALL])}",
+            ]
             for name, cells in models.items()
         ]
         heads = [f"trained on {split}; k:", *groups, "seeds"]

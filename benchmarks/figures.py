@@ -275,6 +275,25 @@ def folnet_original() -> str:
     return measure.table(["", "", "times faster", "of the memory"], lines, words=[""])
 
 
+def transduction() -> str:
+    """Medians of the sentences that transducers and peers read in a second."""
+    lines = []
+    for row in stored("transduction")["data"]["rows"]:
+        rates = [
+            f"{statistics.median(row['sentences'] / s for s in seconds):,.0f}"
+            for seconds in row["processor_seconds"].values()
+        ]
+        loaded, trie = row["alone"]["load"], row["alone"]["trie"]
+        costs = [
+            f"{loaded['seconds']:.2f}",
+            f"{loaded['megabytes']:.0f}",
+            f"{trie['megabytes']:.0f}",
+        ]
+        lines.append([f"{row['entries']:,}", *rates, *costs])
+    sides = stored("transduction")["data"]["rows"][0]["processor_seconds"]
+    return measure.table(["entries", *sides, "load, s", "MB", "token trie, MB"], lines)
+
+
 TABLES = {
     "readme": readme,
     "streams": streams,
@@ -285,10 +304,16 @@ TABLES = {
     "folnet-original": folnet_original,
     "geometric": geometric,
     "geometric-study": partial(tables_of, "geometric-study"),
+    "transduction": transduction,
 }
 DOCUMENTS = (
-    "README.md", "docs/performance.md", "docs/retrofit.md", "docs/folnet.md", "docs/geometric.md",
-)  # fmt: skip
+    "README.md",
+    "docs/performance.md",
+    "docs/retrofit.md",
+    "docs/folnet.md",
+    "docs/geometric.md",
+    "docs/transduction.md",
+)
 
 
 def fill(text: str) -> str:

@@ -233,12 +233,6 @@ def run_task(task: str, args: argparse.Namespace) -> tuple[Cells, dict[str, Any]
 # -- results --------------------------------------------------------------------------------------
 
 
-def cell(values: Sequence[float]) -> str:
-    """Mean and half of the spread."""
-    spread = f" ± {(max(values) - min(values)) / 2:.1f}" if len(values) > 1 else ""
-    return f"{sum(values) / len(values):.1f}{spread}"
-
-
 def text_of(results: Mapping[str, tuple[Cells, dict[str, Any]]]) -> str:
     """Two tables for each task."""
     parts = []
@@ -246,7 +240,10 @@ def text_of(results: Mapping[str, tuple[Cells, dict[str, Any]]]) -> str:
         sizes = list(next(iter(cells.values())))
         said = "masked tokens found" if task == MASKED else "F1"
         head = f"{task}: {said}, %; training sentences:"
-        lines = [[entry, *(cell(of[size]) for size in sizes)] for entry, of in cells.items()]
+        lines = [
+            [entry, *(measure.mean_and_spread(of[size]) for size in sizes)]
+            for entry, of in cells.items()
+        ]
         parts.append(measure.table([head, *sizes], lines, words=[head]))
         quality_lines = [
             [name, part, f"{q['segments']:,}", f"{100 * q['precision']:.1f}",

@@ -91,6 +91,12 @@ def three(values: Sequence[float], digits: int = 2, unit: str = "") -> str:
     return " / ".join(f"{value:,.{digits}f}{unit}" for value in found)
 
 
+def mean_and_spread(values: Sequence[float]) -> str:
+    """The mean, and half the distance between the largest and the smallest."""
+    spread = f" ± {(max(values) - min(values)) / 2:.1f}" if len(values) > 1 else ""
+    return f"{sum(values) / len(values):.1f}{spread}"
+
+
 def table(columns: Sequence[str], lines: Sequence[Sequence[str]], words: Sequence[str] = ()) -> str:
     """Cells as a Markdown table, the first column and those of words to the left."""
     rule = ["---" if name in (columns[0], *words) else "---:" for name in columns]

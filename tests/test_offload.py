@@ -4,6 +4,7 @@ import pytest
 import torch
 from accelerate import cpu_offload, disk_offload
 from folnets import folnet_batch, make_folnet
+from geometrics import FORMS, batch, small_model
 from strategies import make_model, random_batch
 
 # FOLNet asks a layer that is hooked for its matrix, and gets it up to rounding.
@@ -39,3 +40,12 @@ def test_offloaded_heads_give_the_same():
         logits = model(**batch).logits
         cpu_offload(model, torch.device("cpu"), offload_buffers=True)
         torch.testing.assert_close(model(**batch).logits, logits, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", ["gated graph", "rotary"])
+def test_offloaded_geometric_encoders_give_the_same(form, tmp_path):
+    model, inputs = small_model(**FORMS[form]), batch()
+    with torch.no_grad():
+        logits = model(**inputs).logits
+        disk_offload(model, tmp_path, torch.device("cpu"), offload_buffers=True)
+        torch.testing.assert_close(model(**inputs).logits, logits)

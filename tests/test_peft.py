@@ -5,6 +5,8 @@ import itertools
 import pytest
 import torch
 from folnets import folnet_batch, make_folnet
+from geometrics import FORMS, small_model
+from geometrics import batch as geometric_batch
 from peft import (
     AutoPeftModelForSeq2SeqLM,
     IA3Config,
@@ -16,6 +18,8 @@ from peft import (
 )
 from strategies import BASE, make_model, random_batch
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+from hf_alpha.modeling.modeling_geometric import GeometricForTokenClassification
 
 PROJECTIONS = ["q_proj", "v_proj"]
 LORA = {"task_type": "SEQ_2_SEQ_LM", "r": 4}
@@ -149,3 +153,23 @@ def test_adapters_work_wherever_operators_read_a_weight_themselves(auto_class):
     with torch.no_grad():
         merged = model.merge_and_unload()(**batch).logits
     torch.testing.assert_close(merged, outputs.logits, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", ["gated graph", "rotary"])
+def test_geometric_encoders_take_adapters(form, tmp_path):
+    """LoRA beside a trained head; saved and loaded, the outputs are the same."""
+    settings = FORMS[form]
+    base = small_model(GeometricForTokenClassification, **settings)
+    inputs = geometric_batch()
+    labels = inputs["input_ids"] % 2
+    config = LoraConfig(task_type="TOKEN_CLS", target_modules=["query", "value"])
+    adapted = get_peft_model(base, config)
+    loss = adapted(**inputs, labels=labels).loss
+    loss.backward()
+    optimizer = torch.optim.SGD(adapted.parameters(), 0.1)
+    optimizer.step()
+    assert adapted(**inputs, labels=labels).loss < loss
+    adapted.save_pretrained(tmp_path)
+    again = small_model(GeometricForTokenClassification, **settings)
+    loaded = PeftModel.from_pretrained(again, tmp_path)
+    torch.testing.assert_close(loaded(**inputs).logits, adapted(**inputs).logits)

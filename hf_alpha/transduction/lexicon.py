@@ -6,13 +6,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.environment import install_command
+from hf_alpha.transduction.libraries import import_library
 
 CONTROL = re.compile(r"[\t\n\r\v\f]")
 
 
 class Lexicon:
-    """Phrases with one label or more.
+    """Phrases with one label or more; made by `from_file` or `from_entries`, which check them.
 
     Args:
         entries: phrase -> its labels.
@@ -177,20 +177,6 @@ class PhraseMatcher:
             ((last := end // _WIDTH) - length + 1, last, ids)
             for end, (length, ids) in self._find("".join([code(w, _UNKNOWN) for w in words]))
         ]
-
-
-def import_library(module: str, package: str) -> Any:
-    """Import a library of the extra `transduction`.
-
-    Raises:
-        ImportError: it is not installed; the message has the command for that.
-    """
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError:
-        raise ImportError(f"transduction needs {package}: {install_command(package)}") from None
 
 
 __all__ = ["Lexicon", "PhraseMatcher"]

@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from hf_alpha.transduction.automaton import Atoms, RuleAutomaton
-from hf_alpha.transduction.lexicon import CONTROL, import_library
+from hf_alpha.transduction.lexicon import CONTROL
+from hf_alpha.transduction.libraries import import_library
 from hf_alpha.transduction.rules import Rule
 
 MOST_REPETITIONS = 100

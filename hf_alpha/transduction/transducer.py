@@ -166,12 +166,12 @@ class Transducer:
         labels, entries = record.pop("labels"), record.pop("entries")
         rules = rules_of(record.pop("rules"), f"{path}")
         check_settings(record, settings_of(Options), f"{path}")
-        table = (Path(folder) / LEXICON_FILE).read_text(encoding="utf-8")
+        table = _read_table(Path(folder) / LEXICON_FILE, entries)
         loaded = cls(table, rules, Options(**record))
-        if table.count("\n") != entries or loaded.labels != labels:
+        if loaded.labels != labels:
             raise ValueError(
-                f"{folder}: {LEXICON_FILE} is not the one that {SETTINGS_FILE} was saved with "
-                f"({entries} entries, labels {labels}): compile the transducer again"
+                f"{folder}: {LEXICON_FILE} has other labels than {path} was saved with, "
+                f"{', '.join(labels)}: compile the transducer again"
             )
         return loaded
 
@@ -190,11 +190,27 @@ class Transducer:
         """
         known = settings_of(cls.compile)
         chosen = dict(settings)
-        lexicon, rules = chosen.pop("lexicon", None), chosen.pop("rules", [])
+        lexicon, rules = chosen.pop("lexicon", None), chosen.pop("rules", None)
         check_settings(chosen, known, "transducer")
-        from_file = isinstance(rules, str | PathLike)
-        found = read_rules(rules) if from_file else rules_of(rules, "transducer: rules")
-        return cls.compile(_lexicon_of(lexicon), found, **chosen)
+        if isinstance(rules, str | PathLike):
+            rules = read_rules(rules)
+        elif rules is not None:
+            rules = rules_of(rules, "transducer: rules")
+        return cls.compile(_lexicon_of(lexicon), rules or (), **chosen)
+
+
+def _read_table(path: Path, entries: int) -> str:
+    """Read a saved lexicon; a file with a line more or less is not the one that was saved."""
+    try:
+        table = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    if table.count("\n") != entries or not f"\n{table}".endswith("\n"):
+        raise ValueError(
+            f"{path} is not the file that was saved, with {entries} lines: compile the transducer "
+            "again"
+        )
+    return table
 
 
 def _lexicon_of(said: Any) -> Lexicon | None:

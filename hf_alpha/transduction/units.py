@@ -17,8 +17,8 @@ def unit_finder(unit: str) -> Callable[[str], "re.Pattern[str] | regex.Pattern[s
 
     Args:
         unit: `words`: runs of letters, digits, accents and underscores are words, and every other
-            character that is no white space is one, as BERT's tokenizers split texts: `don't` is
-            three words, `E.U.` four. `characters`: each character that is no white space.
+            character that is no white space is one, much as BERT's tokenizers split texts: `don't`
+            is three words, `E.U.` four. `characters`: each character that is no white space.
 
     Raises:
         ValueError: the unit is neither.

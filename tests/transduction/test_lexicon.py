@@ -1,9 +1,10 @@
 import re
+from itertools import pairwise
 
 import pytest
 
 from hf_alpha.transduction import Lexicon
-from hf_alpha.transduction.lexicon import plural
+from hf_alpha.transduction.lexicon import PhraseMatcher, plural
 
 
 def test_reads_files(tmp_path):
@@ -43,3 +44,11 @@ def test_regular_plurals_of_english():
     forms = "hose hoses, party parties, key keys, box boxes, watch watches, 7 7, bus buses"
     for one, many in map(str.split, forms.split(",")):
         assert plural(f"red {one}") == f"red {many}"
+
+
+def test_many_words_are_told_apart():
+    words = [f"w{number}" for number in range(5000)]
+    lines = [f"{one} {two}\tX" for one, two in pairwise(words)]
+    matcher = PhraseMatcher(lines, {"X": 0})
+    assert matcher.find(words) == [(at, at + 1, (0,)) for at in range(4999)]
+    assert matcher.find(words[::2]) == matcher.find(words[::-1]) == []

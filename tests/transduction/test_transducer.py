@@ -1,5 +1,6 @@
 import pickle
 import re
+import sys
 
 import pytest
 import regex
@@ -241,9 +242,25 @@ def test_settings_that_are_wrong(given, message):
 def test_files_that_do_not_belong_together(tmp_path):
     make().save(tmp_path)
     lexicon = tmp_path / "lexicon.tsv"
-    lexicon.write_text(lexicon.read_text()[:-5])
-    with pytest.raises(ValueError, match=r"lexicon\.tsv is not the one that transducer\.json"):
-        Transducer.load(tmp_path)
+    whole = lexicon.read_bytes()
+    for damaged, message in [
+        (whole[:-5], "lexicon.tsv is not the file that was saved, with 9 lines"),
+        (whole[:-1] + b"\xff\n", "lexicon.tsv is damaged: 'utf-8' codec can't decode"),
+        (whole.replace(b"NOUN", b"VERB"), "lexicon.tsv has other labels than"),
+    ]:
+        lexicon.write_bytes(damaged)
+        with pytest.raises(ValueError, match=re.escape(message)):
+            Transducer.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("module", "package"), [("ahocorasick", "pyahocorasick"), ("pynini", "pynini")]
+)
+def test_says_how_to_install_what_is_missing(module, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)  # importing it is an error
+    message = f"transduction needs {package}: pip install 'hf_alpha[transduction]'"
+    with pytest.raises(ImportError, match=re.escape(message)):
+        make_cascade()
 
 
 def test_several_labels_are_all_kept_and_said_once(caplog):
