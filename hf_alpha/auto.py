@@ -69,6 +69,8 @@ TOKENIZERS = {
 }
 """Tokenizers that any model may have: class -> module in `hf_alpha.modeling`."""
 MODEL_TYPES = tuple(MODELS)
+SYMBOL_MODEL_TYPES = ("alpha", "alpha-retrofit", "folnet")
+"""Those whose models can have symbols."""
 
 
 def register_when_imported() -> None:
@@ -207,4 +209,4 @@ class _ActingLoader(Loader):
                 self.imports.waiting.append(self.action)
 
 
-__all__ = ["MODEL_TYPES", "register_when_imported"]
+__all__ = ["MODEL_TYPES", "SYMBOL_MODEL_TYPES", "register_when_imported"]

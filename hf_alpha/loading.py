@@ -17,7 +17,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from hf_alpha.auto import MODEL_TYPES
+from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.folders import read_json
 
 WEIGHTS = "model.safetensors"
@@ -82,7 +82,7 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
         way = f"; hf-alpha convert {where} OUT gives it some" * bool(config.is_encoder_decoder)
         raise ValueError(
             f"{where!r} holds a {config.model_type!r} model, not one with symbols (known: "
-            f"{', '.join(MODEL_TYPES)}){way}"
+            f"{', '.join(SYMBOL_MODEL_TYPES)}){way}"
         )
     tokenizer = _load_tokenizer(where)
     # Before there are weights: for a wrong vocabulary there may be no room.

@@ -15,7 +15,7 @@ import yaml
 from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArguments
 from transformers.utils.hub import cached_file
 
-from hf_alpha.auto import MODEL_TYPES
+from hf_alpha.auto import MODEL_TYPES, SYMBOL_MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
 from hf_alpha.folders import replacing
@@ -37,7 +37,14 @@ RECIPE_FILE = "recipe.yaml"
 DEFAULT_MODEL_TYPE = "alpha"
 REQUIRED_KEYS = ("task", "data", "training")
 # What a recipe may not say because it follows from something else.
-FROM_TOKENIZER = ("vocab_size", "num_base_tokens", "symbol_classes", "symbol_ranges")
+FROM_TOKENIZER = {
+    "vocab_size": "num_symbols",
+    "num_base_tokens": "num_symbols",
+    "symbol_classes": "num_symbols",
+    "symbol_ranges": "num_symbols",
+    "segment_labels": "transducer",
+}
+"""Field of a model's configuration -> the key that it follows from."""
 FROM_RECIPE = ("task", "out_dir", "num_workers", "tokenizer", "split")
 ANSWER_KEYS = {"drop_bad", "streaming", "max_answer_samples"}
 """What is said of pairs that are answered only."""
@@ -485,11 +492,9 @@ def _check_aim(content: dict[str, Any], aim: Objective, where: str) -> None:
 def _check_model(content: dict[str, Any], aim: Objective | None, where: str) -> None:
     """Check the keys of the model's configuration; the class itself checks the values."""
     model = content.get("model", {})
-    for key in FROM_TOKENIZER:
+    for key, said in FROM_TOKENIZER.items():
         if key in model:
-            raise RecipeError(
-                f"{where}: model: {key!r} follows from the key 'num_symbols'; drop it"
-            )
+            raise RecipeError(f"{where}: model: {key!r} follows from the key {said!r}; drop it")
     model_type = model.get("model_type", DEFAULT_MODEL_TYPE)
     if aim is None or content.get("checkpoint") is None:
         check_keys(model, _model_settings(model_type, where, aim), f"{where}: model")
@@ -513,7 +518,10 @@ def _model_settings(
     model_type: str, where: str = "recipe", aim: Objective | None = None
 ) -> dict[str, Setting]:
     """Return the settings of a type of model, those left out that come from the tokenizer."""
-    config_class = _config_class(model_type, where, aim)
+    return _settings_of_config(_config_class(model_type, where, aim))
+
+
+def _settings_of_config(config_class: type[PreTrainedConfig]) -> dict[str, Setting]:
     kind = Setting("model_type", str, DEFAULT_MODEL_TYPE, "type of the model")
     return {"model_type": kind, **settings_of(config_class, without=FROM_TOKENIZER)}
 
@@ -522,7 +530,7 @@ def _all_model_settings() -> dict[str, Setting]:
     """Return the settings of all types of models; where they share one, that of the first type."""
     found: dict[str, Setting] = {}
     for model_type in MODEL_TYPES:
-        found = {**_model_settings(model_type), **found}
+        found = {**_settings_of_config(CONFIG_MAPPING[model_type]), **found}
     return found
 
 
@@ -534,7 +542,7 @@ def _config_class(
     if not _is_type(model_type) or "symbol_classes" not in settings_of(CONFIG_MAPPING[model_type]):
         raise RecipeError(
             f"{where}: model: no model with symbols is of 'model_type' {model_type!r}; known: "
-            f"{', '.join(MODEL_TYPES)}"
+            f"{', '.join(SYMBOL_MODEL_TYPES)}"
         )
     return CONFIG_MAPPING[model_type]
 

@@ -156,6 +156,11 @@ def test_rows_without_segments_may_come_first(tmp_path):
         ("class", {"transducer": {"lexicons": "a"}}, "transducer: .*unknown key 'lexicons'"),
         (
             "class",
+            {"model": {**GRAPH, "segment_labels": ["A"]}},
+            "model: 'segment_labels' follows from the key 'transducer'; drop it",
+        ),
+        (
+            "class",
             {"transducer": "fst", "symbols": {"person": {"column": "people"}}},
             "give either 'symbols' or a 'transducer', not both",
         ),
