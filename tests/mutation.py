@@ -316,7 +316,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ('_UNKNOWN = _WIDTH * "\\uffff"', '_UNKNOWN = ""', TRANSDUCER),
     ],
     "transduction/automaton.py": [
-        ("if after <= limit and (to", "if (to", TRANSDUCER),
+        ("limit = min(start + most, len(edges))", "limit = len(edges)", TRANSDUCER),
         ("if at > start and any(", "if any(", TRANSDUCER),
     ],
     "transduction/gamma.py": [("segment[:2] == last or ", "", TRANSDUCER)],

@@ -85,7 +85,7 @@ class RuleAutomaton(NamedTuple):
                 if at > start and any(self.final[state] for state in states):
                     ends.append(at - 1)
                 if at < limit:
-                    self._advance(edges[at], states, reached, limit)
+                    self._advance(edges[at], states, reached)
             if not reached:
                 break
         return ends
@@ -95,11 +95,10 @@ class RuleAutomaton(NamedTuple):
         edges: Sequence[tuple[int, int]],
         states: Collection[int],
         reached: dict[int, set[int]],
-        limit: int,
     ) -> None:
         arcs = [arc for state in states for arc in self.arcs[state]]
         for mask, after in edges:
-            if after <= limit and (to := {state for wanted, state in arcs if wanted & mask}):
+            if to := {state for wanted, state in arcs if wanted & mask}:
                 reached.setdefault(after, set()).update(to)
 
 
