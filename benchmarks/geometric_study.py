@@ -159,7 +159,7 @@ def segment_spans(row: Row, transducer: Transducer) -> Iterator[tuple[int, int]]
 
 
 def quality(rows: Sequence[Row], transducer: Transducer) -> dict[str, float]:
-    """Share of segments that are marked spans, and share of marked spans that are segments."""
+    """Share of segments that are marked spans, of marked spans that are segments, and their F1."""
     right = found = marked = 0
     for row in rows:
         wanted = {
@@ -170,9 +170,9 @@ def quality(rows: Sequence[Row], transducer: Transducer) -> dict[str, float]:
         right += len(segments & wanted)
         found += len(segments)
         marked += len(wanted)
-    return {
-        "segments": found, "precision": right / max(found, 1), "recall": right / max(marked, 1),
-    }  # fmt: skip
+    precision, recall = right / max(found, 1), right / max(marked, 1)
+    f1 = 2 * precision * recall / max(precision + recall, 1e-9)
+    return {"segments": found, "precision": precision, "recall": recall, "f1": f1}
 
 
 # -- runs -----------------------------------------------------------------------------------------
@@ -245,13 +245,14 @@ def text_of(results: Mapping[str, tuple[Cells, dict[str, Any]]]) -> str:
             for entry, of in cells.items()
         ]
         parts.append(measure.table([head, *sizes], lines, words=[head]))
+        rates = ("precision", "recall", "f1")
         quality_lines = [
-            [name, part, f"{q['segments']:,}", f"{100 * q['precision']:.1f}",
-             f"{100 * q['recall']:.1f}"]
-            for name, of in segments.items() for part, q in of.items()
-        ]  # fmt: skip
+            [name, part, f"{q['segments']:,}", *(f"{100 * q[rate]:.1f}" for rate in rates)]
+            for name, of in segments.items()
+            for part, q in of.items()
+        ]
         if quality_lines:
-            heads = [f"{task}: segments of", "in", "segments", "precision, %", "recall, %"]
+            heads = [f"{task}: segments of", "in", "segments", "precision, %", "recall, %", "F1, %"]
             parts.append(measure.table(heads, quality_lines, words=heads[:2]))
     return "\n\n".join(parts)
 
