@@ -16,6 +16,7 @@ from hf_alpha.objectives.classes import Classes
 from hf_alpha.objectives.tokenizers import make_tokenizer, with_transducer
 from hf_alpha.objectives.tokens import Tokens
 from hf_alpha.recipe import DataSettings, RecipeError, read_recipe
+from hf_alpha.release import release
 from hf_alpha.train import train
 from hf_alpha.transduction import Transducer
 
@@ -100,7 +101,10 @@ def test_segments_reach_models_that_take_them_and_no_others(tmp_path, objective)
     assert "segments: 2 labels: PERSON, SAID" in said
     batch = trainer.data_collator([trainer.train_dataset[i] for i in range(8)])
     assert int(batch["segment_ids"].max()) == 2 and batch["segment_ids"].shape[0] == 8
-    assert isinstance(AutoTokenizer.from_pretrained(tmp_path / "out"), GeometricTokenizer)
+    release(tmp_path / "out", tmp_path / "shared")
+    shared = AutoTokenizer.from_pretrained(tmp_path / "shared")
+    assert isinstance(shared, GeometricTokenizer) and shared.segment_labels == ["PERSON", "SAID"]
+    assert shared("it is Ann")["segment_starts"] == [1, 3]
 
     plain = {"output_dir": str(tmp_path / "bert")}
     trainer = train(recipe(tmp_path, **told, training=plain, transducer=fst), say=said.append)
