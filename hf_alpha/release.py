@@ -48,7 +48,7 @@ def refresh(folder: Path) -> None:
 
 def _write(source: Path, out: Path) -> None:
     model, tokenizer = load_checkpoint(source, answers=False)
-    if not hasattr(model.config, "backbone_config"):  # a backbone has settings of its own
+    if model.can_generate() and not hasattr(model.config, "backbone_config"):  # which has its own
         # This version's defaults, whatever version trained it.
         model.generation_config = type(model)(model.config).generation_config
     model.save_pretrained(out)

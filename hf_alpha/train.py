@@ -55,7 +55,7 @@ from hf_alpha.loading import auto_class, check_segments, load_checkpoint, load_f
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import Objective
-from hf_alpha.objectives.base import check_positions, find_names
+from hf_alpha.objectives.base import check_positions, find_names, reads_segments
 from hf_alpha.objectives.evaluate import validating
 from hf_alpha.objectives.optimizers import optimizer_of
 from hf_alpha.objectives.rows import first
@@ -773,7 +773,7 @@ def _say_segments(model: PreTrainedModel, tokenizer: Any, say: Callable[[str], o
     if not hasattr(tokenizer, "segment_labels"):
         return
     labels, kind = tokenizer.segment_labels, model.config.model_type
-    if "segment_ids" not in signature(model.forward).parameters:
+    if not reads_segments(model):
         say(f"segments: a {kind!r} model takes none: those of the transducer are left out")
         return
     shown = ", ".join(labels[:5]) + ", ..." * (len(labels) > 5)

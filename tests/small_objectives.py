@@ -17,6 +17,16 @@ BERT: dict[str, Any] = {
     "max_position_embeddings": 128,
     "hidden_dropout_prob": 0.1,
 }
+FOLNET: dict[str, Any] = {
+    "model_type": "folnet",
+    "hidden_size": 16,
+    "binary_hidden_size": 8,
+    "head_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "binary_intermediate_size": 16,
+}
 TRAINING: dict[str, Any] = {
     "max_steps": 4,
     "per_device_train_batch_size": 4,

@@ -202,8 +202,13 @@ def name_columns(finder: NameFinder) -> list[str]:
 
 def accepted(batch: Mapping[str, Any], model: PreTrainedModel) -> dict[str, Any]:
     """Leave out what a model's forward does not take: token types, say, or symbols."""
-    known = inspect.signature(model.forward).parameters
+    known = {*inspect.signature(model.forward).parameters, *SEGMENTS * reads_segments(model)}
     return {name: value for name, value in batch.items() if name in known}
+
+
+def reads_segments(model: PreTrainedModel) -> bool:
+    """Whether symbolic segments may stand beside a model's tokens."""
+    return hasattr(model.config, "segment_labels")
 
 
 def check_positions(model: PreTrainedModel, max_length: int) -> None:
@@ -232,4 +237,5 @@ __all__ = [
     "find_names",
     "kinds_of",
     "name_columns",
+    "reads_segments",
 ]

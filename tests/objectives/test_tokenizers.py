@@ -4,18 +4,21 @@ import json
 import random
 
 import pytest
+import torch
 from datasets import Dataset
-from small_objectives import BERT, recipe, relations, write_rows
+from small_objectives import BERT, FOLNET, recipe, relations, write_rows
 from transformers import AutoConfig, AutoTokenizer, BertConfig
 from typer.testing import CliRunner
 
 from hf_alpha import GeometricTokenizer
 from hf_alpha.cli import app
 from hf_alpha.loading import load_parts
+from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.objectives.classes import Classes
 from hf_alpha.objectives.tokenizers import make_tokenizer, with_transducer
 from hf_alpha.objectives.tokens import Tokens
 from hf_alpha.recipe import DataSettings, RecipeError, read_recipe
+from hf_alpha.release import release
 from hf_alpha.train import train
 from hf_alpha.transduction import Transducer
 
@@ -85,8 +88,8 @@ def test_a_run_goes_on_with_its_own_transducer(expressions, tmp_path):
 
 
 @pytest.mark.parametrize("objective", ["class", {"name": "masked", "sentences": "none"}])
-def test_segments_reach_models_that_take_them_and_no_others(tmp_path, objective):
-    """A saved transducer; the same labels stay with a checkpoint, others are refused."""
+def test_a_saved_transducer_stays_with_its_model(tmp_path, objective):
+    """Checkpoints go on with the same labels, others are refused; BERT gets no segments."""
     (tmp_path / "names.tsv").write_text("Ann\tPERSON\nBea\tPERSON\nit is\tSAID\n")
     (tmp_path / "other.tsv").write_text("Ann\tPERSON\nBea\tWOMAN\n")
     saved = Transducer.from_settings({"lexicon": str(tmp_path / "names.tsv")})
@@ -96,11 +99,12 @@ def test_segments_reach_models_that_take_them_and_no_others(tmp_path, objective)
     told = {"objective": objective, "data": data}
     said = []
     fst = str(tmp_path / "fst")
-    trainer = train(recipe(tmp_path, **told, model=GRAPH, transducer=fst), say=said.append)
+    train(recipe(tmp_path, **told, model=GRAPH, transducer=fst), say=said.append)
     assert "segments: 2 labels: PERSON, SAID" in said
-    batch = trainer.data_collator([trainer.train_dataset[i] for i in range(8)])
-    assert int(batch["segment_ids"].max()) == 2 and batch["segment_ids"].shape[0] == 8
-    assert isinstance(AutoTokenizer.from_pretrained(tmp_path / "out"), GeometricTokenizer)
+    release(tmp_path / "out", tmp_path / "shared")
+    shared = AutoTokenizer.from_pretrained(tmp_path / "shared")
+    assert isinstance(shared, GeometricTokenizer) and shared.segment_labels == ["PERSON", "SAID"]
+    assert shared("it is Ann")["segment_starts"] == [1, 3]
 
     plain = {"output_dir": str(tmp_path / "bert")}
     trainer = train(recipe(tmp_path, **told, training=plain, transducer=fst), say=said.append)
@@ -120,6 +124,22 @@ def test_segments_reach_models_that_take_them_and_no_others(tmp_path, objective)
     Transducer.from_settings(changed["transducer"]).save(tmp_path / "out")
     with pytest.raises(ValueError, match="out: model and tokenizer have other labels of segments"):
         load_parts(tmp_path / "out", answers=False)
+
+
+@pytest.mark.parametrize("model", [GRAPH, FOLNET], ids=["geometric", "folnet"])
+@pytest.mark.parametrize("objective", ["class", {"name": "masked", "sentences": "none"}])
+def test_models_read_the_segments_of_a_batch(tmp_path, objective, model):
+    (tmp_path / "names.tsv").write_text("Ann\tPERSON\nBea\tPERSON\nit is\tSAID\n")
+    data = {"train": write_rows(tmp_path / "train.jsonl", relations(20)), "source": "story"}
+    data |= {"target": "kind"} if objective == "class" else {}
+    told = {"model": model, "transducer": {"lexicon": str(tmp_path / "names.tsv")}}
+    trainer = train(recipe(tmp_path, objective, data, {"max_steps": 1}, **told))
+    trained = trainer.model.eval()
+    assert trained.config.segment_labels == ["PERSON", "SAID"]
+    batch = trainer.data_collator([trainer.train_dataset[i] for i in range(8)])
+    assert int(batch["segment_ids"].max()) == 2 and batch["segment_ids"].shape[0] == 8
+    plain = {key: value for key, value in batch.items() if key not in SEGMENTS}
+    assert not torch.equal(trained(**batch).logits, trained(**plain).logits)
 
 
 def test_rows_without_segments_may_come_first(tmp_path):

@@ -8,7 +8,7 @@ from datasets import ClassLabel, Dataset, Features, List, Value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import spans as reference
-from small_objectives import BERT, recipe, write_rows
+from small_objectives import BERT, FOLNET, recipe, write_rows
 from small_tokenizers import CHARACTERS, WORDS, byte_level, unigram, word_level, word_piece
 from transformers import AutoModelForTokenClassification, BertConfig, BertForTokenClassification
 from typer.testing import CliRunner
@@ -93,11 +93,6 @@ def test_what_is_said_of_a_token_is_said_of_its_word(side, data):
     total = sum(len(row["source"]) for row in rows)
     cut = total - sum(map(len, made["words"]))
     assert f"; {cut} of {total} words are cut off" in aim.summary(told, made, source)
-
-
-FOLNET = {"model_type": "folnet", "hidden_size": 16, "binary_hidden_size": 8, "head_size": 8}
-FOLNET |= {"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-FOLNET |= {"binary_intermediate_size": 16}
 
 
 @pytest.mark.parametrize("model", [BERT, FOLNET], ids=["bert", "folnet"])
