@@ -454,7 +454,8 @@ class FolnetEncoder(FolnetStack):
         mask = None
         if attention_mask is not None:
             mask = for_streams(additive(attention_mask[:, None] > 0, words.dtype), number)
-        scope = Scope(mask, **self.embeddings.vectors(distances, number))
+        vectors = self.embeddings.vectors(distances, number)
+        scope = Scope(mask, relations=one_stream(streams.within), **vectors)
         outputs, _ = self._deduce(
             unary, binary, [scope] * len(self.layers), number, output_attentions,
             output_hidden_states, output_binary_states or self.diagonal is not None,
@@ -548,11 +549,11 @@ class FolnetDecoder(FolnetStack):
                 visible, distances, source.unary.shape[1], match_rows(encoder_attention_mask, batch)
             )
         check_pairs(self.config, batch * number, length, visible.shape[-1], self._keeps(), words)
-        unary, binary = self.embeddings(
-            words, keys[:, -length:], distances, self._relations(streams)
-        )
+        relations = self._relations(streams)
+        unary, binary = self.embeddings(words, keys[:, -length:], distances, relations)
         mask = for_streams(additive(visible, words.dtype), number)
         vectors = self.embeddings.vectors(distances, number)
+        vectors["relations"] = one_stream(relations)
         scopes = [
             Scope(mask, self._columns(index, number, source, past_key_values, own), **vectors)
             for index in range(len(self.layers))
@@ -678,6 +679,11 @@ def unpacked(x: torch.Tensor, streams: int) -> torch.Tensor:
 def for_streams(x: torch.Tensor, streams: int) -> torch.Tensor:
     """What there is (B or 1, ...) for each sample, for each of its streams: (N or 1, ...)."""
     return x if len(x) == 1 or streams == 1 else x.repeat_interleave(streams, dim=0)
+
+
+def one_stream(relations: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Relations (B, 1, T, M) as the layers take them: (B, T, M)."""
+    return tuple(relation[:, 0] for relation in relations)
 
 
 def seen(
