@@ -323,6 +323,25 @@ class FolnetPreTrainedModel(SymbolModel):
     supports_gradient_checkpointing = True
     _no_split_modules = ["FolnetLayer"]  # noqa: RUF012
     _can_compile_fullgraph = True
+    folnet: Any  # the FolnetModel beneath a head
+
+    def _encode(
+        self,
+        input_ids: torch.Tensor | None,
+        attention_mask: torch.Tensor | None,
+        token_type_ids: torch.Tensor | None,
+        stream_ids: torch.Tensor | None,
+        output_attentions: bool | None,
+        output_hidden_states: bool | None,
+        output_binary_states: bool,
+        **kwargs: Any,
+    ) -> FolnetOutput:
+        """What the encoder beneath a head returns."""
+        return self.folnet(
+            input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
+            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
+            output_binary_states=output_binary_states, **kwargs,
+        )  # fmt: skip
 
 
 class FolnetStack(FolnetPreTrainedModel):
@@ -980,10 +999,9 @@ class FolnetForMaskedLM(FolnetLMHead):
             labels: (B, L), -100 where no loss is wanted. The others are as in [`FolnetEncoder`].
             num_items_in_batch: labelled tokens of the whole optimiser step.
         """
-        outputs = self.folnet(
-            input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
-            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            output_binary_states=output_binary_states, **kwargs,
+        outputs = self._encode(
+            input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
+            output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
         return self._predict(outputs, labels, num_items_in_batch)
 
@@ -993,7 +1011,7 @@ class FolnetForMaskedLM(FolnetLMHead):
         labels: torch.Tensor | None,
         num_items: torch.Tensor | int | None,
     ) -> FolnetLMOutput:
-        check_label_rows(labels, len(outputs.last_hidden_state))
+        check_label_rows(labels, *outputs.last_hidden_state.shape[:2])
         hidden_BSLD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSLD.dtype)
         logits, loss = self.predict(hidden_BSLD, streams, labels, num_items)
@@ -1041,10 +1059,9 @@ class FolnetForPreTraining(FolnetForMaskedLM):
                 "next_sentence_label without token_type_ids: give both sentences to the tokenizer "
                 "as a pair, and pass everything that it returns"
             )
-        outputs = self.folnet(
-            input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
-            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            output_binary_states=output_binary_states, **kwargs,
+        outputs = self._encode(
+            input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
+            output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
         predicted = self._predict(outputs, labels, num_items_in_batch)
         predicted.seq_relationship_logits = self.cls.seq_relationship(outputs.pooler_output)
@@ -1075,25 +1092,10 @@ class FolnetHead(FolnetPreTrainedModel):
         dropout = config.classifier_dropout
         self.dropout = nn.Dropout(config.hidden_dropout_prob if dropout is None else dropout)
 
-    def _encode(
-        self,
-        input_ids: torch.Tensor | None,
-        attention_mask: torch.Tensor | None,
-        token_type_ids: torch.Tensor | None,
-        stream_ids: torch.Tensor | None,
-        output_attentions: bool | None,
-        output_hidden_states: bool | None,
-        output_binary_states: bool,
-        **kwargs: Any,
-    ) -> tuple[FolnetOutput, dict[str, Any]]:
-        """What the encoder returns, and the fields of it that every output has."""
-        outputs = self.folnet(
-            input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
-            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            output_binary_states=output_binary_states, **kwargs,
-        )  # fmt: skip
-        shared = {"hidden_states": outputs.hidden_states, "attentions": outputs.attentions}
-        return outputs, shared
+
+def states_of(outputs: FolnetOutput) -> dict[str, Any]:
+    """The fields of the encoder's output that every output has."""
+    return {"hidden_states": outputs.hidden_states, "attentions": outputs.attentions}
 
 
 class FolnetForSequenceClassification(FolnetHead):
@@ -1124,7 +1126,7 @@ class FolnetForSequenceClassification(FolnetHead):
             labels: (B,); classes, or numbers where `config.num_labels` is 1. The others are as in
                 [`FolnetEncoder`].
         """
-        outputs, shared = self._encode(
+        outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
             output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
@@ -1134,7 +1136,7 @@ class FolnetForSequenceClassification(FolnetHead):
             if self.num_labels > 1 and not labels.is_floating_point():
                 check_classes(labels, self.num_labels)
             loss = self.loss_function(labels, logits, self.config)
-        return SequenceClassifierOutput(loss=loss, logits=logits, **shared)
+        return SequenceClassifierOutput(loss=loss, logits=logits, **states_of(outputs))
 
 
 class FolnetForTokenClassification(FolnetHead):
@@ -1162,16 +1164,17 @@ class FolnetForTokenClassification(FolnetHead):
         **kwargs: Any,
     ) -> TokenClassifierOutput:
         """Scores of the classes at each position; `labels` (B, L), -100 where no loss is wanted."""
-        outputs, shared = self._encode(
+        outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
             output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
         logits = self.classifier(self.dropout(self.folnet.view(outputs)))
         loss = None
         if labels is not None:
+            check_label_rows(labels, *logits.shape[:2])
             check_classes(labels, self.num_labels)
             loss = class_loss(logits, labels)
-        return TokenClassifierOutput(loss=loss, logits=logits, **shared)
+        return TokenClassifierOutput(loss=loss, logits=logits, **states_of(outputs))
 
 
 class FolnetForMultipleChoice(FolnetHead):
@@ -1204,7 +1207,7 @@ class FolnetForMultipleChoice(FolnetHead):
             None if x is None else x.flatten(0, 1)
             for x in (input_ids, attention_mask, token_type_ids, stream_ids)
         )
-        outputs, shared = self._encode(
+        outputs = self._encode(
             ids, mask, types, streams, output_attentions, output_hidden_states,
             output_binary_states, **kwargs,
         )  # fmt: skip
@@ -1213,7 +1216,7 @@ class FolnetForMultipleChoice(FolnetHead):
         if labels is not None:
             check_classes(labels, choices)
             loss = class_loss(logits, labels)
-        return MultipleChoiceModelOutput(loss=loss, logits=logits, **shared)
+        return MultipleChoiceModelOutput(loss=loss, logits=logits, **states_of(outputs))
 
 
 class FolnetForQuestionAnswering(FolnetHead):
@@ -1239,7 +1242,7 @@ class FolnetForQuestionAnswering(FolnetHead):
         **kwargs: Any,
     ) -> QuestionAnsweringModelOutput:
         """Scores of starts and ends, (B, L) each; positions (B,), beyond the input for no loss."""
-        outputs, shared = self._encode(
+        outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
             output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
@@ -1248,7 +1251,10 @@ class FolnetForQuestionAnswering(FolnetHead):
         if start_positions is not None and end_positions is not None:
             loss = self.loss_function(start, end, start_positions, end_positions)
         return QuestionAnsweringModelOutput(
-            loss=loss, start_logits=start.contiguous(), end_logits=end.contiguous(), **shared
+            loss=loss,
+            start_logits=start.contiguous(),
+            end_logits=end.contiguous(),
+            **states_of(outputs),
         )
 
 
@@ -1311,7 +1317,7 @@ class FolnetForCausalLM(FolnetGenerator):
             output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
         assert input_ids is not None  # or the model has raised its error
-        check_label_rows(shift_labels, len(input_ids))
+        check_label_rows(shift_labels, *input_ids.shape)
         hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSTD.dtype)
         logits, loss = self.predict(hidden_BSTD, streams, shift_labels, num_items_in_batch)
@@ -1373,7 +1379,8 @@ class FolnetForConditionalGeneration(FolnetGenerator):
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
             output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
-        check_label_rows(labels, len(outputs.encoder_last_hidden_state))
+        rows = len(outputs.encoder_last_hidden_state)
+        check_label_rows(labels, rows, outputs.last_hidden_state.shape[1])
         hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSTD.dtype)
         logits, loss = self.predict(hidden_BSTD, streams, labels, num_items_in_batch)
