@@ -92,10 +92,23 @@ def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
         )
 
 
-def check_label_rows(labels_BT: torch.Tensor | None, samples: int) -> None:
-    """Raise a ValueError if there are labels, and not a row for each input."""
-    if labels_BT is not None and labels_BT.shape[0] != samples:
+def check_label_rows(
+    labels_BT: torch.Tensor | None, samples: int, length: int | None = None
+) -> None:
+    """Raise a ValueError if there are labels, and not a row for each input.
+
+    Args:
+        length: how many labels a row has to have, where that is known.
+    """
+    if labels_BT is None:
+        return
+    if labels_BT.shape[0] != samples:
         raise ValueError(f"labels has {labels_BT.shape[0]} rows for {samples} inputs")
+    if length is not None and labels_BT.shape != (samples, length):
+        raise ValueError(
+            f"labels is {tuple(labels_BT.shape)}, and there are {samples} rows of {length} tokens: "
+            "give a label for each token, -100 where no loss is wanted"
+        )
 
 
 def check_cache(past_key_values: Cache | None) -> None:

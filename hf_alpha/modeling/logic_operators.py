@@ -29,6 +29,7 @@ from .configuration_folnet import FolnetConfig
 from .cpu import BitDropout, BlockLinear, in_blocks
 from .premises import Columns, Source
 from .recomputed import boolean, can_recompute
+from .relations import RelationGates
 
 LARGEST_EXPONENT = 60.0  # of cjoin's kernel in a decoder, where a maximum would look ahead
 SMALLEST_SUM = 1e-30  # below any sum of such exponentials
@@ -44,12 +45,15 @@ class Scope:
         columns: in a decoder, the premises of source and past; None in an encoder.
         key_vectors, value_vectors: for the positions of Shaw et al., a^K and a^V: (N or 1, T, M,
             S).
+        relations: 1 where one holds between x and a, else 0, for the gates of kernels: each
+            (N, T, M).
     """
 
     mask: torch.Tensor | None = None
     columns: Columns | None = None
     key_vectors: torch.Tensor | None = None
     value_vectors: torch.Tensor | None = None
+    relations: tuple[torch.Tensor, ...] = ()
 
     def visible(self, dtype: torch.dtype) -> torch.Tensor:
         """1 where a position is not hidden, else 0; shaped as `mask`, which a decoder has."""
@@ -73,7 +77,7 @@ class Scope:
         columns = self.columns
         if columns is not None and unary is not None and binary is not None:
             columns = replace(columns, source=Source(unary, binary))
-        return Scope(self.mask, columns, key_vectors, value_vectors)
+        return replace(self, columns=columns, key_vectors=key_vectors, value_vectors=value_vectors)
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,14 @@ class Atoms:
         kernels, premises = {}, {}
         if softmaxed:
             scores_CNTM = channels_first(list(softmaxed.values()), binary)
+            if scope.relations:
+                scores = _split(scores_CNTM, softmaxed)
+                related = [
+                    o.related(scores[o.letter], unary, scope.relations)
+                    for o in operators
+                    if o.kernel_is_binary
+                ]
+                scores_CNTM = torch.cat(related)
             if scope.mask is not None:
                 scores_CNTM = scores_CNTM + scope.mask
             kernels = _split(scores_CNTM.softmax(-1), softmaxed)
@@ -149,6 +161,15 @@ class LogicOperator(nn.Module):
         """What is deduced: (N, T, D1), or (N, T, M, D2) by an operator of the binary branch."""
         raise NotImplementedError
 
+    def related(
+        self,
+        scores_CNTM: torch.Tensor,
+        unary_NTD: torch.Tensor,
+        relations: tuple[torch.Tensor, ...],
+    ) -> torch.Tensor:
+        """The scores of the kernel with what relations add to them."""
+        return scores_CNTM
+
     def heads(self, x_NTC: torch.Tensor) -> torch.Tensor:
         """(N, T, H * S) -> (H, N, T, S)."""
         return x_NTC.unflatten(-1, (self.num_heads, -1)).permute(2, 0, 1, 3)
@@ -179,7 +200,11 @@ class LogicOperator(nn.Module):
 
 
 class Join(LogicOperator):
-    """U <- B x U: u_hs(x) = sum_a K_h(x, a) v_hs(a), K normalised over a (self-attention)."""
+    """U <- B x U: u_hs(x) = sum_a K_h(x, a) v_hs(a), K normalised over a (self-attention).
+
+    Where the encoding of symbols relates positions, gate_rh(x) r(x, a) is added to the scores of
+    K_h for each relation r, and half of the heads begin with "the same symbol as".
+    """
 
     letter, name = "j", "join"
     kernel_is_binary = True
@@ -191,7 +216,23 @@ class Join(LogicOperator):
         self.premise = nn.Linear(d1, size)
         self.output = nn.Linear(size, d1)
         self.source_premise = nn.Linear(d1, size) if has_source else None
+        self.gates: RelationGates | None = None
+        if config.encoding.relates:
+            heads, relations = config.num_attention_heads, 3 if has_source else 1
+            self.gates = RelationGates(d1, heads, relations, starting=2 if has_source else 1)
         self.dropout = BitDropout(config.attention_probs_dropout_prob)
+
+    def related(
+        self,
+        scores_CNTM: torch.Tensor,
+        unary_NTD: torch.Tensor,
+        relations: tuple[torch.Tensor, ...],
+    ) -> torch.Tensor:
+        assert self.gates is not None
+        gates_RHNT = self.gates(unary_NTD).unflatten(-1, (len(relations), -1)).permute(2, 3, 0, 1)
+        for gate_HNT, relation in zip(gates_RHNT, relations, strict=True):
+            scores_CNTM = torch.addcmul(scores_CNTM, gate_HNT[..., None], relation.to(gate_HNT))
+        return scores_CNTM
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
         kernel_HNTM = self.dropout(atoms.kernels[self.letter])

@@ -337,6 +337,25 @@ class FolnetPreTrainedModel(SymbolModel):
     supports_gradient_checkpointing = True
     _no_split_modules = ["FolnetLayer"]  # noqa: RUF012
     _can_compile_fullgraph = True
+    folnet: Any  # the FolnetModel beneath a head
+
+    def _encode(
+        self,
+        input_ids: torch.Tensor | None,
+        attention_mask: torch.Tensor | None,
+        token_type_ids: torch.Tensor | None,
+        stream_ids: torch.Tensor | None,
+        output_attentions: bool | None,
+        output_hidden_states: bool | None,
+        output_binary_states: bool,
+        **kwargs: Any,
+    ) -> FolnetOutput:
+        """What the encoder beneath a head returns."""
+        return self.folnet(
+            input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
+            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
+            output_binary_states=output_binary_states, **kwargs,
+        )  # fmt: skip
 
 
 class FolnetStack(FolnetPreTrainedModel):
@@ -483,7 +502,8 @@ class FolnetEncoder(FolnetStack):
             shown = segments.shown(attention_mask, length)
         if shown is not None:
             mask = for_streams(additive(shown[:, None], words.dtype), number)
-        scope = Scope(mask, **self.embeddings.vectors(distances, number))
+        vectors = self.embeddings.vectors(distances, number)
+        scope = Scope(mask, relations=one_stream(within), **vectors)
         outputs, _ = self._deduce(
             unary, binary, [scope] * len(self.layers), number, output_attentions,
             output_hidden_states, output_binary_states or self.diagonal is not None,
@@ -592,11 +612,11 @@ class FolnetDecoder(FolnetStack):
                 visible, distances, source.unary.shape[1], match_rows(encoder_attention_mask, batch)
             )
         check_pairs(self.config, batch * number, length, visible.shape[-1], self._keeps(), words)
-        unary, binary = self.embeddings(
-            words, keys[:, -length:], distances, self._relations(streams)
-        )
+        relations = self._relations(streams)
+        unary, binary = self.embeddings(words, keys[:, -length:], distances, relations)
         mask = for_streams(additive(visible, words.dtype), number)
         vectors = self.embeddings.vectors(distances, number)
+        vectors["relations"] = one_stream(relations)
         scopes = [
             Scope(mask, self._columns(index, number, source, past_key_values, own), **vectors)
             for index in range(len(self.layers))
@@ -732,6 +752,11 @@ def unpacked(x: torch.Tensor, streams: int) -> torch.Tensor:
 def for_streams(x: torch.Tensor, streams: int) -> torch.Tensor:
     """What there is (B or 1, ...) for each sample, for each of its streams: (N or 1, ...)."""
     return x if len(x) == 1 or streams == 1 else x.repeat_interleave(streams, dim=0)
+
+
+def one_stream(relations: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Relations (B, 1, T, M) as the layers take them: (B, T, M)."""
+    return tuple(relation[:, 0] for relation in relations)
 
 
 def seen(
@@ -1032,10 +1057,9 @@ class FolnetForMaskedLM(FolnetLMHead):
             labels: (B, L), -100 where no loss is wanted. The others are as in [`FolnetEncoder`].
             num_items_in_batch: labelled tokens of the whole optimiser step.
         """
-        outputs = self.folnet(
-            input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
-            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            output_binary_states=output_binary_states, **kwargs,
+        outputs = self._encode(
+            input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
+            output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
         return self._predict(outputs, labels, num_items_in_batch)
 
@@ -1045,7 +1069,7 @@ class FolnetForMaskedLM(FolnetLMHead):
         labels: torch.Tensor | None,
         num_items: torch.Tensor | int | None,
     ) -> FolnetLMOutput:
-        check_label_rows(labels, len(outputs.last_hidden_state))
+        check_label_rows(labels, *outputs.last_hidden_state.shape[:2])
         hidden_BSLD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSLD.dtype)
         logits, loss = self.predict(hidden_BSLD, streams, labels, num_items)
@@ -1093,10 +1117,9 @@ class FolnetForPreTraining(FolnetForMaskedLM):
                 "next_sentence_label without token_type_ids: give both sentences to the tokenizer "
                 "as a pair, and pass everything that it returns"
             )
-        outputs = self.folnet(
-            input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
-            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            output_binary_states=output_binary_states, **kwargs,
+        outputs = self._encode(
+            input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
+            output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
         predicted = self._predict(outputs, labels, num_items_in_batch)
         predicted.seq_relationship_logits = self.cls.seq_relationship(outputs.pooler_output)
@@ -1127,25 +1150,10 @@ class FolnetHead(FolnetPreTrainedModel):
         dropout = config.classifier_dropout
         self.dropout = nn.Dropout(config.hidden_dropout_prob if dropout is None else dropout)
 
-    def _encode(
-        self,
-        input_ids: torch.Tensor | None,
-        attention_mask: torch.Tensor | None,
-        token_type_ids: torch.Tensor | None,
-        stream_ids: torch.Tensor | None,
-        output_attentions: bool | None,
-        output_hidden_states: bool | None,
-        output_binary_states: bool,
-        **kwargs: Any,
-    ) -> tuple[FolnetOutput, dict[str, Any]]:
-        """What the encoder returns, and the fields of it that every output has."""
-        outputs = self.folnet(
-            input_ids, attention_mask, token_type_ids, stream_ids, return_dict=True,
-            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            output_binary_states=output_binary_states, **kwargs,
-        )  # fmt: skip
-        shared = {"hidden_states": outputs.hidden_states, "attentions": outputs.attentions}
-        return outputs, shared
+
+def states_of(outputs: FolnetOutput) -> dict[str, Any]:
+    """The fields of the encoder's output that every output has."""
+    return {"hidden_states": outputs.hidden_states, "attentions": outputs.attentions}
 
 
 class FolnetForSequenceClassification(FolnetHead):
@@ -1176,7 +1184,7 @@ class FolnetForSequenceClassification(FolnetHead):
             labels: (B,); classes, or numbers where `config.num_labels` is 1. The others are as in
                 [`FolnetEncoder`].
         """
-        outputs, shared = self._encode(
+        outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
             output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
@@ -1186,7 +1194,7 @@ class FolnetForSequenceClassification(FolnetHead):
             if self.num_labels > 1 and not labels.is_floating_point():
                 check_classes(labels, self.num_labels)
             loss = self.loss_function(labels, logits, self.config)
-        return SequenceClassifierOutput(loss=loss, logits=logits, **shared)
+        return SequenceClassifierOutput(loss=loss, logits=logits, **states_of(outputs))
 
 
 class FolnetForTokenClassification(FolnetHead):
@@ -1214,16 +1222,17 @@ class FolnetForTokenClassification(FolnetHead):
         **kwargs: Any,
     ) -> TokenClassifierOutput:
         """Scores of the classes at each position; `labels` (B, L), -100 where no loss is wanted."""
-        outputs, shared = self._encode(
+        outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
             output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
         logits = self.classifier(self.dropout(self.folnet.view(outputs)))
         loss = None
         if labels is not None:
+            check_label_rows(labels, *logits.shape[:2])
             check_classes(labels, self.num_labels)
             loss = class_loss(logits, labels)
-        return TokenClassifierOutput(loss=loss, logits=logits, **shared)
+        return TokenClassifierOutput(loss=loss, logits=logits, **states_of(outputs))
 
 
 class FolnetForMultipleChoice(FolnetHead):
@@ -1256,7 +1265,7 @@ class FolnetForMultipleChoice(FolnetHead):
             None if x is None else x.flatten(0, 1)
             for x in (input_ids, attention_mask, token_type_ids, stream_ids)
         )
-        outputs, shared = self._encode(
+        outputs = self._encode(
             ids, mask, types, streams, output_attentions, output_hidden_states,
             output_binary_states, **kwargs,
         )  # fmt: skip
@@ -1265,7 +1274,7 @@ class FolnetForMultipleChoice(FolnetHead):
         if labels is not None:
             check_classes(labels, choices)
             loss = class_loss(logits, labels)
-        return MultipleChoiceModelOutput(loss=loss, logits=logits, **shared)
+        return MultipleChoiceModelOutput(loss=loss, logits=logits, **states_of(outputs))
 
 
 class FolnetForQuestionAnswering(FolnetHead):
@@ -1291,7 +1300,7 @@ class FolnetForQuestionAnswering(FolnetHead):
         **kwargs: Any,
     ) -> QuestionAnsweringModelOutput:
         """Scores of starts and ends, (B, L) each; positions (B,), beyond the input for no loss."""
-        outputs, shared = self._encode(
+        outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
             output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
@@ -1300,7 +1309,10 @@ class FolnetForQuestionAnswering(FolnetHead):
         if start_positions is not None and end_positions is not None:
             loss = self.loss_function(start, end, start_positions, end_positions)
         return QuestionAnsweringModelOutput(
-            loss=loss, start_logits=start.contiguous(), end_logits=end.contiguous(), **shared
+            loss=loss,
+            start_logits=start.contiguous(),
+            end_logits=end.contiguous(),
+            **states_of(outputs),
         )
 
 
@@ -1363,7 +1375,7 @@ class FolnetForCausalLM(FolnetGenerator):
             output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
         assert input_ids is not None  # or the model has raised its error
-        check_label_rows(shift_labels, len(input_ids))
+        check_label_rows(shift_labels, *input_ids.shape)
         hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSTD.dtype)
         logits, loss = self.predict(hidden_BSTD, streams, shift_labels, num_items_in_batch)
@@ -1425,7 +1437,8 @@ class FolnetForConditionalGeneration(FolnetGenerator):
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
             output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
-        check_label_rows(labels, len(outputs.encoder_last_hidden_state))
+        rows = len(outputs.encoder_last_hidden_state)
+        check_label_rows(labels, rows, outputs.last_hidden_state.shape[1])
         hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSTD.dtype)
         logits, loss = self.predict(hidden_BSTD, streams, labels, num_items_in_batch)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from .cpu import is_transformed
 
@@ -78,8 +78,9 @@ class _Boolean(torch.autograd.Function):
         return _forward(hidden, transposed, atoms, *weights)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        if torch.is_grad_enabled():  # these gradients are to be differentiated again
+            return _differentiable_backward(ctx, gradients[0])
         atoms, *weights = ctx.saved_tensors
         width, transposed = atoms.shape[-1], ctx.transposed
         # The sums of many blocks would lose what a half-precision number cannot hold.
@@ -98,6 +99,21 @@ class _Boolean(torch.autograd.Function):
         if by_flipped is not None:
             by_atom += by_flipped.transpose(1, 2)
         return None, None, by_atom, *(total.to(atoms.dtype) for total in by_weight)
+
+
+def _differentiable_backward(ctx: Any, gradient: torch.Tensor) -> Any:
+    """What `_Boolean.backward` returns, by operations that PyTorch keeps and differentiates."""
+    inputs = ctx.saved_tensors
+    atoms, w_in, b_in, w_out, b_out, *skip = inputs
+    flipped = atoms.transpose(1, 2)
+    rows = torch.cat((atoms, flipped), dim=-1) if ctx.transposed else atoms
+    result = F.linear(ctx.hidden(F.linear(rows, w_in, b_in)), w_out, b_out)
+    if ctx.transposed:
+        result = result + F.linear(flipped, *skip)
+    needed = ctx.needs_input_grad[2:]
+    wanted = [x for x, need in zip(inputs, needed, strict=True) if need]
+    found = iter(torch.autograd.grad(result, wanted, gradient, create_graph=True))
+    return None, None, *(next(found) if need else None for need in needed)
 
 
 def _backward(

@@ -27,20 +27,29 @@ class RelationGates(nn.Linear):
         num_heads: H.
         num_relations: of the block. (..., D) becomes (..., relations * H), the first relation's
             heads first.
-        start: what half of the heads begin with for the first relation; the rest begins with 0.
+        start: what half of the heads begin with for the first relations; the rest begins with 0.
+        starting: how many relations those are.
     """
 
-    def __init__(self, width: int, num_heads: int, num_relations: int, start: float = START):
+    def __init__(
+        self,
+        width: int,
+        num_heads: int,
+        num_relations: int,
+        start: float = START,
+        starting: int = 1,
+    ):
         super().__init__(width, num_heads * num_relations)
         self.num_heads = num_heads
         self.start = start
+        self.starting = starting
 
     @torch.no_grad()
     def reset(self) -> None:
-        """Begin with the first relation, in half of the heads."""
+        """Begin with the first relations, in half of the heads."""
         init.zeros_(self.weight)
         start = torch.zeros_like(self.bias).view(-1, self.num_heads)
-        start[0, : self.num_heads // 2] = self.start
+        start[: self.starting, : self.num_heads // 2] = self.start
         init.copy_(self.bias, start.flatten())
 
 

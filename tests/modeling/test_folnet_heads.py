@@ -228,6 +228,18 @@ def test_inputs_that_do_not_fit_are_refused():
         type(make_folnet("AutoModelForCausalLM", **LEARNED))(model.config)
 
 
+@pytest.mark.parametrize("auto_class", TAGGERS)
+@pytest.mark.parametrize("more", [-1, 1])
+def test_labels_of_another_length_are_refused(auto_class, more):
+    model = make_folnet(auto_class, **LEARNED)
+    batch = labelled(model, auto_class)
+    length = batch["labels"].shape[1]
+    batch["labels"] = batch["labels"][:, :1].expand(-1, length + more)
+    said = rf"labels is \(3, {length + more}\), and there are 3 rows of {length} tokens"
+    with pytest.raises(ValueError, match=said):
+        model(**batch)
+
+
 def test_memory_is_estimated_before_it_runs_out(monkeypatch):
     model = make_folnet("AutoModelForMaskedLM", **LEARNED, binary_intermediate_size=4096).train()
     ids = torch.full((2, 100), 3)

@@ -9,7 +9,10 @@ from hf_alpha.modeling.modeling_folnet import (
     FolnetForCausalLM,
     FolnetForConditionalGeneration,
     FolnetForPreTraining,
+    FolnetForSequenceClassification,
+    FolnetModel,
 )
+from hf_alpha.modeling.relations import START
 
 CLOSE = {"atol": 1e-9, "rtol": 1e-9}
 WORDS, PAD = 17, 0
@@ -31,6 +34,8 @@ OPTIONS = [
 IN_DECODERS = {"cjoin_premise": "heads", "diagonal_link": False}
 SIDES = pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 LENGTHS = [6, 1, 4]
+NAMES = {"vocab_size": WORDS + 4, "symbol_classes": {"person": 4}, "symbol_encoding": "relational"}
+RELATED = [*OPTIONS[:4], {"unary_operators": "cj", "binary_operators": "ta"}]
 ENCODER, DECODER, BOTH = {}, {"is_decoder": True}, {"is_encoder_decoder": True}
 
 
@@ -76,6 +81,11 @@ def assert_same(model, pairs):
     ]  # fmt: skip
     for name, one, two in zip(weights, *gradients, strict=True):
         torch.testing.assert_close(one, two, **CLOSE, msg=name)
+
+
+def draw_names(seed, lengths):
+    """Words and, two of three times, the four names."""
+    return [torch.where(ids % 3 > 0, WORDS + ids % 4, ids) for ids in draw(seed, lengths)]
 
 
 def reference_of(model):
@@ -151,6 +161,76 @@ def test_encoder_decoders_equal_the_reference(options, left):
             (logits[n, real], reference.next_tokens(unary)),
         ]
     assert_same(model, pairs)
+
+
+@SIDES
+@pytest.mark.parametrize("options", RELATED, ids=range(len(RELATED)))
+def test_relational_encoders_equal_the_reference(options, left):
+    """Where the same name stands is a binary atom, and adds to the scores of join."""
+    model = make_model(FolnetForSequenceClassification, **options, **NAMES)
+    texts, types = draw_names(1, LENGTHS), draw(2, LENGTHS, most=2, least=0)
+    ids, mask = padded(texts, left)
+    atoms = model.folnet(ids, mask, padded(types, left)[0])
+    reference, pairs = reference_of(model), []
+    for n, (text, kind) in enumerate(zip(texts, types, strict=True)):
+        real = mask[n] > 0
+        unary, binary = reference.encode(text, kind)
+        pairs += [
+            (atoms.last_hidden_state[n, real], unary),
+            (atoms.binary_hidden_state[n, real][:, real], binary),
+        ]
+    assert_same(model, pairs)
+
+
+@SIDES
+@pytest.mark.parametrize("options", RELATED, ids=range(len(RELATED)))
+def test_relational_encoder_decoders_equal_the_reference(options, left):
+    """With three relations: within the target, across to the source, and written before."""
+    model = make_model(
+        FolnetForConditionalGeneration, **{**options, **IN_DECODERS, **BOTH, **NAMES}
+    )
+    sources = [torch.cat((torch.arange(4) + WORDS, ids)) for ids in draw_names(1, LENGTHS)]
+    targets = draw_names(3, [3, 5, 1])
+    ids, mask = padded(sources, left)
+    decoder_ids, decoder_mask = padded(targets, left=False)
+    atoms = model.folnet(ids, mask, None, None, decoder_ids, decoder_mask)
+    reference, pairs = reference_of(model), []
+    for n, target in enumerate(targets):
+        real = decoder_mask[n] > 0
+        unary, binary = reference.decode(sources[n], target)
+        columns = torch.cat((mask[n] > 0, real))
+        pairs += [
+            (atoms.last_hidden_state[n, real], unary),
+            (atoms.binary_hidden_state[n, real][:, columns], binary),
+        ]
+    assert_same(model, pairs)
+
+
+def test_half_of_the_heads_begin_with_the_same_name():
+    """A name's own heads look e^2 times as much at it as at another; gates are all there is new."""
+    torch.manual_seed(0)
+    sizes = {**SIZES, "num_attention_heads": 4, "initializer_range": 1e-3}
+    for form, stack, relations in ((ENCODER, "encoder", 1), (BOTH, "decoder", 3)):
+        config = FolnetConfig(**{**sizes, **form, **NAMES})
+        model = FolnetModel(config).eval()
+        ids = torch.tensor([[3, WORDS, 4, WORDS + 1, 5, WORDS]])
+        given = {"decoder_input_ids": ids} if form else {}
+        outputs = model(ids, **given, output_attentions=True)
+        kernels = outputs.decoder_attentions if form else outputs.attentions
+        for kernel in kernels:  # of the last token, the name at 1
+            same, other = kernel[0, :, -1, [1, 5]], kernel[0, :, -1, [0, 2, 3, 4]]
+            ratios = (same.mean(-1) / other.mean(-1)).log()
+            torch.testing.assert_close(
+                ratios, torch.tensor([START, START, 0.0, 0.0]), atol=0.05, rtol=0.0
+            )
+        new = {name for name, _ in model.named_parameters() if "gates" in name}
+        assert {name for name in new if stack in name} == {
+            f"{stack}.layers.{n}.join.gates.{part}"
+            for n in range(len(kernels))
+            for part in ("weight", "bias")
+        }
+        gates = model.get_parameter(f"{stack}.layers.0.join.gates.weight")
+        assert gates.shape == (4 * relations, config.hidden_size)
 
 
 def logits_of(model, ids, **given):

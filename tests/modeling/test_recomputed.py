@@ -43,6 +43,25 @@ def test_values_and_gradients_are_those_of_the_plain_way(form, transposed, pairs
         torch.testing.assert_close(two, one)
 
 
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize("form", FORMS)
+def test_gradients_have_gradients(form, transposed):
+    """Of penalties on gradients, with frozen weights too."""
+    module = operator(form, transposed)
+    module.fc2.requires_grad_(False)
+    atoms = torch.randn(2, 3, 3, 6, dtype=torch.float64).requires_grad_()
+    wanted = [atoms, *(p for p in module.parameters() if p.requires_grad)]
+    found = {}
+    for plain in (True, False):
+        with patch.object(logic_operators, "can_recompute", return_value=not plain):
+            result = module(2 * atoms).square().sum()
+        first = torch.autograd.grad(result, wanted, create_graph=True)
+        penalty = sum((x * x).sum() for x in first)
+        found[plain] = [*first, *torch.autograd.grad(penalty, wanted)]
+    for one, two in zip(found[True], found[False], strict=True):
+        torch.testing.assert_close(two, one)
+
+
 def test_half_precision_keeps_the_sums_of_many_blocks():
     module, atoms = operator("mlp", True).float(), torch.randn(2, 64, 64, 6)
     module(atoms).square().mean().backward()

@@ -30,6 +30,8 @@ class View:
         decoder: whether the stack is a decoder.
         keys_xys, values_xys: Shaw's static vectors, or None.
         source_ad, source_abd: the encoder's final atoms, or None.
+        relations_rxy: where the same symbol stands, or None: within a text; in a decoder also
+            across to the source, and whether a symbol of the source was written up to x.
     """
 
     allowed_xy: Tensor
@@ -38,6 +40,7 @@ class View:
     values_xys: Tensor | None = None
     source_ad: Tensor | None = None
     source_abd: Tensor | None = None
+    relations_rxy: Tensor | None = None
 
 
 def masked_softmax(scores_xac: Tensor, allowed_xa: Tensor) -> Tensor:
@@ -98,6 +101,13 @@ class FolnetReference:
         """Appendix D's activation, and what is written to the residual stream."""
         return self.linear(name + ".output", IMPLICATIONS[self.config.implication](z))
 
+    def gated(self, name: str, u_xd: Tensor, view: View) -> Tensor | float:
+        """What relations add to a kernel's scores: sum_r gate_rh(x) relation_r(x, y)."""
+        if view.relations_rxy is None:
+            return 0.0
+        gates = self.linear(name + ".gates", u_xd).unflatten(-1, (len(view.relations_rxy), -1))
+        return torch.einsum("xrh,rxy->xyh", gates, view.relations_rxy)
+
     def scale(self) -> float:
         return self.config.head_size**0.5 if self.config.scaled else 1.0
 
@@ -105,7 +115,8 @@ class FolnetReference:
 
     def join(self, name: str, u_xd: Tensor, u_xyd: Tensor, view: View) -> Tensor:
         """u_hs(x) = sum_a K_h(x, a) v_hs(a)"""
-        kernel = masked_softmax(self.linear(name + ".kernel", u_xyd), view.allowed_xy)
+        scores = self.linear(name + ".kernel", u_xyd) + self.gated(name, u_xd, view)
+        kernel = masked_softmax(scores, view.allowed_xy)
         premise = self.heads(name + ".premise", u_xd)
         if view.source_ad is not None:
             premise = torch.cat((self.heads(name + ".source_premise", view.source_ad), premise))
@@ -212,11 +223,15 @@ class FolnetReference:
         return u1, u2 * view.allowed_xy[:, :, None]
 
     def embed(
-        self, stack: str, ids: Tensor, types: Tensor | None, distances: Tensor
+        self, stack: str, ids: Tensor, types: Tensor | None, distances: Tensor, view: View
     ) -> tuple[Tensor, Tensor]:
         """Base atoms of the tokens and of their relations, before the norms."""
         name, config = f"{stack}.embeddings", self.config
-        u1 = self.weights["folnet.shared.weight"][ids]
+        # All symbols of the only class, which come last, are one row.
+        rows = ids.clamp(max=config.num_base_tokens) if view.relations_rxy is not None else ids
+        u1 = self.weights["folnet.shared.weight"][rows]
+        if view.source_ad is not None and view.relations_rxy is not None:
+            u1 = u1 + self.remembered(view)
         if types is not None:
             u1 = u1 + self.weights[f"{name}.token_type_embeddings.weight"][types]
         if config.position_scheme == "absolute":
@@ -233,12 +248,30 @@ class FolnetReference:
                     for x in range(len(ids))
                 ]
             )
+        if view.relations_rxy is not None:
+            u2 = u2 + self.linear(f"{name}.relations", view.relations_rxy.permute(1, 2, 0))
         return u1, u2
+
+    def remembered(self, view: View) -> Tensor:
+        """What the encoder found about the symbol at each token of the target: (x, d)."""
+        assert view.source_ad is not None and view.relations_rxy is not None
+        name = "folnet.symbol_memory.input"
+        across = view.relations_rxy[1, :, : len(view.source_ad)]
+        mean = across @ view.source_ad / across.sum(1, keepdim=True).clamp(min=1)
+        known = self.linear(f"{name}_proj", mean)
+        eps = torch.finfo(known.dtype).eps
+        known = known / torch.sqrt((known * known).mean(-1, keepdim=True) + eps)
+        return known * self.weights[f"{name}_norm.weight"]
+
+    def same(self, ids: Tensor, others: Tensor) -> Tensor:
+        """1 where two texts hold the same symbol: (x, y)."""
+        found = (ids[:, None] == others[None]) & (ids >= self.config.num_base_tokens)[:, None]
+        return found.to(self.weights["folnet.shared.weight"].dtype)
 
     def run(
         self, stack: str, ids: Tensor, types: Tensor | None, distances: Tensor, view: View
     ) -> tuple[Tensor, Tensor]:
-        u1, u2 = self.embed(stack, ids, types, distances)
+        u1, u2 = self.embed(stack, ids, types, distances, view)
         name = f"{stack}.embeddings"
         if self.config.position_scheme == "shaw":
             view = replace(
@@ -256,6 +289,8 @@ class FolnetReference:
             types.tolist(), self.config.max_distance, self.config.cls_atoms
         )
         view = View(torch.ones(len(ids), len(ids), dtype=torch.bool))
+        if self.config.symbol_encoding == "relational":
+            view = replace(view, relations_rxy=self.same(ids, ids)[None])
         return self.run("folnet.encoder", ids, types, distances, view)
 
     def decode_alone(self, ids: Tensor, prefix: int = 0) -> tuple[Tensor, Tensor]:
@@ -280,7 +315,22 @@ class FolnetReference:
             source_ad=source_ad,
             source_abd=source_abd,
         )
+        if self.config.symbol_encoding == "relational":
+            view = replace(view, relations_rxy=self.relations(source, target))
         return self.run("folnet.decoder", target, None, distances, view)
+
+    def relations(self, source: Tensor, target: Tensor) -> Tensor:
+        """Of a target: the same symbol in it, in the source, and one that it has up to x."""
+        within, across = self.same(target, target), self.same(target, source)
+        written = torch.stack([across[: x + 1].amax(0) for x in range(len(target))])
+        nothing = torch.zeros_like
+        return torch.stack(
+            (
+                torch.cat((nothing(across), within), 1),
+                torch.cat((across, nothing(within)), 1),
+                torch.cat((written, nothing(within)), 1),
+            )
+        )
 
     # -- heads ------------------------------------------------------------------------------------
 
