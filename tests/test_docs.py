@@ -1,0 +1,49 @@
+"""Pages whose code runs as written: what it prints and draws is what they show."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from small_tokenizers import word_piece
+from transformers import BertConfig, BertForMaskedLM
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def run(page: str, folder: Path) -> tuple[str, str]:
+    """What the commands of a page print, then its Python; and what the page says they do."""
+    blocks = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    python = "\n".join(code for language, code in blocks if language == "python")
+    bash = "\n".join(code for language, code in blocks if language == "bash")
+    printed = ""
+    for command in (["bash", "-e", "-c", bash], [sys.executable, "-c", python]):
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, "PATH": path},
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        printed += done.stdout
+    return printed, "".join(code for language, code in blocks if not language)
+
+
+def test_transduction(tmp_path):
+    printed, said = run("transduction.md", tmp_path)
+    assert printed == said
+    assert (tmp_path / "party.svg").read_text() == (DOCS / "transduction.svg").read_text()
+
+
+def test_geometric_encoders(tmp_path):
+    """With a small BERT in the place of the Hub's."""
+    tokenizer, place = word_piece(), tmp_path / "google-bert" / "bert-base-uncased"
+    sizes = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = BertForMaskedLM(BertConfig(**sizes, intermediate_size=32, vocab_size=len(tokenizer)))
+    for saved in (model, tokenizer):
+        saved.save_pretrained(place)
+    printed, _ = run("geometric.md", tmp_path)
+    assert "{(1, The, 1), (2, fire, 2), (3, hoses, 3)}" in printed
+    assert "out: GeometricForMaskedLM with" in printed
+    assert (tmp_path / "out" / "modeling_geometric.py").is_file()
