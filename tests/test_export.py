@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from geometrics import FORMS, batch, small_model
 from strategies import make_model, random_batch
 
 ENCODINGS = {
@@ -104,3 +105,16 @@ def test_onnx_models_take_other_sizes(encoding, module, tmp_path):
             torch.testing.assert_close(
                 torch.from_numpy(found), whole(**batch), atol=1e-5, rtol=1e-5
             )
+
+
+@pytest.mark.parametrize("form", ["graph", "gated rotary"])
+def test_geometric_encoders_are_exported(form):
+    """With a dynamic number of texts, tokens and segments."""
+    model, segments = small_model(**FORMS[form]), torch.export.Dim("segments", min=2, max=64)
+    dimensions = {
+        name: {0: BATCH, 1: segments if name.startswith("segment") else LENGTH} for name in batch()
+    }
+    program = torch.export.export(model, (), batch(), dynamic_shapes=dimensions, strict=False)
+    other = batch(rows=4, length=12, segments=6, seed=3)
+    found = program.module()(**other).logits
+    torch.testing.assert_close(found, model(**other).logits, rtol=1e-4, atol=1e-5)

@@ -122,17 +122,17 @@ class Segments(NamedTuple):
     def shown(self, mask_BT: torch.Tensor | None, tokens: int) -> torch.Tensor:
         """Which elements are no padding: (B, N)."""
         segments = self.ids > 0
-        mask = segments.new_ones(len(self.ids), tokens) if mask_BT is None else mask_BT > 0
+        mask = segments.new_ones(segments.shape[0], tokens) if mask_BT is None else mask_BT > 0
         return torch.cat((mask, segments), dim=1)
 
     def _behind(self, values: torch.Tensor, places_BS: torch.Tensor) -> torch.Tensor:
-        values = values.expand(len(places_BS), -1)
+        values = values.expand(places_BS.shape[0], -1)
         return torch.cat((values, values.gather(1, places_BS)), dim=1)
 
 
 def _check_shapes(segments: Segments, rows: int) -> None:
     shapes = [tuple(value.shape) for value in segments]
-    if len(set(shapes)) > 1 or segments.ids.dim() != 2 or len(segments.ids) != rows:
+    if segments.ids.dim() != 2 or shapes[0][0] != rows or any(x != shapes[0] for x in shapes):
         raise ValueError(
             f"segment_ids, segment_starts and segment_ends are {', '.join(map(str, shapes))}, and "
             f"there are {rows} rows of tokens: give a number of each for every segment, and 0 for "
