@@ -58,6 +58,9 @@ MODEL = "tests/modeling/test_modeling_alpha.py"
 STREAMS = "tests/families/test_alpha_streams.py"
 RELATIONS = "tests/modeling/test_relations.py"
 REFERENCE = f"{RELATIONS} -k 'equals_reference and two'"
+FOLNET = "tests/modeling/test_modeling_folnet.py"
+OPERATORS = "tests/modeling/test_logic_operators.py"
+RECOMPUTED = "tests/modeling/test_recomputed.py"
 RELATIONAL = "tests/families/test_alpha_relational.py -k caches_change_nothing"
 CPU = "tests/modeling/test_cpu.py"
 GRAMMAR = "tests/modeling/test_grammar.py"
@@ -125,7 +128,8 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("losses = (1.0 - smoothing) * losses - smoothing", "losses = losses - smoothing", SCALE),
     ],
     "modeling/relations.py": [
-        ("start[0, : self.num_heads // 2]", "start[0]", f"{RELATIONS} -k begins"),
+        ("start[: self.starting, : self.num_heads // 2]", "start[: self.starting]",
+         f"{RELATIONS} -k begins"),
         ("unflatten(0, (relations[0].shape[0], -1)).flatten(1, 2)",
          "unflatten(0, (-1, relations[0].shape[0])).transpose(0, 1).flatten(1, 2)",
          f"{RELATIONS} -k beams"),
@@ -154,6 +158,43 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
          ATTENTION),
         ("key = rotate(self._heads(self.k_proj(source_NRLD)), key_rope)",
          "key = self._heads(self.k_proj(source_NRLD))", f"{MODEL} -k equals_reference"),
+    ],
+    "modeling/logic_operators.py": [
+        ("scores_CNTM + scope.mask", "scores_CNTM", OPERATORS),
+        ("torch.cat(related)", "torch.cat(related[::-1])", f"{FOLNET} -k relational"),
+        ("gate_HNT[..., None], relation.to", "gate_HNT[..., None, :], relation.to",
+         f"{FOLNET} -k relational_encoders"),
+        ("starting=2 if has_source", "starting=1 if has_source", f"{FOLNET} -k begin_with"),
+        ("(1, 2, 0, 3).flatten(2))", "(1, 2, 3, 0).flatten(2))", OPERATORS),
+        (".clamp(-LARGEST_EXPONENT, LARGEST_EXPONENT)", "", f"{FOLNET} -k finite"),
+        ("premise_CNTM * scope.visible(premise_CNTM.dtype)", "premise_CNTM", FOLNET),
+        ("deduced[..., :length] + by_source", "deduced[..., :length]", OPERATORS),
+    ],
+    "modeling/premises.py": [
+        ("F.pad(self.values, (0, more))", "F.pad(self.values, (more, 0))", f"{FOLNET} -k cache"),
+        ("self.values[..., :-gone]", "self.values[..., gone:]", f"{FOLNET} -k cropped"),
+        ("torch.cat((source, present), dim=2)", "torch.cat((present, source), dim=2)", OPERATORS),
+        ("return self.keys.shape[-2] if", "return self.keys.shape[-1] if", f"{FOLNET} -k cache"),
+        ("if not self.across.is_updated.get(slot):", "if True:", f"{FOLNET} -k cache"),
+    ],
+    "modeling/modeling_folnet.py": [
+        ("2 * limit + 1, ids)", "2 * limit, ids)", f"{FOLNET} -k encoders_equal"),
+        ("F.pad(written, (0, behind))", "F.pad(across, (0, behind))",
+         f"{FOLNET} -k relational_encoder_decoders"),
+        ("F.pad(within, (before, 0))", "F.pad(within, (0, before))",
+         f"{FOLNET} -k relational_encoder_decoders"),
+        ("number[None] <= number[-rows:, None]", "number[None] <= number[-rows:, None] + 1",
+         f"{FOLNET} -k later_tokens"),
+        ("attention_mask.long().argmax(-1)", "attention_mask.long().argmin(-1)",
+         f"{FOLNET} -k test_encoders"),
+        ("self.layers[-1] and not output_binary_states", "self.layers[-1]",
+         f"{FOLNET} -k test_encoders"),
+    ],
+    "modeling/recomputed.py": [
+        ("by_atom += by_flipped.transpose(1, 2)", "by_atom += by_flipped", RECOMPUTED),
+        ("wide = torch.promote_types(atoms.dtype, torch.float32)", "wide = atoms.dtype",
+         RECOMPUTED),
+        ("by_weight[5] += total", "by_weight[5] += 2 * total", RECOMPUTED),
     ],
     "modeling/steps.py": [
         ("self.count += 1\n        self._seen_by_hook = False", "self.count += 1", STEPS),
