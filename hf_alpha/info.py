@@ -13,7 +13,7 @@ from transformers import PreTrainedConfig
 from transformers.utils import cached_file
 
 from hf_alpha.card import RENAMINGS, backbone_type
-from hf_alpha.loading import WEIGHTS, CheckpointError, auto_class, load_parts
+from hf_alpha.loading import ANSWERING, WEIGHTS, CheckpointError, auto_class, load_parts
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.train import TRAINER_STATE
@@ -39,29 +39,57 @@ def describe_model(where: str) -> str:
             disagree.
     """
     config, tokenizer = load_parts(where, answers=False)
-    if not hasattr(config, "encoding"):
+    answers = auto_class(config) in ANSWERING
+    named = hasattr(config, "encoding")
+    if answers and not named:
         raise ValueError(f"{where!r} holds a {config.model_type!r} model, not one with symbols")
-    kind = "an encoder-decoder" if config.is_encoder_decoder else "a decoder"
-    if backbone := backbone_type(config):
-        kind += f" around a {backbone!r} of Transformers"
-    description = config.encoding.description + RENAMINGS[config.symbol_renaming]
-    promises = [PROMISES.get(name, name) for name in sorted(config.encoding.promises)]
+    has_symbols = named and bool(config.symbol_classes)
     lines = {
-        "model type": f"{config.model_type}, {kind}",
-        "encoding": f"{config.symbol_encoding}: {description}",
-        "promises": "; ".join(promises) or "none beside those of all models",
-        "sizes": config.size_text,
+        "model type": f"{config.model_type}, {_kind(config, answers)}",
+        **(_encoding(config) if has_symbols else {}),
+        "sizes": getattr(config, "size_text", f"width {config.hidden_size}"),
         "parameters": _parameters(config),
         "weights": _weights(where),
+        **(_symbols(config, tokenizer) if has_symbols else {"tokens": f"{len(tokenizer):,}"}),
+        **_segments(config),
+        **_origin(where),
+    }
+    load = f"load_checkpoint({where!r}{'' if answers else ', answers=False'})"
+    load = f"  load          import hf_alpha; model, tokenizer = hf_alpha.{load}"
+    return "\n".join([where, *(_line(name, value) for name, value in lines.items()), load])
+
+
+def _kind(config: PreTrainedConfig, answers: bool) -> str:
+    if not answers:
+        return f"an encoder ({config.architectures[0]})"
+    kind = "an encoder-decoder" if config.is_encoder_decoder else "a decoder"
+    backbone = backbone_type(config)
+    return f"{kind} around a {backbone!r} of Transformers" if backbone else kind
+
+
+def _encoding(config: PreTrainedConfig) -> dict[str, str]:
+    """How the model knows names."""
+    description = config.encoding.description + RENAMINGS[config.symbol_renaming]
+    promises = [PROMISES.get(name, name) for name in sorted(config.encoding.promises)]
+    return {
+        "encoding": f"{config.symbol_encoding}: {description}",
+        "promises": "; ".join(promises) or "none beside those of all models",
+    }
+
+
+def _symbols(config: PreTrainedConfig, tokenizer: Any) -> dict[str, str]:
+    """The vocabulary, and whether it can grow."""
+    return {
         "base tokens": _base_tokens(config, tokenizer),
         "symbols": ", ".join(f"{count:,} {name}" for name, count in config.symbol_classes.items()),
         "more symbols": _extension(config),
-        **_origin(where),
     }
-    load = (
-        f"  load          import hf_alpha; model, tokenizer = hf_alpha.load_checkpoint({where!r})"
-    )
-    return "\n".join([where, *(_line(name, value) for name, value in lines.items()), load])
+
+
+def _segments(config: PreTrainedConfig) -> dict[str, str]:
+    """The labels of segments that the model reads, if there are some."""
+    labels = getattr(config, "segment_labels", [])
+    return {"segments": ", ".join(labels)} if labels else {}
 
 
 def _line(name: str, value: str) -> str:

@@ -3,15 +3,19 @@ from pathlib import Path
 
 import pytest
 from commands import hf_alpha
+from geometrics import small_model
 from hub_stub import HubStub
 from huggingface_hub import upload_folder
 from huggingface_hub.constants import HF_HUB_CACHE
+from small_tokenizers import word_piece
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.info import describe_model
 from hf_alpha.loading import CheckpointError, load_checkpoint
+from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.resources import resource_path
+from hf_alpha.transduction import Lexicon, Transducer
 
 
 def save(folder: Path, **settings: object) -> Path:
@@ -75,3 +79,20 @@ def test_what_cannot_be_described(tmp_path):
         describe_model(str(folder))
     with pytest.raises(FileNotFoundError):
         load_checkpoint(folder)
+
+
+def test_an_encoder_with_segments_is_described(tmp_path):
+    """Models that do not answer, and have no symbols, are described too."""
+    tokenizer = word_piece()
+    lexicon = Lexicon.from_entries([("alice sees", "seen"), ("and bob", "name")])
+    transducer = Transducer.compile(lexicon)
+    model = small_model(vocab_size=len(tokenizer), segment_labels=transducer.labels)
+    model.save_pretrained(tmp_path)
+    GeometricTokenizer.from_tokenizer(tokenizer, transducer).save_pretrained(tmp_path)
+    said = " ".join(hf_alpha("info", tmp_path).out.split())
+    assert "model type geometric, an encoder (GeometricForMaskedLM)" in said
+    assert "graph over 2 kinds of segments" in said and "segments name, seen" in said
+    assert f"parameters {model.num_parameters():,}" in said and "encoding" not in said
+    assert f"load_checkpoint('{tmp_path}', answers=False)" in said
+    loaded, _ = load_checkpoint(tmp_path, answers=False)
+    assert type(loaded) is type(model)

@@ -15,8 +15,6 @@ import torch
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
-from .configuration_symbols import SymbolModelConfig
-
 DEBUG = "HF_ALPHA_DEBUG"
 IGNORE = -100
 
@@ -42,7 +40,7 @@ def check_ids(config: PreTrainedConfig, ids_BL: torch.Tensor) -> None:
 
 
 def check_symbols(
-    config: SymbolModelConfig,
+    config: Any,
     ids_BL: torch.Tensor,
     mask_BL: torch.Tensor | None,
     stream_BL: torch.Tensor,

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers.activations import ACT2FN
 
-from .configuration_symbols import SymbolModelConfig, check_choice
+from .choices import check_choice
+from .configuration_symbols import SymbolModelConfig
 
 CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
 ENCODER_POSITIONS = ("tree", "rope", "sinusoidal", "none")

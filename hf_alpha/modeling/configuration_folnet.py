@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers.activations import ACT2FN
 
-from .configuration_geometric import check_labels
-from .configuration_symbols import SymbolModelConfig, check_choice
+from .choices import check_choice, check_unique
+from .configuration_symbols import SymbolModelConfig
 from .segment_relations import RELATIONS
 
 AUTO_MAP = {
@@ -267,7 +267,7 @@ class FolnetConfig(SymbolModelConfig):
     def _check_segments(self) -> None:
         if not self.segment_labels:
             return
-        check_labels(self.segment_labels)
+        check_unique("segment_labels", self.segment_labels)
         if self.is_decoder or self.is_encoder_decoder or self.position_scheme != "relative":
             raise ValueError(
                 'segment_labels are for encoders with position_scheme "relative": leave them out'

@@ -8,7 +8,7 @@ from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 from transformers.activations import ACT2FN
 
-from .configuration_symbols import check_choice
+from .choices import check_choice, check_unique
 
 AUTO_MAP = {
     "AutoConfig": "configuration_geometric.GeometricConfig",
@@ -135,7 +135,7 @@ class GeometricConfig(PreTrainedConfig):
             )
         if self.relation_attention == "two_layer_rotary" and self.head_size % 2:
             raise ValueError(f"rotations need an even width of heads, not {self.head_size}")
-        check_labels(self.segment_labels)
+        check_unique("segment_labels", self.segment_labels)
         if self.gated and self.relation_attention == "none":
             raise ValueError('gated mixes two attentions, and relation_attention "none" has one')
 
@@ -147,17 +147,12 @@ class GeometricConfig(PreTrainedConfig):
     @property
     def size_text(self) -> str:
         """The sizes that a model card gives."""
+        count = len(self.segment_labels)
         return (
             f"width {self.hidden_size}, {self.num_hidden_layers} layers, "
             f"{self.num_attention_heads} heads, feed-forward {self.intermediate_size}, "
-            f"{self.relation_attention} over {len(self.segment_labels)} kinds of segments"
+            f"{self.relation_attention} over {count} kind{'s' * (count != 1)} of segments"
         )
 
 
-def check_labels(labels: list[str]) -> None:
-    """Raise a ValueError for labels of segments of which two are the same."""
-    if len(set(labels)) < len(labels):
-        raise ValueError(f"segment_labels: one is given twice: {labels}")
-
-
-__all__ = ["RELATION_ATTENTIONS", "GeometricConfig", "check_labels"]
+__all__ = ["RELATION_ATTENTIONS", "GeometricConfig"]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
+from .choices import check_choice
 from .random_numbers import RANDOM_METHODS
 from .saving import SavesCode
 from .symbol_encodings import SymbolEncoding, encoding_class
@@ -244,10 +245,4 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         self.symbol_classes, self.symbol_ranges, self.vocab_size = classes, ranges, total
 
 
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise a ValueError for a value that is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; not {value!r}")
-
-
-__all__ = ["SYMBOL_RENAMINGS", "SymbolModelConfig", "check_choice"]
+__all__ = ["SYMBOL_RENAMINGS", "SymbolModelConfig"]
