@@ -516,16 +516,25 @@ def convert_geometric(
     relation_attention: Annotated[
         str, typer.Option(help="How attention sees segments: graph or two_layer_rotary.")
     ] = "graph",
+    head: Annotated[
+        str | None,
+        typer.Option(
+            help="What is converted beside the encoder: masked, tokens, texts or none; by default "
+            "what the folder says that its model is for."
+        ),
+    ] = None,
 ) -> None:
-    """Let an encoder see symbolic segments, and prove by logits that it still says the same.
+    """Let an encoder see symbolic segments, and prove that it still says the same.
 
     hf-alpha convert-geometric google-bert/bert-base-uncased fst/ OUT
+
+    To train it on classes of texts, --head none keeps BERT's summary of the first token.
     """
     from hf_alpha.convert import convert_encoder
     from hf_alpha.transduction import Transducer
 
     made = convert_encoder(
-        model, out, Transducer.load(transducer), relation_attention=relation_attention
+        model, out, Transducer.load(transducer), head=head, relation_attention=relation_attention
     )
     typer.echo(
         f"{out}: {type(made).__name__} with {made.num_parameters():,} parameters and "

@@ -1,8 +1,8 @@
 """Encoders of BERT's family into geometric ones, which see segments beside the tokens.
 
-Every weight is kept. What is new is gated, and every gate begins with 0: with or without segments,
-a converted model says what the one before said, until it is trained. Every conversion proves that
-by logits.
+Every weight of a model is kept. What is new is gated, and every gate begins with 0: with or without
+segments, a converted model says what the one before said, until it is trained. Every conversion
+proves that by its outputs.
 """
 
 import re
@@ -20,12 +20,17 @@ from hf_alpha.convert.shared import ConversionError, for_proof
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_config, load_for
 from hf_alpha.modeling import modeling_geometric
-from hf_alpha.modeling.configuration_geometric import GeometricConfig
+from hf_alpha.modeling.configuration_geometric import RELATION_ATTENTIONS, GeometricConfig
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.transduction import Transducer
 
-HEADS = ("ForMaskedLM", "ForTokenClassification", "ForSequenceClassification", "Model")
-PRETRAINING = ("ForPreTraining", "ForMaskedLM")  # the second one is left of the first
+HEADS = {
+    "masked": "ForMaskedLM",
+    "tokens": "ForTokenClassification",
+    "texts": "ForSequenceClassification",
+    "none": "Model",
+}
+"""What a model is for -> the end of its class's name."""
 ROUNDING = 1e-5  # of what is computed in another order, by the largest number
 TYPES = "geometric.embeddings.token_type_embeddings.weight"
 POOLER = "geometric.pooler.dense"
@@ -151,23 +156,34 @@ def to_geometric(
     segment_labels: Sequence[str],
     *,
     relation_attention: str = "graph",
-    **settings: Any,
+    max_distance: int = 16,
+    share_relations: bool = False,
+    rope_theta: float = 10_000.0,
 ) -> PreTrainedModel:
     """Convert an encoder into a geometric one that says the same, and prove it.
+
+    Padding has to come with an `attention_mask`: some of RoBERTa's kin find it by its id, too.
 
     Args:
         model: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA or DistilBERT: the model itself, or
             for masked tokens, classes of tokens or of texts.
         segment_labels: labels of the segments that it is to see: a transducer's.
         relation_attention: `graph` or `two_layer_rotary`.
-        settings: other fields of [`GeometricConfig`].
+        max_distance, share_relations, rope_theta: as in [`GeometricConfig`].
 
     Raises:
         ConversionError: the model is of another kind, or the outputs differ.
+        ValueError: a setting is out of its range.
     """
     _check_family(model.config)
     head = _head(type(model).__name__)
-    config = convert_config(model.config, segment_labels, relation_attention, settings)
+    settings = {
+        "relation_attention": relation_attention,
+        "max_distance": max_distance,
+        "share_relations": share_relations,
+        "rope_theta": rope_theta,
+    }
+    config = convert_config(model.config, segment_labels, settings)
     state = convert_weights(model, head)
     if TYPES not in state:  # DistilBERT has none
         width = config.embedding_size or config.hidden_size
@@ -193,7 +209,7 @@ def convert_encoder(
     out: str | Path,
     transducer: Transducer,
     *,
-    relation_attention: str = "graph",
+    head: str | None = None,
     **settings: Any,
 ) -> PreTrainedModel:
     """Convert a folder, or a model of the Hub; model, tokenizer and code are written to `out`.
@@ -202,10 +218,12 @@ def convert_encoder(
         source: an encoder of BERT's family with its tokenizer.
         out: folder to make.
         transducer: finds the segments; it goes with the tokenizer.
-        relation_attention, settings: as of `to_geometric`.
+        head: what is converted beside the encoder, one of `HEADS`; by default what the folder says
+            that its model is for, and of other models nothing.
+        settings: as of `to_geometric`.
 
     Raises:
-        ConversionError: as `to_geometric`; nothing is written.
+        ConversionError: as `to_geometric`, or the folder has no such head; nothing is written.
         CheckpointError: weights are missing or damaged.
         FileExistsError: `out` exists; it stays as it is.
         FileNotFoundError: there is no such model.
@@ -213,15 +231,46 @@ def convert_encoder(
     with new_folder(Path(out)) as unfinished:
         config = load_config(source)
         _check_family(config)
-        head = next(iter(config.architectures or []), "Model").replace(*PRETRAINING)
-        auto = getattr(transformers, f"AutoModel{_head(head).removeprefix('Model')}")
-        model, tokenizer, _ = load_for(source, auto, {})
-        converted = to_geometric(
-            model, transducer.labels, relation_attention=relation_attention, **settings
-        )
+        chosen = _default_head(config) if head is None else _chosen(head)
+        auto = getattr(transformers, f"AutoModel{chosen.removeprefix('Model')}")
+        model, tokenizer, new = load_for(source, auto, {})
+        _check_padding(config, tokenizer)
+        if chosen == "Model" and all(name.startswith("pooler.") for name in new):
+            model.pooler = None if new else getattr(model, "pooler", None)
+        elif new:
+            raise ConversionError(
+                f"{source} lacks {', '.join(new[:3])}{', ...' * (len(new) > 3)}: it has no trained "
+                'head of this kind. Take head="none" (--head none): training makes a new one'
+            )
+        converted = to_geometric(model, transducer.labels, **settings)
         converted.save_pretrained(unfinished)
         GeometricTokenizer.from_tokenizer(tokenizer, transducer).save_pretrained(unfinished)
     return converted
+
+
+def _chosen(head: str) -> str:
+    if head not in HEADS:
+        raise ConversionError(f"head is {head!r}: choose {', '.join(HEADS)}")
+    return HEADS[head]
+
+
+def _default_head(config: PreTrainedConfig) -> str:
+    """What a folder's model is for; BERT's pretraining has the head for masked tokens."""
+    name = next(iter(config.architectures or []), "Model")
+    if name == "BertForPreTraining":
+        return HEADS["masked"]
+    return next((head for head in HEADS.values() if name.endswith(head)), "Model")
+
+
+def _check_padding(config: PreTrainedConfig, tokenizer: Any) -> None:
+    """RoBERTa finds padding by its id when it counts positions: another token would move them."""
+    ours, theirs = config.pad_token_id, tokenizer.pad_token_id
+    if FAMILIES[config.model_type].offset(config) and ours != theirs:
+        raise ConversionError(
+            f"the model's pad_token_id is {ours} and the tokenizer's {theirs}: the model skips a "
+            "position at each token of its own pad_token_id, which a converted one would not do. "
+            "Set both to the same id, if the model was trained so"
+        )
 
 
 def _check_family(config: PreTrainedConfig) -> None:
@@ -235,22 +284,24 @@ def _check_family(config: PreTrainedConfig) -> None:
 
 def _head(name: str) -> str:
     """What a class of models is for: the end of its name."""
-    found = [head for head in HEADS if name.endswith(head)]
+    found = [head for head in HEADS.values() if name.endswith(head)]
     if not found:
         raise ConversionError(
-            f"{name}: only models that end in {', '.join(HEADS)} can be converted; load this one "
-            "by another Auto class"
+            f"{name}: only models that end in {', '.join(HEADS.values())} can be converted; load "
+            "this one by another Auto class, AutoModel for the encoder alone"
         )
     return found[0]
 
 
 def convert_config(
-    theirs: PreTrainedConfig,
-    segment_labels: Sequence[str],
-    relation_attention: str,
-    settings: Mapping[str, Any],
+    theirs: PreTrainedConfig, segment_labels: Sequence[str], settings: Mapping[str, Any]
 ) -> GeometricConfig:
-    """The configuration of the converted model."""
+    """The configuration of the converted model; `settings` are what is new in it."""
+    if isinstance(segment_labels, str):
+        raise ValueError(f"segment_labels is {segment_labels!r}: give a list of labels")
+    if (kind := settings["relation_attention"]) not in RELATION_ATTENTIONS[:2]:
+        choices = " or ".join(RELATION_ATTENTIONS[:2])
+        raise ValueError(f"relation_attention is {kind!r}: choose {choices}")
     family = FAMILIES[theirs.model_type]
     own = {ours: getattr(theirs, name) for ours, name in family.settings.items()}
     own["max_position_embeddings"] -= family.offset(theirs)
@@ -259,9 +310,9 @@ def convert_config(
     special = {name: getattr(theirs, name) for name in SPECIAL}
     labels = {"id2label": theirs.id2label, "label2id": theirs.label2id}
     return GeometricConfig(
-        **{**own, **family.fixed, **special, **labels, "gated": True, **settings},
+        **{**own, **family.fixed, **special, **labels, **settings},
         problem_type=theirs.problem_type,
-        relation_attention=relation_attention,
+        gated=True,
         segment_labels=list(segment_labels),
         absolute_positions=True,
         tie_word_embeddings=theirs.tie_word_embeddings,
@@ -311,18 +362,23 @@ def prove(model: PreTrainedModel, converted: PreTrainedModel) -> None:
     wanted = _outputs(before(input_ids=ids, attention_mask=mask), mask)
     for case, more in (("without segments", {}), ("with segments", segments)):
         found = _outputs(after(input_ids=ids, attention_mask=mask, **more), mask)
-        scale = max(float(wanted.abs().max()), 1.0)
-        if (difference := float((wanted - found).abs().max()) / scale) > ROUNDING:
-            raise ConversionError(
-                f"{case}, outputs differ by {difference:.1e} of the largest number: the model "
-                "computes something that BERT does not"
-            )
+        for one, two in zip(wanted, found, strict=True):
+            scale = max(float(one.abs().max()), 1.0)
+            if (difference := float((one - two).abs().max()) / scale) > ROUNDING:
+                raise ConversionError(
+                    f"{case}, outputs differ by {difference:.1e} of the largest number: the model "
+                    "computes something that BERT does not"
+                )
 
 
-def _outputs(outputs: Any, mask: Tensor) -> Tensor:
+def _outputs(outputs: Any, mask: Tensor) -> list[Tensor]:
     """What the two have in common, 0 at padding."""
-    found = outputs["logits"] if "logits" in outputs else outputs["last_hidden_state"]
-    return found * mask[..., None] if found.dim() == 3 else found
+    if "logits" in outputs:
+        found = [outputs["logits"]]
+    else:
+        pooled = outputs.get("pooler_output")
+        found = [outputs["last_hidden_state"], *([] if pooled is None else [pooled])]
+    return [each * mask[..., None] if each.dim() == 3 else each for each in found]
 
 
 __all__ = [

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from small_tokenizers import word_piece
 
 from hf_alpha.convert import ConversionError, geometric, to_geometric
+from hf_alpha.loading import load_for
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.transduction import Lexicon, Transducer
 
@@ -167,3 +168,85 @@ def test_a_folder_is_converted_whole(tmp_path):
     error = hf_alpha("convert-geometric", tmp_path / "t5", fst, tmp_path / "new").error
     assert "a 't5' model is none of BERT's family" in error
     assert not (tmp_path / "new").exists()
+
+
+def save(folder, model, tokenizer):
+    for part in (model, tokenizer):
+        part.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def transducer():
+    return Transducer.compile(Lexicon.from_entries([("alice sees", "seen")]))
+
+
+@pytest.mark.parametrize(
+    ("family", "head", "asked", "wanted"),
+    [
+        ("Bert", "ForPreTraining", None, "GeometricForMaskedLM"),
+        ("Bert", "ForPreTraining", "none", "GeometricModel"),
+        ("Bert", "ForQuestionAnswering", None, "GeometricModel"),
+        ("Electra", "ForPreTraining", None, "GeometricModel"),
+        ("Electra", "ForMaskedLM", None, "GeometricForMaskedLM"),
+        ("Roberta", "ForMaskedLM", "none", "GeometricModel"),
+    ],
+)
+def test_heads_are_those_that_were_trained(family, head, asked, wanted, transducer, tmp_path):
+    """No weight of a converted model is made up, and a summary of the text stays where it was."""
+    tokenizer = word_piece()
+    pad = tokenizer.pad_token_id
+    model = encoder(family, head, vocab_size=len(tokenizer), pad_token_id=pad)
+    folder = save(tmp_path / "model", model, tokenizer)
+    made = geometric.convert_encoder(folder, tmp_path / "out", transducer, head=asked)
+    assert type(made).__name__ == wanted
+    kept = {tuple(weight.flatten().tolist()) for weight in model.state_dict().values()}
+    cut = family == "Roberta"  # rows of positions that no token has
+    for name, weight in made.state_dict().items():
+        if not geometric.NEW.search(name) and not (cut and "position_embeddings" in name):
+            assert tuple(weight.flatten().tolist()) in kept, name
+    pools = hasattr(getattr(model, model.base_model_prefix), "pooler") and family == "Bert"
+    if wanted == "GeometricModel":
+        assert (made.pooler is not None) == (pools and head == "ForPreTraining")
+
+
+def test_a_converted_encoder_gets_a_head_in_training(transducer, tmp_path):
+    """Of BERT's pretraining, the summary of the first token is what classes are told by."""
+    tokenizer = word_piece()
+    model = encoder("Bert", "ForPreTraining", vocab_size=len(tokenizer))
+    folder = save(tmp_path / "model", model, tokenizer)
+    geometric.convert_encoder(folder, tmp_path / "out", transducer, head="none")
+    auto = transformers.AutoModelForSequenceClassification
+    loaded, _, new = load_for(tmp_path / "out", auto, {})
+    assert new == ["classifier.bias", "classifier.weight"]
+    assert torch.equal(loaded.geometric.pooler.dense.weight, model.bert.pooler.dense.weight)
+
+
+def test_what_a_folder_lacks_is_not_made_up(transducer, tmp_path):
+    tokenizer = word_piece()
+    sizes = {"vocab_size": len(tokenizer)}
+    discriminator = encoder("Electra", "ForPreTraining", **sizes)
+    folder = save(tmp_path / "electra", discriminator, tokenizer)
+    for head, message in (("masked", "no trained head of this kind"), ("words", "choose masked")):
+        with pytest.raises(ConversionError, match=message):
+            geometric.convert_encoder(folder, tmp_path / "out", transducer, head=head)
+    pad = tokenizer.pad_token_id + 1
+    roberta = save(tmp_path / "r", encoder("Roberta", pad_token_id=pad, **sizes), tokenizer)
+    with pytest.raises(
+        ConversionError, match=f"pad_token_id is {pad} and the tokenizer's {pad - 1}"
+    ):
+        geometric.convert_encoder(roberta, tmp_path / "out", transducer)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"segment_labels": "ORG"}, "segment_labels is 'ORG': give a list"),
+        ({"segment_labels": LABELS, "relation_attention": "none"}, "choose graph or two_layer"),
+        ({"segment_labels": LABELS, "max_distance": 0}, "max_distance must be at least 1"),
+    ],
+)
+def test_settings_that_are_none(settings, message):
+    with pytest.raises(ValueError, match=message):
+        to_geometric(encoder("Bert"), **settings)
