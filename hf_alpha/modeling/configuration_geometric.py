@@ -140,6 +140,11 @@ class GeometricConfig(PreTrainedConfig):
             raise ValueError('gated mixes two attentions, and relation_attention "none" has one')
 
     @property
+    def reads_segments(self) -> bool:
+        """Whether segments do anything: whether they are looked at, and there are labels."""
+        return self.relation_attention != "none" and bool(self.segment_labels)
+
+    @property
     def head_size(self) -> int:
         """Width of an attention head, K."""
         return self.hidden_size // self.num_attention_heads

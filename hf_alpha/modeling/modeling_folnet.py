@@ -489,6 +489,8 @@ class FolnetEncoder(FolnetStack):
         segments = Segments.of(
             segment_ids, segment_starts, segment_ends, batch, length, len(config.segment_labels)
         )
+        if segments is None and config.segment_labels and self.training:
+            segments = Segments.nothing(batch, words.device)
         more = 0 if segments is None else segments.ids.shape[1]
         check_pairs(config, batch * number, length + more, length + more, self._keeps(), words)
         positions = token_positions(attention_mask, input_ids)

@@ -102,7 +102,7 @@ class GeometricEmbeddings(nn.Module):
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, width)
         self.segment_embeddings = (
             nn.Embedding(len(config.segment_labels) + 1, width, padding_idx=0)
-            if config.relation_attention != "none"
+            if config.reads_segments
             else None
         )
         self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
@@ -373,7 +373,8 @@ class GeometricModel(GeometricPreTrainedModel):
             segment_starts, segment_ends: columns of `input_ids` that a segment begins and ends
                 with, both included: (B, S).
             position_ids: (B or 1, T); by default they count from the first token.
-            inputs_embeds: vectors of the tokens in place of `input_ids`: (B, T, D).
+            inputs_embeds: vectors of the tokens in place of `input_ids`: (B, T, D), or as wide as
+                `embedding_size`.
 
         Raises:
             ValueError: ids or places are out of range, or shapes do not fit each other.
@@ -395,8 +396,10 @@ class GeometricModel(GeometricPreTrainedModel):
         rows, length = like.shape[:2]
         labels = len(self.config.segment_labels)
         segments = Segments.of(segment_ids, segment_starts, segment_ends, rows, length, labels)
-        if self.config.relation_attention == "none":
+        if not self.config.reads_segments:
             segments = None
+        elif segments is None and self.training:
+            segments = Segments.nothing(rows, like.device)
         hidden = self.embeddings(words, types, positions, segments)
         elements = self._elements(positions, attention_mask, segments, hidden)
         hidden = self.encoder(hidden, elements)

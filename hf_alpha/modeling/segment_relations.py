@@ -111,6 +111,14 @@ class Segments(NamedTuple):
             _check_values(segments, tokens, num_labels)
         return segments if ids.shape[1] else None
 
+    @classmethod
+    def nothing(cls, rows: int, device: torch.device) -> "Segments":
+        """Padding alone: in training without segments, so that every weight takes part in a step,
+        as training in several processes wants it.
+        """
+        zeros = torch.zeros(rows, 1, dtype=torch.long, device=device)
+        return cls(zeros, zeros, zeros)
+
     def starting(self, values: torch.Tensor) -> torch.Tensor:
         """What each token has, (B or 1, T), and behind it what segments' first tokens have."""
         return self._behind(values, self.starts)
@@ -153,7 +161,8 @@ def _check_values(segments: Segments, tokens: int, num_labels: int) -> None:
         row, column = wrong.nonzero()[0].tolist()
         raise ValueError(
             f"segment {column} of row {row} goes from token {int(segments.starts[row, column])} to "
-            f"{int(segments.ends[row, column])}, and a row has {tokens} tokens"
+            f"{int(segments.ends[row, column])}: give columns of the {tokens} tokens of a row, the "
+            "first one first"
         )
 
 

@@ -133,6 +133,28 @@ def test_no_segments_and_padding_are_the_same(form):
     assert not torch.allclose(model(**inputs).logits, wanted, atol=1e-2)
 
 
+@EACH_FORM
+def test_every_weight_takes_part_in_training(form):
+    """Without segments too, as training in several processes wants it; outputs are the same."""
+    model, inputs = small_model(**FORMS[form]), batch()
+    plain = {name: inputs[name] for name in ("input_ids", "token_type_ids")}
+    wanted = model(**plain).logits
+    logits = model.train()(**plain).logits
+    logits.sum().backward()
+    assert not [name for name, p in model.named_parameters() if p.grad is None]
+    torch.testing.assert_close(logits, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_without_labels_has_no_vectors_for_them():
+    model = small_model(segment_labels=[])
+    assert not [name for name, _ in model.named_parameters() if "segment" in name]
+    inputs = batch()
+    nothing = {name: 0 * x if name.startswith("seg") else x for name, x in inputs.items()}
+    assert model.train()(**nothing).logits.shape == (3, 9, 40)
+    with pytest.raises(ValueError, match="the model knows 0 segment_labels"):
+        model(**inputs)
+
+
 def test_rotary_without_segments_is_rope():
     """A layer with plain rotations of queries and keys, as in Su et al."""
     block = GeometricSelfAttention(small_config(relation_attention="two_layer_rotary"))
@@ -275,7 +297,7 @@ def test_no_label_is_no_loss():
     [
         ({"segment_ids": None}, "give segment_ids, segment_starts and segment_ends, or none"),
         ({"segment_ids": torch.full((3, 4), 4)}, "between 4 and 4, but the model knows 3"),
-        ({"segment_ends": torch.full((3, 4), 9)}, "to 9, and a row has 9 tokens"),
+        ({"segment_ends": torch.full((3, 4), 9)}, "to 9: give columns of the 9 tokens"),
         ({"segment_ends": torch.full((3, 4), -1)}, "segment 0 of row 0 goes from token"),
         ({"segment_ends": torch.zeros(3, 3, dtype=torch.long)}, r"\(3, 3\), and there are 3 rows"),
         ({"input_ids": None}, "give one of input_ids and inputs_embeds"),
