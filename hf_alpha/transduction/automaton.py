@@ -1,6 +1,7 @@
 """Compiled rules, and how they run over the words and segments of a text."""
 
 import re
+import unicodedata
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ class Atoms:
         return 2 + len(self._words) + len(self._labels) + len(self._regexes)
 
     def word(self, text: str) -> int:
+        text = unicodedata.normalize("NFC", text)  # as the words of texts are
         return self._words.setdefault(text.lower() if self._lowercase else text, self._next())
 
     def label(self, label: str) -> int:
@@ -34,11 +36,11 @@ class Atoms:
 
     def regex(self, source: str) -> int:
         if source not in self._regexes:
-            self._regexes[source] = self._next(), re.compile(source)
+            self._regexes[source] = self._next(), re.compile(unicodedata.normalize("NFC", source))
         return self._regexes[source][0]
 
     def mask_of_word(self, word: str) -> int:
-        """The mask of a word as the text writes it; those of the last 100,000 are remembered."""
+        """The mask of a word, in normal form C; those of the last 100,000 are remembered."""
         if (mask := self._masks.get(word)) is None:
             if len(self._masks) >= 100_000:
                 self._masks.clear()

@@ -16,7 +16,7 @@ from hf_alpha.transduction.gamma import Found, GammaSpace, Segment, leftmost_lon
 from hf_alpha.transduction.lexicon import Lexicon, PhraseMatcher
 from hf_alpha.transduction.options import Options
 from hf_alpha.transduction.rules import Rule, read_rules, rules_of
-from hf_alpha.transduction.units import unit_finder
+from hf_alpha.transduction.units import composed, unit_finder
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,8 @@ class Transducer:
         """Return the gamma-space of a text."""
         units = tuple(match.span() for match in self._pattern(text).finditer(text))
         words = [text[start:stop] for start, stop in units]
-        segments = (Segment(start, self.labels[n], end) for start, end, n in self._segments(words))
+        found = self._segments(text, words)
+        segments = (Segment(start, self.labels[n], end) for start, end, n in found)
         return GammaSpace(text, units, tuple(segments))
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
@@ -99,15 +100,15 @@ class Transducer:
         They are sorted by start, end and the order of labels.
         """
         pattern = self._pattern(text)
-        found = self._segments(pattern.findall(text))
+        found = self._segments(text, pattern.findall(text))
         if not found:
             return []
         units = [match.span() for match in pattern.finditer(text)]
         return [(units[start][0], units[end][1], self.labels[n]) for start, end, n in found]
 
-    def _segments(self, words: Sequence[str]) -> list[Found]:
+    def _segments(self, text: str, words: Sequence[str]) -> list[Found]:
         """Find the segments over a text's units, sorted and at most D at a unit."""
-        options = self._options
+        options, words = self._options, composed(words, text)
         forms = [word.lower() for word in words] if options.lowercase else words
         found = [(start, end, n) for start, end, ids in self._phrases.find(forms) for n in ids]
         if options.match == "longest":
@@ -232,7 +233,7 @@ def _table(lexicon: Lexicon, options: Options) -> str:
     pattern = unit_finder(options.unit)
     entries: dict[str, tuple[str, ...]] = {}
     for phrase, labels in lexicon.entries.items():
-        words = " ".join(pattern(phrase).findall(phrase))
+        words = " ".join(composed(pattern(phrase).findall(phrase), phrase))
         words = words.lower() if options.lowercase else words
         known = entries.get(words, ())
         entries[words] = tuple(dict.fromkeys((*known, *labels))) if known else labels

@@ -1,15 +1,16 @@
 """Units of a text: words, or characters."""
 
 import re
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Sequence
 
 import regex  # type: ignore[import-untyped]
 
 UNITS = ("words", "characters")
-WORDS = r"\w+|[^\w\s]"
-ASCII_WORD = re.compile(WORDS, re.ASCII)
-ANY_WORD = regex.compile(WORDS)  # unlike `re`, it takes accents and vowel signs for word characters
-CHARACTER = regex.compile(r"\S")
+ASCII_WORD = re.compile(r"\w+|[^\w\s]", re.ASCII)
+# `regex` takes marks (accents, vowel signs) for word characters, as `re` does not.
+ANY_WORD = regex.compile(r"\w+|\S\p{M}*")
+CHARACTER = regex.compile(r"\S\p{M}*")
 
 
 def unit_finder(unit: str) -> Callable[[str], "re.Pattern[str] | regex.Pattern[str]"]:
@@ -18,7 +19,8 @@ def unit_finder(unit: str) -> Callable[[str], "re.Pattern[str] | regex.Pattern[s
     Args:
         unit: `words`: runs of letters, digits, accents and underscores are words, and every other
             character that is no white space is one, much as BERT's tokenizers split texts: `don't`
-            is three words, `E.U.` four. `characters`: each character that is no white space.
+            is three words, `E.U.` four. `characters`: each character that is no white space. Marks
+            that follow a character, such as accents, belong to it.
 
     Raises:
         ValueError: the unit is neither.
@@ -30,4 +32,9 @@ def unit_finder(unit: str) -> Callable[[str], "re.Pattern[str] | regex.Pattern[s
     return lambda text: ASCII_WORD if text.isascii() else ANY_WORD  # the former is twice as fast
 
 
-__all__ = ["unit_finder"]
+def composed(units: Sequence[str], text: str) -> Sequence[str]:
+    """Return the units of a text in Unicode's normal form C, in which units are compared."""
+    return units if text.isascii() else [unicodedata.normalize("NFC", unit) for unit in units]
+
+
+__all__ = ["composed", "unit_finder"]

@@ -1,6 +1,7 @@
 import pickle
 import re
 import sys
+import unicodedata
 
 import pytest
 import regex
@@ -121,7 +122,7 @@ def test_equals_plain_matching(cascade, words, match, most, max_units):
     assert transducer.labels == labels and transducer.dropped == dropped
 
 
-TEXTS = st.text("aA. -İi\u0301न\u0926ी京\x1f\u00a0ΣςßK", max_size=8)
+TEXTS = st.text("aA. -İi\u0301áéन\u0926ी京\x1f\u00a0ΣςßK❤\ufe0f", max_size=8)
 
 
 @settings(max_examples=300, deadline=None)
@@ -142,7 +143,11 @@ def test_any_text(phrases, text, characters, lowercase):
     assert transducer.spans(text) == [
         (gamma.units[s.start][0], gamma.units[s.end][1], s.label) for s in gamma.segments
     ]
-    form = str.lower if lowercase else str
+
+    def form(unit: str) -> str:
+        composed = unicodedata.normalize("NFC", unit)
+        return composed.lower() if lowercase else composed
+
     found = {tuple(map(form, gamma.words[s.start : s.end + 1])) for s in gamma.segments}
     wanted = {tuple(map(form, transducer(phrase).words)) for phrase in phrases}
     units = tuple(map(form, gamma.words))
@@ -155,6 +160,29 @@ def test_words_are_those_of_the_unicode_alphabets():
     assert words == [
         "don", "'", "t", "cafe\u0301", "हिन्दी", "snake_case", "E", ".", "U", ".", "10", ",", "000",
     ]  # fmt: skip
+
+
+def test_marks_belong_to_the_sign_before_them():
+    lexicon = Lexicon.from_entries([("love", "FEELING")])
+    transducer = Transducer.compile(lexicon)
+    assert transducer("I ❤\ufe0f NY").words == ["I", "❤\ufe0f", "NY"]
+    assert covered(transducer, "❤\ufe0flove 1\ufe0f\u20e3") == [("love", "FEELING")]
+
+
+@pytest.mark.parametrize("unit", ["words", "characters"])
+@pytest.mark.parametrize("ours", ["NFC", "NFD"])
+@pytest.mark.parametrize("theirs", ["NFC", "NFD"])
+def test_composed_and_decomposed_letters_are_the_same(unit, ours, theirs):
+    """In phrases, in words of rules and in their regular expressions; places are the text's."""
+    lexicon = Lexicon.from_entries([(unicodedata.normalize(ours, "Café Zoë"), "PLACE")])
+    rules = [
+        Rule(unicodedata.normalize(ours, pattern), label)
+        for pattern, label in (("é à", "X"), ("/[é]/ /à/", "Y"))
+    ]
+    transducer = Transducer.compile(lexicon, rules, unit=unit)
+    place, letters = (unicodedata.normalize(theirs, part) for part in ("CAFÉ ZOË", "é à"))
+    text = f"京 {place}: {letters}."
+    assert covered(transducer, text) == [(place, "PLACE"), (letters, "X"), (letters, "Y")]
 
 
 def test_characters():
