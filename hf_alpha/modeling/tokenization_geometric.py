@@ -11,7 +11,7 @@ import copy
 import json
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,7 +46,8 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
 
     The segments of a row are sorted by start, end and id, each is there once, and 0 fills the row
     on its right, whatever side tokens are padded on. A segment of which truncation cuts a token
-    off, or which has no token, is left out.
+    off, or which has no token, is left out. So is one over a special token that the text itself
+    writes, such as `[MASK]`: its words are no words of the text. (Unknown words are kept.)
 
     Args:
         transducer: a `hf_alpha.transduction.Transducer`.
@@ -283,13 +284,14 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         ]
         cut = sorted({s for s, each in zip(samples, encodings, strict=True) if each.overflowing})
         whole = dict(zip(cut, self._whole([rows[s] for s in cut], add_special_tokens), strict=True))
+        marks = {*self.all_special_ids} - {self.unk_token_id}
         return [
             sorted(
                 {
                     placed
                     for part, some in enumerate(spans[sample])
                     if some
-                    for placed in _placed(some, part, each, whole.get(sample, each))
+                    for placed in _placed(some, part, each, whole.get(sample, each), marks)
                 }
             )
             for sample, each in zip(samples, encodings, strict=True)
@@ -377,15 +379,20 @@ def _rows(text: Any, text_pair: Any) -> list[tuple[str, ...]]:
 
 
 def _placed(
-    spans: Sequence[tuple[int, int, int]], part: int, seen: Encoding, whole: Encoding
+    spans: Sequence[tuple[int, int, int]],
+    part: int,
+    seen: Encoding,
+    whole: Encoding,
+    marks: Set[int],
 ) -> Iterator[Placed]:
-    """The segments of a text, of which all tokens are seen.
+    """The segments of a text, of which all tokens are seen, and none is special.
 
     Args:
         spans: first character, the one after the last, and id of each segment.
         part: which text of the row it is.
         seen: the tokens that are left of the row.
         whole: all of them.
+        marks: ids of special tokens.
     """
     column, tokens = _tokens(seen, part)
     every = tokens if whole is seen else _tokens(whole, part)[1]
@@ -394,7 +401,9 @@ def _placed(
     starts, stops = ([offsets[side] for _, offsets in every] for side in (0, 1))
     for begin, end, number in spans:
         first, last = bisect_right(stops, begin), bisect_left(starts, end) - 1
-        if lost <= first <= last < lost + len(tokens):
+        if not lost <= first <= last < lost + len(tokens):
+            continue
+        if marks.isdisjoint(token for token, _ in every[first : last + 1]):
             yield column + first - lost, column + last - lost, number
 
 

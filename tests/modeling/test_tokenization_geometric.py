@@ -294,6 +294,19 @@ def test_files_of_any_tokenizer_are_enough(tmp_path):
         GeometricTokenizer.from_pretrained(tmp_path)
 
 
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_no_segment_is_over_a_special_token_that_the_text_writes(kind):
+    """Whatever its words are in a lexicon; words that the vocabulary lacks are no such tokens."""
+    mask = "[MASK]" if kind == "bytes" else "<mask>"
+    beneath = copy.deepcopy(TOKENIZERS[kind])
+    beneath.add_special_tokens({"mask_token": mask})
+    entries = [("mask", "WORD"), (f"{mask} bob", "PAIR"), ("bob", "NAME"), ("qß", "WORD")]
+    transducer = Transducer.compile(Lexicon.from_entries(entries))
+    tokenizer = GeometricTokenizer.from_tokenizer(beneath, transducer)
+    (found,) = segments(tokenizer([f"alice {mask} bob qß"]))
+    assert [transducer.labels[number - 1] for *_, number in found] == ["NAME", "WORD"]
+
+
 def test_what_cannot_be_wrapped_or_encoded_is_refused():
     tokenizer = GeometricTokenizer.from_tokenizer(TOKENIZERS["wordpiece"], TRANSDUCER)
     with pytest.raises(ValueError, match="segments are found in whole texts"):
