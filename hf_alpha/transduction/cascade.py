@@ -64,7 +64,12 @@ class Cascade:
         self._rules: list[tuple[RuleAutomaton, int]] = []
         for number, rule in enumerate(rules, start=1):
             parser = RuleParser(
-                rule, number, atoms, lambda text: pattern(text).findall(text), known
+                rule,
+                number,
+                atoms,
+                lambda text: pattern(text).findall(text),
+                known,
+                options.max_units,
             )
             self._rules.append((parser.compile(), label_ids[rule.label]))
             known.append(rule.label)

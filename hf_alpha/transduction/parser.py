@@ -10,6 +10,7 @@ from hf_alpha.transduction.libraries import import_library
 from hf_alpha.transduction.rules import Rule
 
 MOST_REPETITIONS = 100
+MOST_STATES = 2_000
 TOKEN = re.compile(
     r"""(?P<regex>/(?:[^/\\]|\\.)+/)
     |(?P<label><[^<>]+>)
@@ -31,10 +32,11 @@ class RuleParser:
         atoms: gets the rule's conditions.
         split: splits a text into units.
         labels: those that segments can have when the rule is applied.
+        max_units: most units in a match; of a repetition, more are not compiled.
 
     Raises:
-        ValueError: the rule cannot be compiled; the message has its number, its text and the
-            column.
+        ValueError: the rule cannot be compiled, or needs too many states; the message has its
+            number, its text and the column.
         ImportError: pynini is not installed.
     """
 
@@ -45,10 +47,11 @@ class RuleParser:
         atoms: Atoms,
         split: Callable[[str], list[str]],
         labels: Collection[str],
+        max_units: int,
     ) -> None:
         self._pynini = import_library("pynini", "pynini")
         self._rule, self._number, self._atoms = rule, number, atoms
-        self._split, self._labels = split, labels
+        self._split, self._labels, self._max_units = split, labels, max_units
         if not rule.label.strip() or CONTROL.search(rule.label):
             raise self._error(0, f"its label {rule.label!r} is empty or has a tab or a line break")
         self._tokens = self._read_tokens()
@@ -58,7 +61,7 @@ class RuleParser:
         fst = self._choice()
         if self._tokens:  # what ends a choice and is not the end of the rule
             raise self._error(self._tokens[0].start(), "this ) has no ( before it")
-        fst = self._pynini.determinize(fst.rmepsilon()).minimize()
+        fst = self._compact(fst, 0)
         zero = self._pynini.Weight.zero(fst.weight_type())
         arcs: list[list[tuple[int, int]]] = []
         for state in fst.states():
@@ -76,6 +79,20 @@ class RuleParser:
         return ValueError(
             f"rule {self._number}, {self._rule.pattern!r}, column {at + 1}: {message}"
         )
+
+    def _compact(self, fst: Any, at: int) -> Any:
+        """Return the same automaton, deterministic and minimal."""
+        made = self._pynini.determinize(fst.copy().rmepsilon(), nstate=MOST_STATES)  # then it stops
+        self._check_states(made.num_states(), at)
+        return made.minimize()
+
+    def _check_states(self, number: int, at: int) -> None:
+        if number >= MOST_STATES:
+            raise self._error(
+                at,
+                f"it needs {MOST_STATES:,} states or more: repeat fewer times, and list phrases in "
+                "the lexicon",
+            )
 
     def _read_tokens(self) -> list[re.Match[str]]:
         text, at, tokens = self._rule.pattern, 0, []
@@ -160,11 +177,17 @@ class RuleParser:
     def _repeated(self, item: Any) -> Any:
         while self._tokens and self._tokens[0].lastgroup == "repeat":
             token = self._tokens.pop(0)
-            item = self._pynini.closure(item, *self._bounds(token))
+            bounds, item = self._bounds(token), self._compact(item, token.start())
+            self._check_states(item.num_states() * max(bounds), token.start())
+            item = self._pynini.closure(item, *bounds)
         return item
 
     def _bounds(self, token: re.Match[str]) -> tuple[int, int]:
-        """Least and most repetitions; pynini's 0 for the latter is no limit."""
+        """Least and most repetitions; pynini's 0 for the latter is no limit.
+
+        A match has a unit for each repetition that is not empty, so one more than `max_units` is
+        the same as any more.
+        """
         if token[0] in "?*+":
             return {"?": (0, 1), "*": (0, 0), "+": (1, 0)}[token[0]]
         first, comma, second = token[0][1:-1].partition(",")
@@ -174,7 +197,8 @@ class RuleParser:
             raise self._error(token.start(), f"{token[0]}: write 1 to {MOST_REPETITIONS} times")
         if most < least:
             raise self._error(token.start(), f"{token[0]}: the second number is the smaller one")
-        return least, 0 if unlimited else most
+        enough = self._max_units + 1
+        return min(least, enough), 0 if unlimited else min(most, enough)
 
 
 __all__ = ["RuleParser"]

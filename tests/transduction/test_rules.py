@@ -33,6 +33,21 @@ def test_says_where_a_rule_is_wrong(pattern, message):
     assert str(error.value).startswith(f"rule 2, {pattern!r}, {message}")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "column"), [("(a|b)* a (a|b){30}", 1), ("a? (b? c){99}{99}{99}", 18)]
+)
+def test_rules_that_would_take_very_long(pattern, column):
+    with pytest.raises(ValueError) as error:
+        Transducer.compile(rules=[Rule(pattern, "X")])
+    assert f"{error.value}".startswith(f"rule 1, {pattern!r}, column {column}: it needs 2,000")
+
+
+@pytest.mark.parametrize("most", [16, 297, 298])
+def test_repetitions_beyond_max_units_match_nothing(most):
+    transducer = Transducer.compile(rules=[Rule("(a b c){99} d", "X")], max_units=most)
+    assert len(transducer(f"{'a b c ' * 99} d").segments) == (most == 298)
+
+
 def test_label_of_a_rule():
     with pytest.raises(ValueError, match=r"rule 1, 'a', column 1: its label '' is empty"):
         Transducer.compile(rules=[Rule("a", "")])
