@@ -135,7 +135,9 @@ def _load_tokenizer(where: str) -> Any:
         return AutoTokenizer.from_pretrained(where)
 
 
-def load_for(path: str | Path, auto: Any, settings: Mapping[str, Any]) -> tuple[Any, Any, list]:
+def load_for(
+    path: str | Path, auto: Any, settings: Mapping[str, Any], wanted: str | None = None
+) -> tuple[Any, Any, list]:
     """Load a model to train for something, with a new head where the checkpoint has another.
 
     A head for other labels is another one, even if there are as many.
@@ -144,6 +146,7 @@ def load_for(path: str | Path, auto: Any, settings: Mapping[str, Any]) -> tuple[
         path: folder or Hub name.
         auto: the Auto class that the model shall be of.
         settings: fields of its configuration that change, such as its labels (`label2id`).
+        wanted: what an error says in place of the name of `auto`.
 
     Returns:
         The model, its tokenizer, and the names of the weights that are new.
@@ -157,7 +160,7 @@ def load_for(path: str | Path, auto: Any, settings: Mapping[str, Any]) -> tuple[
     config, where = load_config(path), str(Path(path).expanduser())
     if type(config) not in auto._model_mapping:
         raise ValueError(
-            f"{where!r} holds a {config.model_type!r} model, not one of {auto.__name__}"
+            f"{where!r} holds a {config.model_type!r} model, not one of {wanted or auto.__name__}"
         )
     tokenizer = _load_tokenizer(where)
     if getattr(config, "symbol_classes", None):

@@ -557,7 +557,7 @@ def _config_class_for(aim: Objective, model_type: str, where: str) -> type[PreTr
     if found is None or found not in aim.auto._model_mapping:
         raise RecipeError(
             f"{where}: model: no 'model_type' {model_type!r} is trained by the objective "
-            f"{aim.name!r}: name one that {aim.auto_name} knows, such as bert"
+            f"{aim.name!r}: name one that {aim.trains} knows, such as bert"
         )
     return found
 

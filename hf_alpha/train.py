@@ -735,7 +735,7 @@ def _objective_model(
     if recipe.checkpoint is not None:
         with _named("checkpoint"):
             model, tokenizer, new = load_for(
-                recipe.checkpoint, aim.auto, {**recipe.model, **labels}
+                recipe.checkpoint, aim.auto, {**recipe.model, **labels}, aim.trains
             )
             _use_rules(tokenizer, recipe)
         tokenizer = _transducing(tokenizer, recipe)

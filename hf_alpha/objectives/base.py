@@ -53,6 +53,11 @@ class Objective(ABC):
         """The Auto class of Transformers whose models are trained."""
 
     @property
+    def trains(self) -> str:
+        """The models that can be trained, as messages name them."""
+        return self.auto_name
+
+    @property
     def auto(self) -> Any:
         """That class."""
         return getattr(transformers, self.auto_name)

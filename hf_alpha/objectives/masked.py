@@ -107,6 +107,11 @@ class Masked(Objective):
     def auto_name(self) -> str:
         return "AutoModelForMaskedLM" if self.sentences == "none" else "AutoModelForPreTraining"
 
+    @property
+    def trains(self) -> str:
+        other = " (with sentences: none, AutoModelForMaskedLM)"
+        return self.auto_name + other * (self.sentences != "none")
+
     def check_training(self, training: Mapping[str, Any]) -> None:
         super().check_training(training)
         if training.get("dataloader_persistent_workers"):

@@ -299,6 +299,19 @@ def test_what_cannot_be_pretrained_is_said(tmp_path, aim, texts, message):
         train(recipe(tmp_path, {"name": "masked", **aim}, {"train": file}))
 
 
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_models_without_a_head_for_pairs_need_no_sentences(tmp_path, checkpoint):
+    more = {"model": {**BERT, "model_type": "geometric"}}
+    if checkpoint:
+        for saved in (GEOMETRIC, SEGMENTED):
+            saved.save_pretrained(tmp_path / "saved")
+        more = {"model": {}, "checkpoint": str(tmp_path / "saved")}
+    file = write_rows(tmp_path / "texts.jsonl", [{"text": text} for text in TEXTS])
+    message = r"'geometric' .* AutoModelForPreTraining \(with sentences: none, AutoModelForMaskedLM"
+    with pytest.raises(RecipeError, match=message):
+        train(recipe(tmp_path, "masked", {"train": file, "source": "text"}, **more))
+
+
 def test_plain_texts_and_wrong_optimisers(tmp_path):
     file = tmp_path / "book.txt"
     file.write_text("\n\n".join(TEXTS), encoding="utf-8")
