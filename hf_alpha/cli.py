@@ -1106,6 +1106,9 @@ def transduce(
     transducer: Annotated[
         Path | None, typer.Option(help="Folder that --save made, in place of the two above.")
     ] = None,
+    plurals: Annotated[
+        bool, typer.Option("--plurals", help="Find regular English plurals of phrases too.")
+    ] = False,
     unit: Annotated[str | None, typer.Option(help="words (by default) or characters.")] = None,
     match: Annotated[
         str | None, typer.Option(help="all segments (by default), or the leftmost longest.")
@@ -1117,7 +1120,8 @@ def transduce(
 
     hf-alpha transduce 'They deliver fire hoses' --lexicon compounds.tsv --rules rules.yaml
     """
-    compiled = _transducer_of(lexicon, rules, transducer, {"unit": unit, "match": match})
+    read = [{"path": str(path), "plurals": plurals} for path in lexicon or []]
+    compiled = _transducer_of(read, rules, transducer, {"unit": unit, "match": match})
     if save is not None:
         compiled.save(save)
         typer.echo(f"the transducer is in {save}")
@@ -1139,7 +1143,7 @@ def transduce(
 
 
 def _transducer_of(
-    lexicon: list[Path] | None,
+    lexicon: list[dict[str, Any]],
     rules: Path | None,
     folder: Path | None,
     settings: dict[str, str | None],
@@ -1148,7 +1152,7 @@ def _transducer_of(
     from hf_alpha.transduction import Transducer
 
     given: dict[str, Any] = {
-        "lexicon": [str(path) for path in lexicon or []],
+        "lexicon": lexicon,
         "rules": None if rules is None else str(rules),
         **settings,
     }

@@ -62,7 +62,13 @@ def _lock(descriptor: int, folder: Path, shared: bool) -> bool:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a name to write a file under; it becomes `path` when all is written, or is removed."""
+    """Give a name to write a file under; it becomes `path` when all is written, or is removed.
+
+    Raises:
+        FileNotFoundError: there is no folder to write it in.
+    """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} in")
     temporary = _temporary(path)
     try:
         yield temporary
@@ -122,6 +128,16 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
                 path.unlink()
 
 
+def check_file(path: Path, what: str) -> None:
+    """Check that there is a file, of which kind ever.
+
+    Raises:
+        FileNotFoundError: there is none; the message says what it shall be.
+    """
+    if path.is_dir() or not path.exists():
+        raise FileNotFoundError(f"there is no file {path}: name {what}")
+
+
 def read_json(path: Path, *keys: str) -> dict[str, Any]:
     """Read a record that one of the tools wrote.
 
@@ -143,6 +159,7 @@ def _with(keys: tuple[str, ...]) -> str:
 
 __all__ = [
     "TEMPORARY",
+    "check_file",
     "locked",
     "new_folder",
     "read_json",

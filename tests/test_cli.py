@@ -624,13 +624,19 @@ def test_transduce(tmp_path):
     assert again.out.splitlines() == 2 * done.out.splitlines()[1:]
     longest = hf_alpha("transduce", text, *files, "--match", "longest")
     assert "NOUN" not in longest.out and "DATE" in longest.out
+    assert "hoses" not in hf_alpha("transduce", "fire hoses", *files).out.splitlines()[-1]
+    assert "fire hoses" in hf_alpha("transduce", "fire hoses", *files, "--plurals").out
     assert hf_alpha("transduce", *files, "--save", tmp_path / "other").code == 0
     for arguments, message in [
         (["a"], "name a --lexicon, --rules or a --transducer"),
         (["a", "--transducer", folder, "--match", "all"], "has its own match: leave it out"),
         (["a", "b", *files, "--svg", svg], "--svg draws one text, and there are 2"),
-        (["a", "--lexicon", tmp_path / "c.tsv"], "c.tsv"),
-        (["a", "--transducer", tmp_path], "transducer.json"),
+        (["a", "--lexicon", tmp_path / "c.tsv"], "c.tsv: name a lexicon"),
+        (["a", "--transducer", tmp_path], f"there is no transducer in {tmp_path}: hf-alpha trans"),
+        (
+            ["a", *files, "--svg", tmp_path / "no" / "a.svg"],
+            f"no folder {tmp_path / 'no'} to write",
+        ),
         (["--transducer", folder], "no text: the input is empty"),
     ]:
         assert message in hf_alpha("transduce", *arguments).error

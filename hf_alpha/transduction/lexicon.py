@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from hf_alpha.folders import check_file
 from hf_alpha.transduction.libraries import import_library
 
 CONTROL = re.compile(r"[\t\n\r\v\f]")
@@ -66,9 +67,15 @@ class Lexicon:
         Raises:
             ValueError: a phrase or a label is empty, or a label has a tab or a line break; the
                 message has the number of the entry, from 1.
+            TypeError: an entry is no pair of texts.
         """
         labels: dict[str, tuple[str, ...]] = {}
-        for number, (phrase, label) in enumerate(entries, start=1):
+        for number, entry in enumerate(entries, start=1):
+            match entry:
+                case (str(phrase), str(label)):
+                    pass
+                case _:
+                    raise TypeError(f"entry {number}: {entry!r} is no pair of phrase and label")
             _check_entry(phrase, label, f"entry {number}")
             for form in (phrase, *([plural(phrase)] if plurals else ())):
                 if label not in (known := labels.get(form, ())):
@@ -99,11 +106,12 @@ def plural(phrase: str) -> str:
 
 
 def _entries_of_file(path: Path, label: str | None, header: bool) -> Iterator[tuple[str, str]]:
+    check_file(path, "a lexicon, with phrase, tab, label in each line")
     with path.open(encoding="utf-8-sig") as lines:
         try:
             for number, line in enumerate(lines, start=1):
                 line = line.rstrip("\n")
-                if not line or (header and number == 1):
+                if not line.strip() or (header and number == 1):
                     continue
                 where = f"{path}, line {number}"
                 phrase, tab, rest = line.partition("\t")

@@ -7,7 +7,7 @@ from typing import Any
 from hf_alpha.transduction.automaton import Atoms, RuleAutomaton
 from hf_alpha.transduction.lexicon import CONTROL
 from hf_alpha.transduction.libraries import import_library
-from hf_alpha.transduction.rules import Rule
+from hf_alpha.transduction.rules import Rule, RuleError
 
 MOST_REPETITIONS = 100
 MOST_STATES = 2_000
@@ -35,7 +35,7 @@ class RuleParser:
         max_units: most units in a match; of a repetition, more are not compiled.
 
     Raises:
-        ValueError: the rule cannot be compiled, or needs too many states; the message has its
+        RuleError: the rule cannot be compiled, or needs too many states; the message has its
             number, its text and the column.
         ImportError: pynini is not installed.
     """
@@ -75,10 +75,8 @@ class RuleParser:
         final = [fst.final(state) != zero for state in fst.states()]
         return RuleAutomaton(arcs, final, fst.start(), first)
 
-    def _error(self, at: int, message: str) -> ValueError:
-        return ValueError(
-            f"rule {self._number}, {self._rule.pattern!r}, column {at + 1}: {message}"
-        )
+    def _error(self, at: int, message: str) -> RuleError:
+        return RuleError(f"rule {self._number}, {self._rule.pattern!r}, column {at + 1}: {message}")
 
     def _compact(self, fst: Any, at: int) -> Any:
         """Return the same automaton, deterministic and minimal."""

@@ -7,7 +7,12 @@ from typing import Any
 
 import yaml
 
+from hf_alpha.folders import check_file
 from hf_alpha.settings import check_settings, settings_of
+
+
+class RuleError(ValueError):
+    """A rule that cannot be compiled; the message has its number, its text and the column."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +43,18 @@ def read_rules(path: str | PathLike[str]) -> list[Rule]:
     """Read a YAML file: a list of rules, each with `pattern` and `label`.
 
     Raises:
-        ValueError: the file holds something else.
+        ValueError: the file holds something else; the message has the line if it is no YAML.
         OSError: it cannot be read.
     """
+    check_file(Path(path), "a YAML file of rules")
     try:
-        return rules_of(yaml.safe_load(Path(path).read_text(encoding="utf-8")), f"{path}")
+        said = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ValueError(f"{path}{line}: this is no YAML: {error.problem}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no YAML: {error}") from None
+        raise ValueError(f"{path} is no YAML: {' '.join(f'{error}'.split())}") from None
+    return rules_of(said, f"{path}")
 
 
 def rules_of(said: Any, where: str) -> list[Rule]:
@@ -63,4 +73,4 @@ def rules_of(said: Any, where: str) -> list[Rule]:
     return [Rule(**entry) for entry in said]
 
 
-__all__ = ["Rule", "read_rules", "rules_of"]
+__all__ = ["Rule", "RuleError", "read_rules", "rules_of"]

@@ -1,5 +1,6 @@
 """Transducers: from a text to its gamma-space, by a lexicon and rules."""
 
+import hashlib
 import json
 import logging
 from collections import Counter
@@ -15,7 +16,7 @@ from hf_alpha.transduction.cascade import Cascade
 from hf_alpha.transduction.gamma import Found, GammaSpace, Segment, leftmost_longest
 from hf_alpha.transduction.lexicon import Lexicon, PhraseMatcher
 from hf_alpha.transduction.options import Options
-from hf_alpha.transduction.rules import Rule, read_rules, rules_of
+from hf_alpha.transduction.rules import Rule, RuleError, read_rules, rules_of
 from hf_alpha.transduction.units import composed, unit_finder
 
 logger = logging.getLogger(__name__)
@@ -81,8 +82,17 @@ class Transducer:
         Raises:
             ValueError: an argument is none of these, or a rule cannot be compiled: the message has
                 its number, its text and the column.
+            TypeError: `lexicon` is no `Lexicon`, or `rules` no list of `Rule`.
             ImportError: a library is missing; the message has the command that installs it.
         """
+        if not isinstance(lexicon, Lexicon | None):
+            raise TypeError(
+                f"lexicon must be a Lexicon, not {lexicon!r:.80}: Lexicon.from_entries makes one"
+            )
+        if not isinstance(rules, Sequence) or not all(isinstance(r, Rule) for r in rules):
+            raise TypeError(f"rules must be a list of Rule, not {rules!r:.80}")
+        if not lexicon and not rules:
+            logger.warning("the transducer has no phrase and no rule: it finds nothing")
         options = Options(unit, match, lowercase, max_per_position, max_units)
         return cls(_table(lexicon, options) if lexicon is not None else "", rules, options)
 
@@ -148,10 +158,11 @@ class Transducer:
         """Write `lexicon.tsv` and `transducer.json` to a folder, which is made if it is absent."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        content = self._table.encode()
         with replacing(folder / LEXICON_FILE) as file:
-            file.write_text(self._table, encoding="utf-8", newline="\n")
-        entries = self._table.count("\n")
-        record = {**self.settings(), "labels": self.labels, "entries": entries}
+            file.write_bytes(content)
+        sha256 = hashlib.sha256(content).hexdigest()
+        record = {**self.settings(), "labels": self.labels, "sha256": sha256}
         write_text(folder / SETTINGS_FILE, f"{json.dumps(record, indent=1, ensure_ascii=False)}\n")
 
     @classmethod
@@ -162,17 +173,27 @@ class Transducer:
             ValueError: a file is damaged, or the two do not belong together.
             OSError: a file is absent.
         """
-        path = Path(folder) / SETTINGS_FILE
-        record = read_json(path, "rules", "labels", "entries")
-        labels, entries = record.pop("labels"), record.pop("entries")
+        path, lexicon = Path(folder) / SETTINGS_FILE, Path(folder) / LEXICON_FILE
+        if not (path.exists() and lexicon.exists()):
+            raise FileNotFoundError(
+                f"there is no transducer in {folder}: hf-alpha transduce --save makes one"
+            )
+        record = read_json(path, "rules", "labels")
+        record.pop("entries", None)  # older files have this number, and no checksum
+        labels, sha256 = record.pop("labels"), record.pop("sha256", None)
         rules = rules_of(record.pop("rules"), f"{path}")
         check_settings(record, settings_of(Options), f"{path}")
-        table = _read_table(Path(folder) / LEXICON_FILE, entries)
-        loaded = cls(table, rules, Options(**record))
+        content = lexicon.read_bytes()
+        if sha256 not in (None, hashlib.sha256(content).hexdigest()):
+            raise ValueError(
+                f"{lexicon} is not the file that {SETTINGS_FILE} was saved with: compile the "
+                "transducer again"
+            )
+        loaded = cls(content.decode(), rules, Options(**record))
         if loaded.labels != labels:
             raise ValueError(
-                f"{folder}: {LEXICON_FILE} has other labels than {path} was saved with, "
-                f"{', '.join(labels)}: compile the transducer again"
+                f"{path} is damaged: its labels are not those of the lexicon and the rules, "
+                f"{', '.join(loaded.labels)}"
             )
         return loaded
 
@@ -193,25 +214,15 @@ class Transducer:
         chosen = dict(settings)
         lexicon, rules = chosen.pop("lexicon", None), chosen.pop("rules", None)
         check_settings(chosen, known, "transducer")
+        where = "transducer: rules"
         if isinstance(rules, str | PathLike):
-            rules = read_rules(rules)
+            where, rules = f"{rules}", read_rules(rules)
         elif rules is not None:
-            rules = rules_of(rules, "transducer: rules")
-        return cls.compile(_lexicon_of(lexicon), rules or (), **chosen)
-
-
-def _read_table(path: Path, entries: int) -> str:
-    """Read a saved lexicon; a file with a line more or less is not the one that was saved."""
-    try:
-        table = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    if table.count("\n") != entries or not f"\n{table}".endswith("\n"):
-        raise ValueError(
-            f"{path} is not the file that was saved, with {entries} lines: compile the transducer "
-            "again"
-        )
-    return table
+            rules = rules_of(rules, where)
+        try:
+            return cls.compile(_lexicon_of(lexicon), rules or (), **chosen)
+        except RuleError as error:
+            raise RuleError(f"{where}: {error}") from None
 
 
 def _lexicon_of(said: Any) -> Lexicon | None:
@@ -246,8 +257,9 @@ def _say_conflicts(entries: Mapping[str, tuple[str, ...]]) -> None:
     if several:
         first = "; ".join(f"{words!r}: {', '.join(labels)}" for words, labels in several[:3])
         logger.warning(
-            "%d phrases of the lexicon have several labels, all of which are kept: %s%s",
+            "%d %s several labels, all of which are kept: %s%s",
             len(several),
+            "phrase of the lexicon has" if len(several) == 1 else "phrases of the lexicon have",
             first,
             "; ..." if len(several) > 3 else "",
         )

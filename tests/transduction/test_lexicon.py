@@ -9,7 +9,7 @@ from hf_alpha.transduction.lexicon import PhraseMatcher, plural
 
 def test_reads_files(tmp_path):
     path = tmp_path / "lexicon.tsv"
-    path.write_bytes("\ufefffire hose\tCOMPOUND\tnoun\r\n\nUS\tCOUNTRY\nUS\tPRONOUN\n".encode())
+    path.write_bytes("\ufefffire hose\tCOMPOUND\tnoun\r\n\n  \nUS\tCOUNTRY\nUS\tPRONOUN\n".encode())
     lexicon = Lexicon.from_file(path)
     assert lexicon.entries == {"fire hose": ("COMPOUND",), "US": ("COUNTRY", "PRONOUN")}
     path.write_text("lemma\tpos\nfire hose\tn\nwar crime\n")

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference import transduction as plain
 
-from hf_alpha.transduction import Lexicon, Rule, Segment, Transducer
+from hf_alpha.transduction import Lexicon, Rule, Segment, Transducer, read_rules
 
 TEXT = "The EU's E.U. fire  hoses of the European Commission."
 ENTRIES = [
@@ -271,14 +271,57 @@ def test_files_that_do_not_belong_together(tmp_path):
     make().save(tmp_path)
     lexicon = tmp_path / "lexicon.tsv"
     whole = lexicon.read_bytes()
-    for damaged, message in [
-        (whole[:-5], "lexicon.tsv is not the file that was saved, with 9 lines"),
-        (whole[:-1] + b"\xff\n", "lexicon.tsv is damaged: 'utf-8' codec can't decode"),
-        (whole.replace(b"NOUN", b"VERB"), "lexicon.tsv has other labels than"),
-    ]:
+    for damaged in (whole[:-5], whole[:-1] + b"\xff\n", whole.replace(b"fire", b"wire")):
         lexicon.write_bytes(damaged)
-        with pytest.raises(ValueError, match=re.escape(message)):
+        with pytest.raises(ValueError, match=r"lexicon\.tsv is not the file that transducer\.json"):
             Transducer.load(tmp_path)
+    lexicon.write_bytes(whole)
+    settings_file = tmp_path / "transducer.json"
+    settings_file.write_text(settings_file.read_text().replace("NOUN", "VERB"))
+    with pytest.raises(ValueError, match=r"transducer\.json is damaged: its labels are not those"):
+        Transducer.load(tmp_path)
+
+
+LEXICON = Lexicon.from_entries([("a", "A")])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Transducer.compile(["a"]), "lexicon must be a Lexicon, not ['a']"),
+        (
+            lambda: Transducer.compile(LEXICON, Rule("a", "A")),
+            "rules must be a list of Rule, not R",
+        ),
+        (lambda: Transducer.compile(LEXICON, ["a"]), "rules must be a list of Rule, not ['a']"),
+        (lambda: Transducer.compile(max_units="3"), "'max_units' must be a whole number, not '3'"),
+        (lambda: Lexicon.from_entries({"a": "B"}), "entry 1: 'a' is no pair of phrase and label"),
+        (lambda: Lexicon.from_entries([("a", 1)]), "entry 1: ('a', 1) is no pair of phrase and"),
+        (lambda: Lexicon.from_file("nope.tsv"), "there is no file nope.tsv: name a lexicon, with"),
+        (lambda: read_rules("nope.yaml"), "there is no file nope.yaml: name a YAML file of rules"),
+        (
+            lambda: Transducer.load("nope"),
+            "there is no transducer in nope: hf-alpha transduce --sa",
+        ),
+    ],
+)
+def test_arguments_that_are_wrong(make, message):
+    with pytest.raises((TypeError, ValueError, FileNotFoundError), match=re.escape(message)):
+        make()
+
+
+def test_rules_of_a_file_are_named_with_it(tmp_path):
+    path = tmp_path / "rules.yaml"
+    path.write_text("- {pattern: 'a <B>', label: A}\n")
+    with pytest.raises(ValueError, match=re.escape(f"{path}: rule 1, 'a <B>', column 3: no entry")):
+        Transducer.from_settings({"rules": str(path)})
+
+
+def test_a_transducer_that_finds_nothing_is_warned_of(caplog):
+    Transducer.compile(LEXICON), Transducer.compile(rules=[Rule("a", "A")])
+    assert not caplog.records
+    Transducer.compile(Lexicon({}))
+    assert "the transducer has no phrase and no rule: it finds nothing" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -295,7 +338,7 @@ def test_several_labels_are_all_kept_and_said_once(caplog):
     entries = [("US", "COUNTRY"), ("us", "PRONOUN"), ("fire", "NOUN")]
     transducer = Transducer.compile(Lexicon.from_entries(entries))
     assert covered(transducer, "us") == [("us", "COUNTRY"), ("us", "PRONOUN")]
-    assert "1 phrases of the lexicon have several labels" in caplog.text
+    assert "1 phrase of the lexicon has several labels" in caplog.text
     assert "'us': COUNTRY, PRONOUN" in caplog.text and len(caplog.records) == 1
     caplog.clear()
     assert pickle.loads(pickle.dumps(transducer)).labels and not caplog.records
