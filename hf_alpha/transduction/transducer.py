@@ -178,13 +178,12 @@ class Transducer:
             raise FileNotFoundError(
                 f"there is no transducer in {folder}: hf-alpha transduce --save makes one"
             )
-        record = read_json(path, "rules", "labels")
-        record.pop("entries", None)  # older files have this number, and no checksum
-        labels, sha256 = record.pop("labels"), record.pop("sha256", None)
+        record = read_json(path, "rules", "labels", "sha256")
+        labels, sha256 = record.pop("labels"), record.pop("sha256")
         rules = rules_of(record.pop("rules"), f"{path}")
         check_settings(record, settings_of(Options), f"{path}")
         content = lexicon.read_bytes()
-        if sha256 not in (None, hashlib.sha256(content).hexdigest()):
+        if sha256 != hashlib.sha256(content).hexdigest():
             raise ValueError(
                 f"{lexicon} is not the file that {SETTINGS_FILE} was saved with: compile the "
                 "transducer again"
