@@ -303,7 +303,10 @@ TABLES = {
     "retrofit-study": partial(tables_of, "retrofit-study"),
     "folnet-original": folnet_original,
     "geometric": geometric,
-    "geometric-study": partial(tables_of, "geometric-study"),
+    **{
+        name: partial(tables_of, name)
+        for name in ("geometric-study", "geometric-study-wnut17", "geometric-study-masked")
+    },
     "transduction": transduction,
 }
 DOCUMENTS = (

@@ -35,7 +35,7 @@ import measure
 
 from hf_alpha.cli import integers
 from hf_alpha.evaluation.curves import COLORS, MARKERS
-from hf_alpha.objectives.evaluate import ALL, evaluate_checkpoint
+from hf_alpha.objectives.evaluate import ALL, METRICS_FILE, evaluate_checkpoint
 from hf_alpha.objectives.formats import read_format
 from hf_alpha.objectives.tokens import spans_of
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
@@ -202,11 +202,13 @@ def train(
 
 
 def test(folder: Path, metric: str) -> float:
-    """A metric on the test data, in %."""
-    recipe: Any = read_recipe(folder / RECIPE_FILE)
-    scores = evaluate_checkpoint(folder, recipe.aim, recipe.data, recipe.data.test)
-    scores.save(folder / "test")
-    return 100 * scores.metrics[ALL][metric]
+    """A metric on the test data, in %; a finished model is tested once."""
+    found = folder / "test" / METRICS_FILE
+    if not found.is_file() or found.stat().st_mtime < (folder / TRAINER_STATE).stat().st_mtime:
+        recipe: Any = read_recipe(folder / RECIPE_FILE)
+        scores = evaluate_checkpoint(folder, recipe.aim, recipe.data, recipe.data.test)
+        scores.save(folder / "test")
+    return 100 * json.loads(found.read_text(encoding="utf-8"))["metrics"][ALL][metric]
 
 
 def run_task(task: str, args: argparse.Namespace) -> tuple[Cells, dict[str, Any]]:
@@ -223,7 +225,7 @@ def run_task(task: str, args: argparse.Namespace) -> tuple[Cells, dict[str, Any]
         if task != MASKED:
             segments[name] = {part: quality(rows[part], transducer) for part in rows}
     found: Cells = {}
-    for size in [name for name in files if name.isdecimal()]:
+    for size in sorted(filter(str.isdecimal, files), key=int):
         for entry in entries:
             folders = [train(task, entry, size, seed, files, args) for seed in args.seeds]
             found.setdefault(entry, {})[size] = [test(folder, METRICS[task]) for folder in folders]
@@ -274,7 +276,10 @@ def draw(results: Mapping[str, tuple[Cells, dict[str, Any]]], path: Path) -> Non
                 ls="--" if entry.endswith("closed") else "-",
                 color=COLORS[index % len(COLORS)], marker=MARKERS[index % len(MARKERS)],
             )  # fmt: skip
+        sizes = [int(size) for size in next(iter(cells.values()))]
         panel.set_xscale("log")
+        panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        panel.minorticks_off()
         panel.set_title(task, fontsize=10)
         panel.set_xlabel("training sentences")
         panel.set_ylim(bottom=0)
@@ -313,7 +318,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Train, test, print and draw."""
     args = parse(argv)
     results = {task: run_task(task, args) for task in args.tasks.split(",")}
-    if args.out:
+    if args.out and len(args.sizes) > 1:
         draw(results, (measure.RESULTS / args.out).with_suffix(".png"))
     data = {task: {"metric": cells, "segments": some} for task, (cells, some) in results.items()}
     measure.finish(text_of(results), data, args.out, argv)
