@@ -3,7 +3,7 @@
 import pytest
 import torch
 from geometrics import FORMS, LABELS, SMALL, batch, small_config, small_model
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.geometric import graph_attention, rotary_attention
 from torch import nn
@@ -189,6 +189,7 @@ def test_closed_gates_hide_segments(form):
 
 
 @EACH_FORM
+@settings(max_examples=20)
 @given(left=st.integers(0, 4), right=st.integers(0, 4), more=st.integers(0, 3))
 def test_padding_and_the_rest_of_a_batch_change_nothing(form, left, right, more):
     model, inputs = small_model(**FORMS[form]), batch()
