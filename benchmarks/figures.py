@@ -21,6 +21,7 @@ import measure
 import propositional
 import retrofit
 
+STUDIES = tuple(f"geometric-study{name}" for name in ("", "-small", "-wnut17", "-masked"))
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)
 BEAMS = "the three beams of ltl-streams-small"
 MIXED = "right answers and corrupted ones"
@@ -303,10 +304,7 @@ TABLES = {
     "retrofit-study": partial(tables_of, "retrofit-study"),
     "folnet-original": folnet_original,
     "geometric": geometric,
-    **{
-        name: partial(tables_of, name)
-        for name in ("geometric-study", "geometric-study-wnut17", "geometric-study-masked")
-    },
+    **{name: partial(tables_of, name) for name in STUDIES},
     "transduction": transduction,
 }
 DOCUMENTS = (
