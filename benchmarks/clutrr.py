@@ -27,8 +27,7 @@ from hf_alpha.evaluation.curves import COLORS, MARKERS
 from hf_alpha.objectives.evaluate import ALL, Scores, evaluate_checkpoint
 from hf_alpha.objectives.formats import read_format
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
-from hf_alpha.train import TRAINER_STATE
-from hf_alpha.train import train as run_recipe
+from runs import check_names, train_once
 
 RECIPES = {
     "bert": "clutrr-bert-small",
@@ -66,9 +65,7 @@ def train(name: str, split: str, seed: int, args: argparse.Namespace) -> Path:
         *args.change,
     ]
     recipe = read_recipe(f"folnet/{RECIPES[name]}", told)
-    if not (out / TRAINER_STATE).is_file() or read_recipe(out / RECIPE_FILE) != recipe:
-        run_recipe(recipe)
-    return out
+    return train_once(recipe, out)
 
 
 def test(folder: Path) -> Scores:
@@ -164,9 +161,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--runs", type=Path, default=Path("runs/clutrr-folnet"), help="where models are")
     measure.add_out(parser)
     args = parser.parse_args(argv)
-    for name, known in (("only", RECIPES), ("splits", SPLITS)):
-        if unknown := set(getattr(args, name).split(",")) - set(known):
-            parser.error(f"--{name}: {sorted(unknown)[0]!r} is none of {', '.join(known)}")
+    check_names(parser, "only", args.only, RECIPES)
+    check_names(parser, "splits", args.splits, SPLITS)
     return args
 
 

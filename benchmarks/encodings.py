@@ -33,10 +33,9 @@ from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
 from hf_alpha.evaluation.report import Report
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.recipe import RECIPE_FILE, read_recipe
+from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task
-from hf_alpha.train import TRAINER_STATE
-from hf_alpha.train import train as run_recipe
+from runs import train_once
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,9 +92,7 @@ def train(name: str, seed: int, args: argparse.Namespace) -> None:
     recipe = read_recipe(f"{args.task}/{entry.recipe}-small", changes)
     if recipe.data.generate:  # and not drawn
         recipe.data.generate["equivalence"] = args.equivalence
-    done = (out / TRAINER_STATE).is_file()  # written last
-    if not done or read_recipe(out / RECIPE_FILE) != recipe:
-        run_recipe(recipe)
+    train_once(recipe, out)
 
 
 def convert(name: str, vanilla: Path, out: Path) -> Path:

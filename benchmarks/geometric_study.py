@@ -40,8 +40,8 @@ from hf_alpha.objectives.formats import read_format
 from hf_alpha.objectives.tokens import spans_of
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.train import TRAINER_STATE
-from hf_alpha.train import train as run_recipe
 from hf_alpha.transduction import Lexicon, Transducer
+from runs import check_names, train_once
 
 TAGGED = {
     "dimsum": ("dimsum", "dimsum/dimsum16.train", "dimsum/dimsum16.test"),
@@ -196,9 +196,7 @@ def train(
         *args.change,
     ]
     recipe = read_recipe(f"geometric/{task}-{kind}", told)
-    if not (out / TRAINER_STATE).is_file() or read_recipe(out / RECIPE_FILE) != recipe:
-        run_recipe(recipe)
-    return out
+    return train_once(recipe, out)
 
 
 def test(folder: Path, metric: str) -> float:
@@ -308,9 +306,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--runs", type=Path, default=Path("runs/geometric"), help="where models are")
     measure.add_out(parser)
     args = parser.parse_args(argv)
-    for name, known in (("only", ENTRIES), ("tasks", METRICS)):
-        if unknown := set(getattr(args, name).split(",")) - set(known):
-            parser.error(f"--{name}: {sorted(unknown)[0]!r} is none of {', '.join(known)}")
+    check_names(parser, "only", args.only, ENTRIES)
+    check_names(parser, "tasks", args.tasks, METRICS)
     return args
 
 

@@ -24,10 +24,9 @@ import measure
 from hf_alpha.cli import integers
 from hf_alpha.convert import SymbolConfig, get_symbol_model
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.recipe import RECIPE_FILE, read_recipe
+from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task
-from hf_alpha.train import TRAINER_STATE
-from hf_alpha.train import train as run_recipe
+from runs import train_once
 
 TASK = "propositional"
 ROWS = {"actual": "a", "placeholder": "b"}
@@ -58,8 +57,7 @@ def train(recipe: str, out: Path, seed: int, changes: Sequence[str]) -> None:
     told = [*changes, f"training.seed={seed}", f"training.output_dir={out}"]
     made = read_recipe(f"{TASK}/{recipe}-small", told)
     made.data.generate["equivalence"] = "renaming"
-    if not (out / TRAINER_STATE).is_file() or read_recipe(out / RECIPE_FILE) != made:
-        run_recipe(made)
+    train_once(made, out)
 
 
 def convert(vanilla: Path, out: Path, config: SymbolConfig) -> Path:

@@ -40,10 +40,9 @@ from hf_alpha.evaluation.evaluate import answer_limit, evaluate
 from hf_alpha.evaluation.report import Report
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.names_in_text import MarkedText, parts
-from hf_alpha.recipe import RECIPE_FILE, Recipe, read_recipe
+from hf_alpha.recipe import Recipe, read_recipe
 from hf_alpha.tasks import Task
-from hf_alpha.train import TRAINER_STATE
-from hf_alpha.train import train as run_recipe
+from runs import train_once
 
 Pools = Mapping[str, Sequence[str]]  # class -> names
 
@@ -249,9 +248,7 @@ def train(recipe: Recipe, out: Path, args: argparse.Namespace, steps: int) -> Pa
         "learning_rate": args.learning_rate,
         "per_device_train_batch_size": args.batch,
     }
-    if not (out / TRAINER_STATE).is_file() or read_recipe(out / RECIPE_FILE) != recipe:
-        run_recipe(recipe)
-    return out
+    return train_once(recipe, out)
 
 
 def recipe_for(data: Data, is_plain: bool) -> Recipe:

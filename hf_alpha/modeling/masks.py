@@ -61,6 +61,14 @@ def shown_tokens(mask: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
     return visible_BTM.gather(2, column)[..., 0]
 
 
+def first_states(hidden_BLD: torch.Tensor, mask_BL: torch.Tensor | None) -> torch.Tensor:
+    """The states of the first tokens that are no padding, which may come first: (B, D)."""
+    if mask_BL is None:
+        return hidden_BLD[:, 0]
+    place = mask_BL.long().argmax(1)[:, None, None].expand(-1, 1, hidden_BLD.shape[-1])
+    return hidden_BLD.gather(1, place)[:, 0]
+
+
 def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """0 where something is visible, the lowest finite number elsewhere; of the same shape."""
     # Finite: with -inf, a softmax over a row without any visible key would give NaN.
@@ -68,4 +76,11 @@ def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
 
 
-__all__ = ["additive", "causal_mask", "padding_mask", "shown_tokens", "visible_keys"]
+__all__ = [
+    "additive",
+    "causal_mask",
+    "first_states",
+    "padding_mask",
+    "shown_tokens",
+    "visible_keys",
+]

@@ -53,7 +53,7 @@ from .logic_operators import (
 )
 from .logit_scale import LogitScale
 from .losses import class_loss
-from .masks import additive
+from .masks import additive, first_states
 from .positions import clipped_ids, distance_ids, token_positions
 from .premises import HISTORY, Columns, Source, use_premise_layers
 from .segment_relations import Segments, distances_and_names
@@ -944,11 +944,7 @@ class FolnetPooler(nn.Module):
 
     def forward(self, view_BLD: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
         """(B, D1)."""
-        first = view_BLD[:, 0]
-        if attention_mask is not None:  # padding may come first
-            place_B = attention_mask.long().argmax(-1)
-            first = view_BLD[torch.arange(len(view_BLD), device=view_BLD.device), place_B]
-        return self.dense(first).tanh()
+        return self.dense(first_states(view_BLD, attention_mask)).tanh()
 
 
 class FolnetLMHead(FolnetPreTrainedModel, SymbolHead):

@@ -39,7 +39,7 @@ from .checks import (
 from .configuration_geometric import GeometricConfig
 from .cpu import BitDropout, BlockLinear, prefers_products
 from .losses import class_loss
-from .masks import additive
+from .masks import additive, first_states
 from .positions import rotary, rotate, token_positions
 from .saving import SavesCode
 from .segment_relations import RelationVectors, Segments, relation_ids
@@ -299,11 +299,7 @@ class Pooler(nn.Module):
         self.activation = ACT2FN[config.pooler_act]
 
     def forward(self, hidden_BTD: torch.Tensor, mask_BT: torch.Tensor | None) -> torch.Tensor:
-        first = hidden_BTD[:, 0]
-        if mask_BT is not None:  # there may be padding on the left
-            place = mask_BT.long().argmax(1)[:, None, None]
-            first = hidden_BTD.gather(1, place.expand(-1, 1, hidden_BTD.shape[-1]))[:, 0]
-        return self.activation(self.dense(first))
+        return self.activation(self.dense(first_states(hidden_BTD, mask_BT)))
 
 
 class GeometricPreTrainedModel(SavesCode, PreTrainedModel):

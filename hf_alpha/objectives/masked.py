@@ -19,6 +19,7 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedConfig, PreT
 
 from hf_alpha.data.keys import key_of
 from hf_alpha.data.pairs import BATCH, batches
+from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.settings import meaning
@@ -31,7 +32,6 @@ SENTENCES = ("nsp", "sop", "none")
 COVERED = ("drop", "keep")
 DOCUMENTS = ("rows", "blank_lines")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-IGNORED = -100
 DOCUMENTS_AT_ONCE = 1000
 """Documents that sequences are built of at a time; other ones of pairs come from among them."""
 
@@ -311,7 +311,7 @@ class Masked(Objective):
     ) -> list[Record]:
         paired = self.sentences != "none"
         found, wanted = (x[0] if isinstance(x, tuple | list) else x for x in (outputs, labels))
-        asked = wanted != IGNORED
+        asked = wanted != IGNORE
         right = (found == wanted) & asked
         made: list[Record] = [
             {"masked": int(n), "found": int(m)}
@@ -359,7 +359,7 @@ class MaskingCollator:
         self._mask.generator = torch.Generator().manual_seed(int.from_bytes(drawn[:7], "big"))
         batch = dict(self._mask(copies))
         if "segment_ids" in batch and not self._keeps_covered:
-            batch |= without_covered(batch, batch["labels"] != IGNORED)
+            batch |= without_covered(batch, batch["labels"] != IGNORE)
         if classes[0] is not None:
             batch[_label_name(self.model)] = torch.tensor(classes)
         return accepted(batch, self.model)

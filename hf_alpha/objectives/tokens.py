@@ -16,6 +16,7 @@ import torch
 from datasets import ClassLabel, Dataset, Features, List, Value
 from transformers import DataCollatorForTokenClassification, PreTrainedConfig, PreTrainedModel
 
+from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
@@ -25,7 +26,6 @@ from .tokenizers import check_room
 
 logger = logging.getLogger(__name__)
 
-IGNORED = -100
 OUTSIDE = "O"
 
 Span = tuple[str, tuple[int, ...]]  # its type, and the places of its words
@@ -129,7 +129,7 @@ class Tokens(Objective):
             made["words"] = [list(first) for first in firsts]
             made["labels"] = []
             for ids, first, place in zip(found["input_ids"], firsts, places, strict=True):
-                told = [IGNORED] * len(ids)
+                told = [IGNORE] * len(ids)
                 for word, column in first.items():
                     told[column] = labels[place][word]
                 made["labels"].append(told)
@@ -170,7 +170,7 @@ class Tokens(Objective):
         )
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
-        pad = DataCollatorForTokenClassification(tokenizer, label_pad_token_id=IGNORED)
+        pad = DataCollatorForTokenClassification(tokenizer, label_pad_token_id=IGNORE)
 
         def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
             return accepted(
@@ -191,7 +191,7 @@ class Tokens(Objective):
         settings: DataSource,
         config: PreTrainedConfig,
     ) -> list[Record]:
-        found, asked = np.asarray(outputs), np.asarray(labels) != IGNORED
+        found, asked = np.asarray(outputs), np.asarray(labels) != IGNORE
         made: list[Record] = []
         words, right = rows[settings.source], _tags(rows, settings.target)
         for row, seen in enumerate(features["words"]):
