@@ -491,17 +491,20 @@ class FolnetEncoder(FolnetStack):
         )
         if segments is None and config.segment_labels and self.training:
             segments = Segments.nothing(batch, words.device)
-        more = 0 if segments is None else segments.ids.shape[1]
-        check_pairs(config, batch * number, length + more, length + more, self._keeps(), words)
+        shown = None if attention_mask is None else attention_mask > 0
+        within, elements = streams.within, length
+        if segments is not None:
+            more = segments.ids.shape[1]
+            elements += more
+            shown = segments.shown(attention_mask, length)
+            within = tuple(F.pad(relation, (0, more, 0, more)) for relation in within)
+        check_pairs(config, batch * number, elements, elements, self._keeps(), words)
         positions = token_positions(attention_mask, input_ids)
         distances = self._distances(positions, token_type_ids, segments)
-        within = tuple(F.pad(relation, (0, more, 0, more)) for relation in streams.within)
         unary, binary = self.embeddings(
             words, positions, distances, within, token_type_ids, segments
         )
-        mask, shown = None, None if attention_mask is None else attention_mask > 0
-        if segments is not None:
-            shown = segments.shown(attention_mask, length)
+        mask = None
         if shown is not None:
             mask = for_streams(additive(shown[:, None], words.dtype), number)
         vectors = self.embeddings.vectors(distances, number)
