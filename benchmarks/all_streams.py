@@ -28,8 +28,6 @@ from typing import Any
 import datasets
 import numpy as np
 import torch
-from measure import add_model, add_out, clocked_in_turns, finish, ratios, table, three
-from peers.all_streams import AllStreams, without_onednn
 from transformers.utils import logging
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
@@ -38,6 +36,8 @@ from hf_alpha.data.bucket import BucketSampler
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
+from measure import add_model, add_out, clocked_in_turns, finish, ratios, table, three
+from peers.all_streams import AllStreams, without_onednn
 
 Batch = dict[str, torch.Tensor]
 OURS, PEER = "streams of the input", "streams of the vocabulary"

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import measure
-
 from hf_alpha.evaluation.curves import COLORS, MARKERS
 from hf_alpha.objectives.evaluate import ALL, Scores, evaluate_checkpoint
 from hf_alpha.objectives.formats import read_format

@@ -22,13 +22,13 @@ import argparse
 import itertools
 from collections.abc import Callable, Sequence
 
-import measure
 import torch
-from streams import Sizes, alpha_model, draw_batch, training_step
 from transformers import PreTrainedModel
 
+import measure
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.modeling.random_numbers import RANDOM_METHODS
+from streams import Sizes, alpha_model, draw_batch, training_step
 
 TRAINING, PREPARATION = "training step", "preparation"
 LEARNED, DUAL_PART, RENAMED, INFERENCE = "learned", "dual_part", "renamed", "inference"

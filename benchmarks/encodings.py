@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import measure
-
 from hf_alpha.cli import integers
 from hf_alpha.convert import (
     convert_checkpoint,

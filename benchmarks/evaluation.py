@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measure import ROOT, add_out, clocked_in_turns, finish, ratios, table, three
 
 from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
@@ -35,6 +34,7 @@ from hf_alpha.generation import (
 )
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.tasks import get_task
+from measure import ROOT, add_out, clocked_in_turns, finish, ratios, table, three
 
 GOAL = 1.1
 

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import measure
-
 from hf_alpha.tasks.ltl import LTLTask, spot_worker
 from hf_alpha.tasks.ltl.task import _parsed
 from hf_alpha.tasks.ltl.trace import read_trace

@@ -28,15 +28,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import memory
 import torch
-from measure import add_out, clocked_in_turns, finish, in_turns, ratios, table, three
 from transformers import BertConfig, BertModel, PreTrainedModel
 
+import memory
 from hf_alpha.cli import integers
 from hf_alpha.convert.folnet import convert_state
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.modeling_folnet import FolnetForMaskedLM, FolnetModel
+from measure import add_out, clocked_in_turns, finish, in_turns, ratios, table, three
 
 Step = Callable[[], object]
 BERT, ORIGINAL, OURS, NOTHING = "BERT", "original", "ours", "."

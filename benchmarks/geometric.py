@@ -21,12 +21,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from measure import add_out, finish, in_turns, ratios, table, three
 from transformers import BertConfig, BertModel, PreTrainedModel
 
 from hf_alpha.cli import integers
 from hf_alpha.modeling.configuration_geometric import GeometricConfig
 from hf_alpha.modeling.modeling_geometric import GeometricModel
+from measure import add_out, finish, in_turns, ratios, table, three
 
 BERT = "BERT"
 GATED = {"gated": True, "absolute_positions": True}

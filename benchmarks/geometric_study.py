@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 import measure
-
 from hf_alpha.cli import integers
 from hf_alpha.evaluation.curves import COLORS, MARKERS
 from hf_alpha.objectives.evaluate import ALL, METRICS_FILE, evaluate_checkpoint

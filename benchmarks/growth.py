@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from measure import add_model, add_out, finish, table, three, timed
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from measure import add_model, add_out, finish, table, three, timed
 
 BYTES = 4  # of a float32
 

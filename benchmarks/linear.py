@@ -15,11 +15,11 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from measure import PRODUCTS, add_out, finish, in_turns, ratios, table, three
 from torch import nn
 
 from hf_alpha.modeling import cpu
 from hf_alpha.modeling.cpu import BlockLinear
+from measure import PRODUCTS, add_out, finish, in_turns, ratios, table, three
 
 OURS, PEER = "BlockLinear", "nn.Linear"
 

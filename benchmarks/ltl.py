@@ -40,7 +40,6 @@ from pathlib import Path
 from typing import Any
 
 import measure
-
 from hf_alpha.resources import resource_path
 from hf_alpha.tasks import Verdict
 from hf_alpha.tasks.ltl import LTLTask, lasso, spot, spot_worker

@@ -15,10 +15,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 import torch
-from growth import draw_sample
-from measure import add_model, add_out, finish, held, in_own_process, table
 
+from growth import draw_sample
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from measure import add_model, add_out, finish, held, in_own_process, table
 
 WORKS = ("training", "generation")
 

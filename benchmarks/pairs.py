@@ -20,9 +20,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import measure
 from datasets import disable_progress_bars
 
+import measure
 from hf_alpha.data.bucket import BucketSampler
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.first_look import drop_bad, look

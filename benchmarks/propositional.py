@@ -37,13 +37,13 @@ from typing import Any
 
 import aiger
 import aiger_sat
-import measure
-from peers.python_sat import Formula
 
+import measure
 from hf_alpha.tasks import Verdict
 from hf_alpha.tasks.propositional import PropositionalTask
 from hf_alpha.tasks.propositional import task as task_module
 from hf_alpha.tasks.propositional.assignment import read_assignment, write_assignment
+from peers.python_sat import Formula
 
 TASK = PropositionalTask()
 SIZES = {

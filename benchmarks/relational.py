@@ -34,16 +34,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-import memory
-import multiply_adds
 import torch
-from measure import add_out, finish, in_turns, ratios, table, three
-from streams import Batch, Step, generation, training_step, without_streams
 from transformers import BartConfig, BartForConditionalGeneration, PreTrainedModel
 
+import memory
+import multiply_adds
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.cli import integers
 from hf_alpha.modeling.symbols import first_occurrence
+from measure import add_out, finish, in_turns, ratios, table, three
+from streams import Batch, Step, generation, training_step, without_streams
 
 LEARNED, RELATIONAL, STREAMS, BART = SIDES = ("learned", "relational", "streams", "BART")
 BEAMS = 3

@@ -25,17 +25,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import memory
 import torch
-from measure import add_out, finish, in_turns, ratios, table, three
-from streams import Batch, Step, generation, training_step
 from transformers import AutoModelForSeq2SeqLM, BartConfig, PreTrainedConfig, T5Config
 
+import memory
 from hf_alpha.cli import integers
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbols import first_occurrence
+from measure import add_out, finish, in_turns, ratios, table, three
+from streams import Batch, Step, generation, training_step
 
 BACKBONE = "backbone"
 SIDES: dict[str, dict[str, Any]] = {

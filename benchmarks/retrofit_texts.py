@@ -29,10 +29,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import measure
-from retrofit_study import VARIANTS
 from transformers import PreTrainedTokenizerFast
 
+import measure
 from hf_alpha.convert import get_symbol_model
 from hf_alpha.data.own import own_rows, read_own
 from hf_alpha.evaluation import alpha_covariance
@@ -42,6 +41,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.names_in_text import MarkedText, parts
 from hf_alpha.recipe import Recipe, read_recipe
 from hf_alpha.tasks import Task
+from retrofit_study import VARIANTS
 from runs import train_once
 
 Pools = Mapping[str, Sequence[str]]  # class -> names

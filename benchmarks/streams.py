@@ -31,8 +31,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from measure import add_out, finish, in_turns, ratios, three
-from measure import table as write
 from transformers import BartConfig, BartForConditionalGeneration, PreTrainedModel
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaTokenizer
@@ -40,6 +38,8 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.cli import integers
 from hf_alpha.data.collate import AlphaCollator
 from hf_alpha.tasks.propositional import PropositionalTask
+from measure import add_out, finish, in_turns, ratios, three
+from measure import table as write
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from reference.streams import ReferenceModel

@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from measure import add_out, finish, in_turns, ratios, table, three
-
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from measure import add_out, finish, in_turns, ratios, table, three
 
 OURS, PEER = "encode_pairs", "the tokenizer beneath"
 BATCH = 1000

@@ -25,10 +25,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from hf_alpha.transduction import Lexicon, Rule, Transducer
 from measure import add_out, clocked_in_turns, finish, held, in_own_process, ratios, table, three
 from peers.token_trie import TokenTrie
-
-from hf_alpha.transduction import Lexicon, Rule, Transducer
 
 LABEL = "COMPOUND"
 OURS, RULES, TRIE, FLASHTEXT = "ours", "ours with ten rules", "token trie", "flashtext2"

@@ -468,9 +468,10 @@ def test_relational_draws_all_names_into_every_sample():
 @pytest.mark.parametrize("encoding", ["learned", "relational"])
 def test_multiply_adds_are_those_of_the_model(encoding):
     """Against PyTorch's own counter, which sees products of matrices (so few rows that all are)."""
-    import multiply_adds
     import torch
     from torch.utils.flop_counter import FlopCounterMode
+
+    import multiply_adds
 
     relational = load("relational")
     size = relational.parse([*RELATIONAL, "--batch=1"]).sizes
@@ -512,7 +513,6 @@ def test_results_say_where_they_were_measured(capsys, tmp_path):
 
 def test_caches_of_the_package_can_be_cleared():
     import measure
-
     from hf_alpha.tasks import get_task
     from hf_alpha.tasks.ltl.task import _parsed
 
@@ -525,10 +525,10 @@ def test_caches_of_the_package_can_be_cleared():
 
 def test_peer_of_all_streams_computes_the_same():
     import torch
-    from peers.all_streams import AllStreams
     from strategies import make_model, random_batch
 
     from hf_alpha.modeling.cpu import BlockLinear
+    from peers.all_streams import AllStreams
 
     model = make_model(dropout=0.0)
     peer = AllStreams(model.config).eval()
