@@ -2,6 +2,7 @@ import gzip
 import importlib.util
 import json
 import random
+import re
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
+from hf_alpha.data.read import load as load_data
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.propositional import PropositionalTask
 from hf_alpha.tasks.propositional.assignment import write_assignment
@@ -231,6 +233,58 @@ def test_retrofit_texts_gives_the_same_problems_other_names(clutrr, monkeypatch)
         assert new["problem"].endswith(f"who is {one} to {two} ?")
     inline = texts.pools_of("inline", [])
     assert not {*inline["known"]["identifier"]} & {*inline["new"]["identifier"]}
+
+
+def test_clutrr_with_other_names_cannot_be_answered_by_heart(tmp_path):
+    study = load("clutrr")
+    stories = [
+        {
+            "story": f"[Ann{n % 4}] has a son [Bob{n % 3}]. Bob{n % 3} has a sister [Cleo{n % 5}].",
+            "query": [f"Ann{n % 4}", f"Cleo{n % 5}"],
+            "target": "daughter",
+            "genders": f"Ann{n % 4}:female,Bob{n % 3}:male,Cleo{n % 5}:female",
+            "task_name": "task_1.2",
+        }
+        for n in range(60)
+    ]
+    names = {pair for story in stories for pair in study.genders_of(story)}
+    for part in ("train", "test"):
+        with gzip.open(tmp_path / f"k23_{part}.jsonl.gz", "wt") as file:
+            file.writelines(json.dumps(story) + "\n" for story in stories)
+    study.redraw_names(tmp_path, "k23", 3, tmp_path / "new")
+    again = study.read_stories(tmp_path / "new" / "k23_train.jsonl.gz")
+    assert len(again) == 3 * len(stories)
+    for old, new in zip(3 * stories, again, strict=True):
+        table = dict(zip(*(dict(study.genders_of(one)) for one in (old, new)), strict=True))
+        assert set(study.genders_of(new)) <= names and len(set(table.values())) == 3
+        back = re.compile("|".join(table.values()))
+        known = {theirs: ours for ours, theirs in table.items()}
+        assert back.sub(lambda found, known=known: known[found[0]], new["story"]) == old["story"]
+        assert [known[name] for name in new["query"]] == old["query"]
+    pairs = [{(tuple(s["query"])) for s in some} for some in (stories, again)]
+    assert len(pairs[1]) > 2 * len(pairs[0])
+
+
+def test_extrapolation_has_a_line_for_each_change(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    tiny = ["--task=propositional", "--encodings=relational", "--variants=recipe,more names"]
+    tiny += ["--seeds=0", "--steps=4", "--every=2", "--samples=2", "--sizes=1-5", "--symbols=1-2"]
+    changes = ["data.generate.num_samples=4000", "data.path=data", "training.disable_tqdm=true"]
+    changes += ["training.warmup_steps=1", "model.d_model=16", "training.logging_steps=2"]
+    study = load("extrapolation")
+    study.main([*tiny, *(f"--change={change}" for change in changes), f"--out={tmp_path}/out"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| rel")]
+    assert [line.split(" | ")[0] for line in lines] == [
+        "| relational, recipe",
+        "| relational, more names",
+    ]
+    found = json.loads((tmp_path / "out.json").read_text())["data"]["relational, recipe"]["0"]
+    assert set(found["checkpoints"]) == {"step 2", "step 4", "mean of 2"}
+    last = found["checkpoints"]["step 4"]
+    assert found["summary"]["last"] == pytest.approx(sum(last) / len(last))
+    rows = load_data("data-8-mixed", "train", "propositional")
+    more = [row["num_symbols"] > study.TRAINED for row in rows]
+    assert sum(more) == int(0.01 * (len(more) - sum(more))) > 0
 
 
 def test_checkpoints_has_a_line_for_each_and_what_rules_choose(capsys, tmp_path):
