@@ -7,6 +7,13 @@ import torch
 from geometrics import FORMS, batch, small_model
 from strategies import make_model, random_batch
 
+from hf_alpha.modeling.configuration_folnet import FolnetConfig
+from hf_alpha.modeling.modeling_folnet import (
+    FolnetForCausalLM,
+    FolnetForConditionalGeneration,
+    FolnetForSequenceClassification,
+)
+
 ENCODINGS = {
     "streams, rope": {"encoder_position": "rope"},
     "streams, tree": {"encoder_position": "tree"},
@@ -24,6 +31,15 @@ DIMENSIONS = {
     "stream_ids": {0: BATCH, 1: STREAMS},
     "decoder_input_ids": {0: BATCH, 1: TARGET},
 }
+
+
+FOLNET = {
+    "hidden_size": 16, "binary_hidden_size": 8, "num_hidden_layers": 1, "decoder_layers": 1,
+    "num_attention_heads": 2, "head_size": 4, "intermediate_size": 32, "pad_token_id": 0,
+    "binary_intermediate_size": 16, "bos_token_id": 1, "eos_token_id": 2,
+    "decoder_start_token_id": 1, "vocab_size": 54,
+}  # fmt: skip
+PEOPLE = {"symbol_classes": {"person": 4}, "symbol_encoding": "relational"}
 
 
 class Logits(torch.nn.Module):
@@ -118,3 +134,54 @@ def test_geometric_encoders_are_exported(form):
     other = batch(rows=4, length=12, segments=6, seed=3)
     found = program.module()(**other).logits
     torch.testing.assert_close(found, model(**other).logits, rtol=1e-4, atol=1e-5)
+
+
+class FolnetLogits(torch.nn.Module):
+    """A FOLNet as a function of tensors, without a cache."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch):
+        return self.model(**batch).logits
+
+
+@pytest.mark.parametrize(
+    ("head", "settings"),
+    [
+        (FolnetForSequenceClassification, PEOPLE),
+        pytest.param(FolnetForCausalLM, {"is_decoder": True}, marks=pytest.mark.slow),
+        pytest.param(
+            FolnetForConditionalGeneration,
+            {"is_encoder_decoder": True, **PEOPLE},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_folnets_are_exported(head, settings):
+    """With a dynamic number of texts and of tokens."""
+    model = head(FolnetConfig(**FOLNET, **settings)).eval()
+    whole, answers = FolnetLogits(model), head is FolnetForConditionalGeneration
+
+    def draw(rows, length, target):
+        ids = torch.randint(5, 54, (rows, length))
+        batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        batch["attention_mask"][0, length - 2 :] = 0
+        if answers:
+            batch["decoder_input_ids"] = torch.randint(5, 54, (rows, target))
+        if settings.keys() & PEOPLE.keys():
+            batch["stream_ids"] = torch.arange(50, 54).expand(rows, -1)
+        if head is not FolnetForSequenceClassification:
+            batch["use_cache"] = False
+        return batch
+
+    small = draw(3, 7, 5)
+    kept = {"stream_ids": {0: BATCH}, "use_cache": None}
+    shapes = {name: kept.get(name, DIMENSIONS.get(name)) for name in small}
+    with torch.no_grad():
+        program = torch.export.export(
+            whole, (small,), dynamic_shapes={"batch": shapes}, strict=True
+        ).module()
+        other = draw(5, 13, 9)
+        torch.testing.assert_close(program(other), whole(other), rtol=1e-5, atol=1e-5)

@@ -675,10 +675,10 @@ class FolnetDecoder(FolnetStack):
             streams = self.symbols.open(ids_BT, None, None, self.training)
             source = None
         else:
-            batch, hidden = len(ids_BT), encoder_outputs.last_hidden_state
+            batch, hidden = ids_BT.shape[0], encoder_outputs.last_hidden_state
             pairs = match_rows(encoder_outputs.binary_hidden_state, batch)
             assert pairs is not None
-            check_rows(batch, len(hidden))
+            check_rows(batch, hidden.shape[0])
             check_ids(self.config, ids_BT)
             known = Streams.of(encoder_outputs, hidden.dtype)
             streams = self.symbols.follow(known, ids_BT, mask, cache, HISTORY)
@@ -702,9 +702,9 @@ class FolnetDecoder(FolnetStack):
         """What is visible, and distances, with the columns of the source in front."""
         rows = distances.shape[1]
         # The source is another sequence.
-        other = distances.new_full((len(distances), rows, source), self.config.max_distance)
+        other = distances.new_full((distances.shape[0], rows, source), self.config.max_distance)
         shown = visible.new_ones(1, 1, source) if mask_BL is None else mask_BL[:, None] > 0
-        batch = max(len(visible), len(shown))
+        batch = max(visible.shape[0], shown.shape[0])
         parts = (shown.expand(batch, rows, -1), visible.expand(batch, -1, -1))
         return torch.cat(parts, dim=-1), torch.cat((other, distances), dim=-1)
 
@@ -756,7 +756,7 @@ def unpacked(x: torch.Tensor, streams: int) -> torch.Tensor:
 
 def for_streams(x: torch.Tensor, streams: int) -> torch.Tensor:
     """What there is (B or 1, ...) for each sample, for each of its streams: (N or 1, ...)."""
-    return x if len(x) == 1 or streams == 1 else x.repeat_interleave(streams, dim=0)
+    return x if streams == 1 or x.shape[0] == 1 else x.repeat_interleave(streams, dim=0)
 
 
 def one_stream(relations: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
@@ -1438,7 +1438,7 @@ class FolnetForConditionalGeneration(FolnetGenerator):
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
             output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
-        rows = len(outputs.encoder_last_hidden_state)
+        rows = outputs.encoder_last_hidden_state.shape[0]
         check_label_rows(labels, rows, outputs.last_hidden_state.shape[1])
         hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSTD.dtype)
