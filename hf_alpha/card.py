@@ -1,15 +1,24 @@
 """Model cards: what a model is, how it was made and what it reaches, from files that say so."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig
 
-from hf_alpha.evaluation.report import Report, table
+from hf_alpha.evaluation.curves import COLORS
+from hf_alpha.evaluation.heatmap import Heatmap, draw
+from hf_alpha.evaluation.report import EDIT_DISTANCE, Rates, Report, table
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.recipe import RECIPE_FILE
-from hf_alpha.tasks import get_task, name_of
+from hf_alpha.recipe import RECIPE_FILE, Recipe, read_recipe
+from hf_alpha.release import LOG_FILE
+from hf_alpha.tasks import Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TEMPLATE = """---
 {data}
@@ -42,6 +51,11 @@ With hf_alpha installed no trust flag is needed, and `{solve} --model {name}` {s
 ```
 {table}
 ```
+![{measure} by number of symbols and length]({heatmap})
+
+## Limits
+{limits}
+
 {training}"""
 
 RENAMINGS = {
@@ -53,6 +67,7 @@ RENAMINGS = {
         "renames its answer and changes nothing else."
     ),
 }
+HEATMAP_FILE, CURVE_FILE = "heatmap.png", "training_log.png"
 METRICS = {
     "correct": ("accuracy", "correct answers"),
     "edit_distance": ("edit_distance", "mean edit distance"),
@@ -66,10 +81,11 @@ NEW = (
 def write_card(
     folder: Path, report: Report, baseline: Report, command: str, date: str
 ) -> ModelCard:
-    """Write README.md beside a model.
+    """Write README.md beside a model, and its pictures: a heatmap, and the course of training.
 
     Args:
-        folder: a checkpoint; its `recipe.yaml`, if there is one, is quoted.
+        folder: a checkpoint; its `recipe.yaml`, if there is one, is quoted, and its
+            `training_log.json` is drawn.
         report: of this model.
         baseline: of the random assignment on the same problems.
         command: that made the report.
@@ -77,10 +93,10 @@ def write_card(
     """
     model, tokenizer = load_checkpoint(folder)
     config, task = model.config, get_task(report.settings["task"])
-    recipe = folder / RECIPE_FILE
-    training = ""
-    if recipe.is_file():
-        training = f"## Training\n```yaml\n{recipe.read_text().strip()}\n```\n"
+    recipe = read_recipe(folder / RECIPE_FILE) if (folder / RECIPE_FILE).is_file() else None
+    trained = _trained(recipe)
+    region = ((0, trained[0]), (1, trained[1])) if trained else None
+    draw(Heatmap.of(report, task.measure, region), folder / HEATMAP_FILE)
     text = TEMPLATE.format(
         data=_metadata(folder.name, report, config).to_yaml(),
         name=folder.name,
@@ -98,11 +114,95 @@ def write_card(
         command=command,
         date=date,
         table=table([report, baseline]),
-        training=training,
+        measure=METRICS[task.measure][1],
+        heatmap=HEATMAP_FILE,
+        limits=_limits(task, report, baseline, trained),
+        training="" if recipe is None else _training(folder),
     )
     card = ModelCard(text, ignore_metadata_errors=False)
     card.save(folder / "README.md")
     return card
+
+
+def _trained(recipe: Recipe | None) -> tuple[int, int] | None:
+    """Most symbols and most tokens of the training data; None where the recipe does not say."""
+    if recipe is None or not {"num_symbols", "sizes"} <= recipe.data.generate.keys():
+        return None
+    return recipe.data.generate["num_symbols"], recipe.data.generate["sizes"][1]
+
+
+def _limits(task: Task, report: Report, baseline: Report, trained: tuple[int, int] | None) -> str:
+    """What the numbers say about what the model cannot do, in words."""
+    said = []
+    if trained is not None:
+        symbols, tokens = trained
+        said.append(
+            f"It was trained on {task.problems} with at most {_symbols(symbols)} and {tokens} "
+            "tokens; more of either is beyond what it has seen."
+        )
+    measured = {k: r for k, r in report.by_num_symbols.items() if not r.is_outside}
+    floor = baseline.by_num_symbols
+    low = [k for k, rates in measured.items() if not _is_better(rates, floor[k], task.measure)]
+    if low:
+        said.append(
+            f"With {_list(low)} symbol{'s' * (low != [1])} it is no better than the "
+            f"{task.random_name}."
+        )
+    else:
+        said.append(f"It is better than the {task.random_name} with every number tested.")
+    if task.has_check:
+        said.append("Its answers may be wrong, so check them, as `hf-alpha solve` does.")
+    return " ".join(said)
+
+
+def _is_better(rates: Rates, floor: Rates, measure: str) -> bool:
+    if measure == EDIT_DISTANCE:
+        return rates.rate(measure) < floor.rate(measure)
+    return rates.rate(measure) > floor.rate(measure)
+
+
+def _symbols(count: int) -> str:
+    return f"{count} symbol{'s' * (count != 1)}"
+
+
+def _list(numbers: Sequence[int]) -> str:
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _training(folder: Path) -> str:
+    """The recipe, and the course of training where there is a log."""
+    parts = ["## Training"]
+    if (folder / LOG_FILE).is_file():
+        log = json.loads((folder / LOG_FILE).read_text(encoding="utf-8"))
+        make_curve(log).savefig(folder / CURVE_FILE, dpi=150)
+        parts.append(f"![loss by training step]({CURVE_FILE})\n")
+    recipe = (folder / RECIPE_FILE).read_text(encoding="utf-8").strip()
+    return "\n".join([*parts, f"```yaml\n{recipe}\n```\n"])
+
+
+def make_curve(log: Sequence[dict[str, Any]]) -> "Figure":
+    """Draw losses by training step, of training and of validation.
+
+    Args:
+        log: entries of a Trainer's log history.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    kinds = {"training": ("loss", "-", COLORS[0]), "validation": ("eval_loss", "o-", COLORS[1])}
+    for label, (key, style, color) in kinds.items():
+        points = [(entry["step"], entry[key]) for entry in log if key in entry]
+        if points:
+            axis.plot(*zip(*points, strict=True), style, color=color, label=label, ms=3, lw=1.2)
+    axis.set(xlabel="training step", ylabel="loss", yscale="log")
+    axis.grid(axis="y", which="both", color="0.92")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False, fontsize=9)
+    return figure
 
 
 def _description(config: PreTrainedConfig) -> str:
@@ -130,7 +230,7 @@ def _metadata(name: str, report: Report, config: PreTrainedConfig) -> ModelCardD
             task_type="other",
             task_name=task.name,
             dataset_type=f"hf_alpha/{task.name}",
-            dataset_name=f"{task.problems} with {count} symbol{'s' * (count != 1)}",
+            dataset_name=f"{task.problems} with {_symbols(count)}",
             # Part of a result's identity: without it the metadata would merge all rows into one.
             dataset_config=f"{count}-symbols",
             metric_type=metric,
@@ -149,4 +249,4 @@ def _metadata(name: str, report: Report, config: PreTrainedConfig) -> ModelCardD
     )
 
 
-__all__ = ["RENAMINGS", "backbone_type", "write_card"]
+__all__ = ["RENAMINGS", "backbone_type", "make_curve", "write_card"]

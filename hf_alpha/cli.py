@@ -1168,7 +1168,10 @@ def _transducer_of(
 
 @app.command()
 def release(
-    run: Annotated[Path, typer.Argument(help="Output folder of a finished training run.")],
+    run: Annotated[
+        Path,
+        typer.Argument(help="Output folder of a finished training run, or one of its checkpoints."),
+    ],
     out: Annotated[
         Path | None, typer.Argument(help="Folder to make; left out, RUN's code is renewed.")
     ] = None,

@@ -17,6 +17,9 @@ LOG_FILE = "training_log.json"
 def release(run: Path, out: Path) -> None:
     """Write a finished run's model, tokenizer, code, recipe and training log to `out`.
 
+    A checkpoint of a run, finished or not, may be given in its place: the one that validation
+    chose, say. Its log is that of the training up to it, its recipe that of the run.
+
     The code is written as files; below the checkout's own `model_cards/` as links to the package.
     `hf-alpha evaluate OUT --card` adds the card, `hf-alpha push OUT owner/name` shares it.
 
@@ -25,14 +28,16 @@ def release(run: Path, out: Path) -> None:
         FileExistsError: `out` exists.
         ValueError: the run's model or log is damaged; nothing is written.
     """
-    if not (run / TRAINER_STATE).is_file() or not (run / RECIPE_FILE).is_file():
+    recipe = next(filter(Path.is_file, (run / RECIPE_FILE, run.parent / RECIPE_FILE)), None)
+    if recipe is None or not (run / TRAINER_STATE).is_file():
         raise FileNotFoundError(
-            f"{run} holds no finished run: {TRAINER_STATE} or recipe is missing"
+            f"{run} holds no finished run and is no checkpoint of one: {TRAINER_STATE} or recipe "
+            "is missing"
         )
     with new_folder(out) as unfinished:
         log = read_json(run / TRAINER_STATE).get("log_history", [])
         _write(run, unfinished)
-        shutil.copy(run / RECIPE_FILE, unfinished / RECIPE_FILE)
+        shutil.copy(recipe, unfinished / RECIPE_FILE)
         rows = ",\n ".join(json.dumps(row) for row in log)
         (unfinished / LOG_FILE).write_text(f"[{rows}]\n", encoding="utf-8")
 

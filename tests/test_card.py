@@ -1,12 +1,15 @@
+import json
 import random
 
 from huggingface_hub import ModelCard
+from matplotlib.image import imread
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.card import write_card
+from hf_alpha.card import CURVE_FILE, HEATMAP_FILE, make_curve, write_card
 from hf_alpha.evaluation import alpha_covariance, evaluate, evaluate_random
-from hf_alpha.recipe import RECIPE_FILE
+from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
+from hf_alpha.release import LOG_FILE
 from hf_alpha.tasks import get_task
 
 
@@ -39,7 +42,10 @@ def test_card_says_what_the_report_says(tmp_path):
     model, tokenizer = make_model(), build_tokenizer("propositional", 5)
     model.save_pretrained(tmp_path / "toy")
     tokenizer.save_pretrained(tmp_path / "toy")
-    (tmp_path / "toy" / RECIPE_FILE).write_text("task: propositional\n")
+    recipe = read_recipe("propositional/debug", ["data.generate.num_symbols=3"])
+    write_recipe(recipe, tmp_path / "toy" / RECIPE_FILE)
+    log = [{"step": 1, "loss": 2.0}, {"step": 1, "eval_loss": 1.5}, {"step": 2, "loss": 1.0}]
+    (tmp_path / "toy" / LOG_FILE).write_text(json.dumps(log))
     report = evaluate(model, tokenizer, task, rows, progress=False, max_new_tokens=8)
     problems, brief = [row["problem"] for row in rows], {"num_beams": 1, "max_new_tokens": 2}
     report.alpha_covariance = alpha_covariance(
@@ -58,3 +64,12 @@ def test_card_says_what_the_report_says(tmp_path):
     assert report.table(baseline) in card.text
     assert "a column, at most 2 renamings each (seed 0)" in card.text
     assert "hf-alpha evaluate toy" in card.text and "task: propositional" in card.text
+    most = recipe.data.generate["sizes"][1]
+    assert f"at most 3 symbols and {most} tokens" in card.text
+    # A model without any training is right less often than a random assignment.
+    assert [report.by_num_symbols[k].correct for k in (2, 3)] == [0, 0]
+    assert "no better than the random assignment" in card.text
+    for name in (HEATMAP_FILE, CURVE_FILE):
+        assert f"]({name})" in card.text and imread(tmp_path / "toy" / name).ndim == 3
+    (axis,) = make_curve(log).axes
+    assert [line.get_xydata().tolist() for line in axis.lines] == [[[1, 2], [2, 1]], [[1, 1.5]]]

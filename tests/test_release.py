@@ -42,6 +42,27 @@ def test_release_holds_what_is_shared_and_no_more(tmp_path):
         release(run, Path(out))
 
 
+def test_a_checkpoint_is_released_with_the_recipe_of_its_run(tmp_path):
+    run = tmp_path / "run"
+    for step, folder in ((1, run / "checkpoint-1"), (2, run / "checkpoint-2")):
+        make_model(seed=step).save_pretrained(folder)
+        build_tokenizer("propositional", 5).save_pretrained(folder)
+        log = [{"step": n + 1, "loss": 1.0} for n in range(step)]
+        (folder / TRAINER_STATE).write_text(json.dumps({"log_history": log}))
+    with pytest.raises(FileNotFoundError, match="no checkpoint"):
+        release(run / "checkpoint-1", tmp_path / "out")
+    write_recipe(read_recipe("propositional/debug", []), run / RECIPE_FILE)
+    release(run / "checkpoint-1", tmp_path / "out")
+    (model, _), (chosen, _) = (
+        load_checkpoint(folder) for folder in (tmp_path / "out", run / "checkpoint-1")
+    )
+    assert torch.equal(model.model.shared.weight, chosen.model.shared.weight)
+    assert json.loads((tmp_path / "out" / "training_log.json").read_text()) == [
+        {"step": 1, "loss": 1.0}
+    ]
+    assert read_recipe(tmp_path / "out" / RECIPE_FILE) == read_recipe("propositional/debug", [])
+
+
 LIMITED = """
 import resource, signal
 from hf_alpha.cli import main
