@@ -3,10 +3,10 @@
     python benchmarks/extrapolation.py --task ltl --encodings relational,streams --out extrapolation
 
 One recipe, TASK/ENCODING-small, at most 3 names in training, and changes of it: dropout, no and
-much weight decay, 1 % of the training formulas with 4 to 8 names. Every checkpoint answers the same
-new formulas with 1 to 8 names, and every answer is checked. As neighbouring checkpoints differ,
-rows have means over the checkpoints of the second half of training, and what the last one and the
-mean of their weights reach. Runs that are finished are not trained again.
+much weight decay, 1 % more training formulas that have 4 to 8 names. Every checkpoint answers the
+same new formulas with 1 to 8 names, and every answer is checked. As neighbouring checkpoints
+differ, rows have means over the checkpoints of the second half of training, and what the last one
+and the mean of their weights reach. Runs that are finished are not trained again.
 """
 
 import argparse
@@ -21,10 +21,8 @@ from safetensors.torch import load_file
 import measure
 from checkpoints import checkpoints, rates
 from hf_alpha.cli import integers
-from hf_alpha.data.generate import generate
-from hf_alpha.data.read import load
+from hf_alpha.data.keys import SPLITS
 from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
-from hf_alpha.folders import write_text
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task
@@ -59,33 +57,11 @@ def train(encoding: str, variant: str, seed: int, args: argparse.Namespace) -> P
     ]
     recipe = read_recipe(f"{args.task}/{encoding}-small", changes)
     if variant == MIXED:
-        recipe.data.path = str(mixed(recipe.data.path, recipe.data.generate, args))
-        recipe.data.generate = {}
+        data = recipe.data.generate
+        rows = round(args.share * SPLITS["train"] * data["num_samples"])
+        recipe.data.path = f"{recipe.data.path}-up-to-{TESTED}"
+        data |= {"many_symbols": rows, "up_to_symbols": TESTED}
     return train_once(recipe, out)
-
-
-def mixed(path: str, settings: Mapping[str, Any], args: argparse.Namespace) -> Path:
-    """Training formulas of a dataset, of which a share has more names; made once."""
-    out = Path(f"{path}-{TESTED}-mixed")
-    if out.is_dir():
-        return out
-    task = get_task(args.task)
-    settings = {key: value for key, value in settings.items() if value is not None}
-    generate(task, Path(path), **settings)
-    few = load(path, "train")
-    more_settings = settings | {"num_symbols": TESTED, "seed": 1, "num_samples": len(few) // 10}
-    generate(task, Path(f"{path}-{TESTED}"), **more_settings)
-    more = load(f"{path}-{TESTED}", "train", task)
-    more = more.filter(lambda row: row["num_symbols"] > TRAINED)
-    added = int(args.share * len(few))
-    if len(more) < added:
-        raise SystemExit(f"{path}-{TESTED} has {len(more)} formulas with more names, not {added}")
-    rows = [*few.select_columns(["problem", "answer"]), *more.select(range(added))]
-    out.mkdir()
-    for split, chosen in {"train": rows, "validation": list(load(path, "validation"))}.items():
-        lines = [f"{row['problem']}\n{row['answer']}\n" for row in chosen]
-        write_text(out / f"{split}.txt", "".join(lines))
-    return out
 
 
 def averaged(folders: Sequence[Path]) -> EvaluatedModel:
@@ -155,7 +131,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--seeds", default="0,1", help="seeds of weights and batches (0,1)")
     add("--steps", type=int, default=3000, help="training steps (3000)")
     add("--every", type=int, default=500, help="steps between checkpoints (500)")
-    add("--share", type=float, default=0.01, help="of formulas with more names (0.01)")
+    add("--share", type=float, default=0.01, help="of more formulas, with more names (0.01)")
     add("--change", action="append", default=[], metavar="KEY=VALUE", help="of every recipe")
     add("--symbols", default=f"1-{TESTED}", help=f"in the test (1-{TESTED})")
     add("--sizes", default="1-15", help="in the test (1-15)")

@@ -189,6 +189,13 @@ def generate_data(
     few_symbols: Annotated[
         int, typer.Option(min=0, help="So many more training formulas with at most one symbol.")
     ] = 0,
+    many_symbols: Annotated[
+        int,
+        typer.Option(min=0, help="So many more training formulas with more symbols than that."),
+    ] = 0,
+    up_to_symbols: Annotated[
+        int, typer.Option(min=0, help="With --many-symbols: most symbols of those.")
+    ] = 0,
     hard: Hard = 0.0,
     equivalence: Annotated[
         str,
@@ -255,6 +262,8 @@ def generate_data(
             alpha,
             constant_priority=constants,
             few_symbols=few_symbols,
+            many_symbols=many_symbols,
+            up_to_symbols=up_to_symbols,
             **shared,  # type: ignore[arg-type]
         )
     if shard is None or made:

@@ -73,8 +73,8 @@ tags:
 def _about(task: Task, settings: Mapping[str, Any]) -> Iterator[str]:
     """Say what the data is, a paragraph at a time."""
     if "kind" in settings:
-        few = _FEW if settings.get("few_symbols") else ""
-        yield f"{_KINDS[settings['kind']]}{few} Made by `hf_alpha` (`hf-alpha generate-data`)."
+        more = "".join(said for key, said in _MORE.items() if settings.get(key))
+        yield f"{_KINDS[settings['kind']]}{more} Made by `hf_alpha` (`hf-alpha generate-data`)."
     if "perturbation" in settings:
         splits = ", ".join(settings["perturbed_splits"])
         text = _PERTURBATIONS[settings["perturbation"]]
@@ -102,10 +102,12 @@ _PERTURBATIONS = {
 _COLUMNS = (
     "`num_symbols` the number of distinct symbols in the problem, `size` its number of tokens"
 )
-_FEW = (
-    " The training data has up to `few_symbols` more rows with one symbol or none, of every size "
-    "from 1 to the largest (2601.23169, Appendix F)."
-)
+_MORE = {
+    "few_symbols": " The training data has up to `few_symbols` more rows with one symbol or none, "
+    "of every size from 1 to the largest (2601.23169, Appendix F).",
+    "many_symbols": " The training data has up to `many_symbols` more rows with more than "
+    "`num_symbols` symbols, up to `up_to_symbols`, evenly by number and size.",
+}
 _SPLITS = (
     "decides its split, so splits do not overlap in this sense, in this and in every other dataset "
     "made with the same `equivalence`."

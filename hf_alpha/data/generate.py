@@ -53,6 +53,8 @@ def generate(
     num_workers: int = 1,
     constant_priority: float | None = None,
     few_symbols: int = 0,
+    many_symbols: int = 0,
+    up_to_symbols: int = 0,
     hard: float = 0.0,
     equivalence: str = EQUIVALENCES[0],
     shard: tuple[int, int] | None = None,
@@ -82,6 +84,10 @@ def generate(
             which training data has few. The papers take them from another dataset (2601.23169,
             Appendix F); here they are drawn, as uniform over the sizes from 1 to the largest one
             as there are problems. Those without symbols need constants.
+        many_symbols: up to so many more rows of the training split, with more than `num_symbols`
+            symbols and up to `up_to_symbols`, spread evenly over these numbers and the sizes. A
+            share of 1 % of them keeps a model right beyond `num_symbols` (docs/encodings.md).
+        up_to_symbols: see `many_symbols`.
         hard: least share of hard problems (`Task.is_hard`), of each size; one without any has no
             rows. Both kinds are distributed as they are without it: hard ones are kept as they are
             drawn, of the others only a part is.
@@ -119,6 +125,8 @@ def generate(
             task.constant_priority if constant_priority is None else constant_priority
         ),
         few_symbols=few_symbols,
+        many_symbols=many_symbols,
+        up_to_symbols=up_to_symbols,
         hard=hard,
         equivalence=equivalence,
     )
@@ -210,7 +218,7 @@ def _sample(
 ) -> pa.Table:
     """Do the work of `generate`: all rows of the dataset, or a shard's."""
     plan = SamplingPlan(settings, shard)
-    wanted = settings.num_samples + settings.few_symbols
+    wanted = settings.num_samples + settings.few_symbols + settings.many_symbols
     with tqdm(total=wanted, disable=not progress) as bar:
         plan.fill(execute, lambda total: bar.update(total - bar.n))
         if plan.total < settings.num_samples and shard is None:
@@ -225,7 +233,44 @@ def _sample(
             few = plan.of_few_symbols()
             few.fill(execute, lambda total: bar.update(plan.total + total - bar.n))
             tables.append(few.table())
+        for part in execute(_many(settings, shard)):
+            tables.append(part)
+            bar.update(len(part))
     return pa.concat_tables(tables)
+
+
+def _many(settings: SampleSettings, shard: tuple[int, int] | None) -> list[Chunk]:
+    """Chunks of the rows that `many_symbols` asks for, or a shard's: one for each cell."""
+    task, (smallest, largest) = settings.task, settings.sizes
+    cells = [
+        (count, size)
+        for count in range(settings.num_symbols + 1, settings.up_to_symbols + 1)
+        for size in range(smallest, largest + 1)
+        if task.is_feasible(size, count, True, settings.constant_priority)
+    ]
+    share, left = divmod(settings.many_symbols, max(1, len(cells)))
+    chunks = [
+        Chunk(
+            name=f"many-{count:03d}-{size:05d}",
+            task=task,
+            targets=settings.targets,
+            seed=f"many/{settings.seed}/{count}/{size}",
+            size=size,
+            num_symbols=count,
+            constant_priority=settings.constant_priority,
+            draws=200 * (share + 1),
+            exactly=True,
+            split="train" if task.held_out else None,
+            wanted=share + (number < left),
+            equivalence=settings.counted_as_one,
+        )
+        for number, (count, size) in enumerate(cells)
+        if share + (number < left)
+    ]
+    if shard is None:
+        return chunks
+    own, count = shard
+    return chunks[own - 1 :: count]
 
 
 def _cells(settings: GridSettings, excluded: str) -> list[Chunk]:

@@ -108,6 +108,8 @@ class SampleSettings(GenerationSettings):
     alpha: float
     constant_priority: float
     few_symbols: int
+    many_symbols: int = 0
+    up_to_symbols: int = 0
 
     def _check(self) -> None:
         smallest, largest = self.sizes
@@ -119,6 +121,15 @@ class SampleSettings(GenerationSettings):
             raise ValueError(f"num_samples must be at least 1, got {self.num_samples}")
         if self.few_symbols < 0:
             raise ValueError(f"few_symbols must be at least 0, got {self.few_symbols}")
+        if self.many_symbols < 0:
+            raise ValueError(f"many_symbols must be at least 0, got {self.many_symbols}")
+        if self.many_symbols and self.up_to_symbols <= self.num_symbols:
+            raise ValueError(
+                f"many_symbols asks for rows with more than {self.num_symbols} symbol(s): "
+                f"up_to_symbols must be larger than that, got {self.up_to_symbols}"
+            )
+        if self.up_to_symbols and not self.many_symbols:
+            raise ValueError("up_to_symbols needs many_symbols, the number of rows with so many")
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha must be between 0 and 1, got {self.alpha}")
 
@@ -128,7 +139,7 @@ class SampleSettings(GenerationSettings):
 
     @property
     def most_symbols(self) -> int:
-        return self.num_symbols
+        return max(self.num_symbols, self.up_to_symbols)
 
     def constants_for(self, num_symbols: int) -> float:
         return self.constant_priority
@@ -146,6 +157,11 @@ class SampleSettings(GenerationSettings):
             "targets": self.targets,
             "constant_priority": self.constant_priority,
             **({"few_symbols": self.few_symbols} if self.few_symbols else {}),
+            **(
+                {"many_symbols": self.many_symbols, "up_to_symbols": self.up_to_symbols}
+                if self.many_symbols
+                else {}
+            ),
             **self._optional(),
         }
 

@@ -409,6 +409,9 @@ def test_bad_settings(tmp_path):
         "unknown targets 'best': choose one of equivariant, papers": {"targets": "best"},
         "has no problem of size 3 to 3 over 1 symbol": {"num_symbols": 1, "sizes": (3, 3)},
         "few_symbols must be": {"few_symbols": -1},
+        "many_symbols must be": {"many_symbols": -1},
+        "up_to_symbols must be larger": {"many_symbols": 5, "up_to_symbols": 2, "num_symbols": 2},
+        "up_to_symbols needs many_symbols": {"up_to_symbols": 9},
         "num_workers must be": {"num_workers": 0},
         "unknown equivalence 'equal': choose one of commuting, r": {"equivalence": "equal"},
     }
@@ -500,6 +503,29 @@ def test_few_symbols_add_training_rows_of_at_most_one_symbol(ltl, tmp_path):
     assert max(row["num_symbols"] for row in extra) == 1
     assert {row["size"] for row in extra} >= set(range(5, 16))
     assert {name for row in extra for name in LTL.symbols_of(row["problem"])} == set("abc")
+
+
+def test_many_symbols_add_training_rows_of_more_symbols(ltl, tmp_path):
+    more = {"sizes": (1, 15), "num_symbols": 3, "few_symbols": 200, "progress": False}
+    more |= {"many_symbols": 100, "up_to_symbols": 6}
+    counts = generate(LTL, tmp_path / "many", 600, **more)
+    before, after = ltl[1], rows_of(tmp_path / "many")
+    assert (before["validation"], before["test"]) == (after["validation"], after["test"])
+    known = {row["problem"] for row in before["train"]}
+    extra = [row for row in after["train"] if row["problem"] not in known]
+    assert len(extra) == counts["train"] - len(known) == 100
+    each = Counter(row["num_symbols"] for row in extra)
+    # 9, 7 and 5 sizes have room for so many symbols: at least 2k - 1 tokens.
+    assert each.keys() == {4, 5, 6} and each[4] > each[5] > each[6]
+    assert {row["size"] for row in extra} == set(range(7, 16))
+    for row in extra:
+        assert split_of(key_of(LTL.canonical(row["problem"]))) == "train"
+        assert set(LTL.symbols_of(row["problem"])) == set("abcdef"[: row["num_symbols"]])
+    for shard in ((1, 2), (2, 2)):
+        generate(LTL, tmp_path / "shards", 600, **more, shard=shard)
+    generate(LTL, tmp_path / "shards", 600, **more)
+    assert files_of(tmp_path / "shards") == files_of(tmp_path / "many")
+    assert "`up_to_symbols`" in (tmp_path / "many" / "README.md").read_text()
 
 
 def test_ltl_grid(tmp_path):
