@@ -138,7 +138,7 @@ def _limits(task: Task, report: Report, baseline: Report, trained: tuple[int, in
         symbols, tokens = trained
         said.append(
             f"It was trained on {task.problems} with at most {_symbols(symbols)} and {tokens} "
-            "tokens; more of either is beyond what it has seen."
+            f"tokens.{_inside_and_outside(report, symbols, tokens, task.measure)}"
         )
     measured = {k: r for k, r in report.by_num_symbols.items() if not r.is_outside}
     floor = baseline.by_num_symbols
@@ -153,6 +153,25 @@ def _limits(task: Task, report: Report, baseline: Report, trained: tuple[int, in
     if task.has_check:
         said.append("Its answers may be wrong, so check them, as `hf-alpha solve` does.")
     return " ".join(said)
+
+
+def _inside_and_outside(report: Report, symbols: int, tokens: int, measure: str) -> str:
+    """How often it is right within what it was trained on, and beyond."""
+    if measure == EDIT_DISTANCE:
+        return ""
+    counts: dict[bool, list[tuple[float, int]]] = {True: [], False: []}
+    for (names, size), rates in report.by_cell.items():
+        if not rates.is_outside:
+            counts[names <= symbols and size <= tokens].append((rates.rate(measure), rates.count))
+    inside, outside = (
+        f"{100 * sum(rate * count for rate, count in some) / sum(count for _, count in some):.1f} %"
+        if some
+        else ""
+        for some in counts.values()
+    )
+    parts = [f"of those tested within that, {inside} are answered right"] if inside else []
+    parts += [f"of those with more of either, {outside}"] if outside else []
+    return f" {'; '.join(parts).capitalize()}." if parts else ""
 
 
 def _is_better(rates: Rates, floor: Rates, measure: str) -> bool:

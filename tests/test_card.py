@@ -66,6 +66,7 @@ def test_card_says_what_the_report_says(tmp_path):
     assert "hf-alpha evaluate toy" in card.text and "task: propositional" in card.text
     most = recipe.data.generate["sizes"][1]
     assert f"at most 3 symbols and {most} tokens" in card.text
+    assert "Of those tested within that, 0.0 % are answered right." in card.text
     # A model without any training is right less often than a random assignment.
     assert [report.by_num_symbols[k].correct for k in (2, 3)] == [0, 0]
     assert "no better than the random assignment" in card.text
