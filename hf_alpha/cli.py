@@ -962,6 +962,62 @@ def _bounds(text: str, smallest: int) -> tuple[int, int]:
 
 
 @app.command()
+def reproduce(
+    table: Annotated[
+        str | None, typer.Argument(help="Which one; without it they are listed.")
+    ] = None,
+    size: Annotated[
+        str, typer.Option(help="cpu (minutes for each row), or full (the papers', for a GPU).")
+    ] = "cpu",
+    seeds: Annotated[str, typer.Option(help="Of weights and batches.")] = "0,1",
+    only: Annotated[
+        str | None, typer.Option(help="Rows, or patterns, with commas between: 'ltl-*'.")
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Folder for models, problems and reports.")] = Path(
+        "runs/reproduce"
+    ),
+    out: Annotated[Path, typer.Option(help="Folder for the results, a file each.")] = Path(
+        "docs/results/tables"
+    ),
+    write_document: Annotated[
+        bool,
+        typer.Option(
+            "--write-document", help="Write docs/results.md and its pictures from the results."
+        ),
+    ] = False,
+) -> None:
+    """Measure a table of the papers again: train and test what is missing of it.
+
+    A run that was killed goes on where it stopped. What is done is not done again.
+    """
+    from hf_alpha.reproduce.document import write_document as write
+    from hf_alpha.reproduce.run import overview
+    from hf_alpha.reproduce.run import reproduce as run
+    from hf_alpha.reproduce.sizes import SIZES
+    from hf_alpha.reproduce.tables import TABLES
+    from hf_alpha.train import Interrupted
+
+    chosen, numbers = _one_of(SIZES, "size", size), integers(seeds)
+    if table is not None:
+        rows = [] if only is None else only.split(",")
+        try:
+            run(_one_of(TABLES, "table", table), chosen, numbers, rows, runs, out, typer.echo)
+        except Interrupted as stop:
+            typer.echo(str(stop), err=True)
+            raise typer.Exit(130) from None
+    if write_document:
+        typer.echo(f"{write(TABLES.values(), SIZES.values(), out)} is written")
+    elif table is None:
+        typer.echo(overview(TABLES.values(), chosen, numbers, runs, out))
+
+
+def _one_of(known: dict[str, Any], what: str, name: str) -> Any:
+    if name not in known:
+        raise ValueError(f"no {what} {name!r}: choose from {', '.join(known)}")
+    return known[name]
+
+
+@app.command()
 def solve(
     formulas: Annotated[
         list[str] | None, typer.Argument(help="Prefix or infix; standard input if there are none.")

@@ -1,0 +1,63 @@
+"""What all tables promise, at all sizes."""
+
+from pathlib import Path
+
+import pytest
+from reproduce.tiny import TINY
+
+from hf_alpha.reproduce.results import Results
+from hf_alpha.reproduce.sizes import SIZES
+from hf_alpha.reproduce.table import papers
+from hf_alpha.reproduce.tables import TABLES
+
+CASES = [(table, size) for table in TABLES.values() for size in (*SIZES.values(), TINY)]
+
+
+def of_case(case):
+    return f"{case[0].name}-{case[1].name}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=of_case)
+def test_rows_are_told_apart_and_their_recipes_can_be_read(case):
+    table, size = case
+    rows = table.rows(size)
+    assert len({row.name for row in rows}) == len(rows)
+    for row in rows:
+        assert row.name.startswith(row.task) and len(row.cells) == len(table.heads)
+        if row.model is not None:
+            assert row.model.settings(size, 0)["training.seed"] == "0"
+            assert "/" not in "".join(row.model.settings(size, 0)), "no places"
+    tasks = [row.task for row in rows]
+    assert tasks == sorted(tasks, key=tasks.index), "the tasks one after the other"
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_models_of_one_name_are_equal(name):
+    found = {}
+    for table in TABLES.values():
+        for row in table.rows(SIZES[name]):
+            if row.model is not None:
+                assert found.setdefault(row.model.name, row.model) == row.model
+
+
+@pytest.mark.parametrize("case", CASES, ids=of_case)
+def test_the_papers_rows_stand_beside_ours(case):
+    table, size = case
+    names = {row.name for row in table.rows(size)}
+    for block in table.blocks(size):
+        if block.paper:
+            paper = papers()[block.paper]
+            assert paper["source"] and paper["size"]
+            assert paper["rows"].keys() <= names
+            assert {len(cells) for cells in paper["rows"].values()} == {len(paper["columns"])}
+
+
+def test_each_block_of_the_papers_belongs_to_a_table():
+    used = {block.paper for table, size in CASES for block in table.blocks(size)}
+    assert papers().keys() <= used
+
+
+@pytest.mark.parametrize("case", CASES, ids=of_case)
+def test_texts_are_there_before_anything_is_measured(case):
+    table, size = case
+    assert table.text(size) and not table.findings(Results(Path(), table.name, size.name), size)
