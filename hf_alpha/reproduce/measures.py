@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
 from hf_alpha.evaluation import AlphaCovariance, Rates, Report, alpha_covariance
 from hf_alpha.evaluation.compare import draw_problems
@@ -11,9 +12,9 @@ from hf_alpha.evaluation.evaluate import answer_limit, evaluate, evaluate_random
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.processes import choose_device
-from hf_alpha.recipe import read_recipe
 from hf_alpha.reproduce.models import generated
 from hf_alpha.reproduce.sizes import Size
+from hf_alpha.reproduce.table import Row
 from hf_alpha.tasks import get_task
 
 Problems = Sequence[Mapping[str, Any]]
@@ -22,7 +23,7 @@ DIGITS = 6
 
 def in_distribution(task: str, size: Size) -> list[dict[str, Any]]:
     """The first problems of the test split of the training data, unperturbed."""
-    folder = generated(read_recipe(f"{task}/learned{size.suffix}", [*size.changes]))
+    folder = generated(size.recipe(f"{task}/learned"))
     rows = load(folder, "test")
     return list(rows.select(range(min(size.samples, len(rows)))))
 
@@ -32,6 +33,14 @@ def by_names(task: str, size: Size, runs: Path) -> list[dict[str, Any]]:
     out = runs / "problems" / f"{task}-names"
     names, sizes = range(1, size.most_names + 1), range(1, size.length + 1)
     return draw_problems(get_task(task), out, names, sizes, size.per_names, progress=False)
+
+
+def grid(task: str, size: Size, runs: Path) -> list[dict[str, Any]]:
+    """The problems of a heatmap: as many of each number of names and each length, both exact."""
+    out, names = runs / "problems" / f"{task}-grid", range(size.most_names + 1)
+    lengths = range(1, size.grid_lengths + 1)
+    generate_grid(task, out, names, lengths, size.per_cell, progress=False)
+    return list(load(out, "test"))
 
 
 def answers(folder: Path | None, task: str, problems: Problems, test: str, runs: Path) -> Report:
@@ -67,6 +76,48 @@ def answers(folder: Path | None, task: str, problems: Problems, test: str, runs:
     )
 
 
+def three_tests(row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
+    """Rates on the test split, by number of names (` by names`) and of a heatmap (` heatmap`)."""
+    tests = {
+        "": ("split", in_distribution(row.task, size)),
+        " by names": ("names", by_names(row.task, size, runs)),
+        " heatmap": ("grid", grid(row.task, size, runs)),
+    }
+    found: dict[str, Any] = {}
+    for suffix, (test, problems) in tests.items():
+        found |= rates(answers(folder, row.task, problems, test, runs).overall, suffix)
+    return found
+
+
+def three_tests_settings(size: Size) -> dict[str, Any]:
+    """Settings of these tests."""
+    return {
+        "test": "test split, problems by number of names, grid",
+        "samples": size.samples,
+        "per_names": size.per_names,
+        "most_names": size.most_names,
+        "length": size.length,
+        "grid_lengths": size.grid_lengths,
+        "per_cell": size.per_cell,
+    }
+
+
+def three_tests_text(size: Size) -> str:
+    """What these tests are, in words."""
+    return (
+        "`test split`: problems like those of the training data, with at most "
+        f"{size.names} names. `by names`: as many problems of each number of names from 1 to "
+        f"{size.most_names}. `heatmap`: the problems of the heatmaps above. Problems with names "
+        "outside of a model's vocabulary count as not correct."
+    )
+
+
+def parameters(folder: Path) -> int:
+    """The number of a model's parameters, as it was trained."""
+    model, _ = load_checkpoint(folder)
+    return model.num_parameters()
+
+
 def covariance(folder: Path, task: str, problems: Problems, names: int) -> AlphaCovariance:
     """Alpha-covariance over all renamings within the first so many names of the vocabulary."""
     model, tokenizer = load_checkpoint(folder)
@@ -100,4 +151,15 @@ def rates(found: Rates, suffix: str = "") -> dict[str, Any]:
     }
 
 
-__all__ = ["answers", "by_names", "covariance", "in_distribution", "rates"]
+__all__ = [
+    "answers",
+    "by_names",
+    "covariance",
+    "grid",
+    "in_distribution",
+    "parameters",
+    "rates",
+    "three_tests",
+    "three_tests_settings",
+    "three_tests_text",
+]

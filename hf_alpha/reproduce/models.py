@@ -66,7 +66,7 @@ class Model:
 
     def recipe_at(self, size: Size, seed: int, runs: Path) -> Recipe:
         """The whole recipe. The last step counts, as for all models of the papers' tables."""
-        recipe = self._said(size)
+        recipe = size.recipe(self.recipe, self.changes)
         steps = size.steps.get(recipe.task, recipe.training["max_steps"]) * self.share
         if self.data == "reduced":
             steps *= size.reduced_steps
@@ -116,7 +116,7 @@ class Model:
             if not self.is_trained(seed, runs):
                 say(f"{out.name}: {recipe.training['max_steps']:,} steps")
             if self.data == "renamed":
-                _make_renamed(self._said(size), recipe)
+                _make_renamed(size.recipe(self.recipe, self.changes), recipe)
             train_once(recipe, out)
         return out
 
@@ -126,9 +126,6 @@ class Model:
         encoding = "streams" if self.conversion else recipe.model.get("symbol_encoding", "")
         pace = size.pace.get(encoding, size.pace.get(""))
         return recipe.training["max_steps"] / pace / 3600 if pace else 0.0
-
-    def _said(self, size: Size) -> Recipe:
-        return read_recipe(f"{self.recipe}{size.suffix}", [*size.changes, *self.changes])
 
     def _start(self, seed: int, runs: Path) -> Path:
         return self.folder(seed, runs).with_name(f"{self.name}-{seed}-start")

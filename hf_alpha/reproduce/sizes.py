@@ -1,7 +1,9 @@
 """How large the runs of a table are: which recipes, how many steps, and how much is tested."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from hf_alpha.recipe import Recipe, read_recipe
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,8 @@ class Size:
         names: different names in a problem of the training data, at most.
         length: tokens of such a problem, at most.
         most_names: names of the problems of the hardest test.
-        grid_lengths: tokens of the problems of a heatmap, from 1 on.
+        grid_lengths: tokens of the problems of a heatmap, at most.
+        copy_lengths: likewise, where strings are copied.
         steps: task -> training steps; a task that is not there has those of its recipe.
         reduced: share of the training data that `reduced` keeps.
         reduced_steps: share of the steps of a model with reduced data.
@@ -25,7 +28,7 @@ class Size:
         per_cell: problems in a cell of a heatmap.
         covariance: problems for each number of names whose alpha-covariance is measured.
         pace: symbol encoding -> training steps in a second, to estimate hours; "" is any other.
-        changes: to every recipe, as `hf-alpha train` takes them.
+        changes: task -> changes to all of its recipes, as `hf-alpha train` takes them.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Size:
     length: int
     most_names: int
     grid_lengths: int
+    copy_lengths: int
     samples: int
     per_names: int
     per_cell: int
@@ -44,7 +48,12 @@ class Size:
     reduced_steps: float = 1.0
     steps: Mapping[str, int] = field(default_factory=dict)
     pace: Mapping[str, float] = field(default_factory=dict)
-    changes: tuple[str, ...] = ()
+    changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def recipe(self, name: str, changes: Sequence[str] = ()) -> Recipe:
+        """A shipped recipe of this size, such as `ltl/learned`, with changes."""
+        ours = self.changes.get(name.partition("/")[0], ())
+        return read_recipe(f"{name}{self.suffix}", [*ours, *changes])
 
 
 CPU = Size(
@@ -60,9 +69,10 @@ CPU = Size(
     length=15,
     most_names=8,
     grid_lengths=20,
-    samples=2000,
+    copy_lengths=30,
+    samples=1000,
     per_names=200,
-    per_cell=20,
+    per_cell=10,
     covariance=200,
     tuning=(0.1, 0.5),
     steps={"propositional": 3000, "ltl": 3000, "copying": 2000},
@@ -77,6 +87,7 @@ FULL = Size(
     length=35,
     most_names=10,
     grid_lengths=50,
+    copy_lengths=30,
     samples=100_000,
     per_names=1000,
     per_cell=100,

@@ -84,11 +84,18 @@ class Block:
         title: above it.
         columns: of measured numbers.
         paper: key of `papers.yaml` whose numbers stand beside them; "" for none.
+
+    A task of which no row has any of these numbers has no such table.
     """
 
     title: str
     columns: tuple[Column, ...]
     paper: str = ""
+
+    def has_numbers(self, rows: Sequence[Row], results: Results) -> bool:
+        """Whether any of these rows has any of these numbers."""
+        keys = {column.key for column in self.columns}
+        return any(keys & found.keys() for row in rows for found in results.measured(row.name))
 
 
 class Table(ABC):
@@ -149,15 +156,16 @@ class Table(ABC):
         """The Markdown tables of the rows that have been measured."""
         rows = [row for row in self.rows(size) if row.name in results.rows]
         tasks = dict.fromkeys(row.task for row in rows)
-        parts = [
-            f"**{TASKS.get(task, task)}: {block.title}**\n\n"
-            + self._block(block, [row for row in rows if row.task == task], results)
-            for task in tasks
-            for block in self.blocks(size)
-        ]
+        parts = []
+        for task in tasks:
+            own = [row for row in rows if row.task == task]
+            for block in self.blocks(size):
+                if block.has_numbers(own, results):
+                    title = f"**{TASKS.get(task, task)}: {block.title}**"
+                    parts.append(f"{title}\n\n{self._markdown(block, own, results)}")
         return "\n\n".join(parts)
 
-    def _block(self, block: Block, rows: Sequence[Row], results: Results) -> str:
+    def _markdown(self, block: Block, rows: Sequence[Row], results: Results) -> str:
         paper = papers().get(block.paper, {"columns": [], "rows": {}})
         lines = [
             [

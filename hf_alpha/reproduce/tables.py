@@ -1,9 +1,15 @@
 """The tables, by name."""
 
+from hf_alpha.reproduce.ablation import Ablation
+from hf_alpha.reproduce.conversion import Conversion
+from hf_alpha.reproduce.copying import Copying
 from hf_alpha.reproduce.encodings import Encodings
+from hf_alpha.reproduce.heatmaps import Heatmaps
 from hf_alpha.reproduce.table import Table
 
-TABLES: dict[str, Table] = {table.name: table for table in (Encodings(),)}
+TABLES: dict[str, Table] = {
+    table.name: table for table in (Encodings(), Heatmaps(), Ablation(), Conversion(), Copying())
+}
 """In the order of the document."""
 
 __all__ = ["TABLES"]

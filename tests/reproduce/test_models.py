@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 
 import pytest
 from reproduce.tiny import TINY
@@ -9,21 +8,10 @@ from hf_alpha.reproduce.models import CLOCK, Model, training_of
 from hf_alpha.reproduce.sizes import FULL
 
 MODEL = Model("copying-learned", "copying/learned")
-COPYING = replace(
-    TINY,
-    changes=(
-        "data.draw.num_samples=50",
-        "data.max_eval_samples=4",
-        "training.eval_strategy=no",
-        "training.per_device_train_batch_size=4",
-        "training.save_steps=1",
-        "training.logging_steps=1",
-    ),
-)
 
 
 def test_a_run_that_was_stopped_goes_on_and_its_hours_are_those_of_all_starts(tmp_path):
-    folder = MODEL.train(COPYING, 0, tmp_path, lambda _: None)
+    folder = MODEL.train(TINY, 0, tmp_path, lambda _: None)
     last = folder / "checkpoint-2"
     for path in (folder / "trainer_state.json", folder / "model.safetensors"):
         path.unlink()  # as if it had been killed behind its first checkpoint
@@ -36,15 +24,15 @@ def test_a_run_that_was_stopped_goes_on_and_its_hours_are_those_of_all_starts(tm
     state.write_text(json.dumps(content))
     assert not MODEL.is_trained(0, tmp_path)
     said = []
-    MODEL.train(COPYING, 0, tmp_path, said.append)
+    MODEL.train(TINY, 0, tmp_path, said.append)
     found = training_of(folder)
     assert said == ["copying-learned-0: 2 steps"]
-    assert 2 < found["hours"] < 2.05 and found["steps"] == 2 and found["batch_size"] == 4
+    assert 2 < found["hours"] < 2.05 and found["steps"] == 2 and found["batch_size"] == 8
 
 
 def test_two_processes_do_not_train_one_model(tmp_path):
     with locked(MODEL.folder(0, tmp_path)), pytest.raises(ValueError, match="another process"):
-        MODEL.train(COPYING, 0, tmp_path, print)
+        MODEL.train(TINY, 0, tmp_path, print)
 
 
 def test_reduced_data_is_that_of_the_papers(tmp_path):

@@ -4,6 +4,17 @@ from dataclasses import replace
 
 from hf_alpha.reproduce.sizes import CPU
 
+COMMON = (
+    "training.eval_strategy=no",
+    "training.per_device_train_batch_size=8",
+    "training.save_steps=1",
+    "training.logging_steps=1",
+    "model.d_model=40",
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+)
+LOGIC = ("data.generate.num_samples=300", *COMMON)
+
 TINY = replace(
     CPU,
     name="tiny",
@@ -11,19 +22,15 @@ TINY = replace(
     length=7,
     most_names=4,
     grid_lengths=7,
+    copy_lengths=5,
     samples=12,
     per_names=3,
     per_cell=2,
     covariance=2,
     steps=dict.fromkeys(("propositional", "ltl", "copying"), 2),
-    changes=(
-        "data.generate.num_samples=300",
-        "training.eval_strategy=no",
-        "training.per_device_train_batch_size=8",
-        "training.save_steps=1",
-        "training.logging_steps=1",
-        "model.d_model=40",
-        "model.encoder_layers=1",
-        "model.decoder_layers=1",
-    ),
+    changes={
+        "propositional": LOGIC,
+        "ltl": LOGIC,
+        "copying": ("data.draw.num_samples=100", *COMMON),
+    },
 )
