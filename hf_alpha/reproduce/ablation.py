@@ -6,8 +6,19 @@ from typing import Any
 
 from hf_alpha.reproduce import encodings, measures
 from hf_alpha.reproduce.models import Model
+from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import Size
-from hf_alpha.reproduce.table import Block, Column, Row, Table, number
+from hf_alpha.reproduce.table import (
+    TASKS,
+    Block,
+    Column,
+    Row,
+    Table,
+    number,
+    papers,
+    percent,
+    ranked,
+)
 
 BLOCKS = {
     "EP": "encoder_per_stream_attention",
@@ -96,6 +107,22 @@ class Ablation(Table):
             "stream (CP) or to the mean (CA). The first row of a task is the paper's best. "
             + measures.three_tests_text(size)
         )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        found = []
+        for task in VARIANTS:
+            rows = [row for row in self.rows(size) if row.task == task]
+            order = ranked(rows, results, "correct heatmap")
+            if len(order) == len(rows):
+                (best, most), (worst, least) = order[0], order[-1]
+                theirs = papers()["ablation"]["rows"]
+                rank = sorted(rows, key=lambda row: -float(theirs[row.name][2]))
+                found.append(
+                    f"{TASKS[task]}, heatmap: best {best.cells[0]} ({percent(most)} %; in the "
+                    f"paper {rank[0].cells[0]}), worst {worst.cells[0]} ({percent(least)} %; in "
+                    f"the paper {rank[-1].cells[0]})."
+                )
+        return found
 
 
 __all__ = ["COLUMNS", "Ablation", "model"]

@@ -5,8 +5,9 @@ from typing import Any
 
 from hf_alpha.reproduce import ablation, encodings, measures
 from hf_alpha.reproduce.models import Model
+from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import Size
-from hf_alpha.reproduce.table import Block, Row, Table
+from hf_alpha.reproduce.table import TASKS, Block, Row, Table, percent, ranked
 
 ADDED = {
     "propositional": "streams, aggregated attention in encoder and decoder",
@@ -81,6 +82,18 @@ class Conversion(Table):
             "try; the blocks are those of the paper's best model of the task. "
             + measures.three_tests_text(size)
         )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        found = []
+        for task in encodings.LOGIC:
+            rows = [
+                row for row in self.rows(size) if row.task == task and row.cells[0] != "vanilla"
+            ]
+            order = ranked(rows, results, "correct heatmap")
+            if order:
+                shares = ", ".join(f"{row.cells[0]} {percent(share)} %" for row, share in order)
+                found.append(f"{TASKS[task]}, heatmap, from best to worst: {shares}.")
+        return found
 
 
 __all__ = ["Conversion", "converted"]

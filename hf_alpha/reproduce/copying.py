@@ -8,8 +8,9 @@ from hf_alpha.data.read import load
 from hf_alpha.evaluation.report import Rates, Record
 from hf_alpha.reproduce import measures
 from hf_alpha.reproduce.encodings import ENCODINGS, FULL, model
+from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import Size
-from hf_alpha.reproduce.table import Block, Column, Row, Table
+from hf_alpha.reproduce.table import Block, Column, Row, Table, ranked
 from hf_alpha.tasks import get_task
 
 TASK = "copying"
@@ -74,6 +75,11 @@ class Copying(Table):
             "search. A string with characters outside of the vocabulary counts as an empty copy: "
             "its distance is its length; a dash where all are."
         )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        order = ranked(self.rows(size), results, "distance all")
+        flawless = [row.cells[0] for row, mean in order if mean == 0]
+        return [f"Without a single error: {', '.join(flawless) or 'none'}."] if order else []
 
 
 def _trained(size: Size) -> tuple[int, int]:

@@ -1,14 +1,14 @@
 """Encodings by data (2601.23169, Table 1), and by the number of names."""
 
 from pathlib import Path
-from statistics import fmean
 from typing import Any, ClassVar, Literal
 
+from hf_alpha.evaluation import Rates
 from hf_alpha.reproduce import measures
 from hf_alpha.reproduce.models import Model
 from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import Size
-from hf_alpha.reproduce.table import Block, Column, Row, Table, percent
+from hf_alpha.reproduce.table import TASKS, Block, Column, Row, Table, percent, ranked
 from hf_alpha.tasks import get_task
 
 LOGIC = ("propositional", "ltl")
@@ -21,6 +21,8 @@ ENCODINGS = {
     "relational": "relational",
 }
 FULL = "full_vocabulary"
+NO_DATA = "none"
+MORE = "correct more names"
 DATA: tuple[Literal["normal", "renamed", "reduced"], ...] = ("normal", "renamed", "reduced")
 
 
@@ -72,7 +74,9 @@ class Encodings(Table):
         found = measures.rates(measures.answers(folder, row.task, split, "split", runs).overall)
         for names, group in report.by_num_symbols.items():
             found |= measures.rates(group, f" {names}")
+        more = [record for record in report.records if record.num_symbols > size.names]
         found |= measures.rates(report.overall, " by names")
+        found |= measures.rates(Rates.of(more), " more names")
         if folder is None:
             return found
         for names in _covariance_names(size):
@@ -118,31 +122,22 @@ class Encodings(Table):
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
-        return [sentence for task in LOGIC if (sentence := self._more_names(results, size, task))]
-
-    def _more_names(self, results: Results, size: Size, task: str) -> str:
-        """Who is best with more names than in training, and whether that is more than chance."""
-        more = range(size.names + 1, size.most_names + 1)
-
-        def mean(name: str) -> float | None:
-            found = [m[f"correct {k}"] for m in results.measured(name) for k in more]
-            return None if not found or None in found else fmean(found)
-
-        rows = [row for row in self.rows(size) if row.task == task and FULL not in row.name]
-        known = {row.name: (row, x) for row in rows if (x := mean(row.name)) is not None}
-        chance = known.pop(f"{task}-random", None)
-        if not known or chance is None:
-            return ""
-        row, best = max(known.values(), key=lambda found: found[1])
-        above = sum(x > chance[1] for _, x in known.values())
-        return (
-            f"{get_task(task).name}, {more[0]} to {more[-1]} names: of the models that saw at most "
-            f"{size.names}, {row.cells[1]} on {row.cells[0]} data is best with {percent(best)} %; "
-            f"{above} of {len(known)} are above the random answers ({percent(chance[1])} %)."
-        )
-
-
-NO_DATA = "none"
+        found = []
+        for task in LOGIC:
+            rows = [row for row in self.rows(size) if row.task == task and FULL not in row.name]
+            models = [row for row in rows if row.model is not None]
+            order = ranked(models, results, MORE)
+            chance = results.values(f"{task}-random", MORE)
+            if order and chance:
+                row, best = order[0]
+                above = sum(share > chance[0] for _, share in order)
+                found.append(
+                    f"{TASKS[task]}, more names than in training, up to {size.most_names}: of the "
+                    f"models that saw at most {size.names}, {row.cells[1]} on {row.cells[0]} data "
+                    f"is best with {percent(best)} %; {above} of {len(order)} that take so many "
+                    f"are above the random answers ({percent(chance[0])} %)."
+                )
+        return found
 
 
 def _covariance_names(size: Size) -> range:

@@ -10,10 +10,10 @@ from hf_alpha.evaluation import Heatmap, Report
 from hf_alpha.evaluation.heatmap import Cell, make_figure
 from hf_alpha.evaluation.report import POOL
 from hf_alpha.reproduce import measures
-from hf_alpha.reproduce.encodings import Encodings
+from hf_alpha.reproduce.encodings import FULL, LOGIC, Encodings
 from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import Size
-from hf_alpha.reproduce.table import Block, Column, Row, Table
+from hf_alpha.reproduce.table import TASKS, Block, Column, Row, Table, percent, ranked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,6 +89,21 @@ class Heatmaps(Table):
             "the pictures a dashed frame marks the training data; with several seeds they show the "
             "mean."
         )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        found = []
+        for task in LOGIC:
+            rows = [row for row in self.rows(size) if row.task == task and FULL not in row.name]
+            parts = []
+            for part in PARTS:
+                if order := ranked(rows, results, f"correct {part}"):
+                    row, best = order[0]
+                    parts.append(f"{part} {row.cells[0]} ({percent(best)} %)")
+            if parts:
+                found.append(
+                    f"{TASKS[task]}, best of those without the full vocabulary: {', '.join(parts)}."
+                )
+        return found
 
     def pictures(self, results: Results, size: Size) -> "dict[str, Figure]":
         rows = [row for row in self.rows(size) if row.name in results.rows]

@@ -77,6 +77,10 @@ class Results:
         """What was measured of a row, seed by seed."""
         return [entry["measured"] for _, entry in sorted(self.rows.get(row, {}).items())]
 
+    def values(self, row: str, key: str) -> list[float]:
+        """A number of a row, seed by seed, where it was measured."""
+        return [found[key] for found in self.measured(row) if found.get(key) is not None]
+
     def _text(self) -> str:
         """A line for each row and seed, so that differences can be read."""
         rows = ",\n".join(

@@ -66,9 +66,9 @@ class Column:
     key: str
     show: Callable[[float], str] = percent
 
-    def cell(self, measured: Sequence[dict[str, Any]]) -> str:
+    def cell(self, row: Row, results: Results) -> str:
         """The mean over the seeds; with several also half the distance of the extremes."""
-        values = [found[self.key] for found in measured if found.get(self.key) is not None]
+        values = results.values(row.name, self.key)
         if not values:
             return NONE
         text = self.show(fmean(values))
@@ -94,8 +94,7 @@ class Block:
 
     def has_numbers(self, rows: Sequence[Row], results: Results) -> bool:
         """Whether any of these rows has any of these numbers."""
-        keys = {column.key for column in self.columns}
-        return any(keys & found.keys() for row in rows for found in results.measured(row.name))
+        return any(results.values(row.name, c.key) for row in rows for c in self.columns)
 
 
 class Table(ABC):
@@ -170,7 +169,7 @@ class Table(ABC):
         lines = [
             [
                 *row.cells,
-                *(column.cell(results.measured(row.name)) for column in block.columns),
+                *(column.cell(row, results) for column in block.columns),
                 *(_printed(x) for x in paper["rows"].get(row.name, [None] * len(paper["columns"]))),
                 str(len(results.measured(row.name))) if row.model is not None else NONE,
             ]
@@ -179,6 +178,13 @@ class Table(ABC):
         heads = [column.title for column in block.columns]
         heads += [f"paper: {name}" for name in paper["columns"]]
         return markdown([*self.heads, *heads, "seeds"], lines, len(self.heads))
+
+
+def ranked(rows: Sequence[Row], results: Results, key: str) -> list[tuple[Row, float]]:
+    """The rows that have a number, with its mean over the seeds, the largest first."""
+    found = [(row, results.values(row.name, key)) for row in rows]
+    means = [(row, fmean(values)) for row, values in found if values]
+    return sorted(means, key=lambda pair: -pair[1])
 
 
 TASKS = {"propositional": "Propositional logic", "ltl": "LTL", "copying": "Copying"}
@@ -201,4 +207,15 @@ def markdown(heads: Sequence[str], lines: Sequence[Sequence[str]], words: int = 
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *lines))
 
 
-__all__ = ["Block", "Column", "Row", "Table", "markdown", "number", "papers", "percent"]
+__all__ = [
+    "TASKS",
+    "Block",
+    "Column",
+    "Row",
+    "Table",
+    "markdown",
+    "number",
+    "papers",
+    "percent",
+    "ranked",
+]

@@ -61,6 +61,7 @@ def test_what_is_measured(done):
     relational = rows["propositional-relational-reduced"]["3"]["measured"]
     chance = rows["propositional-random"]["0"]["measured"]
     assert learned["correct 4"] is None and relational["correct 4"] is not None
+    assert relational["correct more names"] == relational["correct 4"]
     assert relational["covariance 3"] == 1 and relational["covariance samples 3"] == 2
     assert learned["samples"] == relational["samples"] == chance["samples"] == TINY.samples
     assert learned["samples 3"] == relational["samples 3"] == chance["samples 3"] == 3

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from reproduce.tiny import TINY
 
+from hf_alpha.reproduce.document import write_document
 from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import SIZES
 from hf_alpha.reproduce.table import papers
@@ -55,6 +56,23 @@ def test_the_papers_rows_stand_beside_ours(case):
 def test_each_block_of_the_papers_belongs_to_a_table():
     used = {block.paper for table, size in CASES for block in table.blocks(size)}
     assert papers().keys() <= used
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
+def test_all_that_can_be_measured_is_shown_and_put_in_words(table, tmp_path):
+    results = Results.of(tmp_path / "docs" / "tables", table.name, TINY.name)
+    blocks, rows = table.blocks(TINY), table.rows(TINY)
+    numbers = {column.key: 0.5 for block in blocks for column in block.columns}
+    numbers |= {"correct more names": 0.5, "cells": [[1, 1, 2, 0.5], [4, 7, 2, None]]}
+    made = {"hardware": "a processor", "threads": 1, "date": "2020-01-02", "settings": {}}
+    for row in rows:
+        results.put(row.name, 0, {"measured": numbers, "training": {}, **made})
+    text = write_document([table], [TINY], results.path.parent).read_text()
+    tasks = {row.task for row in rows}
+    assert text.count("\n| --- |") == len(blocks) * len(tasks)
+    assert text.count("\n- ") == len(table.findings(results, TINY)) > 0
+    assert len(list(results.path.parent.glob("*.png"))) == len(table.pictures(results, TINY))
+    assert "Not measured yet" not in text and "None" not in text
 
 
 @pytest.mark.parametrize("case", CASES, ids=of_case)
