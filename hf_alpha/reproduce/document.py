@@ -15,7 +15,8 @@ numbers stand beside ours with the size at which they were measured, and are not
 digit by digit.
 
 A cell is the mean over the seeds; behind ± stands half the distance between the largest and the \
-smallest. All seeds count. An answer is checked by a solver; a check that ends in a timeout counts \
+smallest. All seeds count. `hours` are those of training, the mean over the seeds. \
+An answer is checked by a solver; a check that ends in a timeout counts \
 as not correct.
 """
 
@@ -31,10 +32,11 @@ def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path) ->
     Returns:
         The document.
     """
-    path = out.parent.with_suffix(".md")
+    path, tables, sizes = out.parent.with_suffix(".md"), list(tables), list(sizes)
     place = f"{out.parent.name}/{out.name}"
-    parts = [HEAD.format(folder=place)]
-    parts += [part for table in tables for part in _sections(table, list(sizes), out, place)]
+    used = [s for s in sizes if any(Results.of(out, table.name, s.name).rows for table in tables)]
+    parts = [HEAD.format(folder=place), *(f"**Size `{s.name}`.** {s.text}\n" for s in used)]
+    parts += [part for table in tables for part in _sections(table, sizes, out, place)]
     out.mkdir(parents=True, exist_ok=True)
     write_text(path, "\n".join(parts))
     return path
@@ -60,8 +62,7 @@ def _measured(table: Table, size: Size, results: Results, out: Path, place: str)
         figure.savefig(out / file, dpi=110)
         pictures.append(f"![{table.title}: {name}]({place}/{file})")
     parts = [
-        f"**Size `{size.name}`.** {size.text}",
-        table.text(size),
+        f"Size `{size.name}`. {table.text(size)}",
         "\n".join(findings),
         table.render(results, size),
         *pictures,
@@ -82,7 +83,7 @@ def _conditions(results: Results) -> str:
     if trained:
         batches = ", ".join(str(size) for size in sorted({t["batch_size"] for t in trained}))
         words.append(f"{_numbers(steps)} steps of {batches} problems")
-        words.append(f"{min(hours):.2f} to {max(hours):.2f} hours of training each")
+        words.append(f"{sum(hours):.1f} hours of training")
     words += [_all(entries, "hardware"), f"threads: {_all(entries, 'threads')}"]
     words.append(f"measured {min(e['date'] for e in entries)} to {max(e['date'] for e in entries)}")
     return f"Made by: {'; '.join(words)}."

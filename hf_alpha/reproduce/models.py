@@ -13,7 +13,7 @@ from hf_alpha.data.generate import generate
 from hf_alpha.data.keys import SPLITS
 from hf_alpha.data.perturb import perturb
 from hf_alpha.folders import locked, read_json
-from hf_alpha.recipe import RECIPE_FILE, Recipe, leaves, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, Recipe, differences, leaves, read_recipe
 from hf_alpha.reproduce.sizes import Size
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
 
@@ -104,8 +104,8 @@ class Model:
             Its folder.
 
         Raises:
-            ValueError: another process trains it now.
-            RecipeError: the folder holds a model of other settings.
+            ValueError: another process trains it now, or the folder holds a model of other
+                settings.
         """
         if self.start is not None:
             vanilla, start = self.start.train(size, seed, runs, say), self._start(seed, runs)
@@ -113,10 +113,11 @@ class Model:
                 CONVERSIONS[self.conversion](vanilla, start)
         recipe, out = self.recipe_at(size, seed, runs), self.folder(seed, runs)
         with _alone(out):
+            _check_settings(out, recipe)
             if not self.is_trained(seed, runs):
                 say(f"{out.name}: {recipe.training['max_steps']:,} steps")
-            if self.data == "renamed":
-                _make_renamed(size.recipe(self.recipe, self.changes), recipe)
+                if self.data == "renamed":
+                    _make_renamed(size.recipe(self.recipe, self.changes), recipe)
             train_once(recipe, out)
         return out
 
@@ -175,6 +176,17 @@ def training_of(folder: Path) -> dict[str, float]:
         "batch_size": batch * arguments.get("gradient_accumulation_steps", 1),
         "hours": round(seconds / 3600, 4),
     }
+
+
+def _check_settings(folder: Path, recipe: Recipe) -> None:
+    file = folder / RECIPE_FILE
+    changes = differences(read_recipe(file), recipe) if file.is_file() else {}
+    if changes:
+        named = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in changes.items())
+        raise ValueError(
+            f"{folder} holds a model of other settings: {named}; name another --runs, or remove "
+            "that folder"
+        )
 
 
 def _data(recipe: Recipe, kind: str, size: Size) -> Any:

@@ -59,10 +59,10 @@ class Size:
 CPU = Size(
     name="cpu",
     text=(
-        "At most 3 names and 15 tokens in training (d 64, 4 + 3 layers; LTL 3 + 2), 3,000 steps "
-        "of 128 problems for every row, and 2,000 of 64 for copying: minutes of one thread, where "
-        "the papers' models took a GPU for 50,000 steps of 768 or 1,024. These models are "
-        "under-trained, and the table says which of them learns most from so little."
+        "The recipes `*-small` (d 64, 4 + 3 layers; LTL 3 + 2, copying 2 + 2) with at most 3 names "
+        "and 15 tokens in training, and the same few thousand steps for all rows of a task: "
+        "minutes to half an hour of one thread, where the papers' models took a GPU. These models "
+        "are under-trained: the tables say who learns most from so little, not what can be reached."
     ),
     suffix="-small",
     names=3,

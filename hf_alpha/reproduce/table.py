@@ -171,13 +171,21 @@ class Table(ABC):
                 *row.cells,
                 *(column.cell(row, results) for column in block.columns),
                 *(_printed(x) for x in paper["rows"].get(row.name, [None] * len(paper["columns"]))),
-                str(len(results.measured(row.name))) if row.model is not None else NONE,
+                *_effort(row, results),
             ]
             for row in rows
         ]
         heads = [column.title for column in block.columns]
         heads += [f"paper: {name}" for name in paper["columns"]]
-        return markdown([*self.heads, *heads, "seeds"], lines, len(self.heads))
+        return markdown([*self.heads, *heads, "hours", "seeds"], lines, len(self.heads))
+
+
+def _effort(row: Row, results: Results) -> tuple[str, str]:
+    """Hours of training, the mean over the seeds, and the number of seeds."""
+    if row.model is None:
+        return NONE, NONE
+    entries = results.rows[row.name].values()
+    return f"{fmean(entry['training']['hours'] for entry in entries):.2f}", str(len(entries))
 
 
 def ranked(rows: Sequence[Row], results: Results, key: str) -> list[tuple[Row, float]]:

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from reproduce.tiny import TINY
@@ -33,6 +34,13 @@ def test_a_run_that_was_stopped_goes_on_and_its_hours_are_those_of_all_starts(tm
 def test_two_processes_do_not_train_one_model(tmp_path):
     with locked(MODEL.folder(0, tmp_path)), pytest.raises(ValueError, match="another process"):
         MODEL.train(TINY, 0, tmp_path, print)
+
+
+def test_a_model_of_other_settings_is_refused_by_name(tmp_path):
+    MODEL.train(TINY, 0, tmp_path, lambda _: None)
+    other = replace(MODEL, changes=("model.dropout=0.25",))
+    with pytest.raises(ValueError, match=r"model\.dropout: 0\.0 -> 0\.25; name another --runs"):
+        other.train(TINY, 0, tmp_path, print)
 
 
 def test_reduced_data_is_that_of_the_papers(tmp_path):

@@ -66,7 +66,8 @@ def test_all_that_can_be_measured_is_shown_and_put_in_words(table, tmp_path):
     numbers |= {"correct more names": 0.5, "cells": [[1, 1, 2, 0.5], [4, 7, 2, None]]}
     made = {"hardware": "a processor", "threads": 1, "date": "2020-01-02", "settings": {}}
     for row in rows:
-        results.put(row.name, 0, {"measured": numbers, "training": {}, **made})
+        training = {"steps": 1, "batch_size": 2, "hours": 0.5} if row.model is not None else {}
+        results.put(row.name, 0, {"measured": numbers, "training": training, **made})
     text = write_document([table], [TINY], results.path.parent).read_text()
     tasks = {row.task for row in rows}
     assert text.count("\n| --- |") == len(blocks) * len(tasks)
