@@ -3,12 +3,14 @@
 from hf_alpha.reproduce.ablation import Ablation
 from hf_alpha.reproduce.conversion import Conversion
 from hf_alpha.reproduce.copying import Copying
+from hf_alpha.reproduce.cost import Cost
 from hf_alpha.reproduce.encodings import Encodings
 from hf_alpha.reproduce.heatmaps import Heatmaps
 from hf_alpha.reproduce.table import Table
 
 TABLES: dict[str, Table] = {
-    table.name: table for table in (Encodings(), Heatmaps(), Ablation(), Conversion(), Copying())
+    table.name: table
+    for table in (Encodings(), Heatmaps(), Ablation(), Conversion(), Copying(), Cost())
 }
 """In the order of the document."""
 
