@@ -10,7 +10,7 @@ from hf_alpha.reproduce.table import Table
 
 TABLES: dict[str, Table] = {
     table.name: table
-    for table in (Encodings(), Heatmaps(), Ablation(), Conversion(), Copying(), Cost())
+    for table in (Encodings(), Heatmaps(), Ablation(), Conversion(), Cost(), Copying())
 }
 """In the order of the document."""
 
