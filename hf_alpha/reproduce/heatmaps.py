@@ -13,7 +13,7 @@ from hf_alpha.reproduce import measures
 from hf_alpha.reproduce.encodings import FULL, LOGIC, Encodings
 from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import Size
-from hf_alpha.reproduce.table import TASKS, Block, Column, Row, Table, percent, ranked
+from hf_alpha.reproduce.table import TASKS, Block, Column, Row, Table, number, percent, ranked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,14 @@ class Heatmaps(Table):
             ),
             Block(
                 "correct answers by the length of the shortest witness, %",
-                tuple(Column(title, f"correct witness {k}") for k, title in lengths.items()),
+                tuple(
+                    column
+                    for k, title in lengths.items()
+                    for column in (
+                        Column(title, f"correct witness {k}"),
+                        Column("problems", f"samples witness {k}", number),
+                    )
+                ),
             ),
         )
 

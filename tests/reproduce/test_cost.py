@@ -1,11 +1,13 @@
 from pathlib import Path
 
+import pytest
 from reproduce.tiny import TINY
 
 from hf_alpha.reproduce.cost import Cost
 from hf_alpha.reproduce.run import reproduce
 
 
+@pytest.mark.slow
 def test_each_number_of_names_has_a_time(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     row = "propositional-relational"

@@ -13,6 +13,9 @@ from hf_alpha.reproduce.tables import TABLES
 
 CASES = [(table, size) for table in TABLES.values() for size in (*SIZES.values(), TINY)]
 
+SAYING = {"encodings", "heatmaps", "ablation", "conversion", "cost", "copying"}
+"""Tables that put numbers into sentences."""
+
 
 def of_case(case):
     return f"{case[0].name}-{case[1].name}"
@@ -64,7 +67,8 @@ def test_all_that_can_be_measured_is_shown_and_put_in_words(table, tmp_path):
     results = Results.of(tmp_path / "docs" / "tables", table.name, TINY.name)
     blocks, rows = table.blocks(TINY), table.rows(TINY)
     numbers = {column.key: 0.5 for block in blocks for column in block.columns}
-    numbers |= {"correct more names": 0.5, "cells": [[1, 1, 2, 0.5], [4, 7, 2, None]]}
+    numbers |= {"correct more names": 0.5, "failed": []}  # what sentences and pictures take
+    numbers |= {"cells": [[1, 1, 2, 0.5], [4, 7, 2, None]]}
     made = {"hardware": "a processor", "threads": 1, "date": "2020-01-02", "settings": {}}
     for row in rows:
         training = {"steps": 1, "batch_size": 2, "hours": 0.5} if row.model is not None else {}
@@ -72,7 +76,9 @@ def test_all_that_can_be_measured_is_shown_and_put_in_words(table, tmp_path):
     text = write_document([table], [TINY], results.path.parent).read_text()
     tasks = {row.task for row in rows}
     assert text.count("\n| --- |") == len(blocks) * len(tasks)
-    assert text.count("\n- ") == len(table.findings(results, TINY))
+    findings = table.findings(results, TINY)
+    assert text.count("\n- ") == len(findings)
+    assert findings or table.name not in SAYING
     assert len(list(results.path.parent.glob("*.png"))) == len(table.pictures(results, TINY))
     assert "Not measured yet" not in text and "None" not in text
 
