@@ -345,7 +345,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ('for name in splits if name != "test"', "for name in splits", READ),
     ],
     "evaluation/evaluate.py": [
-        ('"weights": fingerprint(model),', "", EVALUATE),
+        ('"weights": fingerprint(self.module),', "", EVALUATE),
         ("num_beams = max(num_beams or task.num_beams, top_n)", "num_beams = num_beams or top_n",
          EVALUATE),
     ],

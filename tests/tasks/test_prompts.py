@@ -34,7 +34,7 @@ def solved(draw, task: Task) -> tuple[list[str], str]:
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 @given(st.data())
 def test_a_right_answer_comes_back_whatever_stands_around_it(task, data):
-    tokens, answer = data.draw(solved(task))
+    _, answer = data.draw(solved(task))
     if not answer and task.name == "ltl":
         return
     shown = task.prompt.write_answer(answer)
@@ -72,7 +72,7 @@ def test_the_examples_are_right_and_a_plain_prompt_ends_where_the_answer_begins(
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-@given(st.one_of(st.text(), st.text('cyle{};:"ab!&|X01 \n`<think/>truefals,'), st.text("{}[],:\"1")))
+@given(st.one_of(st.text(), st.text('cyle{};:"ab!&|X01 \n`<think/>truefals,'), st.text('{}[],:"1')))
 def test_any_reply_gets_an_answer_or_a_reason(task, reply):
     found = task.prompt.read(reply)
     if isinstance(found, NoAnswer):
