@@ -15,7 +15,6 @@ from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.instructed import AskedModel, Formulas, LocalModel
 from hf_alpha.evaluation.report import table
 from hf_alpha.tasks import get_task
-from hf_alpha.tasks.propositional import PropositionalTask
 
 TASK = get_task("propositional")
 CHAT = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] "
@@ -144,35 +143,36 @@ def test_no_answer_is_wrong_and_says_why(tmp_path):
     assert {line["text"] for line in kept} >= {*replies.values()}
 
 
-class StoppingTask(PropositionalTask):
-    """Stops the run like Ctrl-C after some checks."""
+class Stopping(LocalModel):
+    """Counts what it is asked, and stops like Ctrl-C when it has answered so much."""
 
-    left = 4
+    def __init__(self, *args, most: int = 100):
+        super().__init__(*args)
+        self.asked, self.most = 0, most
 
-    def check(self, *args, **kwargs):
-        if not self.left:
+    def ask(self, prompts, keep):
+        if self.asked == self.most:
             raise KeyboardInterrupt
-        self.left -= 1
-        return super().check(*args, **kwargs)
+        self.asked += len(prompts)
+        super().ask(prompts, keep)
 
 
 def test_a_random_gpt2_is_asked_alone_or_in_batches_and_goes_on_where_it_was(tmp_path):
-    def entry():
-        return AskedModel("m", LocalModel(random_gpt2(), byte_level(), {"max_new_tokens": 8}))
+    def entry(seed=0, most=100):
+        model = Stopping(random_gpt2(seed), byte_level(), {"max_new_tokens": 8}, most=most)
+        return AskedModel("m", model)
 
+    alone = {**SETTINGS, "batch_size": 1}
     whole = entry().evaluate(TASK, ROWS, None, SETTINGS)
-    assert whole == entry().evaluate(TASK, ROWS, None, {**SETTINGS, "batch_size": 1})
+    assert whole == entry().evaluate(TASK, ROWS, None, alone)
     assert set(whole.reasons) <= {"no JSON object", "cut off at the limit of tokens"}
     with pytest.raises(KeyboardInterrupt):
-        entry().evaluate(StoppingTask(), ROWS, tmp_path, {**SETTINGS, "batch_size": 1})
+        entry(most=4).evaluate(TASK, ROWS, tmp_path, alone)
     again = entry()
-    generate, asked = again.asked.module.generate, []
-    again.asked.module.generate = lambda **given: asked.append(given) or generate(**given)
     assert again.evaluate(TASK, ROWS, tmp_path, SETTINGS) == whole
-    assert sum(len(given["input_ids"]) for given in asked) == 1, "five had been asked"
-    other = AskedModel("m", LocalModel(random_gpt2(1), byte_level(), {"max_new_tokens": 8}))
+    assert again.asked.asked == 2, "of six problems four had been asked"
     with pytest.raises(ValueError, match="holds an evaluation with weights"):
-        other.evaluate(TASK, ROWS, tmp_path, SETTINGS)
+        entry(seed=1).evaluate(TASK, ROWS, tmp_path, SETTINGS)
 
 
 def test_drawn_replies_are_those_of_the_seed():
