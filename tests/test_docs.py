@@ -30,7 +30,7 @@ def run(page: str, folder: Path, address: str = "") -> tuple[str, str]:
     for command in (["bash", "-e", "-c", bash], [sys.executable, "-c", python]):
         done = subprocess.run(
             command, cwd=folder, env={**os.environ, "PATH": path},
-            capture_output=True, text=True, timeout=120,
+            capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         printed += done.stdout
@@ -60,7 +60,8 @@ def test_models_that_follow_instructions(tmp_path):
     """With a small GPT-2 in the place of the Hub's, and a server that knows the answers."""
     tokenizer, place = byte_level(), tmp_path / "Qwen" / "Qwen3-0.6B"
     sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 1600}
-    model = GPT2LMHeadModel(GPT2Config(**sizes, vocab_size=len(tokenizer)))
+    ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
+    model = GPT2LMHeadModel(GPT2Config(**sizes, **ends, vocab_size=len(tokenizer)))
     for saved in (model, tokenizer):
         saved.save_pretrained(place)
     with serving(solver(get_task("ltl"))) as server:

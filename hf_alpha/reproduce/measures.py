@@ -43,7 +43,9 @@ def grid(task: str, size: Size, runs: Path) -> list[dict[str, Any]]:
     return list(load(out, "test"))
 
 
-def answers(folder: Path | None, task: str, problems: Problems, test: str, runs: Path) -> Report:
+def answers(
+    folder: Path | None, task: str, problems: Problems, test: str, runs: Path, top_n: int = 1
+) -> Report:
     """The checked answers of a trained model, or random ones.
 
     A vocabulary is extended to the problems' names where the encoding needs no training for that.
@@ -55,6 +57,7 @@ def answers(folder: Path | None, task: str, problems: Problems, test: str, runs:
         problems: what is to be answered.
         test: name of the problems; another one for others.
         runs: where the report is kept, so that a run that is killed goes on.
+        top_n: answers to each problem, of a search with as many beams; 1 for the task's search.
     """
     solved = get_task(task)
     if folder is None:
@@ -71,6 +74,7 @@ def answers(folder: Path | None, task: str, problems: Problems, test: str, runs:
         problems,
         name=folder.name,
         max_new_tokens=answer_limit(solved, tokenizer, problems),
+        top_n=top_n,
         folder=runs / "reports" / test / folder.name,
         progress=False,
     )

@@ -180,8 +180,9 @@ def test_drawn_replies_are_those_of_the_seed():
         drawn = {"do_sample": True, "top_k": 0, "max_new_tokens": 8}
         model = LocalModel(random_gpt2(), byte_level(), drawn, seed)
         found = []
-        prompts = [TASK.prompt.ask(TASK.parse(problem), plain=True) for problem in ("a", "b")]
-        model.ask(prompts, lambda prompt, reply: found.append(reply.text))
+        for problem in ("a", "b"):
+            prompt = TASK.prompt.ask(TASK.parse(problem), plain=True)
+            model.ask([prompt], lambda prompt, reply: found.append(reply.text))
         return model, found
 
     model, found = report(0)
@@ -202,7 +203,8 @@ def test_what_cannot_be_asked_is_said():
     with pytest.raises(ValueError, match="give max_new_tokens"):
         speaker(str, max_length=9)
     with pytest.raises(ValueError, match="m gives one answer to a prompt: leave out top_n"):
-        compare([AskedModel("m", speaker(str))], TASK, ROWS, Path(), top_n=2)
+        rows = [{"problem": "a", "num_symbols": 1}]
+        compare([AskedModel("m", speaker(str))], TASK, rows, Path(), top_n=2)
 
 
 def test_a_command_asks_models_here_and_behind_an_address(tmp_path, monkeypatch):
