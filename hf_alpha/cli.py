@@ -762,6 +762,8 @@ def evaluate(
         raise ValueError("--hard is for formulas that are drawn: leave it out with --data")
     if card and (few_shot or address):
         raise ValueError("--card is for models with symbols: leave it out with others")
+    if generation and few_shot and address:
+        raise ValueError("--generation is for models here or for a service: ask one of them")
     limit, where = renamings(max_renamings), choose_device(device)
     if quiet:
         disable_progress_bars()

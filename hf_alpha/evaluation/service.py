@@ -56,7 +56,7 @@ class Service:
         pause: seconds after the first attempt.
 
     Raises:
-        ValueError: the address is no http address, or has a password.
+        ValueError: the address is no http address, or has a password; the key is no key.
     """
 
     module = None
@@ -79,6 +79,8 @@ class Service:
         if parts.username or parts.password or parts.query:
             raise ValueError("an address stands in reports: keep the key out of it")
         self.url = address.rstrip("/").removesuffix(PATH) + PATH
+        if key is not None and key.split() != [key]:
+            raise ValueError("the service's key has a space or a line's end in it, or is empty")
         fields = {"model": served, "temperature": 0, **(request or {})}
         self.fields = {name: value for name, value in fields.items() if value is not None}
         self.parallel, self.timeout, self.attempts = parallel, timeout, attempts

@@ -32,7 +32,7 @@ def model(task: str, method: str) -> Model:
     if method == OF_RECIPES:
         return normal
     changes = (f"model.random_method={method}",)
-    return Model(f"{task}-dual_part-{method}", normal.recipe, changes)
+    return Model(f"{task}-dual_part-parts-{method}", normal.recipe, changes)
 
 
 class Draws(Table):

@@ -57,7 +57,7 @@ class Specifications(Table):
         report = measures.answers(folder, TASK, problems, self.name, runs)
         found = measures.rates(report.overall)
         for part, records in _parts(report.records, size).items():
-            found |= measures.rates(Rates.of(records), f" {part}")
+            found |= measures.rates(Rates.of(records), f" {part}") if records else {}
         return {**found, "failed": [_failure(x) for x in report.records if not x.any_correct]}
 
     def blocks(self, size: Size) -> tuple[Block, ...]:

@@ -88,6 +88,9 @@ def test_nothing_is_sent_anywhere_else():
             Service(address, "m")
     with pytest.raises(ValueError, match="keep the key out of it"):
         Service("http://me:key@localhost/v1", "m")
+    with pytest.raises(ValueError, match="has a space or a line's end in it") as error:
+        Service("http://localhost/v1", "m", "secret\n")
+    assert "secret" not in str(error.value)
 
 
 def test_answers_are_checked_and_covariance_is_measured(tmp_path):
