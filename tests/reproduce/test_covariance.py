@@ -16,4 +16,4 @@ def test_a_t5_beside_ours(tmp_path, monkeypatch):
         assert 0 <= t5[f"covariance {names}"] <= 1
         assert t5[f"covariance samples {names}"] == relational[f"covariance samples {names}"] > 0
     assert t5["correct"] is not None and t5["parameters"] > 0
-    assert results.rows[only[0]][0]["settings"]["model.backbone_config.model_type"] == "t5"
+    assert results.rows[only[0]][0]["settings"]["model.backbone_config.model_type"] == '"t5"'

@@ -26,4 +26,4 @@ def test_ten_draws_of_each_kind_of_random_parts(tmp_path, monkeypatch, row, meas
     (reports,) = Path("runs/tiny/reports/draws").iterdir()
     assert len(list(reports.glob("draw-*"))) == 10
     settings = results.rows[row][0]["settings"]
-    assert settings["model.random_method"] == row.partition("-")[2]
+    assert settings["model.random_method"] == f'"{row.partition("-")[2]}"'
