@@ -69,10 +69,9 @@ class Covariance(Table):
             "one, on the same data for the same number of steps. Renamings are all of those "
             f"within {size.names} names, of up to {size.covariance:,} test problems with 1 to "
             f"{size.names} names. `same answer`: problems that got one answer, letter by letter, "
-            "to all renamings, which says nothing. There is no decoder like GPT-2 in this table: "
-            "recipes train decoders on texts, not on problems with answers that a solver checks. "
-            "The alpha-covariance of any decoder is measured by `alpha_covariance`, and that of a "
-            "model that follows instructions by `hf-alpha evaluate` (docs/instructed.md)."
+            "to all renamings, which says nothing. There is no decoder such as GPT-2 in this "
+            "table: no recipe trains one. `alpha_covariance` measures any decoder, and `hf-alpha "
+            "evaluate --few-shot` one that follows instructions (docs/instructed.md)."
         )
 
 

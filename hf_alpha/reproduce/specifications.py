@@ -6,11 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.evaluation.report import OUTCOMES, Rates, Record
+from hf_alpha.evaluation.report import OUTCOMES, OUTSIDE, Rates, Record
 from hf_alpha.reproduce import encodings, measures
 from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import Size
-from hf_alpha.reproduce.table import Block, Column, Row, Table
+from hf_alpha.reproduce.table import Block, Column, Row, Table, percent, ranked
 from hf_alpha.resources import resource_path
 from hf_alpha.tasks import get_task
 
@@ -26,6 +26,7 @@ FAMILIES = {
     "LILY": "Lily",
 }
 """Family of patterns, as Spot calls it -> by whom it is."""
+RANDOM = f"{TASK}-random"
 SHORT = 15
 """From so many tokens on a pattern counts as long: what released models were trained on."""
 TRAINED = ("streams", "relational", "learned")
@@ -45,13 +46,13 @@ class Specifications(Table):
             Row(f"{TASK}-{key}-normal", TASK, (key,), encodings.model(TASK, key, "normal"))
             for key in TRAINED
         ]
-        return [*released, *trained, Row(f"{TASK}-random", TASK, (get_task(TASK).random_name,))]
+        return [*released, *trained, Row(RANDOM, TASK, (get_task(TASK).random_name,))]
 
     def tested(self, size: Size) -> dict[str, Any]:
         return {"test": "published patterns", "patterns": len(patterns())}
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
-        if folder is None and row.name != f"{TASK}-random":
+        if folder is None and row.name != RANDOM:
             folder = resource_path("model_cards", row.name)
         problems = [{"problem": pattern["formula"]} for pattern in patterns()]
         report = measures.answers(folder, TASK, problems, self.name, runs)
@@ -87,13 +88,18 @@ class Specifications(Table):
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
-        return [
-            sentence
-            for row in self.rows(size)
-            if row.name != f"{TASK}-random"
-            for measured in results.measured(row.name)[:1]
-            if (sentence := _failures(row.cells[0], measured))
-        ]
+        rows = [row for row in self.rows(size) if row.name in results.rows]
+        models = [row for row in rows if row.name != RANDOM]
+        sentences = [_failures(row.cells[0], results.measured(row.name)[0]) for row in models]
+        known = dict(ranked(models, results, "correct"))
+        for row, chance in ranked([row for row in rows if row.name == RANDOM], results, "correct"):
+            above = sum(rate > chance for rate in known.values())
+            sentences.append(
+                f"Chance: {_solved(row.cells[0], results.measured(row.name)[0])}. Over all "
+                f"{len(patterns())} patterns it is right in {percent(chance)} %; {above} of "
+                f"{len(known)} models are above that."
+            )
+        return sentences
 
 
 @cache
@@ -130,18 +136,33 @@ def _failure(record: Record) -> list[int | None]:
 
 def _failures(label: str, measured: dict[str, Any]) -> str:
     """Which of Dwyer's patterns a model does not solve, and what is hard about them."""
-    known = patterns()
-    found = [row for row in measured["failed"] if known[row[0]]["family"] == DWYER]
-    of = sum(pattern["family"] == DWYER for pattern in known)
-    if not found:
-        return f"{label} solves all {of} patterns of Dwyer et al."
+    failed = _dwyers(measured)
+    said = [row for row in failed if OUTCOMES[row[-1]] != OUTSIDE]
     named = "; ".join(
-        f"{known[place]['name']} ({names} names, {tokens} tokens, "
-        f"{'witness not known' if steps is None else f'witness of {steps}'}: "
-        f"{OUTCOMES[outcome].replace('_', ' ')})"
-        for place, names, tokens, steps, outcome in found
+        f"{patterns()[place]['name']} ({_count(names, 'name')}, {_count(tokens, 'token')}, "
+        f"{'witness not known' if steps is None else 'witness of ' + _count(steps, 'step')}: "
+        f"{OUTCOMES[outcome]})"
+        for place, names, tokens, steps, outcome in said
     )
-    return f"{label} solves {of - len(found)} of the {of} patterns of Dwyer et al.; not {named}."
+    outside = len(failed) - len(said)
+    parts = [_solved(label, measured)]
+    parts += [f"{outside} have more names than the vocabulary"] * bool(outside)
+    parts += [f"not solved: {named}"] * bool(named)
+    return f"{'; '.join(parts)}."
+
+
+def _solved(label: str, measured: dict[str, Any]) -> str:
+    of = sum(pattern["family"] == DWYER for pattern in patterns())
+    return f"{label} solves {of - len(_dwyers(measured))} of the {of} patterns of Dwyer et al"
+
+
+def _dwyers(measured: dict[str, Any]) -> list[list[Any]]:
+    """What is known of those of Dwyer's patterns that were not solved."""
+    return [row for row in measured["failed"] if patterns()[row[0]]["family"] == DWYER]
+
+
+def _count(number: int, of: str) -> str:
+    return f"{number} {of}{'s' * (number != 1)}"
 
 
 __all__ = ["Specifications", "patterns"]

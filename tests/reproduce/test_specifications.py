@@ -7,6 +7,7 @@ from hf_alpha.evaluation.report import OUTCOMES
 from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.run import reproduce
 from hf_alpha.reproduce.specifications import FAMILIES, Specifications, patterns
+from hf_alpha.reproduce.table import percent
 from hf_alpha.resources import resource_path
 from hf_alpha.tasks import get_task
 
@@ -28,8 +29,7 @@ def test_released_models_and_chance_are_measured_without_training(tmp_path, monk
     """On two patterns of Dwyer et al. and one of another family."""
     monkeypatch.chdir(tmp_path)
     some = tuple(patterns()[place] for place in (0, 14, 60))
-    for module in ("specifications.patterns",):
-        monkeypatch.setattr(f"hf_alpha.reproduce.{module}", lambda: some)
+    monkeypatch.setattr("hf_alpha.reproduce.specifications.patterns", lambda: some)
     table = Specifications()
     rows = [row.name for row in table.rows(TINY) if row.model is None]
     released = {path.name for path in resource_path("model_cards").glob("ltl-*")}
@@ -41,9 +41,13 @@ def test_released_models_and_chance_are_measured_without_training(tmp_path, monk
     failed = {place: OUTCOMES[outcome] for place, *_, outcome in streams["failed"]}
     assert streams["correct"] == round(1 - len(failed) / 3, 6)
     assert 1 in failed, "bounded existence is not solved by any released model"
-    sentence = next(x for x in table.findings(results, TINY) if x.startswith("ltl-streams-small"))
-    assert sentence.startswith("ltl-streams-small (released) solves 1 of the 2 patterns of Dwyer")
-    assert "bounded existence, after Q until R (3 names, " in sentence
-    assert sentence.endswith(f": {failed[1]}).")
+    sentences = table.findings(results, TINY)
+    assert sentences[1].startswith(
+        "ltl-streams-small (released) solves 1 of the 2 patterns of Dwyer et al; not solved: "
+        "bounded existence, after Q until R (3 names, "
+    )
+    assert sentences[1].endswith(f" tokens, witness of 1 step: {failed[1]}).")
+    chance = results.measured("ltl-random")[0]["correct"]
+    assert f"it is right in {percent(chance)} %; " in sentences[-1] and len(sentences) == 3
     assert "| ltl-streams-small (released) | 50.0 |" in table.render(results, TINY)
     assert not table.findings(Results(Path(), "x", "y"), TINY)
