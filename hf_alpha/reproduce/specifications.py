@@ -1,4 +1,8 @@
-"""Published specification patterns, with their own names: which are solved, and which are not."""
+"""Published specification patterns, with their own names: which are solved, and which are not.
+
+`specifications.tsv` has them as `spot.gen` writes them; those of Dwyer et al. come first, each with
+the name of its pattern and scope (FMSP 1998 and ICSE 1999).
+"""
 
 import csv
 from collections.abc import Iterable
