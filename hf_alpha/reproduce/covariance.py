@@ -5,8 +5,9 @@ from typing import Any
 
 from hf_alpha.reproduce import encodings, measures
 from hf_alpha.reproduce.models import Model
+from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import Size
-from hf_alpha.reproduce.table import Block, Column, Row, Table
+from hf_alpha.reproduce.table import Block, Column, Row, Table, number, percent, ranked
 
 TASK = "propositional"
 T5 = Model(
@@ -59,7 +60,7 @@ class Covariance(Table):
 
     def blocks(self, size: Size) -> tuple[Block, ...]:
         scores = tuple(Column(f"alpha-cov. {n}", f"covariance {n}") for n in _names(size))
-        same = tuple(Column(f"same answer {n}", f"constant {n}", _count) for n in _names(size))
+        same = tuple(Column(f"same answer {n}", f"constant {n}", number) for n in _names(size))
         rates = (Column("correct", "correct"), Column("exact", "exact"))
         return (Block("test split of the training data, %", (*rates, *scores, *same)),)
 
@@ -74,13 +75,17 @@ class Covariance(Table):
             "evaluate --few-shot` one that follows instructions (docs/instructed.md)."
         )
 
+    def findings(self, results: Results, size: Size) -> list[str]:
+        key = f"covariance {size.names}"
+        known = ranked(self.rows(size), results, key)
+        said = [f"{row.cells[0]} {percent(score)}" for row, score in known]
+        if not said:
+            return []
+        return [f"Alpha-covariance with {size.names} names, %: {', '.join(said)}."]
+
 
 def _names(size: Size) -> range:
     return range(1, size.names + 1)
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
 
 
 __all__ = ["Covariance"]

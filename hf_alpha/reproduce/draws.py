@@ -15,7 +15,9 @@ from hf_alpha.processes import choose_device
 from hf_alpha.reproduce import encodings, measures
 from hf_alpha.reproduce.copying import distance
 from hf_alpha.reproduce.models import Model, generated
+from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import Size
+from hf_alpha.reproduce.table import TASKS as TITLES
 from hf_alpha.reproduce.table import Block, Column, Row, Table, percent
 from hf_alpha.tasks import get_task
 
@@ -23,6 +25,7 @@ TASKS = ("copying", *encodings.LOGIC)
 OF_RECIPES = "hypercube_vertices"
 VALIDATION = 500
 """Rows of the validation data to which the median rule is applied, at most."""
+ENDS = ("minimum", "maximum")
 SHOWN = {"minimum": "min", "mean": "mean", "maximum": "max", "median_rule": "median rule"}
 
 
@@ -98,6 +101,22 @@ class Draws(Table):
             "which the paper reports in place of the mean. The paper's numbers are of its best "
             "copying model; it found no method to be better for sure."
         )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        sentences = []
+        for row in self.rows(size):
+            name, show = ("correct", percent)
+            if results.values(row.name, "edit_distance mean"):
+                name, show = ("edit_distance", distance)
+            low, high = (results.values(row.name, f"{name} {end}") for end in ENDS)
+            if low and high:
+                measure = "of edit distance" if name == "edit_distance" else "points"
+                widest = max(b - a for a, b in zip(low, high, strict=True))
+                sentences.append(
+                    f"{TITLES[row.task]}, {row.cells[0]}: between the draws of a model lie up to "
+                    f"{show(widest)} {measure}."
+                )
+        return sentences
 
 
 def _validation(name: str, size: Size, runs: Path) -> list[dict[str, Any]]:

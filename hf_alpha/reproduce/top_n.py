@@ -1,11 +1,13 @@
 """A right answer among N (2601.23169, Appendix I)."""
 
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from hf_alpha.reproduce import encodings, measures
+from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import Size
-from hf_alpha.reproduce.table import Block, Column, Row, Table
+from hf_alpha.reproduce.table import TASKS, Block, Column, Row, Table, percent
 
 COUNTS = (1, 10, 25)
 ENCODINGS = ("streams", "relational")
@@ -56,6 +58,18 @@ class TopN(Table):
             "check answers, as a solver does, may use the first that holds. `first of N beams`: "
             "the answer that the wider search ranks first."
         )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        sentences = []
+        for row in self.rows(size):
+            known = [results.values(row.name, f"top {count}") for count in COUNTS]
+            if all(known):
+                one, some, more = (percent(fmean(values)) for values in known)
+                sentences.append(
+                    f"{TASKS[row.task]}, {row.cells[0]}: {one} % with the usual search, {some} % "
+                    f"among {COUNTS[1]} answers, {more} % among {COUNTS[2]}."
+                )
+        return sentences
 
 
 __all__ = ["TopN"]
