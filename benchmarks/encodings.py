@@ -9,6 +9,9 @@ recipe propositional/NAME-small, with `--steps` steps and the learning rate sche
 Converted models start from `learned` of the same seed and are trained for
 `--tuning-steps` more. A run that was killed goes on where it stopped.
 
+It made the figures of docs/encodings.md, with converted models, AdaCos and the spread over draws.
+The papers' table of encodings and data is made by `hf-alpha reproduce encodings`.
+
 Cells are means over the seeds; +- is half the distance between the largest and the smallest. With
 `--draws N`, the last table has the spread of `dual_part` over N draws of the random parts.
 """
@@ -33,8 +36,8 @@ from hf_alpha.evaluation.report import Report
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
+from hf_alpha.reproduce.models import train_once
 from hf_alpha.tasks import get_task
-from runs import train_once
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

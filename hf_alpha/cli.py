@@ -16,6 +16,7 @@ import typer
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 
 if TYPE_CHECKING:
+    from hf_alpha.evaluation.compare import Entrant
     from hf_alpha.evaluation.report import Report
     from hf_alpha.recipe import Recipe
     from hf_alpha.solve import Solution
@@ -157,6 +158,7 @@ Workers = Annotated[int, typer.Option(min=1, help="Processes; they do not change
 Seed = Annotated[int, typer.Option(help="Everything drawn is a function of it.")]
 Device = Annotated[str, typer.Option(help="auto (an accelerator if there is one), cpu, cuda:1")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
+ASKED = "Models that follow instructions"  # a panel of options
 
 
 @app.command("generate-data")
@@ -636,7 +638,9 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
 
 @app.command()
 def evaluate(
-    models: Annotated[list[str], typer.Argument(help="Folders or Hub names, one row for each.")],
+    models: Annotated[
+        list[str] | None, typer.Argument(help="Folders or Hub names, one row for each.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -696,41 +700,87 @@ def evaluate(
     ] = False,
     seed: Seed = 0,
     quiet: Quiet = False,
+    few_shot: Annotated[
+        bool,
+        typer.Option(
+            "--few-shot",
+            help="Ask models without symbols by the task's prompt: any of Transformers.",
+            rich_help_panel=ASKED,
+        ),
+    ] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Ask a service that speaks OpenAI's protocol: http://localhost:8000/v1. Problems "
+            "are sent there, and nowhere else.",
+            rich_help_panel=ASKED,
+        ),
+    ] = None,
+    served: Annotated[
+        str | None,
+        typer.Option(help="What the service calls its model.", rich_help_panel=ASKED),
+    ] = None,
+    key_from: Annotated[
+        str | None,
+        typer.Option(
+            help="Environment variable that holds the service's key.", rich_help_panel=ASKED
+        ),
+    ] = None,
+    parallel: Annotated[
+        int,
+        typer.Option(min=1, help="Requests to the service at a time.", rich_help_panel=ASKED),
+    ] = 4,
+    generation: Annotated[
+        str | None,
+        typer.Option(
+            help="As JSON, arguments of generate, or fields of a request: "
+            """'{"max_new_tokens": 512}', '{"max_tokens": 512}'.""",
+            rich_help_panel=ASKED,
+        ),
+    ] = None,
 ) -> None:
     """Measure correctness, exactness, edit distance and alpha-covariance beside random answers.
 
-    Of models that do not answer with text: the metrics of their recipe's objective.
+    Of models that do not answer with text: the metrics of their recipe's objective. Models that
+    follow instructions are asked by a prompt: docs/instructed.md.
     """
     from datasets import disable_progress_bars
 
     from hf_alpha.data.read import leave_out, load, training_problems
-    from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
-    from hf_alpha.loading import ANSWERING, auto_class, load_checkpoint, load_config
+    from hf_alpha.evaluation.compare import compare, draw_problems
+    from hf_alpha.loading import ANSWERING, auto_class, load_config
     from hf_alpha.processes import choose_device
     from hf_alpha.recipe import recipe_of
     from hf_alpha.tasks import get_task
 
+    models = models or []
+    if not models and address is None:
+        raise ValueError("name a model: a folder, a name on the Hub, or --address and --served")
     if (trained_symbols is None) != (trained_size is None):
         raise ValueError("--trained-symbols and --trained-size outline a region together")
     if data is not None and hard:
         raise ValueError("--hard is for formulas that are drawn: leave it out with --data")
+    if card and (few_shot or address):
+        raise ValueError("--card is for models with symbols: leave it out with others")
+    if generation and few_shot and address:
+        raise ValueError("--generation is for models here or for a service: ask one of them")
     limit, where = renamings(max_renamings), choose_device(device)
     if quiet:
         disable_progress_bars()
-    if auto_class(load_config(models[0])) not in ANSWERING:
+    if models and auto_class(load_config(models[0])) not in ANSWERING:
         out = out or _beside(models, data)
         typer.echo(_evaluate_objective(models, data, split, by, out, batch_size, device))
         return
     if by is not None:
         raise ValueError("--by is for models that do not answer with text: leave it out")
-    loaded = [
-        EvaluatedModel(name, *load_checkpoint(folder))
-        for name, folder in zip(row_names(models), models, strict=True)
-    ]
-    for each in loaded:
-        each.model.to(where)
-    recipe = None if task is not None else recipe_of(models[0])
+    told = _json_object("--generation", generation)
+    loaded = _entrants(models, told if few_shot else None, where, seed)
+    if address is not None:
+        loaded.append(_service(address, served, key_from, told, parallel))
+    recipe = None if task is not None or not models else recipe_of(models[0])
     solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
+    if out is None and address is not None:
+        raise ValueError("name a folder for the report with --out")
     out = out or _beside(models, data)
     known = [problem for each in exclude or () for problem in training_problems(each)]
     if recipe is not None and solved.own_data:
@@ -771,6 +821,63 @@ def evaluate(
         _write_cards(models, reports)
     typer.echo(table)
     typer.echo(f"report and pictures are in {out}")
+
+
+def _entrants(
+    models: list[str], generation: dict[str, Any] | None, where: Any, seed: int
+) -> "list[Entrant]":
+    """Load models to be measured.
+
+    Args:
+        generation: how models without symbols generate; None where there shall be none.
+        where: the device.
+        seed: of what is drawn.
+    """
+    from hf_alpha.evaluation.compare import EvaluatedModel
+    from hf_alpha.evaluation.instructed import AskedModel, LocalModel
+    from hf_alpha.loading import auto_class, load_checkpoint, load_config, load_host
+
+    loaded: list[Entrant] = []
+    for name, folder in zip(row_names(models), models, strict=True):
+        config = load_config(folder)
+        if generation is None or hasattr(config, "symbol_classes"):
+            model, tokenizer = load_checkpoint(folder)
+            loaded.append(EvaluatedModel(name, model.to(where), tokenizer))
+        else:
+            model, tokenizer = load_host(folder, auto_class(config))
+            asked = LocalModel(model.to(where), tokenizer, generation, seed)
+            loaded.append(AskedModel(name, asked))
+    return loaded
+
+
+def _service(
+    address: str,
+    served: str | None,
+    key_from: str | None,
+    request: dict[str, Any],
+    parallel: int,
+) -> "Entrant":
+    """A model behind an address."""
+    from hf_alpha.evaluation.instructed import AskedModel
+    from hf_alpha.evaluation.service import Service
+
+    if served is None:
+        raise ValueError("say with --served what the service at --address calls its model")
+    if key_from is not None and not os.environ.get(key_from):
+        raise ValueError(f"there is no environment variable {key_from}, which --key-from names")
+    key = None if key_from is None else os.environ[key_from]
+    return AskedModel(served, Service(address, served, key, request, parallel))
+
+
+def _json_object(option: str, text: str | None) -> dict[str, Any]:
+    """Read the value of an option."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError as error:
+        raise ValueError(f"{option} {text}: no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{option} {text}: write a JSON object")
+    return found
 
 
 def _beside(models: list[str], data: str | None) -> Path:
@@ -959,6 +1066,62 @@ def _write_cards(models: list[str], reports: "list[Report]") -> None:
 def _bounds(text: str, smallest: int) -> tuple[int, int]:
     numbers = integers(text)
     return (numbers[0] if len(numbers) > 1 else smallest), numbers[-1]
+
+
+@app.command()
+def reproduce(
+    table: Annotated[
+        str | None, typer.Argument(help="Which one; without it they are listed.")
+    ] = None,
+    size: Annotated[
+        str, typer.Option(help="cpu (minutes for each row), or full (the papers', for a GPU).")
+    ] = "cpu",
+    seeds: Annotated[str, typer.Option(help="Of weights and batches.")] = "0,1",
+    only: Annotated[
+        str | None, typer.Option(help="Rows, or patterns, with commas between: 'ltl-*'.")
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Folder for models, problems and reports.")] = Path(
+        "runs/reproduce"
+    ),
+    out: Annotated[Path, typer.Option(help="Folder for the results, a file each.")] = Path(
+        "docs/results/tables"
+    ),
+    write_document: Annotated[
+        bool,
+        typer.Option(
+            "--write-document", help="Write docs/results.md and its pictures from the results."
+        ),
+    ] = False,
+) -> None:
+    """Measure a table of the papers again: train and test what is missing of it.
+
+    A run that was killed goes on where it stopped. What is done is not done again.
+    """
+    from hf_alpha.reproduce.document import write_document as write
+    from hf_alpha.reproduce.run import overview
+    from hf_alpha.reproduce.run import reproduce as run
+    from hf_alpha.reproduce.sizes import SIZES
+    from hf_alpha.reproduce.tables import TABLES
+    from hf_alpha.train import Interrupted
+
+    chosen, numbers = _one_of(SIZES, "size", size), integers(seeds)
+    if table is not None:
+        rows = [] if only is None else only.split(",")
+        try:
+            run(_one_of(TABLES, "table", table), chosen, numbers, rows, runs, out, typer.echo)
+        except Interrupted as stop:
+            typer.echo(str(stop), err=True)
+            raise typer.Exit(130) from None
+    if write_document:
+        typer.echo(f"{write(TABLES.values(), SIZES.values(), out)} is written")
+    elif table is None:
+        typer.echo(overview(TABLES.values(), chosen, numbers, runs, out))
+
+
+def _one_of(known: dict[str, Any], what: str, name: str) -> Any:
+    if name not in known:
+        raise ValueError(f"no {what} {name!r}: choose from {', '.join(known)}")
+    return known[name]
 
 
 @app.command()

@@ -45,7 +45,7 @@ def describe_environment() -> str:
         "hf_alpha": version("hf_alpha"),
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
         "platform": platform.platform(),
-        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "processor": f"{processor()}, {os.cpu_count()} cores",
         "threads": f"{torch.get_num_threads()} for an operation of torch",
         "torch": f"{torch.__version__} ({_build()})",
         "devices": ", ".join(["cpu", *_accelerators()]),
@@ -86,7 +86,8 @@ def _accelerators() -> list[str]:
     return names
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Name of the processor."""
     with suppress(OSError):  # where there is no such file
         found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
         if found is not None:
@@ -94,4 +95,4 @@ def _processor() -> str:
     return platform.machine()
 
 
-__all__ = ["TRACKERS", "describe_environment", "install_command"]
+__all__ = ["TRACKERS", "describe_environment", "install_command", "processor"]

@@ -71,7 +71,7 @@ def generate_answers(
 
 
 def answer_batches(
-    model: torch.nn.Module,
+    model: torch.nn.Module | None,
     batches: Sequence[list[Job]],
     answer: Callable[[list[Job]], Sequence[Answer]],
     title: str,
@@ -81,7 +81,7 @@ def answer_batches(
     """Answer one batch after the other, with a progress bar and without dropout.
 
     Args:
-        model: is put into evaluation mode meanwhile.
+        model: is put into evaluation mode meanwhile; None if none of this process answers.
         batches: of this process.
         answer: gives the answers to a batch.
         title: of the bar.
@@ -140,6 +140,100 @@ def generate_ids(
             name: x.to(model.device) for name, x in inputs.items() if not used or name in used
         }
         return model.generate(**on_device, **settings)
+
+
+def generate_rows(
+    model: Any,
+    tokenizer: Any,
+    rows: Sequence[Mapping[str, Sequence[int]]],
+    settings: Mapping[str, Any],
+) -> list[list[int]]:
+    """Generate answers to inputs of one shape, with any model and tokenizer of Transformers.
+
+    Args:
+        model: an encoder-decoder or a decoder.
+        tokenizer: the one that belongs to it.
+        rows: inputs by name, without padding.
+        settings: of `model.generate`.
+
+    Returns:
+        The ids of each answer, without what comes before it and from its end token on.
+    """
+    batch = {key: torch.tensor([row[key] for row in rows]) for key in rows[0]}
+    encoder_decoder = model.config.is_encoder_decoder
+    width = 1 if encoder_decoder else len(rows[0]["input_ids"])
+    end, pad = _end_and_pad(model, tokenizer, settings)
+    settings = {**settings} if pad is None else {"pad_token_id": pad, **settings}
+    if encoder_decoder and not _has_start(model):
+        settings.setdefault("decoder_start_token_id", pad)
+    output = generate_ids(model, batch, settings)
+    return [_until_end(row, end, pad) for row in output[:, width:].tolist()]
+
+
+def _has_start(model: Any) -> bool:
+    chosen = getattr(model, "generation_config", None)
+    keys = ("decoder_start_token_id", "bos_token_id")
+    return chosen is None or any(getattr(chosen, key) is not None for key in keys)
+
+
+def _end_and_pad(
+    model: Any, tokenizer: Any, settings: Mapping[str, Any]
+) -> tuple[set[int], int | None]:
+    chosen = getattr(model, "generation_config", None) or model.config
+    end = settings.get("eos_token_id", chosen.eos_token_id)
+    end = tokenizer.eos_token_id if end is None else end
+    ends = {end} if isinstance(end, int) else set(end or ())
+    pad = chosen.pad_token_id if chosen.pad_token_id is not None else tokenizer.pad_token_id
+    return ends, min(ends) if pad is None and ends else pad
+
+
+def _until_end(ids: Sequence[int], end: set[int], pad: int | None) -> list[int]:
+    stop = next((position for position, i in enumerate(ids) if i in end), len(ids))
+    while stop and ids[stop - 1] == pad and pad not in end:
+        stop -= 1
+    return list(ids[:stop])
+
+
+def answer_room(
+    config: Any, length: int, wanted: int | None, what: str = "the input"
+) -> int | None:
+    """Return how many new tokens a model has positions for, and at most as many as are wanted.
+
+    Args:
+        config: the model's.
+        length: tokens of the input.
+        wanted: new tokens; None for as many as there is room for.
+        what: what an error calls the input.
+
+    Returns:
+        The number; None if there is no limit.
+
+    Raises:
+        ValueError: the input itself is too long.
+    """
+    limit = _positions(config, "encoder" if config.is_encoder_decoder else "decoder")
+    if limit is not None and length + (not config.is_encoder_decoder) > limit:
+        raise ValueError(
+            f"{what} has {length} tokens, but the model has {limit} positions"
+            + ("" if config.is_encoder_decoder else ", for input and answer together")
+        )
+    known = _positions(config, "decoder")
+    if known is None:
+        return wanted
+    left = known - (1 if config.is_encoder_decoder else length)  # the start token, or the prompt
+    return left if wanted is None else min(left, wanted)
+
+
+def _positions(config: Any, part: str) -> int | None:
+    """Return how many positions the encoder or decoder has; None if there is no limit."""
+    for holder in (getattr(config, part, None), getattr(config, "text_config", None), config):
+        # LED has one for each part. GPT-2's `n_positions` goes by the other name too; that of T5,
+        # whose positions are relative, does not and is no limit.
+        for key in (f"max_{part}_position_embeddings", "max_position_embeddings"):
+            size = getattr(holder, key, None)
+            if isinstance(size, int) and size > 0:  # XLNet says -1: no limit
+                return size
+    return None
 
 
 def _used_inputs(model: Any) -> set[str]:
@@ -250,11 +344,14 @@ def _cost(encoding: AlphaEncoding | None) -> tuple[int, int]:
 
 
 @contextmanager
-def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
+def evaluation_mode(model: torch.nn.Module | None) -> Iterator[None]:
     """Meanwhile switch dropout off, and the model's own limit of length: the caller has another.
 
     (Transformers warns in every batch where both are set.)
     """
+    if model is None:
+        yield
+        return
     training, config = model.training, getattr(model, "generation_config", None)
     limit = getattr(config, "max_length", None)
     model.eval()
@@ -270,6 +367,7 @@ def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
 
 __all__ = [
     "answer_batches",
+    "answer_room",
     "beam_search",
     "encode_problem",
     "encode_problems",
@@ -277,6 +375,7 @@ __all__ = [
     "extend_vocabulary",
     "generate_answers",
     "generate_ids",
+    "generate_rows",
     "plan_batches",
     "search_settings",
 ]

@@ -79,7 +79,11 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
             check_segments(config, tokenizer, where)
             return config, tokenizer
     if not hasattr(config, "symbol_classes"):
-        way = f"; hf-alpha convert {where} OUT gives it some" * bool(config.is_encoder_decoder)
+        way = (
+            f"; hf-alpha convert {where} OUT gives it some"
+            if config.is_encoder_decoder
+            else "; hf-alpha evaluate --few-shot asks it by a prompt"
+        )
         raise ValueError(
             f"{where!r} holds a {config.model_type!r} model, not one with symbols (known: "
             f"{', '.join(SYMBOL_MODEL_TYPES)}){way}"
@@ -108,10 +112,14 @@ def load_config(path: str | Path) -> PreTrainedConfig:
         return AutoConfig.from_pretrained(where)
 
 
-def load_host(path: str | Path) -> tuple[PreTrainedModel, Any]:
-    """Load an encoder-decoder of Transformers without symbols, with its own tokenizer.
+def load_host(path: str | Path, auto: Any = AutoModelForSeq2SeqLM) -> tuple[PreTrainedModel, Any]:
+    """Load a model of Transformers without symbols, with its own tokenizer.
 
     Weights that the model does not use are left out, as Transformers does it.
+
+    Args:
+        path: folder or Hub name.
+        auto: the Auto class of the model, by default that of encoder-decoders.
 
     Raises:
         FileNotFoundError: there is no such folder or model, or a file of it is missing.
@@ -121,7 +129,7 @@ def load_host(path: str | Path) -> tuple[PreTrainedModel, Any]:
     where = str(Path(path).expanduser())
     tokenizer = _load_tokenizer(where)
     with _part(where, WEIGHTS):
-        model, report = AutoModelForSeq2SeqLM.from_pretrained(
+        model, report = auto.from_pretrained(
             where, output_loading_info=True, ignore_mismatched_sizes=True
         )
     _check_weights(model, {**report, "unexpected_keys": []}, f"{where}/{WEIGHTS}")

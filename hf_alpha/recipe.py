@@ -664,7 +664,7 @@ def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
 
     A different output folder is not reported.
     """
-    before, after = (dict(_leaves(dataclasses.asdict(recipe))) for recipe in (old, new))
+    before, after = (dict(leaves(dataclasses.asdict(recipe))) for recipe in (old, new))
     return {
         key: (before.get(key, "null"), after.get(key, "null"))
         for key in {**before, **after}
@@ -672,11 +672,11 @@ def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
     }
 
 
-def _leaves(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def leaves(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Dotted keys and their values as text."""
     for key, value in content.items():
         if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{key}.")
+            yield from leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", json.dumps(value, ensure_ascii=False, default=str)
 
@@ -718,6 +718,7 @@ __all__ = [
     "RecipeError",
     "describe_settings",
     "differences",
+    "leaves",
     "parse_recipe",
     "read_recipe",
     "recipe_of",

@@ -87,6 +87,9 @@ PERTURB = "tests/data/test_perturb.py"
 READ = "tests/data/test_read.py"
 EVALUATE = "tests/evaluation/test_evaluate.py"
 REPORT = "tests/evaluation/test_report.py"
+INSTRUCTED = "tests/evaluation/test_instructed.py"
+SERVICE = "tests/evaluation/test_service.py"
+PROMPTS = "tests/tasks/test_prompts.py"
 GENERATION = "tests/test_generation.py"
 COVARIANCE = "tests/evaluation/test_covariance.py"
 COMPARE = "tests/evaluation/test_compare.py"
@@ -345,10 +348,19 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ('for name in splits if name != "test"', "for name in splits", READ),
     ],
     "evaluation/evaluate.py": [
-        ('"weights": fingerprint(model),', "", EVALUATE),
+        ('"weights": fingerprint(self.module),', "", EVALUATE),
         ("num_beams = max(num_beams or task.num_beams, top_n)", "num_beams = num_beams or top_n",
          EVALUATE),
     ],
+    "evaluation/instructed.py": [
+        ("found if reply.ended else CUT_OFF", "found", INSTRUCTED),
+        ("if prompt not in self.known]", "]", INSTRUCTED),
+    ],
+    "evaluation/service.py": [
+        ("if error.code == 429 or error.code >= 500:", "if error.code >= 500:", SERVICE),
+        ("build_opener(_NoRedirection).open", "build_opener().open", SERVICE),
+    ],
+    "tasks/prompts.py": [("return readable[-1]", "return readable[0]", PROMPTS)],
     "evaluation/report.py": [
         ('part = self.outcomes["exact"] + self.outcomes["correct"]',
          'part = self.outcomes["correct"]', REPORT),

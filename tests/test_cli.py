@@ -113,7 +113,7 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         assert words == {
             *("generate-data", "train", "convert", "evaluate", "solve", "release", "push"),
             *("perturb", "quickstart", "env", "info", "compare", "zero-shot", "convert-folnet"),
-            *("transduce", "convert-geometric"),
+            *("transduce", "convert-geometric", "reproduce"),
         }
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}

@@ -6,16 +6,23 @@ import subprocess
 import sys
 from pathlib import Path
 
-from small_tokenizers import word_piece
-from transformers import BertConfig, BertForMaskedLM
+from chat_server import serving, solver
+from small_tokenizers import byte_level, word_piece
+from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+
+from hf_alpha.tasks import get_task
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def run(page: str, folder: Path) -> tuple[str, str]:
-    """What the commands of a page print, then its Python; and what the page says they do."""
-    blocks = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+def run(page: str, folder: Path, address: str = "") -> tuple[str, str]:
+    """What the commands of a page print, then its Python; and what the page says they do.
+
+    A service that the page names is at `address`.
+    """
+    text = (DOCS / page).read_text(encoding="utf-8")
+    blocks = BLOCK.findall(text.replace("http://localhost:8000/v1", address))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     python = "\n".join(code for language, code in blocks if language == "python")
     bash = "\n".join(code for language, code in blocks if language == "bash")
@@ -23,7 +30,7 @@ def run(page: str, folder: Path) -> tuple[str, str]:
     for command in (["bash", "-e", "-c", bash], [sys.executable, "-c", python]):
         done = subprocess.run(
             command, cwd=folder, env={**os.environ, "PATH": path},
-            capture_output=True, text=True, timeout=120,
+            capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         printed += done.stdout
@@ -47,3 +54,22 @@ def test_geometric_encoders(tmp_path):
     assert "(3, hoses, 3), (2, COMPOUND, 3)}" in printed
     assert "out: GeometricForMaskedLM with" in printed
     assert (tmp_path / "out" / "modeling_geometric.py").is_file()
+
+
+def test_models_that_follow_instructions(tmp_path):
+    """With a small GPT-2 in the place of the Hub's, and a server that knows the answers."""
+    tokenizer, place = byte_level(), tmp_path / "Qwen" / "Qwen3-0.6B"
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 1600}
+    ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
+    model = GPT2LMHeadModel(GPT2Config(**sizes, **ends, vocab_size=len(tokenizer)))
+    for saved in (model, tokenizer):
+        saved.save_pretrained(place)
+    with serving(solver(get_task("ltl"))) as server:
+        printed, said = run("instructed.md", tmp_path, server.address)
+    assert printed.endswith(said)
+    assert "no answer of Qwen3-0.6B to 6 of 6 problems" in printed
+    rows = [line.split() for line in printed.splitlines()]
+    assert ["correct", "some-model", *["100.0"] * 4] in rows
+    assert "some-model: 15 prompts asked" in printed
+    kept = [path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("replies-0.jsonl")]
+    assert sorted(kept) == [("runs", "here"), ("runs", "there")]

@@ -36,7 +36,7 @@ LAYERS = [
     {"convert", "evaluation", "recipe"},
     {"train"},
     {"card", "push", "release", "side_by_side", "solve"},
-    {"tours"},
+    {"reproduce", "tours"},
     {"info"},
     {"cli"},
     {"__main__"},

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from transformers import PreTrainedModel
 
 from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
-from hf_alpha.evaluation.covariance import alpha_covariance
+from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.evaluate import answer_limit, evaluate, evaluate_random
 from hf_alpha.evaluation.heatmap import Heatmap, draw
 from hf_alpha.evaluation.random_parts import sensitivity
@@ -27,13 +27,114 @@ Region = tuple[tuple[int, int], tuple[int, int]]
 TABLE_FILE, HEATMAP_FILE = "table.txt", "heatmap.png"
 
 
+class Entrant(Protocol):
+    """Whoever is measured: a model with symbols, or one that is asked by a prompt."""
+
+    name: str
+
+    def settings(
+        self, task: Task, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Make it ready for problems; return the settings of `evaluate` that are for it."""
+
+    def evaluate(
+        self,
+        task: Task,
+        rows: Sequence[Mapping[str, Any]],
+        folder: Path,
+        settings: Mapping[str, Any],
+    ) -> Report:
+        """Let it answer problems, and check its answers."""
+
+    def covariance(
+        self,
+        task: Task,
+        problems: Sequence[str],
+        folder: Path,
+        settings: Mapping[str, Any],
+        max_renamings: int | None,
+        seed: int,
+    ) -> AlphaCovariance:
+        """Measure its alpha-covariance."""
+
+    def notes(
+        self,
+        task: Task,
+        rows: Sequence[Mapping[str, Any]],
+        folder: Path,
+        settings: Mapping[str, Any],
+        draws: int,
+    ) -> list[str]:
+        """Say more of it below the table."""
+
+
 @dataclass
 class EvaluatedModel:
-    """A model to be measured, and what its row is called."""
+    """A model with symbols to be measured, and what its row is called."""
 
     name: str
     model: PreTrainedModel
     tokenizer: AnyTokenizer
+
+    def settings(
+        self, task: Task, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Extend the vocabulary as far as the problems need it."""
+        task.prepare(self.tokenizer)
+        needed = task.needed_symbols([row["problem"] for row in rows])
+        extend_vocabulary(self.model, self.tokenizer, needed)
+        limit = settings["max_new_tokens"] or answer_limit(task, self.tokenizer, rows)
+        return {**settings, "max_new_tokens": limit}
+
+    def evaluate(
+        self,
+        task: Task,
+        rows: Sequence[Mapping[str, Any]],
+        folder: Path,
+        settings: Mapping[str, Any],
+    ) -> Report:
+        """Let the model answer problems, and check its answers."""
+        return evaluate(
+            self.model, self.tokenizer, task, rows, name=self.name, folder=folder, **settings
+        )
+
+    def covariance(
+        self,
+        task: Task,
+        problems: Sequence[str],
+        folder: Path,
+        settings: Mapping[str, Any],
+        max_renamings: int | None = 24,
+        seed: int = 0,
+    ) -> AlphaCovariance:
+        """Measure alpha-covariance with the search of the evaluation."""
+        return alpha_covariance(
+            self.model,
+            self.tokenizer,
+            problems,
+            max_renamings=max_renamings,
+            seed=seed,
+            generate_kwargs={name: settings[name] for name in ("num_beams", "max_new_tokens")},
+            batch_size=settings["batch_size"],
+            progress=settings["progress"],
+        )
+
+    def notes(
+        self,
+        task: Task,
+        rows: Sequence[Mapping[str, Any]],
+        folder: Path,
+        settings: Mapping[str, Any],
+        draws: int,
+    ) -> list[str]:
+        """Say how much hangs on the draw of random parts."""
+        if not draws or not self.model.config.encoding.random_parts:
+            return []
+        seeds = range(draws)
+        found = sensitivity(
+            self.model, self.tokenizer, task, rows, seeds=seeds, folder=folder, **settings
+        )
+        return [f"{self.name}, {name}: {spread}" for name, spread in found.items()]
 
 
 def draw_problems(
@@ -81,7 +182,7 @@ def draw_problems(
 
 
 def compare(
-    models: Sequence[EvaluatedModel],
+    models: Sequence[Entrant],
     task: Task,
     rows: Sequence[Mapping[str, Any]],
     out: Path,
@@ -122,11 +223,10 @@ def compare(
     Returns:
         The table and the reports, that of the random answers last.
     """
-    num_beams = num_beams or task.num_beams
-    needed = task.needed_symbols([row["problem"] for row in rows])
     probes = _probes(rows, covariance, seed)
-    settings: dict[str, Any] = {
-        "num_beams": num_beams,
+    wanted: dict[str, Any] = {
+        "num_beams": num_beams or task.num_beams,
+        "max_new_tokens": max_new_tokens,
         "top_n": top_n,
         "batch_size": batch_size,
         "solver": solver,
@@ -136,35 +236,17 @@ def compare(
     }
     reports, notes = [], []
     for entry in models:
-        model, tokenizer = entry.model, entry.tokenizer
-        task.prepare(tokenizer)
-        extend_vocabulary(model, tokenizer, needed)
-        folder = out / _slug(entry.name)
-        settings["max_new_tokens"] = max_new_tokens or answer_limit(task, tokenizer, rows)
-        report = evaluate(model, tokenizer, task, rows, name=entry.name, folder=folder, **settings)
+        settings, folder = entry.settings(task, rows, wanted), out / _slug(entry.name)
+        report = entry.evaluate(task, rows, folder, settings)
         if covariance and not _is_measured(report, len(probes), max_renamings, seed):
-            report.alpha_covariance = alpha_covariance(
-                model,
-                tokenizer,
-                probes,
-                max_renamings=max_renamings,
-                seed=seed,
-                generate_kwargs={
-                    "num_beams": num_beams,
-                    "max_new_tokens": settings["max_new_tokens"],
-                },
-                batch_size=batch_size,
-                progress=progress,
+            report.alpha_covariance = entry.covariance(
+                task, probes, folder, settings, max_renamings, seed
             )
             report.save(folder)
         reports.append(report)
         if measured := _measured(task, report):
             notes.append(f"{entry.name}: {measured}")
-        if draws and model.config.encoding.random_parts:
-            found = sensitivity(
-                model, tokenizer, task, rows, seeds=range(draws), folder=folder, **settings
-            )
-            notes += [f"{entry.name}, {name}: {spread}" for name, spread in found.items()]
+        notes += entry.notes(task, rows, folder, settings, draws)
     _draw_heatmaps(reports, task.measure, region, out, caption)
     reports.append(evaluate_random(task, rows, seed=seed, solver=solver, timeout=timeout))
     reports[-1].save(out / _slug(reports[-1].model))

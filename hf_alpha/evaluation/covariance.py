@@ -11,16 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 from statistics import fmean
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from hf_alpha.evaluation.names import Features, Ids, Items, Symbols, Words, names_of, rename
-from hf_alpha.generation import answer_batches, generate_ids
+from hf_alpha.evaluation.names import Ids, Items, Symbols, Table, Words, names_of, rename
+from hf_alpha.generation import answer_batches, answer_room, generate_rows
 from hf_alpha.processes import gather, process_state, split
 
 Renaming = dict[Any, Any]  # name -> name
+Group = tuple[Any, ...]
+_Job = tuple[int, int, Group]
 
 DEFAULT_GENERATION: dict[str, Any] = {
     "num_beams": 3,
@@ -167,6 +170,46 @@ class AlphaCovariance:
         )
 
 
+class Names(Protocol):
+    """Where names are in problems, and how they are found; `names.Ids` and `names.Words` are such.
+
+    Attributes:
+        classes: the interchangeable names of each class.
+        names: all of them.
+    """
+
+    classes: list[list[Any]]
+    names: set[Any]
+
+    def read(self, problem: str) -> Any | None:
+        """Read a problem; None if it is outside the vocabulary."""
+
+    def items(self, source: Any) -> Items:
+        """Return the items of what was read."""
+
+
+class Answerer(Protocol):
+    """What answers renamed problems."""
+
+    @property
+    def module(self) -> torch.nn.Module | None:
+        """The model, which is put into evaluation mode meanwhile; None if it is elsewhere."""
+
+    @property
+    def names(self) -> Names:
+        """Where names are in problems and answers."""
+
+    def groups(self, source: Any, tables: Iterable[Table]) -> list[Group]:
+        """Check all renamings of a problem; those of one group may be answered together.
+
+        Raises:
+            ValueError: one of them cannot be asked.
+        """
+
+    def answer(self, rows: Sequence[tuple[Any, Table]], group: Group) -> list[Items]:
+        """Answer renamings of problems, all of one group; of each answer the items."""
+
+
 def alpha_covariance(
     model: Any,
     tokenizer: Any,
@@ -216,12 +259,31 @@ def alpha_covariance(
         ValueError: a name or a text cannot be renamed with this tokenizer; an input is longer than
             the model's positions; settings make no sense here.
     """
+    settings = _generation_settings(generate_kwargs)
+    answerer = _Generating(model, tokenizer, names_of(tokenizer, symbols), settings)
+    return covariance_of(
+        answerer, problems, max_renamings, seed, batch_size=batch_size, progress=progress
+    )
+
+
+def covariance_of(
+    answerer: Answerer,
+    problems: Iterable[str],
+    max_renamings: int | None = 120,
+    seed: int = 0,
+    batch_size: int = 64,
+    progress: bool = True,
+) -> AlphaCovariance:
+    """Measure the alpha-covariance of whatever answers; `alpha_covariance` says how.
+
+    Raises:
+        ValueError: a problem cannot be renamed, or settings make no sense here.
+    """
     if max_renamings is not None and max_renamings < 2:
         raise ValueError(f"max_renamings must be at least 2 or None, got {max_renamings}")
     if isinstance(problems, str):
         raise ValueError(f"`problems` is the string {problems!r}: give a list of strings")
-    settings = _generation_settings(generate_kwargs)
-    names = names_of(tokenizer, symbols)
+    names = answerer.names
     skipped, samples = {}, {}
     for index, problem in enumerate(problems):
         if not isinstance(problem, str):
@@ -236,11 +298,12 @@ def alpha_covariance(
             skipped[index] = "has a single renaming"
             continue
         try:
-            samples[index] = _RenamedSample.of(source, plan, names, model.config, settings)
+            tables = (plan.renaming(number) for number in plan.numbers)
+            samples[index] = _RenamedSample(source, plan, answerer.groups(source, tables))
         except ValueError as error:
             start = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}…"
             raise ValueError(f"problem {index}, {start!r}: {error}") from None
-    found = _predict(model, tokenizer, names, samples, settings, batch_size, progress)
+    found = _predict(answerer, samples, batch_size, progress)
     results = (_result(index, sample.plan, found[index]) for index, sample in samples.items())
     return AlphaCovariance(tuple(results), skipped, max_renamings, seed)
 
@@ -342,66 +405,41 @@ class _RenamedSample:
     Attributes:
         source: what `names` read.
         plan: its renamings.
-        shapes: for each renaming the lengths of the model's inputs: equal ones make a batch.
-        room: how many tokens an answer may have, to all renamings alike; None for no limit.
+        groups: of the renamings: those of one group make a batch.
     """
 
     source: Any
     plan: _Renamings
-    shapes: list[tuple[int, ...]]
-    room: int | None
+    groups: list[Group]
 
-    @classmethod
-    def of(
-        cls,
-        source: Any,
-        plan: _Renamings,
-        names: Ids | Words,
-        config: Any,
-        settings: Mapping[str, Any],
-    ) -> "_RenamedSample":
-        """Check all renamings of a sample, and that the model has room for them."""
+
+@dataclass(frozen=True)
+class _Generating:
+    """A model that generates; a group has the lengths of the inputs and the room for an answer."""
+
+    module: Any
+    tokenizer: Any
+    names: Ids | Words
+    settings: dict[str, Any]
+
+    def groups(self, source: Any, tables: Iterable[Table]) -> list[Group]:
+        """Check that names come back from the tokenizer, and that the model has room."""
         shapes: list[tuple[int, ...]] = []
-        longest = 0
-        for start in range(0, len(plan.numbers), CHUNK):
-            chunk = plan.numbers[start : start + CHUNK]
-            tables = [{}, *(plan.renaming(number) for number in chunk)]
-            inputs = names.inputs(source, tables)
-            names.check(source, tables, inputs)
+        longest, left = 0, iter(tables)
+        while chunk := list(islice(left, CHUNK)):
+            inputs = self.names.inputs(source, [{}, *chunk])
+            self.names.check(source, [{}, *chunk], inputs)
             shapes += [tuple(len(values) for values in row.values()) for row in inputs[1:]]
             longest = max(longest, *(len(row["input_ids"]) for row in inputs))
-        return cls(source, plan, shapes, _room(config, longest, settings["max_new_tokens"]))
+        wanted = self.settings["max_new_tokens"]
+        room = answer_room(self.module.config, longest, wanted, "its longest renaming")
+        return [(shape, room) for shape in shapes]
 
-
-def _room(config: Any, length: int, wanted: int | None) -> int | None:
-    """Return how many new tokens a model has positions for, and at most as many as are wanted.
-
-    Raises:
-        ValueError: the input itself is too long.
-    """
-    limit = _positions(config, "encoder" if config.is_encoder_decoder else "decoder")
-    if limit is not None and length + (not config.is_encoder_decoder) > limit:
-        raise ValueError(
-            f"its longest renaming has {length} tokens, but the model has {limit} positions"
-            + ("" if config.is_encoder_decoder else ", for input and answer together")
-        )
-    known = _positions(config, "decoder")
-    if known is None:
-        return wanted
-    left = known - (1 if config.is_encoder_decoder else length)  # the start token, or the prompt
-    return left if wanted is None else min(left, wanted)
-
-
-def _positions(config: Any, part: str) -> int | None:
-    """Return how many positions the encoder or decoder has; None if there is no limit."""
-    for holder in (getattr(config, part, None), getattr(config, "text_config", None), config):
-        # LED has one for each part. GPT-2's `n_positions` goes by the other name too; that of T5,
-        # whose positions are relative, does not and is no limit.
-        for key in (f"max_{part}_position_embeddings", "max_position_embeddings"):
-            size = getattr(holder, key, None)
-            if isinstance(size, int) and size > 0:  # XLNet says -1: no limit
-                return size
-    return None
+    def answer(self, rows: Sequence[tuple[Any, Table]], group: Group) -> list[Items]:
+        """Generate the answers to renamed problems."""
+        inputs = [row for source, table in rows for row in self.names.inputs(source, [table])]
+        settings = {**self.settings, "max_new_tokens": group[-1]}
+        return self.names.answers(generate_rows(self.module, self.tokenizer, inputs, settings))
 
 
 def _generation_settings(given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -419,88 +457,45 @@ def _generation_settings(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _predict(
-    model: Any,
-    tokenizer: Any,
-    names: Ids | Words,
+    answerer: Answerer,
     samples: Mapping[int, _RenamedSample],
-    settings: dict[str, Any],
     batch_size: int,
     progress: bool,
 ) -> dict[int, list[_Answer]]:
     """Return the answers to all renamings of each sample."""
 
-    def answer(batch: list[tuple[int, int]]) -> list[_Answer]:
-        rows, undo = [], []
-        for index, number in batch:
-            table = samples[index].plan.renaming(number)
-            rows += names.inputs(samples[index].source, [table])
-            undo.append({new: old for old, new in table.items()})
-        room = samples[batch[0][0]].room
-        outputs = _generate(model, tokenizer, rows, {**settings, "max_new_tokens": room})
+    def answer(batch: list[_Job]) -> list[_Answer]:
+        rows: list[tuple[Any, Table]] = []
+        for index, number, _ in batch:
+            rows.append((samples[index].source, samples[index].plan.renaming(number)))
+        group = batch[0][-1]
+        undo = [{new: old for old, new in table.items()} for _, table in rows]
         return [
-            _Answer(raw, rename(raw, table), not names.names.isdisjoint(raw))
-            for table, raw in zip(undo, names.answers(outputs), strict=True)
+            _Answer(raw, rename(raw, table), not answerer.names.names.isdisjoint(raw))
+            for table, raw in zip(undo, answerer.answer(rows, group), strict=True)
         ]
 
     state = process_state()
     batches = split(list(_batches(samples, batch_size)), state)
     found: list[tuple[int, _Answer]] = []
-    for batch, answers in answer_batches(model, batches, answer, "alpha-covariance", progress):
-        found += zip((index for index, _ in batch), answers, strict=True)
+    title = "alpha-covariance"
+    for batch, answers in answer_batches(answerer.module, batches, answer, title, progress):
+        found += zip((index for index, *_ in batch), answers, strict=True)
     answers_to: dict[int, list[_Answer]] = {index: [] for index in samples}
     for index, found_answer in gather(found, state):
         answers_to[index].append(found_answer)
     return answers_to
 
 
-def _batches(samples: Mapping[int, _RenamedSample], size: int) -> Iterator[list[tuple[int, int]]]:
-    """Batches of (sample, renaming), all of one shape and room; the longest first."""
-    groups: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+def _batches(samples: Mapping[int, _RenamedSample], size: int) -> Iterator[list[_Job]]:
+    """Batches of (sample, renaming, group), all of one group; the longest first."""
+    groups: dict[Group, list[_Job]] = {}
     for index, sample in samples.items():
-        for number, shape in zip(sample.plan.numbers, sample.shapes, strict=True):
-            groups.setdefault((shape, sample.room), []).append((index, number))
+        for number, group in zip(sample.plan.numbers, sample.groups, strict=True):
+            groups.setdefault(group, []).append((index, number, group))
     for key in sorted(groups, reverse=True):
         jobs = groups[key]
         yield from (jobs[start : start + size] for start in range(0, len(jobs), size))
 
 
-def _generate(
-    model: Any, tokenizer: Any, rows: Sequence[Features], settings: dict[str, Any]
-) -> list[list[int]]:
-    """Return the predicted ids of rows of one shape, without what comes before and after them."""
-    batch = {key: torch.tensor([row[key] for row in rows]) for key in rows[0]}
-    encoder_decoder = model.config.is_encoder_decoder
-    width = 1 if encoder_decoder else len(rows[0]["input_ids"])
-    end, pad = _end_and_pad(model, tokenizer, settings)
-    settings = {**settings} if pad is None else {"pad_token_id": pad, **settings}
-    if encoder_decoder and not _has_start(model):
-        settings.setdefault("decoder_start_token_id", pad)
-    output = generate_ids(model, batch, settings)
-    return [_until_end(row, end, pad) for row in output[:, width:].tolist()]
-
-
-def _has_start(model: Any) -> bool:
-    chosen = getattr(model, "generation_config", None)
-    keys = ("decoder_start_token_id", "bos_token_id")
-    return chosen is None or any(getattr(chosen, key) is not None for key in keys)
-
-
-def _end_and_pad(
-    model: Any, tokenizer: Any, settings: Mapping[str, Any]
-) -> tuple[set[int], int | None]:
-    chosen = getattr(model, "generation_config", None) or model.config
-    end = settings.get("eos_token_id", chosen.eos_token_id)
-    end = tokenizer.eos_token_id if end is None else end
-    ends = {end} if isinstance(end, int) else set(end or ())
-    pad = chosen.pad_token_id if chosen.pad_token_id is not None else tokenizer.pad_token_id
-    return ends, min(ends) if pad is None and ends else pad
-
-
-def _until_end(ids: Sequence[int], end: set[int], pad: int | None) -> list[int]:
-    stop = next((position for position, i in enumerate(ids) if i in end), len(ids))
-    while stop and ids[stop - 1] == pad and pad not in end:
-        stop -= 1
-    return list(ids[:stop])
-
-
-__all__ = ["AlphaCovariance", "CovarianceSample", "alpha_covariance"]
+__all__ = ["AlphaCovariance", "CovarianceSample", "alpha_covariance", "covariance_of"]

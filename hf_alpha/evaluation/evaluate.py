@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import torch
 from transformers import PreTrainedModel
@@ -38,12 +38,62 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
+from hf_alpha.tasks.prompts import NoAnswer
 
 MAX_NEW_TOKENS = 128
 PROGRESS_FILE = "progress.json"
 PROGRESS_PARTS = "progress-*.jsonl"
 
 Row = Mapping[str, Any]
+Given = list[str] | NoAnswer
+
+
+class Answerer(Protocol):
+    """What answers problems: a model with symbols, or one that is asked by a prompt."""
+
+    @property
+    def module(self) -> torch.nn.Module | None:
+        """The model, which is put into evaluation mode meanwhile; None if it is elsewhere."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What answers depend on, for JSON: a run that resumes has to have the same."""
+
+    def read(self, problems: Sequence[str]) -> Sequence[Any | None]:
+        """Read problems; None for one that is outside the vocabulary."""
+
+    def plan(self, inputs: Sequence[Any | None], batch_size: int) -> list[list[int]]:
+        """Group the indices of what was read into batches; None is left out."""
+
+    def answer(self, inputs: Sequence[Any]) -> Sequence[Given]:
+        """Answer a batch: candidates, the best first, or why there is none."""
+
+
+@dataclass(frozen=True)
+class _Search:
+    """A model with symbols that searches with beams."""
+
+    module: PreTrainedModel
+    tokenizer: AnyTokenizer
+    search: dict[str, Any]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "weights": fingerprint(self.module),
+            "vocabulary": self.tokenizer.vocab_size,
+            **self.search,
+        }
+
+    def read(self, problems: Sequence[str]) -> list[AlphaEncoding | None]:
+        return encode_problems(self.tokenizer, problems)
+
+    def plan(self, inputs: Sequence[AlphaEncoding | None], batch_size: int) -> list[list[int]]:
+        return plan_batches(inputs, batch_size)
+
+    def answer(self, inputs: Sequence[AlphaEncoding]) -> list[list[str]]:
+        find = beam_search(self.module, self.tokenizer, inputs, self.search)
+        return find(list(range(len(inputs))))
 
 
 def evaluate(
@@ -96,46 +146,77 @@ def evaluate(
     """
     task = get_task(task) if isinstance(task, str) else task
     task.prepare(tokenizer)
-    samples = read_samples(task, dataset)
     num_beams = max(num_beams or task.num_beams, top_n)
     search = search_settings(num_beams, length_penalty, max_new_tokens, top_n)
+    return evaluate_answers(
+        _Search(model, tokenizer, search),
+        task,
+        dataset,
+        name=name,
+        batch_size=batch_size,
+        solver=solver,
+        timeout=timeout,
+        num_workers=num_workers,
+        folder=folder,
+        progress=progress,
+    )
+
+
+def evaluate_answers(
+    answerer: Answerer,
+    task: Task,
+    dataset: Iterable[Row],
+    *,
+    name: str = "model",
+    batch_size: int = 64,
+    solver: str = "auto",
+    timeout: float = 10.0,
+    num_workers: int = 0,
+    folder: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> Report:
+    """Let whatever answers solve problems, and check its answers; `evaluate` says how.
+
+    A problem without an answer counts as malformed, and its record says why there is none.
+    """
+    samples = read_samples(task, dataset)
     settings = {
         "task": name_of(task),
         "model": name,
-        "weights": fingerprint(model),
-        "vocabulary": tokenizer.vocab_size,
         "data": _hash_samples(samples),
         "num_samples": len(samples),
         "solver": solver,
         "timeout": timeout,
         **task.settings,
-        **search,
+        **answerer.settings,
     }
     run = _RunFiles(folder, settings)
     if run.finished is not None:
         return run.finished
-    encodings = encode_problems(tokenizer, [sample.problem for sample in samples])
-    left = [e if i not in run.done else None for i, e in enumerate(encodings)]
-    batches = split(plan_batches(left, batch_size), run.state)
-    answer = beam_search(model, tokenizer, left, search)
+    inputs = answerer.read([sample.problem for sample in samples])
+    left = [x if i not in run.done else None for i, x in enumerate(inputs)]
+    batches = split(answerer.plan(left, batch_size), run.state)
     done = len(run.done) if run.state is None else 0
-    answered = answer_batches(model, batches, answer, f"evaluating {name}", progress, done)
+
+    def answer(batch: list[int]) -> Sequence[Given]:
+        return answerer.answer([left[index] for index in batch])
+
+    title = f"evaluating {name}"
+    answered = answer_batches(answerer.module, batches, answer, title, progress, done)
     with run, _Checker(task, solver, timeout, num_workers) as checker, closing(answered):
         for batch, answers in answered:
             checker.submit([samples[i] for i in batch], answers)
             run.append(checker.ready())
         run.append(checker.ready(wait=True))
-    outside = _outside(task, samples, encodings)
+    outside = _outside(task, samples, inputs)
     found = {record.index: record for record in [*gather(run.new, run.state), *outside]}
     records = {**run.done, **found}
     return run.finish(Report(name, settings, [records[i] for i in range(len(samples))]))
 
 
-def _outside(
-    task: Task, samples: Sequence["Sample"], encodings: Sequence[AlphaEncoding | None]
-) -> list[Record]:
+def _outside(task: Task, samples: Sequence["Sample"], inputs: Sequence[Any | None]) -> list[Record]:
     """Records of the problems that are outside the vocabulary."""
-    pairs = zip(samples, encodings, strict=True)
+    pairs = zip(samples, inputs, strict=True)
     return [sample.record(task, None, (OUTSIDE,)) for sample, found in pairs if found is None]
 
 
@@ -199,11 +280,17 @@ class Sample:
     size: int
     facts: Mapping[str, int | None]
 
-    def record(self, task: Task, answers: Sequence[str] | None, verdicts: Sequence[str]) -> Record:
-        """Return the record of answers and verdicts."""
-        given = None if answers is None else tuple(answers)
-        distance = task.distance(self.problem, given[0] if given else None, self.target)
-        return Record(**vars(self), answers=given, verdicts=tuple(verdicts), distance=distance)
+    def record(self, task: Task, given: Given | None, verdicts: Sequence[str]) -> Record:
+        """Return the record of answers, or of the reason why there is none, and verdicts."""
+        answers = None if given is None else () if isinstance(given, NoAnswer) else tuple(given)
+        distance = task.distance(self.problem, answers[0] if answers else None, self.target)
+        return Record(
+            **vars(self),
+            answers=answers,
+            verdicts=tuple(verdicts),
+            distance=distance,
+            reason=given.reason if isinstance(given, NoAnswer) else None,
+        )
 
 
 def read_samples(task: Task, dataset: Iterable[Row]) -> list[Sample]:
@@ -243,28 +330,32 @@ def check_answers(
     solver: str,
     timeout: float,
     samples: Sequence[Sample],
-    answers: Sequence[Sequence[str]],
+    answers: Sequence[Given],
 ) -> list[tuple[str, ...]]:
     """Return the verdicts on each sample's answers.
 
     Answers have to be written as the tokenizer writes them: that a base token happens to make a
-    model's output read like another notation (`a=1`) does not count for it.
+    model's output read like another notation (`a=1`) does not count for it. Where there is none,
+    that is malformed.
     """
-    return [
-        tuple(
-            str(
-                task.check(
-                    sample.problem,
-                    answer,
-                    sample.target,
-                    notation="prefix" if " " in answer else "compact",
-                    solver=solver,
-                    timeout=timeout,
-                )
-            )
-            for answer in candidates
+
+    def verdict(sample: Sample, answer: str) -> str:
+        notation = "prefix" if " " in answer else "compact"
+        found = task.check(
+            sample.problem,
+            answer,
+            sample.target,
+            notation=notation,
+            solver=solver,
+            timeout=timeout,
         )
-        for sample, candidates in zip(samples, answers, strict=True)
+        return str(found)
+
+    return [
+        (str(Verdict.malformed),)
+        if isinstance(given, NoAnswer)
+        else tuple(verdict(sample, answer) for answer in given)
+        for sample, given in zip(samples, answers, strict=True)
     ]
 
 
@@ -275,7 +366,7 @@ class _Checker:
         self._arguments = (task, solver, timeout)
         self._num_workers = num_workers
         self._pool: ProcessPoolExecutor | None = None
-        self._pending: deque[tuple[list[Sample], list[list[str]], Future | None]] = deque()
+        self._pending: deque[tuple[list[Sample], list[Given], Future | None]] = deque()
 
     def __enter__(self) -> "_Checker":
         if self._num_workers:
@@ -286,7 +377,7 @@ class _Checker:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def submit(self, samples: list[Sample], answers: Sequence[list[str]]) -> None:
+    def submit(self, samples: list[Sample], answers: Sequence[Given]) -> None:
         """Take on a batch."""
         future = self._schedule(samples, list(answers))
         self._pending.append((samples, list(answers), future))
@@ -306,7 +397,7 @@ class _Checker:
         return records
 
     def _verdicts(
-        self, samples: list[Sample], answers: list[list[str]], future: Future | None
+        self, samples: list[Sample], answers: list[Given], future: Future | None
     ) -> list[tuple[str, ...]]:
         if future is None:
             return check_answers(*self._arguments, samples, answers)
@@ -315,16 +406,18 @@ class _Checker:
         except BrokenProcessPool:
             return [self._alone(*row) for row in zip(samples, answers, strict=True)]
 
-    def _alone(self, sample: Sample, answers: list[str]) -> tuple[str, ...]:
+    def _alone(self, sample: Sample, answers: Given) -> tuple[str, ...]:
         """Check one sample of a batch whose worker died; the one that kills it is undecided."""
         try:
             future = self._schedule([sample], [answers])
             assert future is not None
             return future.result()[0]
         except BrokenProcessPool:
-            return (Verdict.undecided.value,) * len(answers)
+            return (Verdict.undecided.value,) * (
+                1 if isinstance(answers, NoAnswer) else len(answers)
+            )
 
-    def _schedule(self, samples: list[Sample], answers: list[list[str]]) -> Future | None:
+    def _schedule(self, samples: list[Sample], answers: list[Given]) -> Future | None:
         """Give work to the pool, to a new one if it is broken."""
         if self._pool is None:
             return None
@@ -448,4 +541,4 @@ def _hash_samples(samples: Sequence[Sample]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-__all__ = ["answer_limit", "evaluate", "evaluate_random"]
+__all__ = ["answer_limit", "evaluate", "evaluate_answers", "evaluate_random"]

@@ -43,6 +43,7 @@ class Record:
         distance: of the first answer, or of none, from the right one; None where the task has no
             such measure.
         facts: what else the task knows of the problem; None where it could not be found out.
+        reason: why there is no answer, of a model that was asked and did not give one.
     """
 
     index: int
@@ -54,6 +55,7 @@ class Record:
     verdicts: tuple[str, ...]
     distance: int | None = None
     facts: Mapping[str, int | None] = field(default_factory=dict)
+    reason: str | None = None
 
     @property
     def outcome(self) -> str:
@@ -201,6 +203,12 @@ class Report:
         groups = self._group(lambda record: _fact(record, name, pool))
         return {value: rates for value, rates in groups.items() if value != UNKNOWN}
 
+    @cached_property
+    def reasons(self) -> dict[str, int]:
+        """Why there is no answer -> to how many problems, the most frequent reason first."""
+        counts = Counter(record.reason for record in self.records if record.reason is not None)
+        return dict(counts.most_common())
+
     def _group(self, key: Callable[[Record], Key]) -> dict[Key, Rates]:
         groups: dict[Any, list[Record]] = {}
         for record in self.records:
@@ -219,6 +227,8 @@ class Report:
             "by_cell": _rows(self.by_cell, lambda k: {"num_symbols": k[0], "size": k[1]}),
             "alpha_covariance": None if covariance is None else covariance.to_dict(),
         }
+        if self.reasons:
+            data["no_answer"] = self.reasons
         for fact in self.facts:
             data[f"by_{fact}"] = [
                 {fact: value} | rates.to_dict() for value, rates in self.by_fact(fact).items()
@@ -280,7 +290,8 @@ def table(
     A cell outside a model's vocabulary is a dash and counts as not correct, and as an empty answer,
     in the column `all`. A metric that was not measured there is an empty cell. Below the table a
     line says how alpha-covariance was measured, and one to how many problems a model gave the same
-    answer whatever the names (see `AlphaCovariance`), where it did. Facts of the problems, such as
+    answer whatever the names (see `AlphaCovariance`), where it did. A line says why a model gave no
+    answer to so many problems, where that is known. Facts of the problems, such as
     the length of the shortest witness, have a block of their own.
     """
     metrics = _known_metrics(reports, measure) if metrics is None else metrics
@@ -289,6 +300,7 @@ def table(
         known = [metric for metric in metrics if metric != "alpha_covariance"]
         blocks.append(_block(reports, known, f"{fact.replace('_', ' ')}:", _by_fact(fact), POOL))
     notes = _covariance_notes(reports) if "alpha_covariance" in metrics else []
+    notes += filter(None, map(_reasons_note, reports))
     if EDIT_DISTANCE in metrics:
         notes.insert(0, f"{EDIT_DISTANCE}: mean number of tokens, less is better; the rest in %")
     return "\n\n".join(["\n".join([blocks[0], *notes]), *blocks[1:]])
@@ -347,6 +359,15 @@ def _covariance_notes(reports: Sequence[Report]) -> list[str]:
     measured = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
     caveats = [f"{name} {found.caveat}" for name, found in measured if found.caveat]
     return notes + ([f"same answer to all renamings: {', '.join(caveats)}"] if caveats else [])
+
+
+def _reasons_note(report: Report) -> str:
+    """Why a model gave no answer; nothing where it always did."""
+    if not report.reasons:
+        return ""
+    found = ", ".join(f"{count} {reason}" for reason, count in report.reasons.items())
+    count, of = sum(report.reasons.values()), len(report.records)
+    return f"no answer of {report.model} to {count} of {of} problems: {found}"
 
 
 def _most(counts: Iterable[int]) -> str:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from hf_alpha.modeling.grammar import NAME, Grammar, unquoted
 
 from .commuting import Fixed, commuted, fixed_tokens
+from .prompts import Prompt
 from .sampling import Sampler
 from .solver_process import MissingSolverError, SolverCrashError
 
@@ -97,6 +98,7 @@ class Task(ABC):
         released_model: folder under `model_cards/` of the model that `hf-alpha solve` takes unless
             told otherwise; None where there is none.
         tour: of `hf-alpha quickstart`; None where there is none.
+        prompt: for models that follow instructions; None where there is none.
         sizes: the papers' smallest and largest size.
         alpha: the papers' departure from uniform sizes; see `hf_alpha.data.generate`.
         constant_priority: the papers' weight of the leaves 0 and 1 against a symbol's 1.
@@ -122,6 +124,7 @@ class Task(ABC):
     empty_answer: ClassVar[str] = "(empty)"
     released_model: ClassVar[str | None] = None
     tour: ClassVar[Tour | None] = None
+    prompt: ClassVar[Prompt | None] = None
     sizes: ClassVar[tuple[int, int]] = (1, 35)
     alpha: ClassVar[float] = 0.0
     constant_priority: ClassVar[float] = 0.0

@@ -7,11 +7,13 @@ from typing import ClassVar
 
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks.base import FormulaTask, Tour, Verdict, solver_target, solver_verdict
+from hf_alpha.tasks.prompts import Prompt
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
 
 from . import lasso
 from .grammar import LTL
+from .prompt import TracePrompt
 from .sampler import LtlSampler
 from .trace import Step, Trace, cube_step, read_trace, same_trace, write_trace
 from .witness import is_satisfiable_step, shortest_witness
@@ -74,6 +76,7 @@ class LTLTask(FormulaTask):
         constants=None,
         example="G(request -> F grant) & F request",
     )
+    prompt: ClassVar[Prompt | None] = TracePrompt()
     sizes: ClassVar[tuple[int, int]] = (10, 35)
     alpha: ClassVar[float] = 0.112
     constant_priority: ClassVar[float] = 1.0

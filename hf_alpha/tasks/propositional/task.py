@@ -8,12 +8,14 @@ from typing import ClassVar
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks import truth_table
 from hf_alpha.tasks.base import FormulaTask, Tour, Verdict, solver_target, solver_verdict
+from hf_alpha.tasks.prompts import Prompt
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
 
 from . import sat
 from .assignment import Assignment, read_assignment, write_assignment
 from .grammar import PROPOSITIONAL
+from .prompt import AssignmentPrompt
 from .sampler import FormulaSampler
 
 SOLVERS = ("auto", "truth_table", "sat", "aiger")
@@ -70,6 +72,7 @@ class PropositionalTask(FormulaTask):
         constants=0.05,
         example="request & !(grant | idle)",
     )
+    prompt: ClassVar[Prompt | None] = AssignmentPrompt()
     alpha: ClassVar[float] = 0.095
 
     def is_satisfiable(self, tokens: Sequence[str]) -> bool:

@@ -1,0 +1,106 @@
+"""`docs/results.md` and its pictures, written from the files of results alone."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from hf_alpha.folders import write_text
+from hf_alpha.reproduce.results import Entry, Results
+from hf_alpha.reproduce.sizes import Size
+from hf_alpha.reproduce.table import Row, Table, papers
+
+HEAD = """# Results: the papers' tables, measured again
+Written by `hf-alpha reproduce --write-document` from the files in [{folder}]({folder}); no number \
+here is typed by hand. `hf-alpha reproduce TABLE` measures what is missing of a table. The papers' \
+numbers stand beside ours with the size at which they were measured, and are not to be compared \
+digit by digit.
+
+A cell is the mean over the seeds; behind ± stands half the distance between the largest and the \
+smallest. All seeds count. `hours` are those of training, the mean over the seeds. \
+An answer is checked by a solver; a check that ends in a timeout counts \
+as not correct.
+"""
+
+
+def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path) -> Path:
+    """Write the document of the results in `out`, and its pictures beside these.
+
+    Args:
+        tables: in the order of the document.
+        sizes: those that are shown where something has been measured.
+        out: folder of the results, such as docs/results/tables; the document is docs/results.md.
+
+    Returns:
+        The document.
+    """
+    path, tables, sizes = out.parent.with_suffix(".md"), list(tables), list(sizes)
+    place = f"{out.parent.name}/{out.name}"
+    used = [s for s in sizes if any(Results.of(out, table.name, s.name).rows for table in tables)]
+    parts = [HEAD.format(folder=place), *(f"**Size `{s.name}`.** {s.text}\n" for s in used)]
+    parts += [part for table in tables for part in _sections(table, sizes, out, place)]
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(path, "\n".join(parts))
+    return path
+
+
+def _sections(table: Table, sizes: list[Size], out: Path, place: str) -> list[str]:
+    found = [(size, Results.of(out, table.name, size.name)) for size in sizes]
+    shown = [(size, results) for size, results in found if results.rows]
+    parts = [f"## {table.title}\n`hf-alpha reproduce {table.name}`: {table.summary}.\n"]
+    parts += [_measured(table, size, results, out, place) for size, results in shown]
+    return parts if shown else [*parts, "Not measured yet.\n"]
+
+
+def _measured(table: Table, size: Size, results: Results, out: Path, place: str) -> str:
+    """A table at a size: words, findings, numbers, pictures, and how they were made."""
+    findings = [f"- {sentence}" for sentence in table.findings(results, size)]
+    sources = [papers()[b.paper] for b in table.blocks(size) if b.paper in papers()]
+    theirs = [f"The paper ({paper['source']}): {paper['size']}." for paper in sources]
+    pictures = []
+    for name, figure in table.pictures(results, size).items():
+        file = f"{table.name}-{size.name}-{name}.png"
+        out.mkdir(parents=True, exist_ok=True)
+        figure.savefig(out / file, dpi=110)
+        pictures.append(f"![{table.title}: {name}]({place}/{file})")
+    parts = [
+        f"Size `{size.name}`. {table.text(size)}",
+        "\n".join(findings),
+        table.render(results, size),
+        *pictures,
+        *dict.fromkeys(theirs),
+        _conditions(results),
+        _lacking(table.rows(size), results),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _conditions(results: Results) -> str:
+    """How the rows were made, in one line."""
+    entries = [entry for seeds in results.rows.values() for entry in seeds.values()]
+    trained = [entry["training"] for entry in entries if entry["training"]]
+    hours = [training["hours"] for training in trained]
+    steps = sorted({training["steps"] for training in trained})
+    words = [f"{len(entries)} rows and seeds"]
+    if trained:
+        batches = ", ".join(str(size) for size in sorted({t["batch_size"] for t in trained}))
+        words.append(f"{_numbers(steps)} steps of {batches} problems")
+        words.append(f"{sum(hours):.1f} hours of training")
+    words += [_all(entries, "hardware"), f"threads: {_all(entries, 'threads')}"]
+    words.append(f"measured {min(e['date'] for e in entries)} to {max(e['date'] for e in entries)}")
+    return f"Made by: {'; '.join(words)}."
+
+
+def _numbers(values: list[int]) -> str:
+    return f"{values[0]:,}" if len(values) == 1 else f"{values[0]:,} to {values[-1]:,}"
+
+
+def _all(entries: Iterable[Entry], key: str) -> str:
+    return ", ".join(sorted({str(entry[key]) for entry in entries}))
+
+
+def _lacking(rows: Iterable[Row], results: Results) -> str:
+    """What is missing, in words."""
+    lacking = [row.name for row in rows if row.name not in results.rows]
+    return f"Not measured yet: {', '.join(lacking)}." if lacking else ""
+
+
+__all__ = ["write_document"]

@@ -1,0 +1,49 @@
+import json
+from dataclasses import replace
+
+import pytest
+from reproduce.tiny import TINY
+
+from hf_alpha.folders import locked
+from hf_alpha.reproduce.models import CLOCK, Model, training_of
+from hf_alpha.reproduce.sizes import FULL
+
+MODEL = Model("copying-learned", "copying/learned")
+
+
+def test_a_run_that_was_stopped_goes_on_and_its_hours_are_those_of_all_starts(tmp_path):
+    folder = MODEL.train(TINY, 0, tmp_path, lambda _: None)
+    last = folder / "checkpoint-2"
+    for path in (folder / "trainer_state.json", folder / "model.safetensors"):
+        path.unlink()  # as if it had been killed behind its first checkpoint
+    for path in sorted(last.iterdir()):
+        path.unlink()
+    last.rmdir()
+    state = folder / "checkpoint-1" / "trainer_state.json"
+    content = json.loads(state.read_text())
+    content["log_history"][-1][CLOCK] = 7200.0
+    state.write_text(json.dumps(content))
+    assert not MODEL.is_trained(0, tmp_path)
+    said = []
+    MODEL.train(TINY, 0, tmp_path, said.append)
+    found = training_of(folder)
+    assert said == ["copying-learned-0: 2 steps"]
+    assert 2 < found["hours"] < 2.05 and found["steps"] == 2 and found["batch_size"] == 8
+
+
+def test_two_processes_do_not_train_one_model(tmp_path):
+    with locked(MODEL.folder(0, tmp_path)), pytest.raises(ValueError, match="another process"):
+        MODEL.train(TINY, 0, tmp_path, print)
+
+
+def test_a_model_of_other_settings_is_refused_by_name(tmp_path):
+    MODEL.train(TINY, 0, tmp_path, lambda _: None)
+    other = replace(MODEL, changes=("model.dropout=0.25",))
+    with pytest.raises(ValueError, match=r"model\.dropout: 0\.0 -> 0\.25; name another --runs"):
+        other.train(TINY, 0, tmp_path, print)
+
+
+def test_reduced_data_is_that_of_the_papers(tmp_path):
+    model = Model("propositional-learned-reduced", "propositional/learned", data="reduced")
+    recipe = model.recipe_at(FULL, 0, tmp_path)
+    assert recipe.data.max_train_samples == 80_000 and recipe.training["max_steps"] == 5000

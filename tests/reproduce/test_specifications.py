@@ -1,0 +1,53 @@
+import csv
+from pathlib import Path
+
+from reproduce.tiny import TINY
+
+from hf_alpha.evaluation.report import OUTCOMES
+from hf_alpha.reproduce.results import Results
+from hf_alpha.reproduce.run import reproduce
+from hf_alpha.reproduce.specifications import FAMILIES, Specifications, patterns
+from hf_alpha.reproduce.table import percent
+from hf_alpha.resources import resource_path
+from hf_alpha.tasks import get_task
+
+DWYER = Path(__file__).parents[1] / "data_files" / "dwyer.tsv"
+
+
+def test_patterns_can_be_read_and_dwyers_are_those_of_the_tests():
+    task = get_task("ltl")
+    assert len({pattern["name"] for pattern in patterns()}) == len(patterns()) == 192
+    assert list(dict.fromkeys(pattern["family"] for pattern in patterns())) == [*FAMILIES]
+    assert all(task.symbols_of(pattern["formula"]) for pattern in patterns())
+    with DWYER.open(encoding="utf-8") as file:
+        theirs = [row["formula"] for row in csv.DictReader(file, delimiter="\t")]
+    assert [x["formula"] for x in patterns() if x["family"] == "DAC"] == theirs
+    assert patterns()[22]["name"] == "precedence, after Q"
+
+
+def test_released_models_and_chance_are_measured_without_training(tmp_path, monkeypatch):
+    """On two patterns of Dwyer et al. and one of another family."""
+    monkeypatch.chdir(tmp_path)
+    some = tuple(patterns()[place] for place in (0, 14, 60))
+    monkeypatch.setattr("hf_alpha.reproduce.specifications.patterns", lambda: some)
+    table = Specifications()
+    rows = [row.name for row in table.rows(TINY) if row.model is None]
+    released = {path.name for path in resource_path("model_cards").glob("ltl-*")}
+    assert {*rows} == {*released, "ltl-random"} and "ltl-streams-small" in released
+    only = ["ltl-learned-small", "ltl-streams-small", "ltl-random"]
+    results = reproduce(table, TINY, [0], only, Path("runs"), Path("out"), lambda _: None)
+    streams = results.measured("ltl-streams-small")[0]
+    assert (streams["samples"], streams["samples DAC"], streams["samples EH"]) == (3, 2, 1)
+    failed = {place: OUTCOMES[outcome] for place, *_, outcome in streams["failed"]}
+    assert streams["correct"] == round(1 - len(failed) / 3, 6)
+    assert 1 in failed, "bounded existence is not solved by any released model"
+    sentences = table.findings(results, TINY)
+    assert sentences[1].startswith(
+        "ltl-streams-small (released) solves 1 of the 2 patterns of Dwyer et al; not solved: "
+        "bounded existence, after Q until R (3 names, "
+    )
+    assert sentences[1].endswith(f" tokens, witness of 1 step: {failed[1]}).")
+    chance = results.measured("ltl-random")[0]["correct"]
+    assert f"it is right in {percent(chance)} %; " in sentences[-1] and len(sentences) == 3
+    assert "| ltl-streams-small (released) | 50.0 |" in table.render(results, TINY)
+    assert not table.findings(Results(Path(), "x", "y"), TINY)
