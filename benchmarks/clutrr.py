@@ -35,8 +35,7 @@ from hf_alpha.evaluation.curves import COLORS, MARKERS
 from hf_alpha.objectives.evaluate import ALL, Scores, evaluate_checkpoint
 from hf_alpha.objectives.formats import read_format
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
-from hf_alpha.reproduce.models import train_once
-from runs import check_names
+from runs import check_names, train_once
 
 RECIPES = {
     "bert": "clutrr-bert-small",

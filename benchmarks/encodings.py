@@ -36,8 +36,8 @@ from hf_alpha.evaluation.report import Report
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
-from hf_alpha.reproduce.models import train_once
 from hf_alpha.tasks import get_task
+from runs import train_once
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

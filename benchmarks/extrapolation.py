@@ -25,9 +25,8 @@ from hf_alpha.data.keys import SPLITS
 from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
-from hf_alpha.reproduce.models import train_once
 from hf_alpha.tasks import get_task
-from runs import check_names
+from runs import check_names, train_once
 
 TRAINED, TESTED = 3, 8  # names at most
 MIXED = "more names"

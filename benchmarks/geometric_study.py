@@ -38,10 +38,9 @@ from hf_alpha.objectives.evaluate import ALL, METRICS_FILE, evaluate_checkpoint
 from hf_alpha.objectives.formats import read_format
 from hf_alpha.objectives.tokens import spans_of
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
-from hf_alpha.reproduce.models import train_once
 from hf_alpha.train import TRAINER_STATE
 from hf_alpha.transduction import Lexicon, Transducer
-from runs import check_names
+from runs import check_names, train_once
 
 TAGGED = {
     "dimsum": ("dimsum", "dimsum/dimsum16.train", "dimsum/dimsum16.test"),

@@ -24,8 +24,8 @@ from hf_alpha.cli import integers
 from hf_alpha.convert import SymbolConfig, get_symbol_model
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
-from hf_alpha.reproduce.models import train_once
 from hf_alpha.tasks import get_task
+from runs import train_once
 
 TASK = "propositional"
 ROWS = {"actual": "a", "placeholder": "b"}

@@ -40,9 +40,9 @@ from hf_alpha.evaluation.report import Report
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.names_in_text import MarkedText, parts
 from hf_alpha.recipe import Recipe, read_recipe
-from hf_alpha.reproduce.models import train_once
 from hf_alpha.tasks import Task
 from retrofit_study import VARIANTS
+from runs import train_once
 
 Pools = Mapping[str, Sequence[str]]  # class -> names
 

@@ -1,7 +1,9 @@
-"""What the studies share: options that name some of many."""
+"""What the studies share: runs that are trained once, and options that name some of many."""
 
 import argparse
 from collections.abc import Collection
+
+from hf_alpha.reproduce.models import train_once
 
 
 def check_names(
@@ -10,3 +12,6 @@ def check_names(
     """End with an error if an option, names with commas between them, has one that is unknown."""
     if unknown := set(said.split(",")) - set(known):
         parser.error(f"--{option}: {sorted(unknown)[0]!r} is none of {', '.join(known)}")
+
+
+__all__ = ["check_names", "train_once"]
