@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
+
+from transformers.utils import SAFE_WEIGHTS_NAME
 
 from hf_alpha.folders import locked
 from hf_alpha.reproduce.models import Model, training_of
@@ -122,6 +125,9 @@ def _measured(
 def settings_of(table: Table, row: Row, seed: int, size: Size) -> dict[str, Any]:
     """All that the numbers of a row depend on, but for versions."""
     model = {} if row.model is None else row.model.settings(size, seed)
+    if row.released is not None:
+        with (row.released / SAFE_WEIGHTS_NAME).open("rb") as file:
+            model["weights"] = file_digest(file, "sha256").hexdigest()
     return {**table.tested(size), **model}
 
 

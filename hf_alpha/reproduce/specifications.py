@@ -44,8 +44,11 @@ class Specifications(Table):
     summary = "published LTL patterns, first the 55 of Dwyer et al., with their own names"
 
     def rows(self, size: Size) -> list[Row]:
-        folders = sorted(path.name for path in resource_path("model_cards").glob(f"{TASK}-*"))
-        released = [Row(name, TASK, (f"{name} (released)",)) for name in folders]
+        folders = sorted(resource_path("model_cards").glob(f"{TASK}-*"))
+        released = [
+            Row(folder.name, TASK, (f"{folder.name} (released)",), released=folder)
+            for folder in folders
+        ]
         trained = [
             Row(f"{TASK}-{key}-normal", TASK, (key,), encodings.model(TASK, key, "normal"))
             for key in TRAINED
@@ -56,10 +59,8 @@ class Specifications(Table):
         return {"test": "published patterns", "patterns": len(patterns())}
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
-        if folder is None and row.name != RANDOM:
-            folder = resource_path("model_cards", row.name)
         problems = [{"problem": pattern["formula"]} for pattern in patterns()]
-        report = measures.answers(folder, TASK, problems, self.name, runs)
+        report = measures.answers(folder or row.released, TASK, problems, self.name, runs)
         found = measures.rates(report.overall)
         for part, records in _parts(report.records, size).items():
             found |= measures.rates(Rates.of(records), f" {part}") if records else {}

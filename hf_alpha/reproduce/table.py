@@ -40,12 +40,14 @@ class Row:
         task: what is solved.
         cells: what stands before the numbers, one for each of the table's `heads`.
         model: what is trained; None for a row without a model, which is measured once.
+        released: folder of the released model that is measured in place of a trained one.
     """
 
     name: str
     task: str
     cells: tuple[str, ...]
     model: Model | None = None
+    released: Path | None = None
 
     def seeds(self, asked: Sequence[int]) -> Sequence[int]:
         """The seeds of it that are measured, of those asked for."""

@@ -38,6 +38,8 @@ def test_released_models_and_chance_are_measured_without_training(tmp_path, monk
     results = reproduce(table, TINY, [0], only, Path("runs"), Path("out"), lambda _: None)
     streams = results.measured("ltl-streams-small")[0]
     assert (streams["samples"], streams["samples DAC"], streams["samples EH"]) == (3, 2, 1)
+    weights = {name: results.rows[name][0]["settings"].get("weights") for name in only}
+    assert len({*weights.values()}) == 3 and weights["ltl-random"] is None
     failed = {place: OUTCOMES[outcome] for place, *_, outcome in streams["failed"]}
     assert streams["correct"] == round(1 - len(failed) / 3, 6)
     assert 1 in failed, "bounded existence is not solved by any released model"
