@@ -12,7 +12,11 @@ from hf_alpha.release import LOG_FILE
 from hf_alpha.tasks import get_task
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = {"propositional": "small", "propositional-relational": "medium"}
+RESULTS = {
+    "propositional": "small",
+    "propositional-relational": "medium",
+    "ltl-relational": "ltl-medium",
+}
 """Task, or model, -> folder of its results; others are called as the task is."""
 FOLDERS = sorted(path for path in (ROOT / "model_cards").iterdir() if path.is_dir())
 
