@@ -32,6 +32,7 @@ from typing import Any
 
 import measure
 from hf_alpha.evaluation.curves import COLORS, MARKERS
+from hf_alpha.folders import replacing
 from hf_alpha.objectives.evaluate import ALL, Scores, evaluate_checkpoint
 from hf_alpha.objectives.formats import read_format
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
@@ -67,7 +68,7 @@ Cells = dict[str, list[float]]
 
 
 def redraw_names(data: Path, split: str, copies: int, out: Path) -> None:
-    """Write a split's files with people renamed, `copies` times each training story, once."""
+    """Write a split's files with people renamed, `copies` times each training story."""
     stories = {part: read_stories(data / file_name(split, part)) for part in ("train", "test")}
     names: dict[str, list[str]] = defaultdict(list)
     for name, gender in sorted({one for story in stories["train"] for one in genders_of(story)}):
@@ -77,9 +78,8 @@ def redraw_names(data: Path, split: str, copies: int, out: Path) -> None:
         rng = random.Random(f"{split}/{part}")
         redrawn = [renamed(story, names, rng) for _ in range(count) for story in stories[part]]
         lines = "".join(json.dumps(story) + "\n" for story in redrawn)
-        path = out / file_name(split, part)
-        if not path.is_file():
-            path.write_bytes(gzip.compress(lines.encode(), mtime=0))
+        with replacing(out / file_name(split, part)) as temporary:
+            temporary.write_bytes(gzip.compress(lines.encode(), mtime=0))
 
 
 def file_name(split: str, part: str) -> str:
@@ -241,7 +241,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     results: dict[str, dict[str, Cells]] = {}
     given, splits = args.data, args.splits.split(",")
     if args.redraw_names:
-        args.data = args.runs / "redrawn-names"
+        args.data = args.runs / f"redrawn-names-{args.copies}"
         for split in splits:
             redraw_names(given, split, args.copies, args.data)
     for split in splits:

@@ -69,11 +69,10 @@ def texts(data: Path) -> Iterator[str]:
 
 def pretrain(name: str, start: str, args: argparse.Namespace) -> Path:
     """Train a model on texts, or leave it as it began; returns its folder."""
+    args.runs.mkdir(parents=True, exist_ok=True)
     path = args.runs / "texts.txt"
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        documents = dict.fromkeys(" ".join(text.split()) for text in texts(args.data))
-        write_text(path, "\n\n".join(documents) + "\n")
+    documents = dict.fromkeys(" ".join(text.split()) for text in texts(args.data))
+    write_text(path, "\n\n".join(documents) + "\n")
     out = args.runs / f"{name}-{start.replace(' ', '-')}"
     steps = args.pretraining if start == STARTS[0] else 1
     changes = [

@@ -128,7 +128,8 @@ def _trained(recipe: Recipe | None) -> tuple[int, int] | None:
     """Most symbols and most tokens of the training data; None where the recipe does not say."""
     if recipe is None or not {"num_symbols", "sizes"} <= recipe.data.generate.keys():
         return None
-    return recipe.data.generate["num_symbols"], recipe.data.generate["sizes"][1]
+    data = recipe.data.generate
+    return max(data["num_symbols"], data.get("up_to_symbols", 0)), data["sizes"][1]
 
 
 def _limits(task: Task, report: Report, baseline: Report, trained: tuple[int, int] | None) -> str:

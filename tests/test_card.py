@@ -6,7 +6,7 @@ from matplotlib.image import imread
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.card import CURVE_FILE, HEATMAP_FILE, make_curve, write_card
+from hf_alpha.card import CURVE_FILE, HEATMAP_FILE, _trained, make_curve, write_card
 from hf_alpha.evaluation import alpha_covariance, evaluate, evaluate_random
 from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
 from hf_alpha.release import LOG_FILE
@@ -67,6 +67,8 @@ def test_card_says_what_the_report_says(tmp_path):
     most = recipe.data.generate["sizes"][1]
     assert f"at most 3 symbols and {most} tokens" in card.text
     assert "Of those tested within that, 0.0 % are answered right." in card.text
+    many = ["data.generate.many_symbols=3200", "data.generate.up_to_symbols=8"]
+    assert _trained(read_recipe("ltl/relational-small", many)) == (8, 15)
     # A model without any training is right less often than a random assignment.
     assert [report.by_num_symbols[k].correct for k in (2, 3)] == [0, 0]
     assert "no better than the random assignment" in card.text

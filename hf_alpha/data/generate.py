@@ -233,9 +233,18 @@ def _sample(
             few = plan.of_few_symbols()
             few.fill(execute, lambda total: bar.update(plan.total + total - bar.n))
             tables.append(few.table())
+        many = 0
         for part in execute(_many(settings, shard)):
             tables.append(part)
+            many += len(part)
             bar.update(len(part))
+        if many < settings.many_symbols and shard is None:
+            logger.warning(
+                "%d of %d samples of many_symbols are missing: sizes %d-%d have no more different "
+                "problems with %d to %d symbols in the training split",
+                *(settings.many_symbols - many, settings.many_symbols, *settings.sizes),
+                *(settings.num_symbols + 1, settings.up_to_symbols),
+            )
     return pa.concat_tables(tables)
 
 

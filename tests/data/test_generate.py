@@ -528,6 +528,15 @@ def test_many_symbols_add_training_rows_of_more_symbols(ltl, tmp_path):
     assert "`up_to_symbols`" in (tmp_path / "many" / "README.md").read_text()
 
 
+def test_symbols_that_have_no_room_are_missed_with_a_warning(tmp_path, caplog):
+    more = {"many_symbols": 500, "up_to_symbols": 4, "progress": False}
+    counts = generate("propositional", tmp_path / "data", 60, (1, 5), num_symbols=2, **more)
+    rows = rows_of(tmp_path / "data")["train"]
+    many = sum(row["num_symbols"] > 2 for row in rows)
+    assert counts["train"] == len(rows) and many < 500
+    assert f"{500 - many} of 500 samples of many_symbols are missing" in caplog.text
+
+
 def test_ltl_grid(tmp_path):
     grid = {"num_symbols": range(5), "sizes": range(1, 13), "per_cell": 4, "progress": False}
     generate_grid(LTL, tmp_path / "grid", **grid)
