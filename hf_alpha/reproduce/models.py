@@ -1,5 +1,6 @@
 """Models that tables measure: what they are trained from, trained once, and what that took."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -9,10 +10,11 @@ from time import monotonic
 from typing import Any, Literal
 
 from hf_alpha.convert import convert_checkpoint
+from hf_alpha.data.dataset_card import SETTINGS
 from hf_alpha.data.generate import generate
 from hf_alpha.data.keys import SPLITS
 from hf_alpha.data.perturb import perturb
-from hf_alpha.folders import locked, read_json
+from hf_alpha.folders import locked, read_json, write_text
 from hf_alpha.recipe import RECIPE_FILE, Recipe, differences, leaves, read_recipe
 from hf_alpha.reproduce.sizes import Size
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
@@ -104,16 +106,13 @@ class Model:
             Its folder.
 
         Raises:
-            ValueError: another process trains it now, or the folder holds a model of other
-                settings.
+            ValueError: another process trains it now, or a folder of the model, of what it starts
+                from or of its data was made with other settings.
         """
-        if self.start is not None:
-            vanilla, start = self.start.train(size, seed, runs, say), self._start(seed, runs)
-            if not start.is_dir():
-                CONVERSIONS[self.conversion](vanilla, start)
         recipe, out = self.recipe_at(size, seed, runs), self.folder(seed, runs)
         with _alone(out):
             _check_settings(out, recipe)
+            self._convert(size, seed, runs, say)
             if not self.is_trained(seed, runs):
                 say(f"{out.name}: {recipe.training['max_steps']:,} steps")
                 if self.data == "renamed":
@@ -127,6 +126,25 @@ class Model:
         encoding = "streams" if self.conversion else recipe.model.get("symbol_encoding", "")
         pace = size.pace.get(encoding, size.pace.get(""))
         return recipe.training["max_steps"] / pace / 3600 if pace else 0.0
+
+    def _convert(self, size: Size, seed: int, runs: Path, say: Callable[[str], object]) -> None:
+        """Make the folder that it goes on from, unless that is done."""
+        if self.start is None:
+            return
+        start, out = self._start(seed, runs), self.folder(seed, runs)
+        record = start.with_name(f"{start.name}.json")
+        settings = {**self.start.settings(size, seed), "conversion": self.conversion}
+        if start.is_dir() or (out / RECIPE_FILE).is_file():
+            old = read_json(record) if record.is_file() else {}
+            if named := _changed(old, settings):
+                raise ValueError(
+                    f"{start} was converted from a model of other settings: {named}; name another "
+                    f"--runs, or remove that folder, {out} and {_reports(out)}"
+                )
+        vanilla = self.start.train(size, seed, runs, say)
+        if not start.is_dir():
+            write_text(record, json.dumps(settings, indent=1) + "\n")  # first: none is without it
+            CONVERSIONS[self.conversion](vanilla, start)
 
     def _start(self, seed: int, runs: Path) -> Path:
         return self.folder(seed, runs).with_name(f"{self.name}-{seed}-start")
@@ -189,6 +207,17 @@ def _check_settings(folder: Path, recipe: Recipe) -> None:
         )
 
 
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What differs, in words."""
+    keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    return ", ".join(f"{key}: {old.get(key)} -> {new.get(key)}" for key in keys)
+
+
+def _reports(folder: Path) -> Path:
+    """Where the reports of a model are, of all tests."""
+    return folder.parents[1] / "reports" / "*" / folder.name
+
+
 def _data(recipe: Recipe, kind: str, size: Size) -> Any:
     data = recipe.data
     if kind == "renamed":
@@ -200,11 +229,18 @@ def _data(recipe: Recipe, kind: str, size: Size) -> Any:
 
 
 def _make_renamed(normal: Recipe, renamed: Recipe) -> None:
-    """Make the renamed copy of the data, if it is not there."""
+    """Make the renamed copy of the data, if it is not there.
+
+    Raises:
+        ValueError: it is there, and was made from other data.
+    """
     assert renamed.data.path is not None
-    path = generated(normal)
-    if not Path(renamed.data.path).is_dir():
-        perturb(path, renamed.data.path, "renamed")
+    path, copy = Path(generated(normal)), Path(renamed.data.path)
+    if not copy.is_dir():
+        perturb(path, copy, "renamed")
+    old, new = (read_json(folder / SETTINGS, "settings")["settings"] for folder in (copy, path))
+    if named := _changed({k: v for k, v in old.items() if not k.startswith("perturb")}, new):
+        raise ValueError(f"{copy} is a copy of data of other settings: {named}; remove that folder")
 
 
 def generated(recipe: Recipe) -> str:

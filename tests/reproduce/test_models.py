@@ -1,9 +1,13 @@
 import json
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from reproduce.tiny import TINY
 
+from hf_alpha.data.generate import generate
+from hf_alpha.data.perturb import perturb
 from hf_alpha.folders import locked
 from hf_alpha.reproduce.models import CLOCK, Model, training_of
 from hf_alpha.reproduce.sizes import FULL
@@ -47,3 +51,36 @@ def test_reduced_data_is_that_of_the_papers(tmp_path):
     model = Model("propositional-learned-reduced", "propositional/learned", data="reduced")
     recipe = model.recipe_at(FULL, 0, tmp_path)
     assert recipe.data.max_train_samples == 80_000 and recipe.training["max_steps"] == 5000
+
+
+def test_a_start_of_other_settings_is_refused_by_name(tmp_path):
+    """The vanilla model was trained again with other settings, the converted one was not."""
+    converted = Model(
+        "copying-converted", "copying/learned", share=0.5, start=MODEL, conversion="streams"
+    )
+    converted.train(TINY, 0, tmp_path, lambda _: None)
+    converted.train(TINY, 0, tmp_path, lambda _: None)
+    shutil.rmtree(MODEL.folder(0, tmp_path))
+    other = replace(converted, start=replace(MODEL, changes=("training.learning_rate=0.25",)))
+    named = (
+        r"-start was converted from .*: training\.learning_rate: .* -> 0\.25; name another --runs"
+    )
+    with pytest.raises(ValueError, match=named) as refused:
+        other.train(TINY, 0, tmp_path, print)
+    out = other.folder(0, tmp_path)
+    assert f"{out} and {tmp_path / 'reports' / '*' / out.name}" in str(refused.value)
+    shutil.rmtree(out.with_name(f"{out.name}-start"))
+    with pytest.raises(ValueError, match=named):  # the trained model came from the old one too
+        other.train(TINY, 0, tmp_path, print)
+    shutil.rmtree(out)
+    assert other.train(TINY, 0, tmp_path, lambda _: None) == out
+
+
+def test_renamed_data_of_other_data_is_refused_by_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = Model("propositional-renamed", "propositional/learned", data="renamed")
+    recipe = TINY.recipe(model.recipe)
+    generate(recipe.task, "other", **{**recipe.data.generate, "num_samples": 200}, progress=False)
+    perturb("other", f"{recipe.data.path}-renamed", "renamed")
+    with pytest.raises(ValueError, match="num_samples: 200 -> 300; remove that folder"):
+        model.train(TINY, 0, Path("runs"), print)
