@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from hf_alpha.reproduce import FOLDER
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 
 if TYPE_CHECKING:
@@ -1083,13 +1084,12 @@ def reproduce(
     runs: Annotated[Path, typer.Option(help="Folder for models, problems and reports.")] = Path(
         "runs/reproduce"
     ),
-    out: Annotated[Path, typer.Option(help="Folder for the results, a file each.")] = Path(
-        "docs/results/tables"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder for the results, a file each.")] = FOLDER,
     write_document: Annotated[
         bool,
         typer.Option(
-            "--write-document", help="Write docs/results.md and its pictures from the results."
+            "--write-document",
+            help="Write docs/results.md (results.md in another --out) and its pictures.",
         ),
     ] = False,
 ) -> None:

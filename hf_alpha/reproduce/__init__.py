@@ -23,3 +23,10 @@ papers.yaml stands beside them: its `rows` go by row name, its `columns` are the
 says in plain words what is measured, `findings` turns numbers into sentences, `pictures` into
 figures. `tests/reproduce/tiny.py` has a size that takes seconds.
 """
+
+from pathlib import Path
+
+FOLDER = Path("docs/results/tables")
+"""Where results are kept, by default."""
+
+__all__ = ["FOLDER"]

@@ -1,9 +1,10 @@
-"""`docs/results.md` and its pictures, written from the files of results alone."""
+"""The document of results and its pictures, written from the files of results alone."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 from hf_alpha.folders import write_text
+from hf_alpha.reproduce import FOLDER
 from hf_alpha.reproduce.results import Entry, Results
 from hf_alpha.reproduce.sizes import Size
 from hf_alpha.reproduce.table import Row, Table, papers
@@ -27,13 +28,16 @@ def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path) ->
     Args:
         tables: in the order of the document.
         sizes: those that are shown where something has been measured.
-        out: folder of the results, such as docs/results/tables; the document is docs/results.md.
+        out: folder of the results. The document of docs/results/tables is docs/results.md, that
+            of another folder is results.md in it.
 
     Returns:
         The document.
     """
-    path, tables, sizes = out.parent.with_suffix(".md"), list(tables), list(sizes)
-    place = f"{out.parent.name}/{out.name}"
+    ours = out.resolve() == FOLDER.resolve()
+    path = out.parent.with_suffix(".md") if ours else out / "results.md"
+    place = f"{out.parent.name}/{out.name}" if ours else "."
+    tables, sizes = list(tables), list(sizes)
     used = [s for s in sizes if any(Results.of(out, table.name, s.name).rows for table in tables)]
     parts = [HEAD.format(folder=place), *(f"**Size `{s.name}`.** {s.text}\n" for s in used)]
     parts += [part for table in tables for part in _sections(table, sizes, out, place)]

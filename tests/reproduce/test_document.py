@@ -1,3 +1,4 @@
+import re
 import shutil
 from pathlib import Path
 
@@ -63,3 +64,17 @@ def test_means_spreads_gaps_and_the_papers_numbers(tmp_path):
     assert "Not measured yet: propositional-learned-normal, " in text
     assert "Propositional logic:" not in text, "nothing of it has been measured"
     assert "arXiv 2601.23169, Table 1" in text and str(tmp_path) not in text
+
+
+def test_the_document_of_another_folder_is_in_it(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    made = {**entry(correct=0.5, cells=[[2, 3, 2, 0.5]]), "training": {}}
+    for out in map(Path, ("res", str(tmp_path / "there"), "../up", ".")):
+        Results.of(out, "heatmaps", "cpu").put("ltl-random", 0, made)
+        run = hf_alpha("reproduce", "--write-document", "--out", str(out))
+        assert run.code == 0, run.err
+        links = re.findall(r"\]\((?!http)([^)]+)\)", (out / "results.md").read_text())
+        assert links == [".", "./heatmaps-cpu-ltl.png"]
+        assert all((out / link).exists() for link in links)
+    assert {path.name for path in tmp_path.iterdir()} == {"here", "there", "up"}
