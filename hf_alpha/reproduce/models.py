@@ -167,9 +167,9 @@ def train_once(recipe: Recipe, out: Path) -> Path:
     Raises:
         RecipeError: the folder holds a model of other settings.
     """
-    done = (out / TRAINER_STATE).is_file()  # written last
-    if not done or read_recipe(out / RECIPE_FILE) != recipe:
-        train(recipe, make_trainer=_ClockedTrainer)
+    changes = _changes(out, recipe)
+    if changes or not (out / TRAINER_STATE).is_file():  # written last
+        train(recipe, allow_changes=not changes, make_trainer=_ClockedTrainer)
     return out
 
 
@@ -197,14 +197,19 @@ def training_of(folder: Path) -> dict[str, float]:
 
 
 def _check_settings(folder: Path, recipe: Recipe) -> None:
-    file = folder / RECIPE_FILE
-    changes = differences(read_recipe(file), recipe) if file.is_file() else {}
-    if changes:
+    if changes := _changes(folder, recipe):
         named = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in changes.items())
         raise ValueError(
             f"{folder} holds a model of other settings: {named}; name another --runs, or remove "
-            "that folder"
+            f"that folder and {_reports(folder)}"
         )
+
+
+def _changes(folder: Path, recipe: Recipe) -> dict[str, tuple[str, str]]:
+    """Settings of the run in a folder, if there is one, that are others now; not its places."""
+    file = folder / RECIPE_FILE
+    found = differences(read_recipe(file), recipe) if file.is_file() else {}
+    return {key: values for key, values in found.items() if key not in PLACES}
 
 
 def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

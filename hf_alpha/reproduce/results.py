@@ -61,8 +61,9 @@ class Results:
             named = ", ".join(f"{key}: {old.get(key)} -> {new.get(key)}" for key in differing)
             raise ValueError(
                 f"{self.path} has row {row!r}, seed {seed}, measured with other settings: {named}; "
-                "name another --out and --runs, or remove that row from the file and its model "
-                "from the folder of runs"
+                "name another --out and --runs, or remove that row from the file, and from the "
+                f"folder of runs its model ({self.size}/models/NAME-{seed}) and that model's "
+                f"reports ({self.size}/reports/*/NAME-{seed})"
             )
         return True
 

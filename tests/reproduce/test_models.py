@@ -43,8 +43,23 @@ def test_two_processes_do_not_train_one_model(tmp_path):
 def test_a_model_of_other_settings_is_refused_by_name(tmp_path):
     MODEL.train(TINY, 0, tmp_path, lambda _: None)
     other = replace(MODEL, changes=("model.dropout=0.25",))
-    with pytest.raises(ValueError, match=r"model\.dropout: 0\.0 -> 0\.25; name another --runs"):
+    named = r"model\.dropout: 0\.0 -> 0\.25; name another --runs, or remove that folder and "
+    with pytest.raises(ValueError, match=named) as refused:
         other.train(TINY, 0, tmp_path, print)
+    assert str(refused.value).endswith(f"{tmp_path}/reports/*/{MODEL.folder(0, tmp_path).name}")
+
+
+def test_a_model_may_be_at_another_place(tmp_path, monkeypatch):
+    """A folder of runs that was moved, once finished and once on the way."""
+    model = Model("copying-after", "copying/learned", start=MODEL, conversion="streams")
+    model.train(TINY, 0, tmp_path / "runs", lambda _: None)
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    monkeypatch.chdir(tmp_path)
+    out = model.train(TINY, 0, Path("moved"), lambda _: None)
+    (out / "trainer_state.json").unlink()
+    shutil.rmtree(out / "checkpoint-2")
+    assert model.train(TINY, 0, Path("moved"), lambda _: None) == out
+    assert model.is_trained(0, Path("moved"))
 
 
 def test_reduced_data_is_that_of_the_papers(tmp_path):
