@@ -77,7 +77,8 @@ class Conversion(Table):
         return (
             "The vanilla model has a vector for each name of its training and can take no other "
             "names. Converted into `streams` (EP DP CP) it keeps all of its weights, and is "
-            "trained on with the data of its own training. `silent blocks`: aggregated attention "
+            "trained on with the data of its own training. Hours of converted models leave out the "
+            "training of the vanilla model. `silent blocks`: aggregated attention "
             "is added too, in the form that changes nothing at first, which the paper does not "
             "try; the blocks are those of the paper's best model of the task. "
             + measures.three_tests_text(size)

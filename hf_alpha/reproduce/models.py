@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Literal
 
 from hf_alpha.convert import convert_checkpoint
@@ -21,6 +21,8 @@ from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
 
 CLOCK = "session_runtime"
 """Seconds since this start of a run, in each of its logs."""
+STARTED = "session_start"
+"""When this start of the run began, in each of its logs: seconds of the wall clock."""
 PLACES = ("data.path", "data.num_workers", "checkpoint", "training.output_dir")
 """Keys of a recipe that say where something is done, not what."""
 SIDES = ("encoder", "decoder")
@@ -155,10 +157,11 @@ class _ClockedTrainer(AlphaTrainer):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self._started = monotonic()
+        self._began, self._started = time(), monotonic()
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
-        super().log({**logs, CLOCK: monotonic() - self._started}, *args, **kwargs)
+        clock = {STARTED: self._began, CLOCK: monotonic() - self._started}
+        super().log({**logs, **clock}, *args, **kwargs)
 
 
 def train_once(recipe: Recipe, out: Path) -> Path:
@@ -183,10 +186,12 @@ def training_of(folder: Path) -> dict[str, float]:
         read_json(folder / TRAINER_STATE, "log_history"),
         read_recipe(folder / RECIPE_FILE),
     )
-    seconds, before = 0.0, 0.0
-    for now in (entry[CLOCK] for entry in state["log_history"] if CLOCK in entry):
-        seconds += now - before if now >= before else now
-        before = now
+    seconds, before, start = 0.0, 0.0, None
+    for entry in (entry for entry in state["log_history"] if CLOCK in entry):
+        now = entry[CLOCK]
+        goes_on = entry.get(STARTED) == start and now >= before
+        seconds += now - before if goes_on else now
+        before, start = now, entry.get(STARTED)
     arguments = recipe.training
     batch = arguments.get("per_device_train_batch_size", 8)
     return {

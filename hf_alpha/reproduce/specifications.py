@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hf_alpha.data.keys import key_in, split_of
 from hf_alpha.evaluation.report import OUTCOMES, OUTSIDE, Rates, Record
 from hf_alpha.reproduce import encodings, measures
 from hf_alpha.reproduce.results import Results
@@ -17,6 +18,7 @@ from hf_alpha.reproduce.sizes import Size
 from hf_alpha.reproduce.table import Block, Column, Row, Table, percent, ranked
 from hf_alpha.resources import resource_path
 from hf_alpha.tasks import get_task
+from hf_alpha.tasks.base import EQUIVALENCES
 
 TASK = "ltl"
 DWYER = "DAC"
@@ -81,10 +83,16 @@ class Specifications(Table):
         )
 
     def text(self, size: Size) -> str:
+        dwyer = [pattern for pattern in patterns() if pattern["family"] == DWYER]
         people = "; ".join(f"{family}: {people}" for family, people in FAMILIES.items())
         return (
-            "Patterns that people wrote, as Spot's `genltl` has them, no random formulas; no model "
-            f"was trained on them. {people}. Names are those of the patterns (`p0`, `p1`). "
+            "Patterns that people wrote, as Spot's `genltl` has them, no random formulas. Short "
+            "ones are not held out and may be among the training formulas of a model: up to names "
+            "and the order of operands, "
+            f"{_may_be_trained(patterns(), size)} of the {len(patterns())} "
+            f"({_may_be_trained(dwyer, size)} of the {len(dwyer)} of {FAMILIES[DWYER]}) have the "
+            f"tokens and names of this size's training data and belong to its part of all "
+            f"formulas. {people}. Names are those of the patterns (`p0`, `p1`). "
             "Released models are those under `model_cards/`; the others were trained for the table "
             "of encodings. A pattern with more names than a model's vocabulary counts as not "
             "correct. Tokens are counted with the operators that the task has, into which `W`, "
@@ -112,6 +120,20 @@ def patterns() -> tuple[dict[str, str], ...]:
     """All patterns: `family`, `n`, `name` and `formula`."""
     with FILE.open(encoding="utf-8") as file:
         return tuple(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def _may_be_trained(some: Iterable[dict[str, str]], size: Size) -> int:
+    """How many patterns may be in the training data: its tokens, its names and its split."""
+    task, made = get_task(TASK), size.recipe(f"{TASK}/learned").data.generate
+    (smallest, largest), names = made["sizes"], made["num_symbols"]
+    equivalence = made.get("equivalence", EQUIVALENCES[0])
+    formulas = [task.parse(pattern["formula"]) for pattern in some]
+    fitting = [
+        tokens
+        for tokens in formulas
+        if smallest <= len(tokens) <= largest and len(task.symbols_in(tokens)) <= names
+    ]
+    return sum(split_of(key_in(task, tokens, equivalence)) == "train" for tokens in fitting)
 
 
 def _parts(records: Iterable[Record], size: Size) -> dict[str, list[Record]]:

@@ -9,7 +9,7 @@ from reproduce.tiny import TINY
 from hf_alpha.data.generate import generate
 from hf_alpha.data.perturb import perturb
 from hf_alpha.folders import locked
-from hf_alpha.reproduce.models import CLOCK, Model, training_of
+from hf_alpha.reproduce.models import CLOCK, STARTED, Model, training_of
 from hf_alpha.reproduce.sizes import FULL
 
 MODEL = Model("copying-learned", "copying/learned")
@@ -32,7 +32,20 @@ def test_a_run_that_was_stopped_goes_on_and_its_hours_are_those_of_all_starts(tm
     MODEL.train(TINY, 0, tmp_path, said.append)
     found = training_of(folder)
     assert said == ["copying-learned-0: 2 steps"]
-    assert 2 < found["hours"] < 2.05 and found["steps"] == 2 and found["batch_size"] == 8
+    assert 2 < found["hours"] < 2.05
+    assert found["steps"] == 2 and found["batch_size"] == 8
+
+
+def test_hours_of_a_start_whose_first_log_is_later_than_the_last_one_before(tmp_path):
+    folder = MODEL.train(TINY, 0, tmp_path, lambda _: None)
+    file = folder / "trainer_state.json"
+    content = json.loads(file.read_text())
+    first, *others = (entry for entry in content["log_history"] if CLOCK in entry)
+    assert all(entry[STARTED] == first[STARTED] for entry in others)
+    clocks = {(1.0, 3600.0), (1.0, 7200.0), (2.0, 10800.0), (2.0, 14400.0)}
+    content["log_history"] = [{STARTED: start, CLOCK: clock} for start, clock in sorted(clocks)]
+    file.write_text(json.dumps(content))
+    assert training_of(folder)["hours"] == 2 + 4
 
 
 def test_two_processes_do_not_train_one_model(tmp_path):

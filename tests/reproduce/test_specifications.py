@@ -3,9 +3,11 @@ from pathlib import Path
 
 from reproduce.tiny import TINY
 
+from hf_alpha.data.keys import key_of, split_of
 from hf_alpha.evaluation.report import OUTCOMES
 from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.run import reproduce
+from hf_alpha.reproduce.sizes import CPU
 from hf_alpha.reproduce.specifications import FAMILIES, Specifications, patterns
 from hf_alpha.reproduce.table import percent
 from hf_alpha.resources import resource_path
@@ -53,3 +55,20 @@ def test_released_models_and_chance_are_measured_without_training(tmp_path, monk
     assert f"it is right in {percent(chance)} %; " in sentences[-1] and len(sentences) == 3
     assert "| ltl-streams-small (released) | 50.0 |" in table.render(results, TINY)
     assert not table.findings(Results(Path(), "x", "y"), TINY)
+
+
+def test_the_text_says_how_many_patterns_may_be_training_formulas():
+    text = Specifications().text(CPU)
+    assert "no model was trained" not in text
+    task = get_task("ltl")
+    keys = [key_of(task.canonical(pattern["formula"])) for pattern in patterns()]
+    known = {
+        place
+        for place, pattern in enumerate(patterns())
+        if split_of(keys[place]) == "train"
+        and len(task.parse(pattern["formula"])) <= CPU.length
+        and len(task.symbols_of(pattern["formula"])) <= CPU.names
+    }
+    dwyer = sum(patterns()[place]["family"] == "DAC" for place in known)
+    assert 14 <= len(known) < 192 and 4 <= dwyer < 55
+    assert f"{len(known)} of the 192 ({dwyer} of the 55 of Dwyer" in text
