@@ -87,12 +87,12 @@ class Specifications(Table):
         people = "; ".join(f"{family}: {people}" for family, people in FAMILIES.items())
         return (
             "Patterns that people wrote, as Spot's `genltl` has them, no random formulas. Short "
-            "ones are not held out and may be among the training formulas of a model: up to names "
-            "and the order of operands, "
+            "ones are not held out and may be among the training formulas of a model: "
             f"{_may_be_trained(patterns(), size)} of the {len(patterns())} "
-            f"({_may_be_trained(dwyer, size)} of the {len(dwyer)} of {FAMILIES[DWYER]}) have the "
-            f"tokens and names of this size's training data and belong to its part of all "
-            f"formulas. {people}. Names are those of the patterns (`p0`, `p1`). "
+            f"({_may_be_trained(dwyer, size)} of the {len(dwyer)} of {FAMILIES[DWYER]}) have no "
+            "more tokens and names than this size's training data, and fall into the split "
+            "`train` of all such formulas, of which the data holds a part. A formula counts as the "
+            f"same with other names and another order of operands. {people}. Names are those of the patterns (`p0`, `p1`). "
             "Released models are those under `model_cards/`; the others were trained for the table "
             "of encodings. A pattern with more names than a model's vocabulary counts as not "
             "correct. Tokens are counted with the operators that the task has, into which `W`, "
