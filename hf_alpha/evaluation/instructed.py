@@ -41,7 +41,7 @@ class Reply:
 
     Attributes:
         text: the reply.
-        ended: False if it was cut off at a limit of tokens.
+        ended: False if it was cut off at a limit of tokens: it has no answer then.
         prompt_tokens: tokens of the prompt; None if that is not known.
         reply_tokens: tokens of the reply, thoughts included; None likewise.
     """
@@ -140,9 +140,9 @@ class LocalModel:
             text = self.tokenizer.decode(ids, skip_special_tokens=True)
             ended = room is None or len(ids) < room
             if self.plain:
-                text, _, more = text.strip().partition("\n\n")
-                ended = ended or bool(more)
-            keep(prompt, Reply(text, ended, size, len(ids)))
+                text, paragraph_end, _ = text.lstrip().partition("\n\n")
+                ended = ended or bool(paragraph_end)
+            keep(prompt, Reply(text.strip(), ended, size, len(ids)))
 
     def _encode(self, prompt: str) -> dict[str, list[int]]:
         if self.plain:
@@ -241,10 +241,10 @@ class _Problems:
         return [self.given(reply) for reply in self.replies.ask(inputs)]
 
     def given(self, reply: Reply) -> Given:
+        if not reply.ended:  # an answer that it has may be one that it only tries
+            return CUT_OFF
         found = self.prompt.read(reply.text)
-        if isinstance(found, NoAnswer):
-            return found if reply.ended else CUT_OFF
-        return [found]
+        return found if isinstance(found, NoAnswer) else [found]
 
 
 class Formulas:

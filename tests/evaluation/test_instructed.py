@@ -144,6 +144,23 @@ def test_no_answer_is_wrong_and_says_why(tmp_path):
     assert {line["text"] for line in kept} >= {*replies.values()}
 
 
+@pytest.mark.parametrize(
+    ("chat", "text", "outcome"),
+    [
+        (True, 'Let me think. First try {"a": true}. That gives', "malformed"),
+        (False, ' {"a": true} or', "malformed"),
+        (False, ' {"a": true}\n\n', "correct"),
+        (False, ' {"a": true}\n\nFormula: b', "correct"),
+    ],
+)
+def test_a_reply_that_was_cut_off_has_no_answer(chat, text, outcome):
+    """At the limit of tokens; of a text that only goes on, the first paragraph is the reply."""
+    model = AskedModel("m", speaker(lambda prompt: text + "x" * 99, chat, max_new_tokens=len(text)))
+    (record,) = model.evaluate(TASK, ROWS[:1], None, SETTINGS).records
+    assert record.outcome == outcome
+    assert record.reason == (None if outcome == "correct" else "cut off at the limit of tokens")
+
+
 class Stopping(LocalModel):
     """Counts what it is asked, and stops like Ctrl-C when it has answered so much."""
 

@@ -94,7 +94,7 @@ def test_nothing_is_sent_anywhere_else():
 
 
 def test_answers_are_checked_and_covariance_is_measured(tmp_path):
-    with serving(solver(TASK), [{"finish": "length"}]) as server:
+    with serving(solver(TASK)) as server:
         entry = AskedModel("m", Service(server.address, "m", **QUICK))
         report = entry.evaluate(TASK, ROWS, tmp_path, SETTINGS)
         assert [record.outcome for record in report.records] == ["correct"] * 6
@@ -111,6 +111,14 @@ def test_answers_are_checked_and_covariance_is_measured(tmp_path):
 
 def _prompts(server) -> list[str]:
     return [request["messages"][0]["content"] for request in server.requests]
+
+
+def test_a_reply_that_was_cut_off_has_no_answer():
+    with serving(solver(TASK), [{"finish": "length"}]) as server:
+        entry = AskedModel("m", Service(server.address, "m", **QUICK))
+        report = entry.evaluate(TASK, ROWS, None, SETTINGS)
+        assert report.reasons == {"cut off at the limit of tokens": 1}
+        assert report.overall.correct == 5 / 6
 
 
 def test_replies_that_were_paid_for_are_not_lost(tmp_path):
