@@ -333,6 +333,18 @@ class AskedModel:
         problems = self._problems(task, folder)
         return evaluate_answers(problems, task, rows, name=self.name, folder=folder, **settings)
 
+    def check_covariance(self) -> None:
+        """Refuse to measure alpha-covariance of answers that are drawn.
+
+        Raises:
+            ValueError: they are.
+        """
+        if self.asked.sampled:
+            raise ValueError(
+                f"alpha-covariance compares single deterministic answers, and those of {self.name} "
+                "are drawn: measure none (--covariance 0), or ask without sampling"
+            )
+
     def covariance(
         self,
         task: Task,
@@ -350,11 +362,7 @@ class AskedModel:
         Raises:
             ValueError: answers are drawn at random.
         """
-        if self.asked.sampled:
-            raise ValueError(
-                f"alpha-covariance compares single deterministic answers, and those of {self.name} "
-                "are drawn: measure none, or ask without sampling"
-            )
+        self.check_covariance()
         return covariance_of(
             _Renamed(self._problems(task, folder), Formulas(task, problems)),
             problems,

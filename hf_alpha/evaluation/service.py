@@ -95,8 +95,8 @@ class Service:
 
     @property
     def sampled(self) -> bool:
-        """Whether a temperature above 0 is asked for."""
-        return bool(self.fields.get("temperature"))
+        """Whether replies are drawn: with no temperature it is the service's own, usually 1."""
+        return bool(self.fields.get("temperature", 1) != 0)
 
     def length(self, prompt: str) -> int:
         """Return the same for all: each is a request of its own."""

@@ -193,7 +193,7 @@ def test_a_random_gpt2_is_asked_alone_or_in_batches_and_goes_on_where_it_was(tmp
         entry(seed=1).evaluate(TASK, ROWS, tmp_path, SETTINGS)
 
 
-def test_drawn_replies_are_those_of_the_seed():
+def test_drawn_replies_are_those_of_the_seed(tmp_path):
     def report(seed):
         drawn = {"do_sample": True, "top_k": 0, "max_new_tokens": 8}
         model = LocalModel(random_gpt2(), byte_level(), drawn, seed)
@@ -207,6 +207,11 @@ def test_drawn_replies_are_those_of_the_seed():
     assert found == report(0)[1] != report(1)[1]
     with pytest.raises(ValueError, match="those of m are drawn: measure none"):
         AskedModel("m", model).covariance(TASK, ["a"], None, SETTINGS)
+    asked: list[object] = []
+    model.module.register_forward_pre_hook(lambda *_: asked.append(_))
+    with pytest.raises(ValueError, match="those of m are drawn"):
+        compare([AskedModel("m", model)], TASK, [{"problem": "a", "num_symbols": 1}], tmp_path)
+    assert not asked
 
 
 def test_what_cannot_be_asked_is_said():

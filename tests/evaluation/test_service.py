@@ -6,6 +6,7 @@ import time
 import pytest
 from chat_server import serving, solver
 
+from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.instructed import AskedModel, Reply
 from hf_alpha.evaluation.report import Report
 from hf_alpha.evaluation.service import Service, ServiceError
@@ -37,7 +38,7 @@ def test_a_service_is_asked_with_what_was_said_and_no_more():
             for text in ("hello", "you")
         ]  # fmt: skip
         assert {headers["Authorization"] for headers in server.headers} == {"Bearer secret"}
-        assert "secret" not in json.dumps(asked.settings) and not asked.sampled
+        assert "secret" not in json.dumps(asked.settings)
         ask(Service(f"{server.address}/chat/completions/", "other", **QUICK), "hello")
         assert server.requests[-1]["temperature"] == 0
         assert "Authorization" not in server.headers[-1]
@@ -111,6 +112,25 @@ def test_answers_are_checked_and_covariance_is_measured(tmp_path):
 
 def _prompts(server) -> list[str]:
     return [request["messages"][0]["content"] for request in server.requests]
+
+
+@pytest.mark.parametrize(("temperature", "drawn"), [(None, True), (0.5, True), (0.0, False)])
+def test_covariance_of_drawn_replies_is_refused_before_any_is_asked(tmp_path, temperature, drawn):
+    """Without a temperature a service uses its own, which is above 0."""
+    rows = [{"problem": "a", "num_symbols": 1, "size": 1}]
+    with serving(solver(TASK)) as server:
+        asked = Service(server.address, "m", request={"temperature": temperature}, **QUICK)
+        still = AskedModel("still", Service(server.address, "still", **QUICK))
+        wanted = {"progress": False, "max_renamings": 2}
+        assert asked.sampled == drawn
+        if drawn:
+            with pytest.raises(ValueError, match="those of m are drawn: measure none"):
+                compare([still, AskedModel("m", asked)], TASK, rows, tmp_path, **wanted)
+            assert not server.requests
+            wanted["covariance"] = 0
+        _, reports = compare([AskedModel("m", asked)], TASK, rows, tmp_path, **wanted)
+        assert reports[0].overall.correct == 1.0
+        assert (reports[0].alpha_covariance is None) == drawn
 
 
 def test_a_reply_that_was_cut_off_has_no_answer():
