@@ -9,7 +9,7 @@ from chat_server import serving, solver
 from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.instructed import AskedModel, Reply
 from hf_alpha.evaluation.report import Report
-from hf_alpha.evaluation.service import Service, ServiceError
+from hf_alpha.evaluation.service import Service, ServiceError, _seconds
 from hf_alpha.tasks import get_task
 
 TASK = get_task("ltl")
@@ -92,6 +92,31 @@ def test_nothing_is_sent_anywhere_else():
     with pytest.raises(ValueError, match="has a space or a line's end in it") as error:
         Service("http://localhost/v1", "m", "secret\n")
     assert "secret" not in str(error.value)
+
+
+def test_proxies_of_the_environment_are_not_used(monkeypatch):
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with serving(str.upper) as server, serving(str.upper) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.address)
+        asked = Service(server.address, "m", "secret", attempts=1, **QUICK)
+        assert ask(asked, "hello")["hello"].text == "HELLO"
+        assert len(server.requests) == 1 and not proxy.requests
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "seconds"),
+    [("20", 20), ("86400", 600), ("1e400", 600), ("nan", 0), ("-5", 0), ("soon", 0), (None, 0)],
+)
+def test_a_pause_has_a_limit_whatever_the_service_asks_for(asked_for, seconds):
+    assert _seconds(asked_for) == seconds
+
+
+@pytest.mark.parametrize("usage", [None, [], [7], "many", 3])
+def test_a_service_may_not_say_how_many_tokens_there_were(usage):
+    with serving(str.upper, [{"usage": usage}]) as server:
+        asked = Service(server.address, "m", **QUICK)
+        assert ask(asked, "hello") == {"hello": Reply("HELLO", True, None, None)}
 
 
 def test_answers_are_checked_and_covariance_is_measured(tmp_path):
