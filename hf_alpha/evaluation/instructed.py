@@ -29,6 +29,8 @@ from hf_alpha.tasks import Task
 from hf_alpha.tasks.prompts import NoAnswer, Prompt
 
 DEFAULT_GENERATION: dict[str, Any] = {"do_sample": False, "num_beams": 1, "max_new_tokens": 256}
+SAMPLE = 'Formula: !a U b & (c or d)\nTrace: `!a;b;cycle{1}`\n\n{"a": true, "b": 0}\nAnswer:'
+"""A prompt; how it is encoded stands for the tokenizer and its chat template."""
 REPLIES_FILES = "replies-*.jsonl"
 CUT_OFF = NoAnswer("cut off at the limit of tokens")
 NO_ANSWER: Items = ("no answer",)
@@ -94,7 +96,7 @@ class LocalModel:
         seed: of what is drawn with `do_sample`: a batch of prompts always gets the same replies.
 
     Raises:
-        ValueError: `generation` has max_length.
+        ValueError: `generation` has max_length, or asks for several replies.
     """
 
     def __init__(
@@ -108,9 +110,16 @@ class LocalModel:
         self.generation = {**DEFAULT_GENERATION, **(generation or {})}
         if "max_length" in self.generation:
             raise ValueError("give max_new_tokens, which counts the answer alone, no max_length")
+        if self.generation.get("num_return_sequences", 1) != 1:
+            raise ValueError("a prompt gets one reply: leave out num_return_sequences")
         self.plain = getattr(tokenizer, "chat_template", None) is None
         drawn = {"seed": seed} if self.sampled else {}
-        self.settings = {"weights": fingerprint(model), "generation": self.generation, **drawn}
+        self.settings = {
+            "weights": fingerprint(model),
+            "encoded": _digest(self._encode(SAMPLE)["input_ids"]),
+            "generation": self.generation,
+            **drawn,
+        }
 
     @property
     def sampled(self) -> bool:
