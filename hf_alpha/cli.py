@@ -728,9 +728,11 @@ def evaluate(
         ),
     ] = None,
     parallel: Annotated[
-        int,
-        typer.Option(min=1, help="Requests to the service at a time.", rich_help_panel=ASKED),
-    ] = 4,
+        int | None,
+        typer.Option(
+            min=1, help="Requests to the service at a time; by default 4.", rich_help_panel=ASKED
+        ),
+    ] = None,
     generation: Annotated[
         str | None,
         typer.Option(
@@ -763,12 +765,14 @@ def evaluate(
         raise ValueError("--hard is for formulas that are drawn: leave it out with --data")
     if card and (few_shot or address):
         raise ValueError("--card is for models with symbols: leave it out with others")
-    if generation and few_shot and address:
-        raise ValueError("--generation is for models here or for a service: ask one of them")
+    _check_asked(few_shot, address, served, key_from, parallel, generation)
     limit, where = renamings(max_renamings), choose_device(device)
     if quiet:
         disable_progress_bars()
     if models and auto_class(load_config(models[0])) not in ANSWERING:
+        if few_shot or address is not None:
+            option = "--few-shot" if address is None else "--address"
+            raise ValueError(f"{models[0]} does not write answers: leave out {option}")
         out = out or _beside(models, data)
         typer.echo(_evaluate_objective(models, data, split, by, out, batch_size, device))
         return
@@ -851,12 +855,31 @@ def _entrants(
     return loaded
 
 
+def _check_asked(
+    few_shot: bool,
+    address: str | None,
+    served: str | None,
+    key_from: str | None,
+    parallel: int | None,
+    generation: str | None,
+) -> None:
+    """Raise ValueError for an option that would do nothing, or would be for two kinds of models."""
+    if generation is not None and few_shot and address is not None:
+        raise ValueError("--generation is for models here or for a service: ask one of them")
+    if generation is not None and not few_shot and address is None:
+        raise ValueError("--generation is for models that are asked: add --few-shot or --address")
+    options = {"--served": served, "--key-from": key_from, "--parallel": parallel}
+    given = [option for option, value in options.items() if value is not None]
+    if given and address is None:
+        raise ValueError(f"{given[0]} is for a service: name it with --address, or leave it out")
+
+
 def _service(
     address: str,
     served: str | None,
     key_from: str | None,
     request: dict[str, Any],
-    parallel: int,
+    parallel: int | None,
 ) -> "Entrant":
     """A model behind an address."""
     from hf_alpha.evaluation.instructed import AskedModel
@@ -867,7 +890,7 @@ def _service(
     if key_from is not None and not os.environ.get(key_from):
         raise ValueError(f"there is no environment variable {key_from}, which --key-from names")
     key = None if key_from is None else os.environ[key_from]
-    return AskedModel(served, Service(address, served, key, request, parallel))
+    return AskedModel(served, Service(address, served, key, request, parallel or 4))
 
 
 def _json_object(option: str, text: str | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ class ChatServer(ThreadingHTTPServer):
 
     Attributes:
         troubles: what becomes of the next requests, one each: `status`, `headers` and `body` of an
-            error, or `delay` in seconds before an ordinary answer.
+            error, or `delay` in seconds before an ordinary answer, its `finish` or its `usage`.
         requests: bodies of all requests; `headers` likewise.
     """
 
@@ -60,6 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
         text = self.server.rule(body["messages"][-1]["content"])
         choice = {"message": {"content": text}, "finish_reason": trouble.get("finish", "stop")}
         usage = {"prompt_tokens": 300, "completion_tokens": len(text)}
+        usage = trouble.get("usage", usage)
         self.send(200, json.dumps({"choices": [choice], "usage": usage}).encode(), {})
 
     def send(self, status: int, body: bytes, headers: dict[str, str]) -> None:

@@ -20,6 +20,7 @@ from huggingface_hub import upload_folder
 from pictures import shows_reports
 from small_tokenizers import unigram
 from strategies import make_model
+from transformers import BertConfig, BertForSequenceClassification
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.cli import app, integers, row_names
@@ -436,11 +437,25 @@ def test_evaluate_without_symbols(tmp_path, vanilla):
         (["--renamings", "1"], "--renamings 1: write a number from 2 on, or all"),
         (["--device", "abacus"], "no device 'abacus' here: choose auto or cpu"),
         (["--device", "cuda:99"], "no device 'cuda:99' here: choose auto or cpu"),
+        (["--generation", "{}"], "--generation is for models that are asked: add --few-shot or"),
+        (["--few-shot", "--served", "some-model"], "--served is for a service: name it with"),
+        (["--key-from", "KEY"], "--key-from is for a service: name it with --address"),
+        (["--parallel", "4"], "--parallel is for a service: name it with --address"),
     ],
 )
 def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):
     done = hf_alpha("evaluate", vanilla, "--out", tmp_path / "out", "--quiet", *arguments)
     assert message in done.error
+
+
+@pytest.mark.parametrize("option", [("--address", "http://127.0.0.1:1/v1"), ("--few-shot",)])
+def test_models_that_do_not_answer_are_not_asked(tmp_path, option):
+    BertForSequenceClassification(BertConfig(
+        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=8,
+    )).save_pretrained(tmp_path)  # fmt: skip
+    done = hf_alpha("evaluate", tmp_path, "--out", tmp_path / "out", *option)
+    assert f"does not write answers: leave out {option[0]}" in done.error
 
 
 @pytest.fixture

@@ -46,6 +46,9 @@ class Entrant(Protocol):
     ) -> Report:
         """Let it answer problems, and check its answers."""
 
+    def check_covariance(self) -> None:
+        """Raise ValueError if its alpha-covariance cannot be measured."""
+
     def covariance(
         self,
         task: Task,
@@ -97,6 +100,9 @@ class EvaluatedModel:
         return evaluate(
             self.model, self.tokenizer, task, rows, name=self.name, folder=folder, **settings
         )
+
+    def check_covariance(self) -> None:
+        """Raise nothing: its search always finds the same answers."""
 
     def covariance(
         self,
@@ -222,7 +228,13 @@ def compare(
 
     Returns:
         The table and the reports, that of the random answers last.
+
+    Raises:
+        ValueError: alpha-covariance is wanted of a model whose answers are drawn.
     """
+    if covariance:  # before the first answer: answers may cost money
+        for entry in models:
+            entry.check_covariance()
     probes = _probes(rows, covariance, seed)
     wanted: dict[str, Any] = {
         "num_beams": num_beams or task.num_beams,

@@ -29,6 +29,8 @@ from hf_alpha.tasks import Task
 from hf_alpha.tasks.prompts import NoAnswer, Prompt
 
 DEFAULT_GENERATION: dict[str, Any] = {"do_sample": False, "num_beams": 1, "max_new_tokens": 256}
+SAMPLE = 'Formula: !a U b & (c or d)\nTrace: `!a;b;cycle{1}`\n\n{"a": true, "b": 0}\nAnswer:'
+"""A prompt; how it is encoded stands for the tokenizer and its chat template."""
 REPLIES_FILES = "replies-*.jsonl"
 CUT_OFF = NoAnswer("cut off at the limit of tokens")
 NO_ANSWER: Items = ("no answer",)
@@ -41,7 +43,7 @@ class Reply:
 
     Attributes:
         text: the reply.
-        ended: False if it was cut off at a limit of tokens.
+        ended: False if it was cut off at a limit of tokens: it has no answer then.
         prompt_tokens: tokens of the prompt; None if that is not known.
         reply_tokens: tokens of the reply, thoughts included; None likewise.
     """
@@ -94,7 +96,7 @@ class LocalModel:
         seed: of what is drawn with `do_sample`: a batch of prompts always gets the same replies.
 
     Raises:
-        ValueError: `generation` has max_length.
+        ValueError: `generation` has max_length, or asks for several replies.
     """
 
     def __init__(
@@ -108,9 +110,16 @@ class LocalModel:
         self.generation = {**DEFAULT_GENERATION, **(generation or {})}
         if "max_length" in self.generation:
             raise ValueError("give max_new_tokens, which counts the answer alone, no max_length")
+        if self.generation.get("num_return_sequences", 1) != 1:
+            raise ValueError("a prompt gets one reply: leave out num_return_sequences")
         self.plain = getattr(tokenizer, "chat_template", None) is None
         drawn = {"seed": seed} if self.sampled else {}
-        self.settings = {"weights": fingerprint(model), "generation": self.generation, **drawn}
+        self.settings = {
+            "weights": fingerprint(model),
+            "encoded": _digest(self._encode(SAMPLE)["input_ids"]),
+            "generation": self.generation,
+            **drawn,
+        }
 
     @property
     def sampled(self) -> bool:
@@ -140,9 +149,9 @@ class LocalModel:
             text = self.tokenizer.decode(ids, skip_special_tokens=True)
             ended = room is None or len(ids) < room
             if self.plain:
-                text, _, more = text.strip().partition("\n\n")
-                ended = ended or bool(more)
-            keep(prompt, Reply(text, ended, size, len(ids)))
+                text, paragraph_end, _ = text.lstrip().partition("\n\n")
+                ended = ended or bool(paragraph_end)
+            keep(prompt, Reply(text.strip(), ended, size, len(ids)))
 
     def _encode(self, prompt: str) -> dict[str, list[int]]:
         if self.plain:
@@ -241,10 +250,10 @@ class _Problems:
         return [self.given(reply) for reply in self.replies.ask(inputs)]
 
     def given(self, reply: Reply) -> Given:
+        if not reply.ended:  # an answer that it has may be one that it only tries
+            return CUT_OFF
         found = self.prompt.read(reply.text)
-        if isinstance(found, NoAnswer):
-            return found if reply.ended else CUT_OFF
-        return [found]
+        return found if isinstance(found, NoAnswer) else [found]
 
 
 class Formulas:
@@ -333,6 +342,18 @@ class AskedModel:
         problems = self._problems(task, folder)
         return evaluate_answers(problems, task, rows, name=self.name, folder=folder, **settings)
 
+    def check_covariance(self) -> None:
+        """Refuse to measure alpha-covariance of answers that are drawn.
+
+        Raises:
+            ValueError: they are.
+        """
+        if self.asked.sampled:
+            raise ValueError(
+                f"alpha-covariance compares single deterministic answers, and those of {self.name} "
+                "are drawn: measure none (--covariance 0), or ask without sampling"
+            )
+
     def covariance(
         self,
         task: Task,
@@ -350,11 +371,7 @@ class AskedModel:
         Raises:
             ValueError: answers are drawn at random.
         """
-        if self.asked.sampled:
-            raise ValueError(
-                f"alpha-covariance compares single deterministic answers, and those of {self.name} "
-                "are drawn: measure none, or ask without sampling"
-            )
+        self.check_covariance()
         return covariance_of(
             _Renamed(self._problems(task, folder), Formulas(task, problems)),
             problems,

@@ -1,6 +1,7 @@
 """A model behind an address that speaks OpenAI's protocol for chats, as many servers do.
 
-Nothing is sent but to the address that the user names; redirections are not followed.
+Nothing is sent but to the address that the user names; redirections are not followed, and
+proxies that the environment names are not used.
 """
 
 import json
@@ -11,13 +12,15 @@ from threading import Event
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from hf_alpha.evaluation.instructed import Keep, Reply
 
 PATH = "/chat/completions"
 LONGEST_PAUSE = 60.0
 """Seconds between two attempts, where the service does not ask for more."""
+LONGEST_WAIT = 600.0
+"""Seconds between two attempts, where the service asks for more."""
 SHOWN = 300
 
 
@@ -42,7 +45,8 @@ class Service:
     """A model of a service.
 
     What fails for a time (429, 500 and above, no connection, no answer in time) is tried again,
-    after a pause that doubles each time, or as long as the service says in `Retry-After`.
+    after a pause that doubles each time, or as long as the service says in `Retry-After`, ten
+    minutes at most.
 
     Args:
         address: where the service is, such as `http://localhost:8000/v1`.
@@ -86,7 +90,7 @@ class Service:
         self.parallel, self.timeout, self.attempts = parallel, timeout, attempts
         self.pause = pause
         self._key = key
-        self._open = build_opener(_NoRedirection).open
+        self._open = build_opener(ProxyHandler({}), _NoRedirection).open
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -95,8 +99,8 @@ class Service:
 
     @property
     def sampled(self) -> bool:
-        """Whether a temperature above 0 is asked for."""
-        return bool(self.fields.get("temperature"))
+        """Whether replies are drawn: with no temperature it is the service's own, usually 1."""
+        return bool(self.fields.get("temperature", 1) != 0)
 
     def length(self, prompt: str) -> int:
         """Return the same for all: each is a request of its own."""
@@ -175,7 +179,8 @@ class Service:
         except (ValueError, LookupError, TypeError):
             said = self._shown(body)
             raise ServiceError(f"{self.url} answers with something else: {said}") from None
-        usage = found.get("usage") or {}
+        usage = found.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
         return Reply(
             text if isinstance(text, str) else "",
             choice.get("finish_reason") != "length",
@@ -201,9 +206,9 @@ class Service:
 
 
 def _seconds(text: str | None) -> float:
-    """Read `Retry-After` where it is a number."""
+    """Read `Retry-After` where it is a number, up to a limit."""
     try:
-        return max(0.0, float(text or 0))
+        return min(max(0.0, float(text or 0)), LONGEST_WAIT)
     except ValueError:
         return 0.0
 

@@ -12,7 +12,7 @@ from transformers import GenerationMixin, GPT2Config, GPT2LMHeadModel, PreTraine
 from transformers.modeling_outputs import CausalLMOutput
 
 from hf_alpha.evaluation.compare import compare
-from hf_alpha.evaluation.instructed import AskedModel, Formulas, LocalModel
+from hf_alpha.evaluation.instructed import AskedModel, Formulas, KeptReplies, LocalModel
 from hf_alpha.evaluation.report import table
 from hf_alpha.resources import resource_path
 from hf_alpha.tasks import get_task
@@ -144,6 +144,23 @@ def test_no_answer_is_wrong_and_says_why(tmp_path):
     assert {line["text"] for line in kept} >= {*replies.values()}
 
 
+@pytest.mark.parametrize(
+    ("chat", "text", "outcome"),
+    [
+        (True, 'Let me think. First try {"a": true}. That gives', "malformed"),
+        (False, ' {"a": true} or', "malformed"),
+        (False, ' {"a": true}\n\n', "correct"),
+        (False, ' {"a": true}\n\nFormula: b', "correct"),
+    ],
+)
+def test_a_reply_that_was_cut_off_has_no_answer(chat, text, outcome):
+    """At the limit of tokens; of a text that only goes on, the first paragraph is the reply."""
+    model = AskedModel("m", speaker(lambda prompt: text + "x" * 99, chat, max_new_tokens=len(text)))
+    (record,) = model.evaluate(TASK, ROWS[:1], None, SETTINGS).records
+    assert record.outcome == outcome
+    assert record.reason == (None if outcome == "correct" else "cut off at the limit of tokens")
+
+
 class Stopping(LocalModel):
     """Counts what it is asked, and stops like Ctrl-C when it has answered so much."""
 
@@ -176,7 +193,23 @@ def test_a_random_gpt2_is_asked_alone_or_in_batches_and_goes_on_where_it_was(tmp
         entry(seed=1).evaluate(TASK, ROWS, tmp_path, SETTINGS)
 
 
-def test_drawn_replies_are_those_of_the_seed():
+def test_replies_to_another_chat_template_are_not_taken(tmp_path):
+    def entry(template):
+        tokenizer = byte_level()
+        tokenizer.chat_template = template
+        model = LocalModel(Speaker(tokenizer, solver(TASK)), tokenizer)
+        return AskedModel("m", model)
+
+    first = entry(CHAT)
+    first.evaluate(TASK, ROWS, tmp_path, SETTINGS)
+    other, same = entry(CHAT.replace("user", "human") + "Well, "), entry(CHAT)
+    assert len(KeptReplies(same.asked, tmp_path).known) == len(ROWS)
+    assert not KeptReplies(other.asked, tmp_path).known
+    with pytest.raises(ValueError, match="holds an evaluation with encoded = "):
+        other.evaluate(TASK, ROWS, tmp_path, SETTINGS)
+
+
+def test_drawn_replies_are_those_of_the_seed(tmp_path):
     def report(seed):
         drawn = {"do_sample": True, "top_k": 0, "max_new_tokens": 8}
         model = LocalModel(random_gpt2(), byte_level(), drawn, seed)
@@ -190,6 +223,11 @@ def test_drawn_replies_are_those_of_the_seed():
     assert found == report(0)[1] != report(1)[1]
     with pytest.raises(ValueError, match="those of m are drawn: measure none"):
         AskedModel("m", model).covariance(TASK, ["a"], None, SETTINGS)
+    asked: list[object] = []
+    model.module.register_forward_pre_hook(lambda *_: asked.append(_))
+    with pytest.raises(ValueError, match="those of m are drawn"):
+        compare([AskedModel("m", model)], TASK, [{"problem": "a", "num_symbols": 1}], tmp_path)
+    assert not asked
 
 
 def test_what_cannot_be_asked_is_said():
@@ -203,6 +241,8 @@ def test_what_cannot_be_asked_is_said():
         AskedModel("m", speaker(str)).evaluate(get_task("copying"), [], None, SETTINGS)
     with pytest.raises(ValueError, match="give max_new_tokens"):
         speaker(str, max_length=9)
+    with pytest.raises(ValueError, match="leave out num_return_sequences"):
+        speaker(str, do_sample=True, num_return_sequences=2)
     with pytest.raises(ValueError, match="m gives one answer to a prompt: leave out top_n"):
         rows = [{"problem": "a", "num_symbols": 1}]
         compare([AskedModel("m", speaker(str))], TASK, rows, Path(), top_n=2)

@@ -6,9 +6,10 @@ import time
 import pytest
 from chat_server import serving, solver
 
+from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.instructed import AskedModel, Reply
 from hf_alpha.evaluation.report import Report
-from hf_alpha.evaluation.service import Service, ServiceError
+from hf_alpha.evaluation.service import Service, ServiceError, _seconds
 from hf_alpha.tasks import get_task
 
 TASK = get_task("ltl")
@@ -37,7 +38,7 @@ def test_a_service_is_asked_with_what_was_said_and_no_more():
             for text in ("hello", "you")
         ]  # fmt: skip
         assert {headers["Authorization"] for headers in server.headers} == {"Bearer secret"}
-        assert "secret" not in json.dumps(asked.settings) and not asked.sampled
+        assert "secret" not in json.dumps(asked.settings)
         ask(Service(f"{server.address}/chat/completions/", "other", **QUICK), "hello")
         assert server.requests[-1]["temperature"] == 0
         assert "Authorization" not in server.headers[-1]
@@ -93,8 +94,33 @@ def test_nothing_is_sent_anywhere_else():
     assert "secret" not in str(error.value)
 
 
+def test_proxies_of_the_environment_are_not_used(monkeypatch):
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with serving(str.upper) as server, serving(str.upper) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.address)
+        asked = Service(server.address, "m", "secret", attempts=1, **QUICK)
+        assert ask(asked, "hello")["hello"].text == "HELLO"
+        assert len(server.requests) == 1 and not proxy.requests
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "seconds"),
+    [("20", 20), ("86400", 600), ("1e400", 600), ("nan", 0), ("-5", 0), ("soon", 0), (None, 0)],
+)
+def test_a_pause_has_a_limit_whatever_the_service_asks_for(asked_for, seconds):
+    assert _seconds(asked_for) == seconds
+
+
+@pytest.mark.parametrize("usage", [None, [], [7], "many", 3])
+def test_a_service_may_not_say_how_many_tokens_there_were(usage):
+    with serving(str.upper, [{"usage": usage}]) as server:
+        asked = Service(server.address, "m", **QUICK)
+        assert ask(asked, "hello") == {"hello": Reply("HELLO", True, None, None)}
+
+
 def test_answers_are_checked_and_covariance_is_measured(tmp_path):
-    with serving(solver(TASK), [{"finish": "length"}]) as server:
+    with serving(solver(TASK)) as server:
         entry = AskedModel("m", Service(server.address, "m", **QUICK))
         report = entry.evaluate(TASK, ROWS, tmp_path, SETTINGS)
         assert [record.outcome for record in report.records] == ["correct"] * 6
@@ -111,6 +137,33 @@ def test_answers_are_checked_and_covariance_is_measured(tmp_path):
 
 def _prompts(server) -> list[str]:
     return [request["messages"][0]["content"] for request in server.requests]
+
+
+@pytest.mark.parametrize(("temperature", "drawn"), [(None, True), (0.5, True), (0.0, False)])
+def test_covariance_of_drawn_replies_is_refused_before_any_is_asked(tmp_path, temperature, drawn):
+    """Without a temperature a service uses its own, which is above 0."""
+    rows = [{"problem": "a", "num_symbols": 1, "size": 1}]
+    with serving(solver(TASK)) as server:
+        asked = Service(server.address, "m", request={"temperature": temperature}, **QUICK)
+        still = AskedModel("still", Service(server.address, "still", **QUICK))
+        wanted = {"progress": False, "max_renamings": 2}
+        assert asked.sampled == drawn
+        if drawn:
+            with pytest.raises(ValueError, match="those of m are drawn: measure none"):
+                compare([still, AskedModel("m", asked)], TASK, rows, tmp_path, **wanted)
+            assert not server.requests
+            wanted["covariance"] = 0
+        _, reports = compare([AskedModel("m", asked)], TASK, rows, tmp_path, **wanted)
+        assert reports[0].overall.correct == 1.0
+        assert (reports[0].alpha_covariance is None) == drawn
+
+
+def test_a_reply_that_was_cut_off_has_no_answer():
+    with serving(solver(TASK), [{"finish": "length"}]) as server:
+        entry = AskedModel("m", Service(server.address, "m", **QUICK))
+        report = entry.evaluate(TASK, ROWS, None, SETTINGS)
+        assert report.reasons == {"cut off at the limit of tokens": 1}
+        assert report.overall.correct == 5 / 6
 
 
 def test_replies_that_were_paid_for_are_not_lost(tmp_path):
