@@ -1102,7 +1102,7 @@ def reproduce(
     ] = "cpu",
     seeds: Annotated[str, typer.Option(help="Of weights and batches.")] = "0,1",
     only: Annotated[
-        str | None, typer.Option(help="Rows, or patterns, with commas between: 'ltl-*'.")
+        str | None, typer.Option(help="Rows, or patterns such as '*-normal', with commas.")
     ] = None,
     runs: Annotated[Path, typer.Option(help="Folder for models, problems and reports.")] = Path(
         "runs/reproduce"

@@ -48,6 +48,7 @@ class Family:
         answers_are_names_of_the_input: whether symbols that a sample has not got are unusable.
         scores_are_of_ids: whether there is a score for each id; else none is moved by a renaming.
         writes: whether the models generate.
+        in_double: whether they run in double precision.
     """
 
     variants: st.SearchStrategy[dict[str, Any]] = st.just({})
@@ -57,6 +58,7 @@ class Family:
     answers_are_names_of_the_input = True
     scores_are_of_ids = True
     writes = True
+    in_double = True
 
     def make_model(self, seed: int = 0, **settings: Any) -> PreTrainedModel:
         """A small model with random weights, in evaluation mode."""
@@ -263,12 +265,16 @@ class Batching(Family):
     def test_a_sample_does_not_depend_on_its_batch(self):
         def check(seed: int, sizes: Sizes, variant: dict[str, Any], side: str) -> None:
             model = self.make_model(seed % 7, **variant)
+            # There rounding can neither hide an influence nor look like one, but for norms and
+            # routers that some hosts have in float32 whatever their weights are.
+            close = {"atol": 2e-6, "rtol": 2e-6} if self.in_double else CLOSE
+            model = model.double() if self.in_double else model
             batch = self.make_batch(seed, model.config, sizes, side)
             together = self.score(model, batch)
             for row in range(len(sizes)):
                 alone = self.score(model, self.alone(batch, row))[0]
                 expected = together[row][self.positions(batch, row)]
-                torch.testing.assert_close(alone, expected, **CLOSE)
+                torch.testing.assert_close(alone, expected, **close)
 
         kinds = {"variant": self.variants, "side": self.padded}
         holds(self.batches, check, seed=seeds, sizes=batch_sizes, **kinds)

@@ -106,6 +106,7 @@ class TestT5v11(Other, DecoderPrompts):
 class TestT5Gemma(Other, DecoderPrompts):
     host = "t5gemma"
     attentions = ("eager",)  # all that Transformers lets be set
+    in_double = False  # padded rows become NaN there
 
 
 class TestSwitchTransformers(Other):
