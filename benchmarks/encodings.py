@@ -209,18 +209,21 @@ def accuracy_table(summary: Mapping[str, Any], symbols: Sequence[int]) -> str:
     lines = []
     for label, row in summary.items():
         cells = [
-            NONE if k in row["outside"] else _cell(values)
+            NONE if k in row["outside"] else measure.share_and_spread(values)
             for k, values in zip([*symbols, None], zip(*row["correct"], strict=True), strict=True)
         ]
         measured = [value for value in row["covariance"] if value is not None]
-        covariance = _cell(measured) if measured else NONE
-        lines.append([label, *cells, _cell(row["exact"]), covariance, str(len(row["exact"]))])
+        covariance = measure.share_and_spread(measured) if measured else NONE
+        lines.append(
+            [
+                label,
+                *cells,
+                measure.share_and_spread(row["exact"]),
+                covariance,
+                str(len(row["exact"])),
+            ]
+        )
     return measure.table(columns, lines)
-
-
-def _cell(values: Sequence[float]) -> str:
-    text = f"{100 * statistics.fmean(values):.1f}"
-    return text if len(values) == 1 else f"{text} ± {50 * (max(values) - min(values)):.1f}"
 
 
 def draws_table(found: Mapping[int, Mapping[str, Any]], symbols: Sequence[int]) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file
+from transformers.utils import SAFE_WEIGHTS_NAME
 
 import measure
 from checkpoints import checkpoints, rates
@@ -37,7 +38,6 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "much decay": ("training.weight_decay=1",),
     MIXED: (f"num_symbols={TESTED}",),
 }
-WEIGHTS = "model.safetensors"
 
 
 def train(encoding: str, variant: str, seed: int, args: argparse.Namespace) -> Path:
@@ -67,7 +67,7 @@ def train(encoding: str, variant: str, seed: int, args: argparse.Namespace) -> P
 def averaged(folders: Sequence[Path]) -> EvaluatedModel:
     """A model with the mean of the weights of several checkpoints."""
     model, tokenizer = load_checkpoint(folders[-1])
-    weights = [load_file(folder / WEIGHTS) for folder in folders]
+    weights = [load_file(folder / SAFE_WEIGHTS_NAME) for folder in folders]
     means = {name: torch.stack([w[name] for w in weights]).mean(0) for name in weights[0]}
     model.load_state_dict(means, strict=False)  # tied weights are saved once
     return EvaluatedModel(f"mean of {len(folders)}", model, tokenizer)
@@ -110,13 +110,9 @@ def _table(data: Mapping[str, Mapping[str, Any]], symbols: Sequence[int]) -> str
         alone = [statistics.fmean(row["late"]) for row in rows]
         cells = [f"{100 * share:.1f}" for share in late]
         ends = [[row[key] for row in rows] for key in ("last", "mean of weights")]
-        lines.append([name, *cells, *map(_spread, [alone, *ends]), str(len(rows))])
+        cells += map(measure.share_and_spread, [alone, *ends])
+        lines.append([name, *cells, str(len(rows))])
     return measure.table(columns, lines)
-
-
-def _spread(values: Sequence[float]) -> str:
-    text = f"{100 * statistics.fmean(values):.1f}"
-    return text if len(values) == 1 else f"{text} ± {50 * (max(values) - min(values)):.1f}"
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:

@@ -50,6 +50,7 @@ TASKS: dict[str, dict[str, Any]] = {
     },
 }
 FREQUENT = "most frequent"
+TEXTS = "texts.txt"
 
 
 # -- pretraining ----------------------------------------------------------------------------------
@@ -67,16 +68,19 @@ def texts(data: Path) -> Iterator[str]:
         yield row["context"]
 
 
+def write_texts(args: argparse.Namespace) -> None:
+    """Write them into one file, each text once."""
+    args.runs.mkdir(parents=True, exist_ok=True)
+    documents = dict.fromkeys(" ".join(text.split()) for text in texts(args.data))
+    write_text(args.runs / TEXTS, "\n\n".join(documents) + "\n")
+
+
 def pretrain(name: str, start: str, args: argparse.Namespace) -> Path:
     """Train a model on texts, or leave it as it began; returns its folder."""
-    args.runs.mkdir(parents=True, exist_ok=True)
-    path = args.runs / "texts.txt"
-    documents = dict.fromkeys(" ".join(text.split()) for text in texts(args.data))
-    write_text(path, "\n\n".join(documents) + "\n")
     out = args.runs / f"{name}-{start.replace(' ', '-')}"
     steps = args.pretraining if start == STARTS[0] else 1
     changes = [
-        f"data.train={path}",
+        f"data.train={args.runs / TEXTS}",
         f"training.max_steps={steps}",
         f"training.output_dir={out}",
         *(["training.learning_rate=0"] if start != STARTS[0] else []),
@@ -168,6 +172,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     data: dict[str, dict[str, list[float]]] = {
         FREQUENT: {task: [most_frequent(task, args.data)] for task in tasks}
     }
+    write_texts(args)
     for name in args.only.split(","):
         for start in STARTS:
             data[f"{LABELS[name]}, {start}"] = {

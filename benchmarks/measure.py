@@ -97,6 +97,12 @@ def mean_and_spread(values: Sequence[float]) -> str:
     return f"{sum(values) / len(values):.1f}{spread}"
 
 
+def share_and_spread(shares: Sequence[float]) -> str:
+    """The same of shares, written in per cent."""
+    text = f"{100 * statistics.fmean(shares):.1f}"
+    return text if len(shares) == 1 else f"{text} ± {50 * (max(shares) - min(shares)):.1f}"
+
+
 def table(columns: Sequence[str], lines: Sequence[Sequence[str]], words: Sequence[str] = ()) -> str:
     """Cells as a Markdown table, the first column and those of words to the left."""
     rule = ["---" if name in (columns[0], *words) else "---:" for name in columns]

@@ -10,7 +10,7 @@ from transformers import PreTrainedConfig
 
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.evaluation.heatmap import Heatmap, draw
-from hf_alpha.evaluation.report import EDIT_DISTANCE, Rates, Report, table
+from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, Recipe, read_recipe
 from hf_alpha.release import LOG_FILE
@@ -160,18 +160,18 @@ def _inside_and_outside(report: Report, symbols: int, tokens: int, measure: str)
     """How often it is right within what it was trained on, and beyond."""
     if measure == EDIT_DISTANCE:
         return ""
-    counts: dict[bool, list[tuple[float, int]]] = {True: [], False: []}
-    for (names, size), rates in report.by_cell.items():
-        if not rates.is_outside:
-            counts[names <= symbols and size <= tokens].append((rates.rate(measure), rates.count))
-    inside, outside = (
-        f"{100 * sum(rate * count for rate, count in some) / sum(count for _, count in some):.1f} %"
-        if some
-        else ""
-        for some in counts.values()
-    )
-    parts = [f"of those tested within that, {inside} are answered right"] if inside else []
-    parts += [f"of those with more of either, {outside}"] if outside else []
+    inside: list[Record] = []
+    outside: list[Record] = []
+    for record in report.records:
+        if record.outcome != OUTSIDE:
+            within = record.num_symbols <= symbols and record.size <= tokens
+            (inside if within else outside).append(record)
+    parts = []
+    if inside:
+        rate = 100 * Rates.of(inside).rate(measure)
+        parts.append(f"of those tested within that, {rate:.1f} % are answered right")
+    if outside:
+        parts.append(f"of those with more of either, {100 * Rates.of(outside).rate(measure):.1f} %")
     return f" {'; '.join(parts).capitalize()}." if parts else ""
 
 
