@@ -17,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, prefers_products
 from .positions import rotate
-from .relations import RelationGates, add_relations
+from .relations import RelationGates, add_relations, add_relations_
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
@@ -31,6 +31,8 @@ def eager_attention(
     scaling: float,
     dropout: float = 0.0,
     fold: "Fold | None" = None,
+    gates: torch.Tensor | None = None,
+    relations: tuple[torch.Tensor, ...] = (),
     **kwargs: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Softmax attention written out; returns (B, T, H, K) and the weights (B, H, T, M).
@@ -38,10 +40,13 @@ def eager_attention(
     Args:
         fold: lays out the weights as the caller of the model sees them, and the values are summed
             with those: gradients then pass through the weights that are returned.
+        gates: what `relations` between queries and keys add to the scores, see `add_relations_`.
     """
     scores = (query * scaling) @ key.transpose(-1, -2)
     if attention_mask is not None:
         scores += attention_mask
+    if gates is not None:
+        scores = add_relations_(scores, gates, relations)
     precise = torch.promote_types(scores.dtype, torch.float32)
     weights = scores.softmax(-1, dtype=precise).to(scores.dtype)
     weights = F.dropout(weights, p=dropout, training=module.training)
@@ -142,10 +147,17 @@ class AlphaAttention(nn.Module):
         query = query.view(n, beams, r, queries, t, heads, self.head_dim)
         query = query.permute(0, 2, 5, 1, 3, 4, 6).reshape(n * r, heads, -1, self.head_dim)
         mask = self._fold_mask(mask, r, queries, t)
+        gates = None
         if self.gates is not None and relations:
+            gates = self.gates(hidden_BSTD[:, 0])
             relations = tuple(relation.view(n, 1, -1, m) for relation in relations)
-            mask = add_relations(mask, self.gates(hidden_BSTD[:, 0]), relations)
-        out, weights = self._interface(query, m, mask, output_weights)(
+        attend = self._interface(query, m, (mask, gates), output_weights)
+        related: dict[str, Any] = {}
+        if gates is not None and attend is eager_attention:
+            related = {"gates": gates, "relations": relations}
+        elif gates is not None:
+            mask = add_relations(mask, gates, relations)
+        out, weights = attend(
             self,
             query,
             key,
@@ -154,16 +166,25 @@ class AlphaAttention(nn.Module):
             scaling=self.scaling,
             dropout=self.config.attention_dropout if self.training else 0.0,
             **({"fold": Fold(n, r, beams, queries, heads)} if output_weights else {}),
+            **related,
         )
         out = out.reshape(n, r, beams, queries, t, d).transpose(1, 2).reshape(b, s, t, d)
         return self.out_proj(out), weights if output_weights else None
 
     def _interface(
-        self, query: torch.Tensor, num_keys: int, mask: torch.Tensor | None, weights: bool
+        self,
+        query: torch.Tensor,
+        num_keys: int,
+        added: tuple[torch.Tensor | None, ...],
+        weights: bool,
     ) -> Callable[..., Any]:
-        """How to attend; all ways give the same up to rounding."""
+        """How to attend; all ways give the same up to rounding.
+
+        Args:
+            added: what scores are made of but for queries and keys.
+        """
         chosen = self.config._attn_implementation
-        if weights or (chosen == "sdpa" and prefers_products(query, num_keys, mask)):
+        if weights or (chosen == "sdpa" and prefers_products(query, num_keys, *added)):
             return eager_attention
         return ALL_ATTENTION_FUNCTIONS.get_interface(chosen, eager_attention)
 

@@ -67,15 +67,18 @@ class BlockLinear(nn.Linear):
         return product(rows_MD, self.weight, self.bias)
 
 
-def prefers_products(query: torch.Tensor, num_keys: int, mask: torch.Tensor | None) -> bool:
+def prefers_products(query: torch.Tensor, num_keys: int, *added: torch.Tensor | None) -> bool:
     """Whether two products are faster than one kernel for attention of queries (N, H, T, K).
 
     PyTorch's fused kernel for CPUs takes longer for few scores, and knows no gradient of a mask:
     there PyTorch goes a way that is slower than two products.
+
+    Args:
+        added: to the scores, such as a mask.
     """
     # While compiling, a comparison of sizes would fix them.
     plain = ENABLED and query.device.type == "cpu" and not torch.compiler.is_compiling()
-    if plain and mask is not None and mask.requires_grad:
+    if plain and any(part is not None and part.requires_grad for part in added):
         return True
     return plain and query.shape[2] * num_keys <= FEW_SCORES
 

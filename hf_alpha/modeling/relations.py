@@ -10,6 +10,8 @@ Shapes: B batch, N sources (B, or one for all beams of a sample), S symbols of a
 L source length, T target length, M keys (cached ones included), D model width, H heads.
 """
 
+from collections.abc import Iterator
+
 import torch
 from torch import nn
 from transformers import initialization as init
@@ -64,14 +66,30 @@ def add_relations(
         relations: each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere. N is B, or less
             where the beams of a sample, B / N, share its keys.
     """
-    # Layers may lie on several devices.
-    relations = tuple(relation.to(gates_BTG.device) for relation in relations)
-    gates = gates_BTG.unflatten(0, (relations[0].shape[0], -1)).flatten(1, 2)
-    gates = gates.unflatten(-1, (len(relations), -1, 1)).permute(2, 0, 3, 1, 4)
-    for gate, relation in zip(gates, relations, strict=True):
+    for gate, relation in _gated(gates_BTG, relations):
         mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
     assert mask is not None
     return mask
+
+
+def add_relations_(
+    scores: torch.Tensor, gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
+) -> torch.Tensor:
+    """The same to scores (N, H, beams * T, M), in place: no mask of their size is made."""
+    for gate, relation in _gated(gates_BTG, relations):
+        scores.addcmul_(gate, relation)
+    return scores
+
+
+def _gated(
+    gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """The gates of each relation, (N, H, beams * T, 1), and the relation."""
+    gates = gates_BTG.unflatten(0, (relations[0].shape[0], -1)).flatten(1, 2)
+    gates = gates.unflatten(-1, (len(relations), -1, 1)).permute(2, 0, 3, 1, 4)
+    # Layers may lie on several devices.
+    moved = (relation.to(gates.device) for relation in relations)
+    return zip(gates, moved, strict=True)
 
 
 class SymbolPointer(nn.Module):
@@ -225,6 +243,7 @@ __all__ = [
     "SymbolMemory",
     "SymbolPointer",
     "add_relations",
+    "add_relations_",
     "at_symbols",
     "by_source",
     "first_positions",

@@ -20,6 +20,7 @@ from hf_alpha.modeling import attention
 from hf_alpha.modeling.relations import (
     START,
     add_relations,
+    add_relations_,
     by_source,
     first_positions,
     mean_by_symbol,
@@ -124,6 +125,9 @@ def test_beams_have_gates_of_their_own(seed, sources, beams, count, masked):
     mask = torch.randn(sources, 1, queries, keys, generator=generator) if masked else None
     found = add_relations(mask, gates, tuple(relations))
     assert found.shape == (sources, heads, beams * length, keys)
+    scores = torch.zeros(found.shape) if mask is None else mask.expand(found.shape).clone()
+    assert add_relations_(scores, gates, tuple(relations)) is scores
+    assert torch.equal(scores, found)
     for n in range(sources):
         for beam in range(beams):
             for t in range(length):
