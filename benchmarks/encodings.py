@@ -2,6 +2,7 @@
 
     python benchmarks/encodings.py --out encodings              # train what is missing, evaluate
     python benchmarks/encodings.py --only dual_part,streams --seeds 0
+    python benchmarks/encodings.py --only '' --beside encodings,encodings-relational  # no training
 
 Models see at most 3 symbols and 15 tokens in training (`full_vocabulary` 8 symbols) and are tested
 on formulas with 1 to 8 symbols, the same ones for all, every answer checked. Each starts from the
@@ -14,6 +15,7 @@ The papers' table of encodings and data is made by `hf-alpha reproduce encodings
 
 Cells are means over the seeds; +- is half the distance between the largest and the smallest. With
 `--draws N`, the last table has the spread of `dual_part` over N draws of the random parts.
+`--beside` puts rows of earlier results, on the same formulas, into table and picture.
 """
 
 import argparse
@@ -33,6 +35,7 @@ from hf_alpha.convert import (
 from hf_alpha.evaluation import sensitivity
 from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
 from hf_alpha.evaluation.report import Report
+from hf_alpha.folders import read_json
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
@@ -192,6 +195,25 @@ def summarise(seeds: Mapping[int, Mapping[str, Report]], labels: Sequence[str]) 
     }
 
 
+def saved(result: str) -> dict[str, Any]:
+    """The rows of an earlier result, as `summarise` made them."""
+    data = read_json((measure.RESULTS / result).with_suffix(".json"), "data")["data"]
+    return dict(data["models"])
+
+
+def merged(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The rows of several results on the same formulas, those of random answers once and last."""
+    chance = [{label: row for label, row in part.items() if _is_random(label)} for part in parts]
+    if any(rows != chance[0] for rows in chance):
+        raise SystemExit("the results are of other formulas: random answers are right elsewhere")
+    rows = {label: row for part in parts for label, row in part.items()}
+    return {label: row for label, row in rows.items() if not _is_random(label)} | chance[0]
+
+
+def _is_random(label: str) -> bool:
+    return label.startswith("random ")
+
+
 def _covariance(report: Report) -> float | None:
     return None if report.alpha_covariance is None else report.alpha_covariance.mean
 
@@ -273,8 +295,9 @@ def _line(
         if k not in row["outside"]
     ]
     x = [k for k, _ in shown]
-    style: dict[str, Any] = {"color": f"C{number}", "marker": "osD^v<PX*"[number % 9]}
-    if label.startswith("random "):
+    marker = "osD^v<PX*>dh"[number % 12]
+    style: dict[str, Any] = {"color": f"C{number}", "marker": marker}
+    if _is_random(label):
         style = {"color": "black", "linestyle": ":"}
     axes.plot(x, [statistics.fmean(v) for _, v in shown], label=label, markersize=5, **style)
     low, high = [min(v) for _, v in shown], [max(v) for _, v in shown]
@@ -294,6 +317,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--only", default=",".join(ENTRIES), help=f"of {','.join(ENTRIES)}")
     add("--seeds", default="0,1", help="seeds of weights and batches (0,1)")
     add("--once", default="", help="of these models the first seed only")
+    add("--beside", default="", help="earlier results whose rows are shown as well")
     add("--steps", type=int, default=6000, help="training steps (6000)")
     add("--tuning-steps", type=int, default=2000, help="of converted models, beside (2000)")
     add("--change", action="append", default=[], metavar="KEY=VALUE", help="of every recipe")
@@ -309,13 +333,9 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Train, test and print."""
-    args = parse(argv)
-    names, seeds, symbols = args.only.split(","), integers(args.seeds), integers(args.symbols)
-    if unknown := set(names) - set(ENTRIES):
-        raise SystemExit(f"{sorted(unknown)[0]!r} is none of {', '.join(ENTRIES)}")
-    once = args.once.split(",")
+def compared(names: Sequence[str], args: argparse.Namespace) -> dict[str, Any]:
+    """Train what is missing, and test: the rows of these models."""
+    seeds, once = integers(args.seeds), args.once.split(",")
     plan = {
         seed: [name for name in names if seed == seeds[0] or name not in once] for seed in seeds
     }
@@ -326,13 +346,25 @@ def main(argv: Sequence[str] | None = None) -> None:
         seed: test({name: ENTRIES[name].label for name in chosen}, seed, args)
         for seed, chosen in plan.items()
     }
-    summary = summarise(
-        reports, [*(ENTRIES[name].label for name in names), get_task(args.task).random_name]
-    )
+    labels = [*(ENTRIES[name].label for name in names), get_task(args.task).random_name]
+    return summarise(reports, labels)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train, test and print."""
+    args = parse(argv)
+    names, beside = ([*filter(None, x.split(","))] for x in (args.only, args.beside))
+    symbols = integers(args.symbols)
+    if unknown := set(names) - set(ENTRIES):
+        raise SystemExit(f"{sorted(unknown)[0]!r} is none of {', '.join(ENTRIES)}")
+    if not names and not beside:
+        raise SystemExit("--only and --beside name nothing")
+    parts = [saved(result) for result in beside]
+    summary = merged([*parts, compared(names, args)] if names else parts)
     data: dict[str, Any] = {"models": summary}
     text = accuracy_table(summary, symbols)
     if args.draws and "dual_part" in names:
-        data["draws"] = {seed: spread(seed, args) for seed in seeds}
+        data["draws"] = {seed: spread(seed, args) for seed in integers(args.seeds)}
         text += "\n\n" + draws_table(data["draws"], symbols)
     if args.out:
         path = (measure.RESULTS / args.out).with_suffix(".png")

@@ -127,7 +127,19 @@ def test_encodings_prints_means_and_spreads():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["encodings", "encodings-relational", "encodings-ltl"])
+def test_encodings_stand_beside_earlier_results_on_the_same_formulas(capsys):
+    encodings = load("encodings")
+    encodings.main(["--only=", "--beside=encodings,encodings-relational"])
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    together = (FOLDER / "results" / "encodings-together.md").read_text(encoding="utf-8")
+    assert shown == [line for line in together.splitlines() if line.startswith("| ")]
+    with pytest.raises(SystemExit, match="other formulas"):
+        encodings.main(["--only=", "--beside=encodings,encodings-ltl"])
+    with pytest.raises(SystemExit, match="name nothing"):
+        encodings.main(["--only="])
+
+
+@pytest.mark.parametrize("name", ["encodings", "encodings-together", "encodings-ltl"])
 def test_the_guide_shows_the_results_of_encodings(name):
     results = (FOLDER / "results" / f"{name}.md").read_text(encoding="utf-8")
     guide = (FOLDER.parent / "docs" / "encodings.md").read_text(encoding="utf-8")
