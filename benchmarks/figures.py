@@ -13,6 +13,7 @@ import re
 import statistics
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import all_streams
@@ -20,6 +21,7 @@ import ltl
 import measure
 import propositional
 import retrofit
+from hf_alpha.recipe import RECIPE_FILE, read_recipe
 
 STUDIES = tuple(f"geometric-study{name}" for name in ("", "-small", "-wnut17", "-masked"))
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)
@@ -295,8 +297,63 @@ def transduction() -> str:
     return measure.table(["entries", *sides, "load, s", "MB", "token trie, MB"], lines)
 
 
+CARDS = measure.ROOT / "model_cards"
+TESTED = re.compile(
+    r"--out (docs/results/[\w-]+).*?--trained-symbols (?:1-)?(\d+) --trained-size (?:\d+-)?(\d+)"
+)
+Cells = dict[tuple[int, int], tuple[int, float]]
+
+
+def released() -> str:
+    """Right answers of the released models, in the range of their training and beyond."""
+    tasks = ["propositional", "ltl", "copying"]
+    rows = [released_row(path.parent) for path in CARDS.glob("*/recipe.yaml")]
+    rows.sort(key=lambda row: (tasks.index(row[0]), -row[1], row[2]))
+    columns = ["model", "trained on", "tested on", "right in that range, %", "beyond, %"]
+    return measure.table(columns, [row[2:] for row in rows], words=columns[1:3])
+
+
+def released_row(folder: Path) -> list[Any]:
+    """Task, tokens in training, and what the table says of a model; its card has the command."""
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    place, names, tokens = TESTED.search(card).groups()  # type: ignore[union-attr]
+    results = measure.ROOT / place
+    task = read_recipe(folder / RECIPE_FILE).task
+    ours = cells_of(results / folder.name)
+    (chance,) = map(cells_of, results.glob("random-*"))
+    inside = {c for c in ours if c[0] <= int(names) and c[1] <= int(tokens)}
+    parts = [
+        f"{share(ours, part)} (random {share(chance, part)})"
+        for part in (inside, set(ours) - inside)
+    ]
+    tested = [f"{min(values)}-{max(values)}" for values in zip(*ours, strict=True)]
+    return [
+        task, int(tokens), f"[{folder.name}](model_cards/{folder.name}/README.md)",
+        f"at most {names} names, {tokens} tokens", f"{tested[0]} names, {tested[1]} tokens", *parts,
+    ]  # fmt: skip
+
+
+def cells_of(folder: Path) -> Cells:
+    """Problems and right ones among them by number of names and tokens."""
+    cells = json.loads((folder / "report.json").read_text(encoding="utf-8"))["by_cell"]
+    return {
+        (cell["num_symbols"], cell["size"]): (
+            cell["count"],
+            cell["count"] * cell.get("correct", cell["exact"]),
+        )
+        for cell in cells
+    }
+
+
+def share(cells: Cells, chosen: set[tuple[int, int]]) -> str:
+    """Right answers of all problems of some cells, in %."""
+    counts, right = zip(*(cells[cell] for cell in chosen), strict=True)
+    return f"{100 * sum(right) / sum(counts):.1f}"
+
+
 TABLES = {
     "readme": readme,
+    "released": released,
     "streams": streams,
     "memory": memory,
     "rest": rest,

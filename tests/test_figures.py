@@ -111,7 +111,7 @@ def evaluated() -> Iterator[tuple[str, str]]:
     """What documents say of evaluations outside of tables."""
     one, two, more, _ = witness_rates("ltl-in-distribution", "ltl-streams-small")
     yield (
-        "README.md",
+        "docs/models.md",
         (
             f"answers {one} % of those with a one-step witness, {two} % of those that need two "
             f"steps and {more} % of those that need more"
@@ -121,7 +121,7 @@ def evaluated() -> Iterator[tuple[str, str]]:
     samples = rows_of(read(RESULTS / "ltl-hard" / "table.txt"))["witness length:", "samples", ""]
     chance = [f"{float(rate):g}" for rate in witness_rates("ltl-hard", "random step")[:3]]
     yield (
-        "README.md",
+        "docs/models.md",
         (
             f"answers {one} % of those with a one-step witness, {two} % of those that need two and "
             f"{more} % of the {samples[2]} that need more; "
@@ -129,12 +129,12 @@ def evaluated() -> Iterator[tuple[str, str]]:
         ),
     )
     one, two, more, _ = witness_rates("ltl-hard", "ltl-relational-small")
-    yield "README.md", f"`ltl-relational-small` answers {one}, {two} and {more} %"
+    yield "docs/models.md", f"`ltl-relational-small` answers {one}, {two} and {more} %"
     for line in costs_by_names():
         yield "docs/encodings.md", line
     right, of = patterns("dwyer")
-    yield "README.md", f"answers {right} of the {of} specification patterns"
-    yield "README.md", f"`ltl-relational-small` answers {patterns('dwyer-relational')[0]} ("
+    yield "docs/models.md", f"answers {right} of the {of} specification patterns"
+    yield "docs/models.md", f"`ltl-relational-small` answers {patterns('dwyer-relational')[0]} ("
     for encoding in ("streams", "relational"):
         models = json.loads(read(ROOT / "benchmarks" / "results" / SIDE_BY_SIDE[encoding]))["data"]
         overall = [rates[-1] for rates in models["models"][encoding]["correct"]]
@@ -146,8 +146,8 @@ def evaluated() -> Iterator[tuple[str, str]]:
         for name in ("streams", "learned")
     )
     count = int(copying["symbols:", "samples", ""][-1])
-    yield "README.md", f"(mean edit distance {streams} on {count:,} strings;"
-    yield "README.md", f"within its 5 characters, {learned} over all"
+    yield "docs/models.md", f"(mean edit distance {streams} on {count:,} strings;"
+    yield "docs/models.md", f"within its 5 characters, {learned} over all"
     said = read(RESULTS / "quickstart" / "output.txt")
     seconds = re.search(r"(\d+) seconds in all", said)[1]
     yield "README.md", f"this run of `hf-alpha quickstart`: {seconds} seconds after the install"
