@@ -1155,7 +1155,7 @@ def solve(
     file: Annotated[Path | None, typer.Option(help="File with a formula in each line.")] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="Folder or Hub name; by default the released TASK-streams-small."),
+        typer.Option(help="Folder or Hub name; by default the released one of the task."),
     ] = None,
     task: ModelsTask = None,
     top: Annotated[int, typer.Option(min=1, help="Print the N best answers.")] = 1,

@@ -42,7 +42,7 @@ class CopyingTask(Task):
     )
     problems: ClassVar[str] = "strings"
     example: ClassVar[str] = "request grant request"
-    released_model: ClassVar[str | None] = "copying-streams-small"
+    released_model: ClassVar[str | None] = "copying-relational-small"
     data: ClassVar[str] = "`problem` is a random string, `answer` the same string"
     sizes: ClassVar[tuple[int, int]] = (3, 30)
     alpha: ClassVar[float] = 1.0  # there are few short strings

@@ -66,7 +66,7 @@ class LTLTask(FormulaTask):
         "The random answer is a single step, repeated forever, with a value for every symbol."
     )
     example: ClassVar[str] = "& request X U ! request grant"
-    released_model: ClassVar[str | None] = "ltl-streams-small"
+    released_model: ClassVar[str | None] = "ltl-relational"
     tour: ClassVar[Tour | None] = Tour(
         vanilla="ltl-learned-small",
         tuned="ltl-converted-small",

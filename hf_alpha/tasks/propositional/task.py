@@ -62,7 +62,7 @@ class PropositionalTask(FormulaTask):
     random_note: ClassVar[str] = "The random assignment gives every symbol of a formula a value."
     example: ClassVar[str] = "& request ! grant"
     empty_answer: ClassVar[str] = "(empty: any assignment)"
-    released_model: ClassVar[str | None] = "propositional-streams-small"
+    released_model: ClassVar[str | None] = "propositional-relational"
     tour: ClassVar[Tour | None] = Tour(
         vanilla="propositional-learned-small",
         tuned="propositional-converted-small",
