@@ -140,6 +140,7 @@ def evaluated() -> Iterator[tuple[str, str]]:
         overall = [rates[-1] for rates in models["models"][encoding]["correct"]]
         mean = f"{100 * sum(overall) / len(overall):.1f}"
         yield "README.md", {"streams": f"({mean} %, at", "relational": f"({mean} % over"}[encoding]
+        yield "docs/choosing.md", f"{mean} %"
     copying = rows_of(read(RESULTS / "copying" / "table.txt"))
     streams, learned = (
         copying["symbols:", "edit_distance", f"copying-{name}-small"][-1]
