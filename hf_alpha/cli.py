@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hf_alpha.transduction import Transducer
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
+TRIED = 10  # answers among which solve looks for a correct one
 LATE = ("solve", "env", "transduce")
 """They do not begin by importing Transformers: formulas are read first, env is for what cannot be
 imported, and transducers do not need it."""
@@ -1158,7 +1159,17 @@ def solve(
         typer.Option(help="Folder or Hub name; by default the released one of the task."),
     ] = None,
     task: ModelsTask = None,
-    top: Annotated[int, typer.Option(min=1, help="Print the N best answers.")] = 1,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Print the N best answers; 1 by default.")
+    ] = None,
+    first_correct: Annotated[
+        bool,
+        typer.Option(
+            "--first-correct",
+            help="Print the first of the N best answers (10 by default) that is correct, or "
+            "else the best.",
+        ),
+    ] = False,
     beams: Beams = None,
     notation: Annotated[
         str | None, typer.Option(help="prefix, compact or infix; detected by default.")
@@ -1173,8 +1184,11 @@ def solve(
     """
     problems = _inputs(formulas, file, "formula")
     solved = _task_of(task, model)
+    if first_correct and not solved.has_check:
+        raise ValueError(f"--first-correct: task {solved.name!r} has no check of answers")
     faults = _faults(solved.name, problems, notation)
     readable = [problem for problem, fault in zip(problems, faults, strict=True) if fault is None]
+    top = top or (TRIED if first_correct else 1)
     solutions = _solutions(readable, model, solved, top, beams, notation, device)
     unsolved = 0
     for problem, fault in zip(problems, faults, strict=True):
@@ -1186,7 +1200,9 @@ def solve(
             typer.echo(f"  {'read as':<10} {solution.read_as}")
         if error := fault if solution is None else solution.error:
             typer.echo(f"  error: {error}", err=True)
-        for answer, verdict in solution.answers if solution is not None else ():
+        if solution is None:
+            continue
+        for answer, verdict in solution.chosen if first_correct else solution.answers:
             label = verdict.value if solved.has_check else "answer"
             typer.echo(f"  {label:<10} {answer or solved.empty_answer}")
     if unsolved:

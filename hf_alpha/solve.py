@@ -32,6 +32,12 @@ class Solution:
         """Whether one of the answers is correct."""
         return any(verdict.is_correct for _, verdict in self.answers)
 
+    @property
+    def chosen(self) -> list[tuple[str, Verdict]]:
+        """The first correct answer, or else the best one; none if there are none."""
+        correct = [answer for answer in self.answers if answer[1].is_correct]
+        return (correct or self.answers)[:1]
+
 
 def solve(
     model: PreTrainedModel,

@@ -8,7 +8,7 @@ from commands import hf_alpha
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.solve import solve
+from hf_alpha.solve import Solution, solve
 from hf_alpha.tasks import Verdict
 from hf_alpha.tasks.propositional import PropositionalTask
 
@@ -47,6 +47,14 @@ def streams(tmp_path_factory) -> Path:
 def learned(tmp_path_factory) -> Path:
     settings = {"adacos": False, "logit_scale": 10.0, "dropout": 0.0, "symbol_encoding": "learned"}
     return save(tmp_path_factory.mktemp("learned") / "model", 3, **settings)
+
+
+def test_the_first_correct_answer_is_chosen(streams):
+    wrong, late, later = ("a1", Verdict.WRONG), ("a0", Verdict.CORRECT), ("b0", Verdict.CORRECT)
+    assert Solution("!a", [wrong, late, later]).chosen == [late]
+    assert Solution("!a", [wrong]).chosen == [wrong] and not Solution("!a", []).chosen
+    done = hf_alpha("solve", "--model", streams, "--first-correct", "|!a!b", "&a!a")
+    assert done.out == "|!a!b\n  correct    b0a0\n&a!a\n  wrong      a1\n" and done.code == 1
 
 
 def test_the_users_names_come_back_with_verdicts(streams):
