@@ -50,7 +50,7 @@ def learned(tmp_path_factory) -> Path:
 
 
 def test_the_first_correct_answer_is_chosen(streams):
-    wrong, late, later = ("a1", Verdict.WRONG), ("a0", Verdict.CORRECT), ("b0", Verdict.CORRECT)
+    wrong, late, later = ("a1", Verdict.wrong), ("a0", Verdict.correct), ("b0", Verdict.correct)
     assert Solution("!a", [wrong, late, later]).chosen == [late]
     assert Solution("!a", [wrong]).chosen == [wrong] and not Solution("!a", []).chosen
     done = hf_alpha("solve", "--model", streams, "--first-correct", "|!a!b", "&a!a")
