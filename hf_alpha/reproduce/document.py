@@ -40,18 +40,29 @@ def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path) ->
     tables, sizes = list(tables), list(sizes)
     used = [s for s in sizes if any(Results.of(out, table.name, s.name).rows for table in tables)]
     parts = [HEAD.format(folder=place), *(f"**Size `{s.name}`.** {s.text}\n" for s in used)]
-    parts += [part for table in tables for part in _sections(table, sizes, out, place)]
+    sections = {table: _sections(table, sizes, out, place) for table in tables}
+    parts += [part for section in sections.values() for part in section]
+    parts += _to_do(table for table, section in sections.items() if not section)
     out.mkdir(parents=True, exist_ok=True)
     write_text(path, "\n".join(parts))
     return path
 
 
 def _sections(table: Table, sizes: list[Size], out: Path, place: str) -> list[str]:
+    """What has been measured of a table; empty if that is nothing."""
     found = [(size, Results.of(out, table.name, size.name)) for size in sizes]
-    shown = [(size, results) for size, results in found if results.rows]
-    parts = [f"## {table.title}\n`hf-alpha reproduce {table.name}`: {table.summary}.\n"]
-    parts += [_measured(table, size, results, out, place) for size, results in shown]
-    return parts if shown else [*parts, "Not measured yet.\n"]
+    shown = [_measured(table, size, rows, out, place) for size, rows in found if rows.rows]
+    head = f"## {table.title}\n{_what(table)}\n"
+    return [head, *shown] if shown else []
+
+
+def _to_do(tables: Iterable[Table]) -> list[str]:
+    lines = [f"- {_what(table)}" for table in tables]
+    return ["## Not measured yet\n" + "\n".join(lines) + "\n"] if lines else []
+
+
+def _what(table: Table) -> str:
+    return f"`hf-alpha reproduce {table.name}`: {table.summary}."
 
 
 def _measured(table: Table, size: Size, results: Results, out: Path, place: str) -> str:
