@@ -53,6 +53,7 @@ With hf_alpha installed no trust flag is needed, and `{solve} --model {name}` {s
 ```
 ![{measure} by number of symbols and length]({heatmap})
 
+{examples}
 ## Limits
 {limits}
 
@@ -116,6 +117,7 @@ def write_card(
         table=table([report, baseline]),
         measure=METRICS[task.measure][1],
         heatmap=HEATMAP_FILE,
+        examples=_examples(report),
         limits=_limits(task, report, baseline, trained),
         training="" if recipe is None else _training(folder),
     )
@@ -154,6 +156,27 @@ def _limits(task: Task, report: Report, baseline: Report, trained: tuple[int, in
     if task.has_check:
         said.append("Its answers may be wrong, so check them, as `hf-alpha solve` does.")
     return " ".join(said)
+
+
+def _examples(report: Report) -> str:
+    """The first problem with the fewest, a middle and the largest number of symbols, as solved.
+
+    They are chosen by their place alone, so that they say what an answer looks like, right or not.
+    """
+    shown: dict[int, str] = {}
+    for record in report.records:
+        if record.answers and "\n" not in record.problem + record.answers[0]:
+            text = f"{record.problem}\n  {record.outcome:<10} {record.answers[0]}"
+            shown.setdefault(record.num_symbols, text)
+    if not shown:
+        return ""
+    numbers = sorted(shown)
+    chosen = sorted({numbers[0], numbers[len(numbers) // 2], numbers[-1]})
+    lines = "\n".join(shown[number] for number in chosen)
+    return (
+        f"## Examples\nThe first problem tested with {_list(chosen)} symbols, as it was answered:\n"
+        f"```\n{lines}\n```\n"
+    )
 
 
 def _inside_and_outside(report: Report, symbols: int, tokens: int, measure: str) -> str:

@@ -72,6 +72,9 @@ def test_card_says_what_the_report_says(tmp_path):
     # A model without any training is right less often than a random assignment.
     assert [report.by_num_symbols[k].correct for k in (2, 3)] == [0, 0]
     assert "no better than the random assignment" in card.text
+    for record in (report.records[0], report.records[2]):  # the first of each number of symbols
+        assert f"{record.problem}\n  {record.outcome:<10} {record.answers[0]}\n" in card.text
+    assert report.records[1].problem not in card.text
     for name in (HEATMAP_FILE, CURVE_FILE):
         assert f"]({name})" in card.text and imread(tmp_path / "toy" / name).ndim == 3
     (axis,) = make_curve(log).axes

@@ -1,6 +1,11 @@
 """Released models: complete, and their cards say what their files say."""
 
 import json
+import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,3 +50,45 @@ def test_card_has_metadata_and_figures(folder):
     for result in card.data.eval_results:
         count = int(result.dataset_config.split("-")[0])
         assert result.metric_value == round(rates[count][measure], 4)
+
+
+# A user without the package, who has a folder and the problems of its card.
+USER = """
+import json, sys
+sys.modules["hf_alpha"] = None  # importing it is an error
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+for line in sys.stdin:
+    folder, beams, problems = json.loads(line)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
+    if model.config.symbol_encoding != "learned":
+        for extended in (model, tokenizer):
+            extended.extend_symbols(dict.fromkeys(model.config.symbol_classes, 20))
+    for problem in problems:
+        batch = tokenizer([problem], return_tensors="pt", padding=True)
+        answer = model.generate(**batch, num_beams=beams, max_new_tokens=128)
+        print(json.dumps(tokenizer.batch_decode(answer, names=batch.names)[0]), flush=True)
+"""
+EXAMPLES = re.compile(r"^## Examples\n.*?```\n(.*?)```", re.DOTALL | re.MULTILINE)
+
+
+def test_a_user_without_the_package_gets_the_answers_of_the_cards(tmp_path):
+    asked, wanted = [], []
+    for folder in FOLDERS:
+        card = (folder / "README.md").read_text(encoding="utf-8")
+        shown = EXAMPLES.search(card)[1].splitlines()
+        copy = shutil.copytree(folder, tmp_path / folder.name)  # links become files
+        asked.append([str(copy), int(re.search(r"num_beams=(\d+)", card)[1]), shown[::2]])
+        wanted += [line.split(maxsplit=1)[1] for line in shown[1::2]]
+        assert len(shown) == 6
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", USER],
+        input="\n".join(map(json.dumps, asked)),
+        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == wanted
