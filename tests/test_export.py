@@ -84,8 +84,7 @@ def inputs(module, config, sizes, target):
 
 
 def prepared(module, encoding):
-    one = {"encoder_layers": 1, "decoder_layers": 1}  # a second layer is traced like the first
-    model = make_model(**ENCODINGS[encoding], **one, adacos=False, logit_scale=5.0)
+    model = make_model(**ENCODINGS[encoding], adacos=False, logit_scale=5.0)
     small = inputs(module, model.config, [(6, 3), (5, 4), (6, 2)], 4)
     large = inputs(module, model.config, [(11, 5), (9, 2), (11, 1), (8, 4), (3, 2)], 7)
     shapes = {name: DIMENSIONS[name] for name in small}
