@@ -15,6 +15,7 @@ import textwrap
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 REQUIRED = dataclasses.MISSING
@@ -114,8 +115,14 @@ def meaning(text: str, least: int | None = None) -> dict[str, Any]:
 
 def settings_of(declared: Callable[..., Any], without: Collection[str] = ()) -> dict[str, Setting]:
     """Return the settings that a dataclass or a function declares, by name."""
-    found = _of_fields(declared) if dataclasses.is_dataclass(declared) else _of_arguments(declared)
-    return {entry.name: entry for entry in found if entry.name not in without}
+    return {entry.name: entry for entry in _declared(declared) if entry.name not in without}
+
+
+@cache  # TrainingArguments have hundreds, and each recipe is checked against them
+def _declared(declared: Callable[..., Any]) -> tuple[Setting, ...]:
+    if dataclasses.is_dataclass(declared):
+        return tuple(_of_fields(declared))
+    return tuple(_of_arguments(declared))
 
 
 def check_keys(given: Mapping[str, Any], allowed: Iterable[str], where: str) -> None:

@@ -13,11 +13,10 @@ The promises use what any Transformers model has: its configuration, `forward`, 
 import copy
 import itertools
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import own_process
 import pytest
 import torch
 from hypothesis import assume, given, settings
@@ -425,13 +424,8 @@ class RoundTrip(Family):
             assert not report["missing_keys"] and not report["unexpected_keys"]
             loaded.eval()
             assert torch.equal(self.score(loaded, batch), self.score(model, batch))
-        done = subprocess.run(
-            [sys.executable, "-I", "-c", FRESH_PROCESS, *map(str, folders)],
-            env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        cache = {"HF_MODULES_CACHE": str(tmp_path / "modules")}
+        done = own_process.run("-I", "-c", FRESH_PROCESS, *folders, env={**os.environ, **cache})
         assert done.returncode == 0, done.stderr
         for folder, expected in folders.items():
             found = torch.load(folder / "outputs")

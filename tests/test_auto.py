@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import own_process
 import pytest
 
 from hf_alpha.resources import resource_path
@@ -40,12 +41,7 @@ FIRST = [
               for i, first in enumerate(FIRST)]
 )  # fmt: skip
 def test_auto_classes_know_the_models_whatever_is_imported_first(first, tmp_path):
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, first, str(FOLDER), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    run = own_process.run("-c", SCRIPT, first, FOLDER, tmp_path)
     assert run.returncode == 0, run.stderr
     ours = "hf_alpha.modeling"
     assert run.stdout.split() == [
@@ -67,35 +63,20 @@ HALF_IMPORTED = [
 ]
 KNOWN = """
 from transformers import AutoConfig, AutoModelForSeq2SeqLM
-import os, torch
+import torch
 with torch.device("meta"):
     model = AutoModelForSeq2SeqLM.from_config(
         AutoConfig.for_model("alpha", num_base_tokens=4, symbol_classes={"name": 2})
     )
-os.write(1, f"{type(model).__module__}\\n".encode())
-"""
-# Each order in a process of its own; importing what is large before them all saves time.
-FORKS = """
-import os, sys
-import torch._dynamo, torch.distributed.tensor, transformers.models
-for order in sys.argv[2:]:
-    if os.fork() == 0:
-        exec(f"{order}\\n{sys.argv[1]}")
-        os._exit(0)
-for order in sys.argv[2:]:
-    os.wait()
+print(type(model).__module__)
 """
 
 
 def test_models_are_registered_once_nothing_is_half_imported():
-    run = subprocess.run(
-        [sys.executable, "-c", FORKS, KNOWN, *HALF_IMPORTED],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert not run.stderr
-    assert run.stdout.split() == ["hf_alpha.modeling.modeling_alpha"] * len(HALF_IMPORTED)
+    for order in HALF_IMPORTED:
+        run = own_process.run("-c", f"{order}\n{KNOWN}")
+        assert run.stdout.strip() == "hf_alpha.modeling.modeling_alpha", (order, run.stderr)
+        assert not run.stderr, order
 
 
 IMPORTED_AGAIN = """
@@ -123,7 +104,7 @@ assert importlib.util.find_spec("hf_alpha.modeling.absent") is None
 
 def test_importing_the_package_again_leaves_one_finder():
     script = IMPORTED_AGAIN + KNOWN
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    run = own_process.run("-c", script)
     assert run.stdout.strip() == "hf_alpha.modeling.modeling_alpha", run.stderr
 
 

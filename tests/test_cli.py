@@ -6,10 +6,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import own_process
 import pytest
 import torch
 import typer.main
@@ -260,33 +262,31 @@ def test_training_resumes_and_refuses_to(tmp_path, data):
 
 
 def test_ctrl_c_in_training_leaves_a_checkpoint_to_go_on_from(tmp_path, data):
-    command = [sys.executable, "-m", "hf_alpha.cli", "train", "propositional/debug",
+    command = ["-m", "hf_alpha.cli", "train", "propositional/debug",
                f"data.path={data}", "data.generate={}", "training.eval_strategy=no",
                "training.save_strategy=no", "training.max_steps=400", "training.disable_tqdm=true",
                "training.logging_steps=1", "training.lr_scheduler_type=constant"]  # fmt: skip
     whole, out = tmp_path / "whole", tmp_path / "stopped"
 
-    def run(folder: Path, *more: str) -> subprocess.Popen:
-        places = [*command, f"training.output_dir={folder}", *more]
-        return subprocess.Popen(
-            places, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
-        )
+    def run(folder: Path, *more: str) -> own_process.Process:
+        return own_process.Process(*command, f"training.output_dir={folder}", *more)
 
     process = run(out)
-    while "  loss " not in process.stdout.readline():
-        assert process.poll() is None, process.stderr.read()
+    while "  loss " not in process.stdout:
+        assert process.poll() is None, process.stderr
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=120)
-    assert process.returncode == 130 and "Traceback" not in error, error
+    code, error = process.wait(), process.stderr
+    assert code == 130 and "Traceback" not in error, error
     found = re.search(r"stopped at step (\d+), which (.*) holds: the same command goes on", error)
     assert found and 0 < int(found[1]) < 400 and Path(found[2]) == out / f"checkpoint-{found[1]}"
     assert not (out / "model.safetensors").exists()
     assert (out / "recipe.yaml").is_file()
 
     end = [f"training.max_steps={int(found[1]) + 5}"]
-    output, error = run(out, *end, "--allow-changes").communicate(timeout=120)
-    assert f"{out}: resuming from {found[2]}, step {found[1]}\n" in output, error
-    assert run(whole, *end).wait(timeout=120) == 0
+    process, other = run(out, *end, "--allow-changes"), run(whole, *end)
+    assert process.wait() == other.wait() == 0, process.stderr + other.stderr
+    assert f"{out}: resuming from {found[2]}, step {found[1]}\n" in process.stdout
     assert weights_of(out) == weights_of(whole)
 
 
@@ -606,11 +606,7 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
 
 
 def test_the_installed_command_ends_with_these_codes(tmp_path):
-    command = [sys.executable, "-m", "hf_alpha.cli"]
-    done = subprocess.run(
-        [*command, "solve", "--model", str(tmp_path / "absent"), "a"],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = own_process.run("-m", "hf_alpha.cli", "solve", "--model", tmp_path / "absent", "a")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"error: no checkpoint folder '{tmp_path / 'absent'}'\n"
 

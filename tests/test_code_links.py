@@ -3,11 +3,11 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import own_process
 import pytest
 from strategies import make_model
 
@@ -131,13 +131,8 @@ def test_a_folder_of_the_checkout_is_loaded_by_its_own_code(tmp_path):
     shutil.copytree(tmp_path / "model_cards" / name, tmp_path / "runs" / "mine", symlinks=True)
     before = contents(tmp_path / "hf_alpha" / "modeling")
     folders = (tmp_path / "model_cards" / name, tmp_path / "runs" / "mine")
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", FINE_TUNED, *map(str, folders)],
-        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    cache = {"HF_MODULES_CACHE": str(tmp_path / "modules")}
+    done = own_process.run("-I", "-c", FINE_TUNED, *folders, env={**os.environ, **cache})
     assert done.returncode == 0, done.stderr
     before["attention.py"] += b"# edited"
     assert contents(tmp_path / "hf_alpha" / "modeling") == before

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import own_process
 from chat_server import serving, solver
 from small_tokenizers import byte_level, word_piece
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
@@ -26,12 +27,13 @@ def run(page: str, folder: Path, address: str = "") -> tuple[str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     python = "\n".join(code for language, code in blocks if language == "python")
     bash = "\n".join(code for language, code in blocks if language == "bash")
+    place = {"cwd": folder, "env": {**os.environ, "PATH": path}}
+    commands = ["bash", "-e", "-c", bash]
     printed = ""
-    for command in (["bash", "-e", "-c", bash], [sys.executable, "-c", python]):
-        done = subprocess.run(
-            command, cwd=folder, env={**os.environ, "PATH": path},
-            capture_output=True, text=True, timeout=300,
-        )  # fmt: skip
+    for done in (
+        subprocess.run(commands, **place, capture_output=True, text=True, timeout=300),
+        own_process.run("-c", python, **place),
+    ):
         assert done.returncode == 0, done.stderr
         printed += done.stdout
     return printed, "".join(code for language, code in blocks if not language)

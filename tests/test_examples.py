@@ -2,9 +2,9 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+
+import own_process
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NOTEBOOK = EXAMPLES / "own_task.ipynb"
@@ -26,10 +26,7 @@ def test_the_notebook_runs(tmp_path):
     script = tmp_path / "notebook.py"
     script.write_text("\n\n".join(cells(NOTEBOOK)), encoding="utf-8")
     environment = {**os.environ, "OWN_TASK_STEPS": "3", "HF_HOME": str(tmp_path / "home")}
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+    done = own_process.run(script, env=environment, cwd=tmp_path, timeout=600)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     rates = [line for line in lines if "% right" in line]
@@ -42,10 +39,7 @@ def test_a_model_of_transformers_gets_names(tmp_path):
     """A renaming of a text is answered by a renaming of its answer, by any weights."""
     environment = {**os.environ, "RETROFIT_STEPS": "2", "HF_HOME": str(tmp_path / "home")}
     script = EXAMPLES / "retrofit.py"
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+    done = own_process.run(script, env=environment, cwd=tmp_path, timeout=600)
     assert done.returncode == 0, done.stderr
     one, two = done.stdout.splitlines()[-2:]
     renaming = str.maketrans({"x": "k9", "y": "m", "F": "G", "G": "Q3"})

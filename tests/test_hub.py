@@ -4,10 +4,9 @@ The Hub is the loopback stub of `hub_stub.py`, which the clients in this process
 """
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+import own_process
 import pytest
 import torch
 from datasets import Dataset, DatasetDict, load_dataset
@@ -110,14 +109,9 @@ def outputs_in_fresh_process(
     """Loads a repo with a fresh cache and without the package; pushes it on where asked."""
     folder.mkdir()
     result = folder / "result.pt"
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", FRESH_PROCESS, repo, push_to, str(result), *FORMULAS],
-        env={**os.environ, **hub.environment(str(folder / "hf_home"))},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    environment = {**os.environ, **hub.environment(str(folder / "hf_home"))}
+    told = [FRESH_PROCESS, repo, push_to, result, *FORMULAS]
+    done = own_process.run("-I", "-c", *told, env=environment, cwd=folder)
     assert done.returncode == 0, done.stderr
     return torch.load(result)
 

@@ -4,11 +4,10 @@ import json
 import os
 import pty
 import re
-import subprocess
-import sys
 import termios
 from pathlib import Path
 
+import own_process
 import pytest
 from commands import hf_alpha
 
@@ -69,8 +68,9 @@ def in_a_terminal(arguments: list[str]) -> str:
     """What `hf-alpha ARGUMENTS` shows in a terminal of 120 columns, bars over each other."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 120))
-    command = [sys.executable, "-m", "hf_alpha", *arguments]
-    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, cwd=Path(__file__).parent)
+    process = own_process.Process(
+        "-m", "hf_alpha", *arguments, cwd=Path(__file__).parent, output=theirs
+    )
     os.close(theirs)
     parts = []
     while True:

@@ -1,8 +1,7 @@
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+import own_process
 import pytest
 from commands import hf_alpha
 from datasets import load_dataset
@@ -98,13 +97,9 @@ def test_what_does_not_load_is_not_shared(hub, folder, tmp_path):
 
 
 def test_a_hub_that_cannot_be_reached_is_one_line(folder):
-    done = subprocess.run(
-        [sys.executable, "-m", "hf_alpha.cli", "push", str(folder), "me/shared"],
-        env={**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DOWNLOAD_TIMEOUT": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DOWNLOAD_TIMEOUT": "1"}
+    command = ["-m", "hf_alpha.cli", "push", folder, "me/shared"]
+    done = own_process.run(*command, env={**os.environ, **nowhere})
     assert done.returncode == 2
     assert "error: http://127.0.0.1:9/api/repos/create cannot be reached: " in done.stderr
     assert "Traceback" not in done.stderr

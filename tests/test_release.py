@@ -1,8 +1,7 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
+import own_process
 import pytest
 import torch
 from strategies import make_model
@@ -77,8 +76,7 @@ def test_a_full_disk_leaves_a_released_model_as_it_was(tmp_path):
     make_model().save_pretrained(folder)
     build_tokenizer("propositional", 5).save_pretrained(folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    command = [sys.executable, "-c", LIMITED, "release", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = own_process.run("-c", LIMITED, "release", folder)
     assert done.returncode == 2 and "too large" in done.stderr, done.stderr
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert list(tmp_path.iterdir()) == [folder]

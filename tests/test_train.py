@@ -1,9 +1,7 @@
 import json
-import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -11,6 +9,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import own_process
 import pytest
 import torch
 import trajectories
@@ -433,9 +432,7 @@ def test_a_full_disk_ends_training_with_the_last_whole_checkpoint(data_dir, tmp_
         shutil.copytree(tmp_path / "first" / "checkpoint-5", out / "checkpoint-5")
         command = ["train", "propositional/debug", *data, *QUIET, f"training.output_dir={out}"]
         runs.append((sizes[name] - 1, command))
-    done = subprocess.run(
-        python(script, json.dumps(runs)), capture_output=True, text=True, timeout=120
-    )
+    done = own_process.run("-c", textwrap.dedent(script), json.dumps(runs))
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     assert done.stdout.count("code 2") == 2
     for name in ("model.safetensors", "optimizer.pt"):
@@ -508,11 +505,6 @@ def test_checkpoints_cut_off_are_passed_over(tmp_path):
     assert last_checkpoint(tmp_path) == tmp_path / "checkpoint-10"
 
 
-def python(script: str, *arguments: str) -> list[str]:
-    setup = f"import torch; torch.set_num_threads({torch.get_num_threads()})\n"
-    return [sys.executable, "-c", setup + textwrap.dedent(script), *arguments]
-
-
 DRAWN = ("model.symbol_encoding=dual_part", "model.symbol_renaming=random")
 # What is drawn is state that streams have not; the rest of a run is the same.
 ENCODINGS = [
@@ -536,7 +528,7 @@ def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path, enc
         train(read_recipe("propositional/debug", sys.argv[1:]))
     """
     places = [f"data.path={data_dir}", f"training.output_dir={out}"]
-    process = subprocess.Popen(python(script, *places, *QUIET, *changes), stderr=subprocess.DEVNULL)
+    process = own_process.Process("-c", textwrap.dedent(script), *places, *QUIET, *changes)
     deadline = time.monotonic() + 120
     while not (out / "checkpoint-28" / "trainer_state.json").exists():
         assert process.poll() is None and time.monotonic() < deadline
@@ -586,12 +578,7 @@ def test_two_processes_are_one_with_twice_the_accumulation(tmp_path, encoding):
     script.write_text(textwrap.dedent(TWO_PROCESSES))
     changes = [*QUIET, "training.per_device_train_batch_size=16", "training.eval_strategy=no"]
     changes += encoding
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
-               str(script), str(data), str(tmp_path), *changes]  # fmt: skip
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    result = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
+    result = own_process.run(*own_process.TORCHRUN, script, data, tmp_path, *changes, timeout=300)
     assert result.returncode == 0, result.stderr[-3000:]
     made = json.loads((data / "generation.json").read_text())["rows"]
 

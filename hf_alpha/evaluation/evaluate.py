@@ -10,7 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -38,6 +38,7 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
+from hf_alpha.tasks.checking import Given, check_answers
 from hf_alpha.tasks.prompts import NoAnswer
 
 MAX_NEW_TOKENS = 128
@@ -45,7 +46,6 @@ PROGRESS_FILE = "progress.json"
 PROGRESS_PARTS = "progress-*.jsonl"
 
 Row = Mapping[str, Any]
-Given = list[str] | NoAnswer
 
 
 class Answerer(Protocol):
@@ -135,7 +135,7 @@ def evaluate(
         solver: as in the task's `check`.
         timeout: seconds for a call into a solver (the papers: 30).
         num_workers: processes that check answers; 0 checks them between batches, which is faster
-            where a check takes as little as it does by default: a process takes seconds to start.
+            where a check takes as little as it does by default.
         folder: where the report is saved. A run that was stopped there continues, and a finished
             one is loaded.
         progress: show a progress bar.
@@ -255,7 +255,7 @@ def evaluate_random(
     name = task.random_name if name is None else name
     samples = read_samples(task, dataset)
     answers = [[task.random_answer(s.problem, random.Random(f"{seed} {s.index}"))] for s in samples]
-    verdicts = check_answers(task, solver, timeout, samples, answers)
+    verdicts = check_answers(task, solver, timeout, _pairs(samples), answers)
     settings = {
         "task": name_of(task),
         "model": name,
@@ -325,38 +325,8 @@ def _describe(task: Task, problem: str) -> tuple[int, int, Mapping[str, int | No
     return len(task.symbols_in(tokens)), len(tokens), task.facts_of(tokens)
 
 
-def check_answers(
-    task: Task,
-    solver: str,
-    timeout: float,
-    samples: Sequence[Sample],
-    answers: Sequence[Given],
-) -> list[tuple[str, ...]]:
-    """Return the verdicts on each sample's answers.
-
-    Answers have to be written as the tokenizer writes them: that a base token happens to make a
-    model's output read like another notation (`a=1`) does not count for it. Where there is none,
-    that is malformed.
-    """
-
-    def verdict(sample: Sample, answer: str) -> str:
-        notation = "prefix" if " " in answer else "compact"
-        found = task.check(
-            sample.problem,
-            answer,
-            sample.target,
-            notation=notation,
-            solver=solver,
-            timeout=timeout,
-        )
-        return str(found)
-
-    return [
-        (str(Verdict.malformed),)
-        if isinstance(given, NoAnswer)
-        else tuple(verdict(sample, answer) for answer in given)
-        for sample, given in zip(samples, answers, strict=True)
-    ]
+def _pairs(samples: Sequence[Sample]) -> list[tuple[str, str | None]]:
+    return [(sample.problem, sample.target) for sample in samples]
 
 
 class _Checker:
@@ -400,7 +370,7 @@ class _Checker:
         self, samples: list[Sample], answers: list[Given], future: Future | None
     ) -> list[tuple[str, ...]]:
         if future is None:
-            return check_answers(*self._arguments, samples, answers)
+            return check_answers(*self._arguments, _pairs(samples), answers)
         try:
             return future.result()
         except BrokenProcessPool:
@@ -421,11 +391,12 @@ class _Checker:
         """Give work to the pool, to a new one if it is broken."""
         if self._pool is None:
             return None
+        work = partial(check_answers, *self._arguments, _pairs(samples), answers)
         try:
-            return self._pool.submit(check_answers, *self._arguments, samples, answers)
+            return self._pool.submit(work)
         except BrokenProcessPool:
             self._pool = self._new_pool()
-            return self._pool.submit(check_answers, *self._arguments, samples, answers)
+            return self._pool.submit(work)
 
     def _new_pool(self) -> ProcessPoolExecutor:
         # Not fork: it copies the locks of the model's threads in whatever state they are.

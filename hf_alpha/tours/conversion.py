@@ -23,7 +23,7 @@ from hf_alpha.tasks import Task, Tour, name_of
 from hf_alpha.train import AlphaTrainer
 
 TRAINED_SYMBOLS, SYMBOLS = 3, range(1, 9)
-TUNING_SECONDS = 90.0
+TUNING_SECONDS, TUNING_FORMULAS, TUNING_BATCH = 90.0, 20_000, 128
 Loaded = tuple[PreTrainedModel, AlphaTokenizer]
 
 
@@ -153,11 +153,16 @@ def _tune(
     seed: int,
     say: Callable[[str], None],
 ) -> int:
-    """Train a little on fresh data; returns the number of steps."""
+    """Train a little on fresh data; returns the number of steps.
+
+    A few steps have few formulas, in a folder of their own: most of the time would go into others.
+    """
+    count = min(TUNING_FORMULAS, 2 * TUNING_BATCH * (steps or TUNING_FORMULAS))
+    folder = folder / str(count)
     generate(
         task,
         folder,
-        20_000,
+        count,
         sizes=(tour.sizes[0], tour.sizes[-1]),
         num_symbols=TRAINED_SYMBOLS,
         constant_priority=tour.constants,
@@ -168,9 +173,9 @@ def _tune(
     trainer = AlphaTrainer(
         model=model,
         args=Seq2SeqTrainingArguments(
-            output_dir=str(folder.parent / "tuning"),
+            output_dir=str(folder.parent.parent / "tuning"),
             max_steps=steps if steps is not None else 100_000,
-            per_device_train_batch_size=128,
+            per_device_train_batch_size=TUNING_BATCH,
             learning_rate=1e-4,
             lr_scheduler_type="constant",
             adam_beta2=0.95,

@@ -1,7 +1,6 @@
 import json
-import subprocess
-import sys
 
+import own_process
 import pytest
 import torch
 from commands import hf_alpha
@@ -194,7 +193,8 @@ with torch.no_grad():
     logits = model.eval()(**torch.load({str(tmp_path / "batch")!r})).logits
 torch.save(logits, {str(tmp_path / "logits")!r})
 """
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
+    done = own_process.run("-c", script, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     torch.testing.assert_close(torch.load(tmp_path / "logits"), expected, atol=1e-5, rtol=1e-5)
 
 

@@ -1,8 +1,6 @@
 """Encoders of BERT's family converted into geometric ones."""
 
-import subprocess
-import sys
-
+import own_process
 import pytest
 import torch
 import transformers
@@ -158,7 +156,8 @@ def test_a_folder_is_converted_whole(tmp_path):
     inputs = {name: batch[name] for name in batch if name != "token_type_ids"}
     save_file(dict(inputs), tmp_path / "inputs.safetensors")
     files = [out, tmp_path / "inputs.safetensors", tmp_path / "logits.safetensors"]
-    subprocess.run([sys.executable, "-I", "-c", FRESH, *map(str, files)], check=True, cwd=tmp_path)
+    done = own_process.run("-I", "-c", FRESH, *files, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     found = load_file(files[-1])["logits"]
     plain = {name: inputs[name] for name in ("input_ids", "attention_mask")}
     torch.testing.assert_close(found, model(**plain).logits, rtol=1e-4, atol=1e-4)

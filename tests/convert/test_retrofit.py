@@ -3,10 +3,9 @@
 import copy
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+import own_process
 import pytest
 import torch
 from hosts import make_host
@@ -450,11 +449,8 @@ def test_a_folder_is_converted_and_loads_where_the_package_is_not(folder, tmp_pa
     answers = tokenizer.batch_decode(
         model.generate(**batch, num_beams=2, max_new_tokens=6), names=batch.names
     )
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", FRESH, str(tmp_path / "out")],
-        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    cache = {"HF_MODULES_CACHE": str(tmp_path / "modules")}
+    done = own_process.run("-I", "-c", FRESH, tmp_path / "out", env={**os.environ, **cache})
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == str(answers)
 

@@ -1,10 +1,9 @@
 import json
 import random
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
+import own_process
 import pytest
 from datasets import Dataset
 from deadly import DeadlyTask
@@ -236,9 +235,7 @@ def test_two_processes_share_the_work(tmp_path):
     paths = [str(tests), str(tests.parent)]
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(paths=paths, rows=str(data), folder=str(tmp_path / "report")))
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone",
-               "--nproc_per_node=2", str(script)]  # fmt: skip
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    result = own_process.run(*own_process.TORCHRUN, script)
     assert result.returncode == 0, result.stderr
 
     from hf_alpha.evaluation import alpha_covariance

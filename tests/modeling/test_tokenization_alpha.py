@@ -6,10 +6,9 @@ import os
 import pickle
 import shutil
 import string
-import subprocess
-import sys
 from pathlib import Path
 
+import own_process
 import pytest
 import torch
 from hypothesis import given, settings
@@ -488,17 +487,10 @@ def test_fresh_process_without_the_package(tmp_path: Path) -> None:
     tokenizer.save_pretrained(tmp_path / "first")
     shutil.copytree(tmp_path / "first", tmp_path / "copy")
     (tmp_path / "elsewhere").mkdir()
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    environment |= {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
     for folder, out in (("copy", "second"), ("second", "third")):
-        result = subprocess.run(
-            [sys.executable, "-I", "-c", LOAD, tmp_path / folder, tmp_path / out],
-            cwd=tmp_path / "elsewhere",
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        told = [LOAD, tmp_path / folder, tmp_path / out]
+        result = own_process.run("-I", "-c", *told, cwd=tmp_path / "elsewhere", env=environment)
         assert result.returncode == 0, result.stderr
         assert result.stdout.splitlines() == [
             "['& request ! grant', '&f!b']",

@@ -2,9 +2,8 @@ import copy
 import json
 import os
 import pickle
-import subprocess
-import sys
 
+import own_process
 import pytest
 import torch
 from hypothesis import given, settings
@@ -237,9 +236,7 @@ def test_a_fresh_process_has_it_too_and_says_what_is_missing(tmp_path):
     said = {}
     for source, has, to in (("saved", "no", "again"), ("again", "yes", "third")):
         told = [tmp_path / source, has, json.dumps(TRANSDUCER.labels), tmp_path / to]
-        done = subprocess.run(
-            [sys.executable, "-c", FRESH, *told], capture_output=True, text=True, env=environment
-        )
+        done = own_process.run("-c", FRESH, *told, env=environment)
         assert done.returncode == 0, done.stderr
         said[has] = json.loads(done.stdout.splitlines()[-1])
     assert said["no"].endswith("is not installed: pip install 'hf_alpha[transduction]'")

@@ -5,10 +5,9 @@ import json
 import os
 import pickle
 import random
-import subprocess
-import sys
 from itertools import pairwise
 
+import own_process
 import pytest
 import torch
 from datasets.fingerprint import Hasher
@@ -391,18 +390,10 @@ def test_fresh_process_without_the_package(tmp_path) -> None:
     tokenizer.save_pretrained(tmp_path / "one")
     batch = tokenizer(TEXTS[:2])
     text = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    environment |= {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
     for folder, again in (("one", "two"), ("two", "three")):
-        command = [sys.executable, "-I", "-c", LOAD, tmp_path / folder, tmp_path / again]
-        result = subprocess.run(
-            [*command, *TEXTS[:2]],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        told = [LOAD, tmp_path / folder, tmp_path / again, *TEXTS[:2]]
+        result = own_process.run("-I", "-c", *told, cwd=tmp_path, env=environment)
         assert result.returncode == 0, result.stderr
         expected = [batch["input_ids"], batch.names, text, tokenizer.symbol_ranges]
         assert json.loads(result.stdout.splitlines()[-1]) == expected

@@ -1,11 +1,9 @@
 """How models that do not answer are trained, whatever they are trained for."""
 
 import json
-import os
-import subprocess
-import sys
 import textwrap
 
+import own_process
 import pytest
 import torch
 import transformers
@@ -115,10 +113,7 @@ def test_processes_train_models_with_weights_that_no_loss_reaches(tmp_path, chec
     }
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(PROCESSES))
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
-               str(script), json.dumps(said)]  # fmt: skip
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = own_process.run(*own_process.TORCHRUN, script, json.dumps(said), timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

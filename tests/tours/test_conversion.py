@@ -1,8 +1,7 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
+import own_process
 import pytest
 from commands import hf_alpha
 from pictures import shows_reports
@@ -86,13 +85,7 @@ def test_the_picture_shows_all_models_and_says_what_it_means(tour, tmp_path):
 
 @pytest.mark.slow  # so does that of the tour from the wheel, in tests/test_packaging.py
 def test_the_model_loads_without_the_package(tour, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", ELSEWHERE, str(tour[0] / "model")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = own_process.run("-I", "-c", ELSEWHERE, tour[0] / "model", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "request" in done.stdout or "grant" in done.stdout
 
