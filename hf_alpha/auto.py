@@ -32,6 +32,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     "alpha-retrofit": {
         "AutoConfig": ("configuration_retrofit", "RetrofitConfig"),
         "AutoModelForSeq2SeqLM": ("modeling_retrofit", "RetrofitForConditionalGeneration"),
+        "AutoModelForCausalLM": ("modeling_retrofit_decoder", "RetrofitForCausalLM"),
     },
     "folnet": {
         "AutoConfig": ("configuration_folnet", "FolnetConfig"),

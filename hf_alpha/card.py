@@ -11,7 +11,7 @@ from transformers import PreTrainedConfig
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.evaluation.heatmap import Heatmap, draw
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
-from hf_alpha.loading import load_checkpoint
+from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, Recipe, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.tasks import Task, get_task, name_of
@@ -36,12 +36,12 @@ TEMPLATE = """---
 
 ## Use
 ```python
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import {auto}, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
+model = {auto}.from_pretrained(folder, trust_remote_code=True)
 batch = tokenizer(["{example}"], return_tensors="pt", padding=True)
-tokenizer.batch_decode(model.generate(**batch, num_beams={num_beams}), names=batch.names)
+tokenizer.batch_decode(model.generate(**batch, num_beams={num_beams}){answer}, names=batch.names)
 ```
 With hf_alpha installed no trust flag is needed, and `{solve} --model {name}` {solves}.
 
@@ -59,6 +59,8 @@ With hf_alpha installed no trust flag is needed, and `{solve} --model {name}` {s
 
 {training}"""
 
+BEHIND_PROMPT = '[:, batch["input_ids"].shape[1] :]'
+"""What a decoder has written behind its input, in the code of a card."""
 RENAMINGS = {
     "none": "",
     "random": " Each sample was renamed at random in training (alpha-renaming).",
@@ -107,6 +109,8 @@ def write_card(
         size=config.size_text,
         base=config.num_base_tokens,
         symbols=", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items()),
+        auto=auto_class(config).__name__,
+        answer="" if config.is_encoder_decoder else BEHIND_PROMPT,
         example=task.example,
         num_beams=task.num_beams,
         solve="hf-alpha solve" + f" --task {name_of(task)}" * (task.name != DEFAULT_TASK),

@@ -118,8 +118,13 @@ def beam_search(
     """
 
     def answer(batch: list[int]) -> list[list[str]]:
-        inputs = tokenizer.pad([encodings[index] for index in batch], return_tensors="pt")
-        output = generate_ids(model, inputs, settings)
+        rows = [encodings[index] for index in batch]
+        # A decoder goes on from the last token of its input.
+        side = None if model.config.is_encoder_decoder else "left"
+        inputs = tokenizer.pad(rows, padding_side=side, return_tensors="pt")
+        length = inputs["input_ids"].shape[1]
+        room = answer_room(model.config, length, settings["max_new_tokens"], "the longest problem")
+        output = generate_ids(model, inputs, {**settings, "max_new_tokens": room})
         texts = tokenizer.batch_decode(output, names=inputs.names)
         count = len(texts) // len(batch)
         return [texts[start : start + count] for start in range(0, len(texts), count)]
@@ -132,14 +137,16 @@ def generate_ids(
 ) -> torch.Tensor:
     """Generate the ids of answers to padded inputs: (answers, length).
 
-    Inputs that the model has no use for, such as tree paths, are left out.
+    Inputs that the model has no use for, such as tree paths, are left out. So is, of what is
+    generated, the token that starts an answer or, of a decoder, its input.
     """
     used = _used_inputs(model)
     with torch.inference_mode():
         on_device = {
             name: x.to(model.device) for name, x in inputs.items() if not used or name in used
         }
-        return model.generate(**on_device, **settings)
+        output = model.generate(**on_device, **settings)
+    return output[:, 1 if model.config.is_encoder_decoder else inputs["input_ids"].shape[1] :]
 
 
 def generate_rows(
@@ -160,14 +167,11 @@ def generate_rows(
         The ids of each answer, without what comes before it and from its end token on.
     """
     batch = {key: torch.tensor([row[key] for row in rows]) for key in rows[0]}
-    encoder_decoder = model.config.is_encoder_decoder
-    width = 1 if encoder_decoder else len(rows[0]["input_ids"])
     end, pad = _end_and_pad(model, tokenizer, settings)
     settings = {**settings} if pad is None else {"pad_token_id": pad, **settings}
-    if encoder_decoder and not _has_start(model):
+    if model.config.is_encoder_decoder and not _has_start(model):
         settings.setdefault("decoder_start_token_id", pad)
-    output = generate_ids(model, batch, settings)
-    return [_until_end(row, end, pad) for row in output[:, width:].tolist()]
+    return [_until_end(row, end, pad) for row in generate_ids(model, batch, settings).tolist()]
 
 
 def _has_start(model: Any) -> bool:
@@ -211,6 +215,7 @@ def answer_room(
     Raises:
         ValueError: the input itself is too long.
     """
+    config = getattr(config, "backbone_config", None) or config
     limit = _positions(config, "encoder" if config.is_encoder_decoder else "decoder")
     if limit is not None and length + (not config.is_encoder_decoder) > limit:
         raise ValueError(

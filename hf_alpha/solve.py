@@ -84,10 +84,12 @@ def solve(
 def _too_many_names(model: PreTrainedModel, tokenizer: AnyTokenizer) -> str:
     known = sum(tokenizer.symbol_classes.values())
     if model.config.encoding.no_extension:
-        return (
-            f"more names than the {known} symbols that this model was trained on; convert it to "
-            "'streams' or 'relational' (hf-alpha convert), which take any number"
+        way = (
+            "convert it to 'streams' or 'relational' (hf-alpha convert), which take any number"
+            if model.config.is_encoder_decoder
+            else "train one with more (num_symbols)"
         )
+        return f"more names than the {known} symbols that this model was trained on; {way}"
     return f"more names than {known} symbols: call extend_symbols on the model and the tokenizer"
 
 

@@ -513,6 +513,8 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
         # Heads leave some weights of a body without gradients.
         "ddp_find_unused_parameters": recipe.aim is not None,
     }
+    if recipe.aim is None:  # else Trainer would ask for FOLNet's `shift_labels` too
+        defaults["label_names"] = ["labels"]
     if recipe.data.streaming:  # else several processes would get parts of one batch
         defaults["accelerator_config"] = {"dispatch_batches": False}
     if recipe.training.get("label_smoothing_factor") and recipe.aim is None:
@@ -672,6 +674,8 @@ def _prepare_answers(recipe: Recipe, finished: Path | None, say: Callable[[str],
     task = recipe.solved
     own = own_pairs(recipe, say)
     model, tokenizer = load_checkpoint(finished) if finished else prepare_model(recipe, own, say)
+    if getattr(model.config, "prefix_lm", False):
+        raise RecipeError("model: prefix_lm is not trained here: leave it out")
     task.prepare(tokenizer)
     train_data, valid_data = prepare_data(recipe, tokenizer, own)
     rates = None
@@ -683,7 +687,9 @@ def _prepare_answers(recipe: Recipe, finished: Path | None, say: Callable[[str],
             "model": model,
             "train_dataset": train_data,
             "eval_dataset": valid_data,
-            "data_collator": AlphaCollator(tokenizer),
+            "data_collator": AlphaCollator(
+                tokenizer, for_decoder=not model.config.is_encoder_decoder
+            ),
             "processing_class": tokenizer,
         },
         rates,

@@ -1,4 +1,4 @@
-"""Tiny encoder-decoders of Transformers with random weights: what a retrofit can be asked to wrap.
+"""Tiny models of Transformers with random weights: what a symbol layer can be put around.
 
 Each is built from a configuration. What such a model begins with as zeros or ones (norms, biases,
 `final_logits_bias`) is random too, so that no test passes because a part does nothing.
@@ -19,8 +19,12 @@ from transformers import (
     EncoderDecoderModel,
     FSMTConfig,
     FSMTForConditionalGeneration,
+    GPT2Config,
+    GPT2LMHeadModel,
     LEDConfig,
     LEDForConditionalGeneration,
+    LlamaConfig,
+    LlamaForCausalLM,
     M2M100Config,
     M2M100ForConditionalGeneration,
     MarianConfig,
@@ -192,6 +196,21 @@ HOSTS: dict[str, Make] = {
 }
 
 
+def gpt2(dropout: float = 0.0, **settings: Any) -> PreTrainedModel:
+    rates = {"resid_pdrop": dropout, "embd_pdrop": dropout, "attn_pdrop": dropout}
+    sizes = {"vocab_size": VOCABULARY, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64}
+    return GPT2LMHeadModel(GPT2Config(**{**sizes, **rates, **IDS, **settings}))
+
+
+def llama(dropout: float = 0.0, **settings: Any) -> PreTrainedModel:
+    sizes = {**BERT_SIZES, "num_key_value_heads": 1, "attention_dropout": dropout}
+    return LlamaForCausalLM(LlamaConfig(**{**sizes, **IDS, **settings}))
+
+
+IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+DECODERS: dict[str, Make] = {"gpt2": gpt2, "llama": llama}  # tied and learned; untied and rotary
+
+
 def fsmt(dropout: float = 0.0, **settings: Any) -> PreTrainedModel:
     rates = {"dropout": dropout, "attention_dropout": dropout}
     sizes = {key: value for key, value in BART_SIZES.items() if key != "vocab_size"}
@@ -216,7 +235,7 @@ def make_host(name: str, seed: int = 0, **settings: Any) -> PreTrainedModel:
     Args:
         settings: `dropout`, and what the family's configuration takes.
     """
-    make = {**HOSTS, **HOSTS_OF_TWO_VOCABULARIES}[name]
+    make = {**HOSTS, **DECODERS, **HOSTS_OF_TWO_VOCABULARIES}[name]
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
         host = make(**settings)

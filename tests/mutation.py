@@ -91,6 +91,7 @@ INSTRUCTED = "tests/evaluation/test_instructed.py"
 SERVICE = "tests/evaluation/test_service.py"
 PROMPTS = "tests/tasks/test_prompts.py"
 GENERATION = "tests/test_generation.py"
+DECODER = "tests/modeling/test_modeling_retrofit_decoder.py"
 COVARIANCE = "tests/evaluation/test_covariance.py"
 COMPARE = "tests/evaluation/test_compare.py"
 RANDOM_PARTS = "tests/evaluation/test_random_parts.py"
@@ -340,6 +341,9 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "data/collate.py": [
         ('.difference(row["input_ids"])', ".difference(row)", COLLATE),
+        ("[*[IGNORE] * len(problem), *answer]", "[*problem, *answer]", COLLATE),
+        ('[_one_sequence(row) for row in features], "right"',
+         "[_one_sequence(row) for row in features], None", COLLATE),
     ],
     "data/perturb.py": [
         ("dict.fromkeys([*symbols, *known])", "dict.fromkeys([*known, *symbols])", PERTURB),
@@ -379,10 +383,17 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("key=lambda s: (s[0] - s[1], s[2], s[0])", "key=lambda s: (s[1] - s[0], s[2], s[0])",
          TRANSDUCER),
     ],
+    "modeling/modeling_retrofit_decoder.py": [
+        ("self.training and learns", "self.training", DECODER),
+        ("labels[:, 1:], (0, 1)", "labels[:, :-1], (1, 0)", DECODER),
+        ('return {"position_ids": given_BT}', "return {}", DECODER),
+        ('kwargs["stream_ids"] = first_occurrence(prompt, symbol)', "pass", GENERATION),
+    ],
     "generation.py": [
         ("order.sort(key=lambda index: _cost(encodings[index]), reverse=True)", "pass",
          GENERATION),
         ("    model.eval()\n", "", GENERATION),
+        ('side = None if model.config.is_encoder_decoder else "left"', "side = None", GENERATION),
     ],
     "auto.py": [
         ("if module not in sys.modules:", "if module in sys.modules:", AUTO),

@@ -1,4 +1,4 @@
-"""Small encoder-decoders of Transformers with a symbol layer around them, and batches for them."""
+"""Small models of Transformers with a symbol layer around them, and batches for them."""
 
 import copy
 from typing import Any
@@ -10,7 +10,8 @@ from promises import Batch, Family, Sizes, symbol_ids
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
-from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
+from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 from hf_alpha.modeling.symbol_encodings import encoding_class
 
 Ranges = dict[str, list[list[int]]]
@@ -30,7 +31,7 @@ def make_retrofit(
     place: str | Ranges = "middle",
     host_settings: dict[str, Any] | None = None,
     **settings: Any,
-) -> RetrofitForConditionalGeneration:
+) -> RetrofitModel:
     """A host with a symbol layer, in evaluation mode.
 
     What a new layer has as zeros or ones is random here, so that blocks do something.
@@ -65,7 +66,9 @@ def make_retrofit(
     )
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        model = RetrofitForConditionalGeneration(config, host)
+        pair = config.is_encoder_decoder
+        kind = RetrofitForConditionalGeneration if pair else RetrofitForCausalLM
+        model = kind(config, host)
         model.generation_config = copy.deepcopy(host.generation_config)
         for name, weight in model.named_parameters():
             if "aggregated" in name or name.startswith("relations."):
@@ -123,3 +126,25 @@ class RetrofitFamily(Family):
         self, seed: int, config: PreTrainedConfig, sizes: Sizes, side: str = "right"
     ) -> Batch:
         return random_batch(seed, config, sizes, side=side)
+
+
+class DecoderFamily(RetrofitFamily):
+    """A decoder with a symbol layer."""
+
+    auto_class = "AutoModelForCausalLM"
+    answers_are_names_of_the_input = False
+
+    def make_batch(
+        self, seed: int, config: PreTrainedConfig, sizes: Sizes, side: str = "left"
+    ) -> Batch:
+        batch = super().make_batch(seed, config, sizes, side)
+        del batch["decoder_input_ids"]
+        return batch
+
+    def positions(self, batch: Batch, row: int) -> Any:
+        return batch["attention_mask"][row].bool()
+
+    def labelled(self, seed: int, config: PreTrainedConfig, sizes: Sizes) -> Batch:
+        batch = self.make_batch(seed, config, sizes, "right")
+        padding = batch["attention_mask"] == 0
+        return {**batch, "labels": batch["input_ids"].masked_fill(padding, -100)}

@@ -1,3 +1,5 @@
+from itertools import product
+
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
@@ -8,10 +10,12 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import alpha_covariance, evaluate
 from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.generation import encode_problem, encode_problems, generate_answers, plan_batches
+from hf_alpha.loading import auto_class
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.solve import solve
 from hf_alpha.tasks.propositional import PropositionalTask
+from hf_alpha.train import config_for
 
 PROBLEMS = ["&a!b", "| request ! grant", "a", "^ab", "=&ab|cd", "&&&a^bc|de!a"]
 
@@ -60,6 +64,81 @@ def test_what_is_compiled_or_has_an_adapter_gets_the_same_inputs(encoding):
     # An adapter that is new changes no answer.
     adapter = LoraConfig(task_type="SEQ_2_SEQ_LM", target_modules=["q_proj", "v_proj"])
     assert answers(get_peft_model(model, adapter)) == expected
+
+
+DECODERS = {
+    "gpt2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32},
+    "llama": {
+        "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 32,
+    },
+}  # fmt: skip
+RENAMINGS = ("none", "first_occurrence")
+
+
+def make_decoder(kind, tokenizer, renaming="none"):
+    """A decoder that says something else to each input."""
+    torch.manual_seed(0)
+    if kind == "folnet":
+        settings = {"model_type": kind, "is_decoder": True, "hidden_size": 16, "head_size": 4,
+                    "binary_hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+                    "intermediate_size": 24, "binary_intermediate_size": 12}  # fmt: skip
+    else:
+        backbone = {"model_type": kind, **DECODERS[kind]}
+        settings = {"model_type": "alpha-retrofit", "backbone_config": backbone}
+        settings["symbol_renaming"] = renaming
+    config = config_for(tokenizer, {**settings, "symbol_encoding": "learned"})
+    model = auto_class(config).from_config(config).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.3 * torch.randn_like(weight))
+    return model
+
+
+def prompt_of(tokenizer, problem):
+    """What any decoder takes: those with symbols find them in there."""
+    batch = tokenizer([problem], return_tensors="pt")
+    return batch.names, {name: batch[name] for name in ("input_ids", "attention_mask")}
+
+
+@pytest.mark.parametrize(("kind", "renaming"), [*product(DECODERS, RENAMINGS), ("folnet", "none")])
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_decoder_answers_in_a_batch_as_alone(kind, renaming, beams):
+    """Shorter problems are padded on the left, and what is given back is the answer alone."""
+    tokenizer = make_tokenizer()
+    model = make_decoder(kind, tokenizer, renaming)
+    search = {"num_beams": beams, "max_new_tokens": 6}
+    together = generate_answers(
+        model, tokenizer, PROBLEMS, num_return_sequences=beams, **search, progress=False
+    )
+    assert len({answer for answers in together for answer in answers}) > 2
+    for problem, answers in zip(PROBLEMS, together, strict=True):
+        names, batch = prompt_of(tokenizer, problem)
+        with torch.inference_mode():
+            out = model.generate(**batch, **search, num_return_sequences=beams, do_sample=False)
+        prompt = batch["input_ids"].shape[1]
+        assert (out[:, :prompt] == batch["input_ids"]).all()
+        assert tokenizer.batch_decode(out[:, prompt:], names=names) == answers
+    found = alpha_covariance(
+        model, tokenizer, PROBLEMS[:2], max_renamings=20, generate_kwargs=search, progress=False
+    )
+    assert found.used == 2 and (found.mean == 1) == (renaming == "first_occurrence")
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+def test_answers_of_a_decoder_end_where_its_positions_do(kind):
+    tokenizer = make_tokenizer()
+    model = make_decoder(kind, tokenizer)
+    model.generation_config.eos_token_id = None  # it never ends by itself
+    for room in (1, 5):
+        problem = "!" * (30 - room) + "a"  # the end token comes behind it
+        (answers,) = generate_answers(model, tokenizer, [problem], progress=False)
+        names, batch = prompt_of(tokenizer, problem)
+        out = model.generate(**batch, num_beams=3, max_new_tokens=room, do_sample=False)
+        assert out.shape[1] == 32
+        assert answers == tokenizer.batch_decode(out[:, -room:], names=names)
+    with pytest.raises(ValueError, match=r"problem has 32 tokens, .* 32 positions, for inp"):
+        generate_answers(model, tokenizer, ["!" * 30 + "a"], progress=False)
 
 
 def test_dropout_is_off_while_a_model_in_training_answers():

@@ -27,7 +27,8 @@ from hf_alpha.code_links import code_files
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.compare import EvaluatedModel, compare
-from hf_alpha.evaluation.evaluate import read_samples
+from hf_alpha.evaluation.covariance import alpha_covariance
+from hf_alpha.evaluation.evaluate import evaluate, read_samples
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RecipeError, read_recipe
 from hf_alpha.release import release
@@ -108,6 +109,85 @@ training: {max_steps: 4, eval_strategy: steps, eval_steps: 2, save_steps: 2, rep
 """
 
 
+@pytest.mark.parametrize("suffix", ["", "-small"])
+def test_a_decoder_has_as_many_parameters_as_the_t5_beside_it(suffix):
+    recipes = (read_recipe(f"propositional/{name}{suffix}") for name in ("t5", "gpt2"))
+    with torch.device("meta"):
+        t5, gpt2 = (prepare_model(recipe)[0].num_parameters() for recipe in recipes)
+    assert gpt2 == pytest.approx(t5, rel=0.05)
+
+
+TINY_DECODERS = {
+    "gpt2": {
+        "model_type": "gpt2", "n_embd": 32, "n_head": 2, "n_layer": 2, "n_inner": 64,
+        "n_positions": 32, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+    },
+    "llama": {
+        "model_type": "llama", "hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 2,
+        "intermediate_size": 64,
+    },
+}  # fmt: skip
+FEW = [
+    "data.path=data",
+    "data.generate={num_samples: 300, sizes: [1, 5], num_symbols: 3}",
+    "training.output_dir=out",
+    "training.max_steps=400",
+    "training.learning_rate=5.0e-3",
+    "training.warmup_steps=5",
+    "training.per_device_train_batch_size=32",
+    "training.eval_steps=200",
+]
+
+
+def tiny_decoder(kind: str) -> dict[str, Any]:
+    """The model of a recipe."""
+    if kind == "folnet":
+        sizes = {"hidden_size": 32, "binary_hidden_size": 8, "num_hidden_layers": 2,
+                 "num_attention_heads": 2, "head_size": 8, "intermediate_size": 64,
+                 "binary_intermediate_size": 16, "is_decoder": True}  # fmt: skip
+        return {"model_type": kind, "symbol_encoding": "learned", **sizes}
+    backbone = {"backbone_config": TINY_DECODERS[kind]}
+    return {"model_type": "alpha-retrofit", "symbol_encoding": "learned", **backbone}
+
+
+@pytest.mark.parametrize(
+    ("kind", "renaming", "least"),
+    [
+        ("gpt2", "none", 0.9),
+        ("llama", "none", 0.9),
+        pytest.param("gpt2", "first_occurrence", 0.9, marks=pytest.mark.slow),
+        pytest.param("folnet", "none", 0.2, marks=pytest.mark.slow),  # it takes longer to learn
+    ],
+)
+def test_a_decoder_learns_what_it_is_trained_on(kind, renaming, least, tmp_path, monkeypatch):
+    """Few problems by heart, from the recipe to checked answers."""
+    monkeypatch.chdir(tmp_path)
+    model = {**tiny_decoder(kind), "symbol_renaming": renaming}
+    changes = [*QUIET, *FEW, "model=null", f"model={json.dumps(model)}"]
+    trainer = train(read_recipe("propositional/gpt2-small", changes), say=lambda _: None)
+    logged = [row["eval_loss"] for row in trainer.state.log_history if "eval_loss" in row]
+    assert len(logged) == 2
+    model, tokenizer = load_checkpoint("out")
+    assert_same(model.state_dict(), trainer.model.state_dict())
+    rows = list(load("data", "train"))
+    found = evaluate(model.eval(), tokenizer, "propositional", rows, progress=False).overall
+    assert found.correct > least
+    problems = [row["problem"] for row in rows[:20]]
+    covariance = alpha_covariance(model, tokenizer, problems, progress=False)
+    assert (covariance.mean == 1) == (renaming == "first_occurrence")
+    ours, theirs = solve(model, tokenizer, get_task("propositional"), ["! a", "! request"])
+    named = ["request" if token == "a" else token for token in ours.answers[0][0]]
+    assert theirs.answers[0][0].split() == named and "request" in named
+
+
+def test_a_decoder_with_prefixes_is_not_trained(tmp_path):
+    model = {**tiny_decoder("folnet"), "prefix_lm": True}
+    changes = ["model=null", f"model={json.dumps(model)}", f"training.output_dir={tmp_path}"]
+    recipe = read_recipe("propositional/debug", changes)
+    with pytest.raises(RecipeError, match="model: prefix_lm"):
+        train(recipe)
+
+
 @pytest.fixture
 def own_task(tmp_path, monkeypatch) -> Path:
     """A folder with pairs, a check and a recipe."""
@@ -160,6 +240,18 @@ def test_validation_may_have_more_names_than_training(own_task):
     changes = ["data.validation=valid.jsonl", "check=null", "training.output_dir=more"]
     trainer = train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
     assert trainer.model.config.symbol_classes == {"variable": 13, "function": 10}
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "bpe:300"])
+def test_a_decoder_answers_own_pairs(own_task, tokenizer):
+    model = json.dumps(tiny_decoder("llama"))
+    changes = ["model=null", f"model={model}", f"tokenizer={tokenizer}", "check=null"]
+    recipe = read_recipe("own.yaml", [*QUIET, *changes])
+    trainer = train(recipe, say=lambda _: None)
+    logged = [row for row in trainer.state.log_history if "eval_correct" in row]
+    assert [row["step"] for row in logged] == [2, 4]
+    (solution,) = solve(*load_checkpoint("out"), recipe.solved, ["SWAP a b : F a b"])
+    assert solution.error is None and solution.answers
 
 
 def test_names_that_a_function_finds_reach_every_tool(own_task):

@@ -614,7 +614,8 @@ def convert_host(
     """
     with new_folder(Path(out)) as unfinished:
         host_config = load_config(source)
-        if type(host_config) not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
+        answers = type(host_config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+        if not (answers and host_config.is_encoder_decoder):
             _refuse(host_config)
         has_symbols = hasattr(host_config, "symbol_classes")
         host, tokenizer = load_checkpoint(source) if has_symbols else load_host(source)

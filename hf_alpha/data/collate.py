@@ -7,6 +7,7 @@ import torch
 from datasets import Dataset, IterableDataset
 from datasets.fingerprint import Hasher
 
+from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.saving import code_files
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
@@ -22,21 +23,34 @@ class AlphaCollator:
         tokenizer: gives the padding side and names the tokens in error messages.
         allow_absent_symbols: take labels with symbols that their input lacks, which only a
             `learned` model can write; see `AlphaTokenizer.__call__`.
+        for_decoder: make of each problem and its answer one sequence, as a decoder alone reads
+            them, padded on the right. Labels are -100 in the problem, whose end token, the last of
+            its tokens, tells the two apart.
 
     Returns (by calling it with a list of rows): `input_ids`, `attention_mask`, `tree_paths` (B, L),
-    `stream_ids` (B, S), `labels` (B, T) as int64 tensors.
+    `stream_ids` (B, S), `labels` (B, T) as int64 tensors; `for_decoder`, labels are (B, L), and
+    there are no `tree_paths`.
     """
 
-    def __init__(self, tokenizer: AnyTokenizer, allow_absent_symbols: bool = False):
+    def __init__(
+        self,
+        tokenizer: AnyTokenizer,
+        allow_absent_symbols: bool = False,
+        for_decoder: bool = False,
+    ):
         self.tokenizer = tokenizer
         self.allow_absent_symbols = allow_absent_symbols
+        self.for_decoder = for_decoder
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
         if not self.allow_absent_symbols:
             for index, row in enumerate(rows):
                 self._check_labels(index, row)
         features = [{name: row[name] for name in COLUMNS if name in row} for row in rows]
-        return dict(self.tokenizer.pad(features, return_tensors="pt"))
+        side = None
+        if self.for_decoder:
+            features, side = [_one_sequence(row) for row in features], "right"
+        return dict(self.tokenizer.pad(features, padding_side=side, return_tensors="pt"))
 
     def _check_labels(self, index: int, row: Mapping[str, Any]) -> None:
         missing = {
@@ -53,6 +67,16 @@ class AlphaCollator:
                 f"which the input {self.tokenizer.decode(row['input_ids'])!r} lacks, so no stream "
                 "could ever predict them; correct or drop this row"
             )
+
+
+def _one_sequence(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row whose answer, if it has one, goes on from its problem."""
+    problem, answer = row["input_ids"], row.get("labels")
+    joined = {**row, "input_ids": [*problem, *(answer or ())]}
+    joined.pop("tree_paths", None)  # an answer has no tree
+    if answer is not None:
+        joined["labels"] = [*[IGNORE] * len(problem), *answer]
+    return joined
 
 
 def tokenize(dataset: Any, tokenizer: AnyTokenizer, num_workers: int = 1) -> Any:

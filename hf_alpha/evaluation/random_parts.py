@@ -95,13 +95,13 @@ def validation_loss(
     Raises:
         ValueError: no row has an answer.
     """
-    batches = _batches(tokenizer, rows, batch_size)
+    batches = _batches(model, tokenizer, rows, batch_size)
     with evaluation_mode(model):
         return _loss(model, batches)
 
 
 def _batches(
-    tokenizer: AnyTokenizer, rows: Iterable[Row], batch_size: int
+    model: PreTrainedModel, tokenizer: AnyTokenizer, rows: Iterable[Row], batch_size: int
 ) -> list[dict[str, torch.Tensor]]:
     encoded = [
         tokenizer.encode_pair(row["problem"], row["answer"])
@@ -111,7 +111,7 @@ def _batches(
     if not encoded:
         raise ValueError("the loss needs labels: no row has an answer")
     encoded.sort(key=lambda features: (len(features["stream_ids"]), len(features["input_ids"])))
-    collate = AlphaCollator(tokenizer)
+    collate = AlphaCollator(tokenizer, for_decoder=not model.config.is_encoder_decoder)
     return [
         collate(encoded[start : start + batch_size]) for start in range(0, len(encoded), batch_size)
     ]
@@ -121,10 +121,11 @@ def _loss(model: PreTrainedModel, batches: Sequence[dict[str, torch.Tensor]]) ->
     total, count = 0.0, 0
     for batch in batches:
         batch = {name: value.to(model.device) for name, value in batch.items()}
-        logits = model(**batch).logits.float()
-        total += float(F.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten(),
-                                       reduction="sum"))  # fmt: skip
-        count += int((batch["labels"] != -100).sum())
+        logits, labels = model(**batch).logits.float(), batch["labels"]
+        if not model.config.is_encoder_decoder:  # its labels are those of the next position
+            logits, labels = logits[:, :-1], labels[:, 1:]
+        total += float(F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum"))
+        count += int((labels != -100).sum())
     return total / count
 
 
@@ -175,7 +176,7 @@ def draw_losses(
     _check_seeds(seeds)
     losses = {}
     with other_draws(model), evaluation_mode(model), torch.inference_mode():
-        batches = _batches(tokenizer, rows, batch_size)
+        batches = _batches(model, tokenizer, rows, batch_size)
         for seed in tqdm(seeds, desc="draws", disable=not progress):
             model.redraw_symbols(seed)
             losses[seed] = _loss(model, batches)

@@ -1,4 +1,4 @@
-"""Configuration of a Transformers encoder-decoder with a symbol layer around it."""
+"""Configuration of a model of Transformers with a symbol layer around it."""
 
 import copy
 from collections import Counter
@@ -8,28 +8,41 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers import CONFIG_MAPPING, AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
-from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+)
 
 from .configuration_symbols import SymbolModelConfig
 from .symbol_encodings import encoding_class
 from .symbol_vocabulary import SymbolVocabulary
 
-AUTO_MAP = {
-    "AutoConfig": "configuration_retrofit.RetrofitConfig",
-    "AutoModelForSeq2SeqLM": "modeling_retrofit.RetrofitForConditionalGeneration",
+CONFIG = {"AutoConfig": "configuration_retrofit.RetrofitConfig"}
+AUTO_MAPS = {
+    True: {
+        **CONFIG,
+        "AutoModelForSeq2SeqLM": "modeling_retrofit.RetrofitForConditionalGeneration",
+    },
+    False: {**CONFIG, "AutoModelForCausalLM": "modeling_retrofit_decoder.RetrofitForCausalLM"},
 }
+"""Whether the backbone is an encoder-decoder -> the classes that a checkpoint names."""
 SIDES = ("encoder", "decoder")
 
 
 @strict
 class RetrofitConfig(SymbolModelConfig):
-    r"""Settings of [`RetrofitForConditionalGeneration`]: a backbone's, and those of its symbols.
+    r"""Settings of a backbone and of its symbols.
+
+    They are those of [`RetrofitForConditionalGeneration`] or, where the backbone is a decoder
+    alone, of [`RetrofitForCausalLM`], which takes `symbol_encoding="learned"` only.
 
     Those of symbols are described in [`SymbolModelConfig`]. The head is the backbone's own: its
     vectors are not normalised, and logits have no scale.
 
     Args:
-        backbone_config: of any model behind `AutoModelForSeq2SeqLM`, or the same as a dictionary.
+        backbone_config: of any model behind `AutoModelForSeq2SeqLM` or `AutoModelForCausalLM`, or
+            the same as a dictionary. It decides on `is_encoder_decoder`.
         vocab_size: ids in all. Base tokens have the backbone's rows of the same number; rows of the
             backbone beyond the vocabulary are out of use.
         class_rows: class -> rows of the backbone that its symbols share: the actual and the
@@ -83,7 +96,6 @@ class RetrofitConfig(SymbolModelConfig):
     tie_word_embeddings: bool = False  # the backbone ties its own
 
     def __post_init__(self, **kwargs: Any) -> None:
-        kwargs.setdefault("auto_map", dict(AUTO_MAP))
         if isinstance(self.backbone_config, dict):
             settings = dict(self.backbone_config)
             self.backbone_config = CONFIG_MAPPING[settings.pop("model_type")](**settings)
@@ -91,7 +103,11 @@ class RetrofitConfig(SymbolModelConfig):
             # Of a model that exists: what is set here must not reach it.
             self.backbone_config = copy.deepcopy(self.backbone_config)
         else:
-            raise ValueError("backbone_config is missing: the configuration of an encoder-decoder")
+            raise ValueError(
+                "backbone_config is missing: the configuration of an encoder-decoder or a decoder"
+            )
+        self.is_encoder_decoder = self.host_config.is_encoder_decoder
+        kwargs.setdefault("auto_map", dict(AUTO_MAPS[self.is_encoder_decoder]))
         for name in ("pad_token_id", "bos_token_id", "decoder_start_token_id", "eos_token_id"):
             if getattr(self, name) is None:
                 setattr(self, name, getattr(self.backbone_config, name, None))
@@ -107,23 +123,25 @@ class RetrofitConfig(SymbolModelConfig):
             settings: other fields, `backbone_config` among them: `model_type` and sizes.
 
         Raises:
-            ValueError: there is no `backbone_config`, its `model_type` is unknown or that of no
-                encoder-decoder, or its `vocab_size` is too small.
+            ValueError: there is no `backbone_config`, its `model_type` is unknown or that of a
+                model that writes no text, or its `vocab_size` is too small.
         """
         backbone = dict(settings.pop("backbone_config", None) or {})
         if backbone.get("model_type") not in CONFIG_MAPPING:
             raise ValueError(
-                f"backbone_config is {backbone}: give a model_type of Transformers (t5), and "
+                f"backbone_config is {backbone}: give a model_type of Transformers (t5, gpt2), and "
                 "its sizes"
             )
-        if CONFIG_MAPPING[backbone["model_type"]] not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
+        if not _writes_text(CONFIG_MAPPING[backbone["model_type"]], backbone):
             raise ValueError(
-                f"backbone_config is of a {backbone['model_type']!r} model, which is no "
-                "encoder-decoder from text to text: take one such as t5 or bart"
+                f"backbone_config is of a {backbone['model_type']!r} model, which does not go from "
+                "text to text: take an encoder-decoder such as t5 or bart, or a decoder such as "
+                "gpt2 or llama"
             )
         start, pad = tokenizer.bos_token_id, tokenizer.pad_token_id
         special = {
             "pad_token_id": pad,
+            "bos_token_id": start,
             "eos_token_id": tokenizer.eos_token_id,
             "decoder_start_token_id": pad if start is None else start,
         }
@@ -158,7 +176,20 @@ class RetrofitConfig(SymbolModelConfig):
                 f"the backbone's width {self.hidden_size} has no {self.num_aggregated_heads} heads "
                 "of even width: set aggregated_attention_heads"
             )
+        self._check_form()
         self._check_rows()
+
+    def _check_form(self) -> None:
+        if self.is_encoder_decoder:
+            return
+        if self.symbol_encoding != "learned":
+            raise ValueError(
+                f"symbol_encoding is {self.symbol_encoding!r}, and the backbone, a "
+                f"{self.host_config.model_type!r} model, is a decoder alone, which takes 'learned' "
+                "only: set that, or choose an encoder-decoder such as t5"
+            )
+        if self.aggregated_attention:
+            raise ValueError("aggregated_attention joins streams, which a decoder alone has not")
 
     def _check_rows(self) -> None:
         wanted = self.encoding.rows_per_class
@@ -250,6 +281,18 @@ class RetrofitConfig(SymbolModelConfig):
             if (kinds := getattr(side, "layer_types", None)) is not None:
                 side.layer_types = [*kinds, *["full_attention"] * self.num_slots]
         return side
+
+
+def _writes_text(kind: type[PreTrainedConfig], settings: dict[str, Any]) -> bool:
+    """Whether models of a kind go from text to text: encoder-decoders, and decoders alone.
+
+    Some encoders can be made decoders by a setting.
+    """
+    if kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
+        return True
+    encodes = kind in MODEL_FOR_MASKED_LM_MAPPING and not settings.get("is_decoder")
+    alone = not (encodes or kind.is_encoder_decoder)  # the other half may hear, or see
+    return kind in MODEL_FOR_CAUSAL_LM_MAPPING and alone
 
 
 __all__ = ["SIDES", "RetrofitConfig"]

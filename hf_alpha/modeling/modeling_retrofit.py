@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -111,16 +111,20 @@ class RetrofitEncoder(nn.Module):
         return self.__dict__["encode"](*args, **kwargs)
 
 
-class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
-    """A backbone with a symbol layer around it.
+class RetrofitModel(SymbolHead, GenerationMixin):
+    """A backbone with a symbol layer around it: what all such models share.
 
     Args:
         config: of the model.
         backbone: a model that is there already, of `config.backbone_config`. It becomes part of
             this one, and is not copied.
+
+    Attributes:
+        auto: the Auto class that makes a backbone of its configuration.
     """
 
     config: RetrofitConfig
+    auto: ClassVar[Any]
     base_model_prefix = ""
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
@@ -131,16 +135,56 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
     def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
         super().__init__(config)
         if backbone is None:
-            backbone = AutoModelForSeq2SeqLM.from_config(config.backbone_config)
+            backbone = self.auto.from_config(config.backbone_config)
         else:
             keep_weights(backbone)
         self.backbone = backbone
-        # Configurations are slow to ask.
-        self.width, self.num_slots = config.hidden_size, config.num_slots
         config.backbone_config = backbone.config  # one object: changes reach both
         self.symbol_draws = SymbolDraws.of(config)
         self.symbols = SymbolLayer(config, self.symbol_draws, self)
         self.logit_scale = None
+        self._no_split_modules = backbone._no_split_modules
+
+    def get_decoder(self) -> nn.Module:
+        return self.backbone.get_decoder()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.backbone.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.backbone.set_input_embeddings(value)
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self.backbone.get_output_embeddings()
+
+    def set_output_embeddings(self, value: nn.Module) -> None:
+        self.backbone.set_output_embeddings(value)
+
+    def create_masks_for_generate(self, config: Any, **kwargs: Any) -> Any:
+        """Masks for static caches, as the backbone's decoder takes them."""
+        create = getattr(self.backbone, "create_masks_for_generate", create_masks_for_generate)
+        return create(config=self.config.get_text_config(decoder=True), **kwargs)
+
+    def _recomputes(self) -> bool:
+        return self.training and self.is_activation_checkpointing
+
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """As in Transformers; layers that recompute their activations keep no cache."""
+        if self._recomputes():
+            kwargs["use_cache"] = False
+        return super().generate(*args, **kwargs)
+
+
+class RetrofitForConditionalGeneration(RetrofitModel):
+    """An encoder-decoder with a symbol layer around it; arguments as of [`RetrofitModel`]."""
+
+    auto = AutoModelForSeq2SeqLM
+
+    def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
+        super().__init__(config, backbone)
+        backbone = self.backbone
+        # Configurations are slow to ask.
+        self.width, self.num_slots = config.hidden_size, config.num_slots
         self.relations: HostRelations | None = None
         if self.symbols.encoding.relates:
             heads = (self._num_heads("encoder"), self._num_heads("decoder"))
@@ -152,7 +196,6 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         ):
             if part is not None:
                 part.to(backbone.dtype)
-        self._no_split_modules = backbone._no_split_modules
         self._calls = Calls()
         encoding = self.symbols.encoding
         if encoding.rows_per_class is not None:
@@ -220,21 +263,6 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
 
     def get_encoder(self, *args: Any, **kwargs: Any) -> RetrofitEncoder:
         return RetrofitEncoder(self)
-
-    def get_decoder(self) -> nn.Module:
-        return self.backbone.get_decoder()
-
-    def get_input_embeddings(self) -> nn.Module:
-        return self.backbone.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.backbone.set_input_embeddings(value)
-
-    def get_output_embeddings(self) -> nn.Module:
-        return self.backbone.get_output_embeddings()
-
-    def set_output_embeddings(self, value: nn.Module) -> None:
-        self.backbone.set_output_embeddings(value)
 
     def freeze_backbone(self) -> None:
         """Leave the backbone as it is in training.
@@ -640,11 +668,6 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
 
     # -- generation -------------------------------------------------------------------------------
 
-    def create_masks_for_generate(self, config: Any, **kwargs: Any) -> Any:
-        """Masks for static caches, as the backbone's decoder takes them."""
-        create = getattr(self.backbone, "create_masks_for_generate", create_masks_for_generate)
-        return create(config=self.config.get_text_config(decoder=True), **kwargs)
-
     def _prepare_cache_for_generation(
         self, generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
     ) -> None:
@@ -659,15 +682,6 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         length = model_kwargs["encoder_outputs"][0].shape[1]
         limit = {"max_cache_len": length} if issubclass(kind, StaticCache) else {}
         cache.cross_attention_cache = kind(config=side, **limit)
-
-    def _recomputes(self) -> bool:
-        return self.training and self.is_activation_checkpointing
-
-    def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """As in Transformers; layers that recompute their activations keep no cache."""
-        if self._recomputes():
-            kwargs["use_cache"] = False
-        return super().generate(*args, **kwargs)
 
     def _new_cache(self) -> EncoderDecoderCache:
         side = self.config.get_text_config(decoder=True)
@@ -692,4 +706,4 @@ class RetrofitForConditionalGeneration(SymbolHead, GenerationMixin):
         return shift_right(labels, self.config)
 
 
-__all__ = ["AggregatedBlock", "RetrofitForConditionalGeneration"]
+__all__ = ["AggregatedBlock", "RetrofitForConditionalGeneration", "RetrofitModel"]

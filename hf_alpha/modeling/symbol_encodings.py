@@ -183,12 +183,13 @@ class LearnedEncoding(SymbolEncoding):
 
     name = "learned"
     description = (
-        "A vanilla encoder-decoder with one trained vector per symbol: the baseline that "
+        "A vanilla Transformer with one trained vector per symbol: the baseline that "
         "`hf-alpha convert` starts from. It knows the symbols of its training only."
     )
     no_extension = (
         "symbol_encoding 'learned' has one trained vector per symbol, and none for new ones; "
-        "convert the model to 'streams' or 'relational' first (hf-alpha convert)"
+        "convert an encoder-decoder to 'streams' or 'relational' first (hf-alpha convert), train a "
+        "decoder with more symbols"
     )
 
 

@@ -10,24 +10,27 @@ from hf_alpha.reproduce.sizes import Size
 from hf_alpha.reproduce.table import Block, Column, Row, Table, number, percent, ranked
 
 TASK = "propositional"
-T5 = Model(
-    f"{TASK}-t5",
-    f"{TASK}/t5",
-    # Its sizes stand in `backbone_config`: a size's changes to the other models are none of its.
-    tuple(f"model.{key}=null" for key in ("d_model", "encoder_layers", "decoder_layers")),
-)
+VANILLA = {
+    name: Model(
+        f"{TASK}-{key}",
+        f"{TASK}/{key}",
+        # Sizes stand in `backbone_config`: a size's changes to the other models are none of theirs.
+        tuple(f"model.{key}=null" for key in ("d_model", "encoder_layers", "decoder_layers")),
+    )
+    for name, key in (("T5", "t5"), ("GPT-2", "gpt2"))
+}
 BESIDE = ("learned", "alpha_renaming", "canonical", "dual_part", "streams", "relational")
 
 
 class Covariance(Table):
-    """A T5 from scratch and the models of the table `encodings`."""
+    """A T5 and a GPT-2 from scratch, and the models of the table `encodings`."""
 
     name = "covariance"
-    title = "Alpha-covariance of a T5"
-    summary = "alpha-covariance of a vanilla T5 trained on the same task, beside ours"
+    title = "Alpha-covariance of a T5 and a GPT-2"
+    summary = "alpha-covariance of a vanilla T5 and a GPT-2 trained on the same task, beside ours"
 
     def rows(self, size: Size) -> list[Row]:
-        t5 = Row(T5.name, TASK, ("T5",), T5)
+        vanilla = [Row(model.name, TASK, (name,), model) for name, model in VANILLA.items()]
         ours = [
             Row(
                 f"{TASK}-{key}-normal",
@@ -37,7 +40,7 @@ class Covariance(Table):
             )
             for key in BESIDE
         ]
-        return [t5, *ours]
+        return [*vanilla, *ours]
 
     def tested(self, size: Size) -> dict[str, Any]:
         return {
@@ -66,13 +69,15 @@ class Covariance(Table):
 
     def text(self, size: Size) -> str:
         return (
-            "A T5 from scratch, with a vector for each name as every word of a language model has "
-            "one, on the same data for the same number of steps. Renamings are all of those "
+            "A T5 and a GPT-2 of about as many parameters from scratch, with a vector for each "
+            "name as every word of a language model has one, on the same data for the same number "
+            "of steps. The GPT-2 reads problem and answer as one text, and its loss is that of the "
+            "answer. Renamings are all of those "
             f"within {size.names} names, of up to {size.covariance:,} test problems with 1 to "
             f"{size.names} names. `same answer`: problems that got one answer, letter by letter, "
-            "to all renamings, which says nothing. There is no decoder such as GPT-2 in this "
-            "table: no recipe trains one. `alpha_covariance` measures any decoder, and `hf-alpha "
-            "evaluate --few-shot` one that follows instructions (docs/instructed.md)."
+            "to all renamings, which says nothing. `alpha_covariance` measures any other "
+            "encoder-decoder or decoder, and `hf-alpha evaluate --few-shot` one that follows "
+            "instructions (docs/instructed.md)."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:

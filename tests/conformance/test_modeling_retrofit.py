@@ -1,4 +1,4 @@
-"""Transformers' `ModelTesterMixin` and `ConfigTester` on T5 and BART with a symbol layer."""
+"""Transformers' `ModelTesterMixin` and `ConfigTester` on T5, BART and GPT-2 with a symbol layer."""
 
 import unittest
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from transformers_tests.test_modeling_common import ModelTesterMixin
 
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 
 pytestmark = pytest.mark.conformance
 
@@ -46,10 +47,11 @@ class RetrofitModelTester:
         ids, answers = (tokens[torch.randint(len(tokens), shape)] for _ in range(2))
         # As many streams in every row, whatever part of a batch is looked at.
         ids[:, 1 : 1 + len(NAMES)] = torch.tensor(NAMES)
-        answers[:, 0], answers[:, 2] = config.decoder_start_token_id, NAMES[0]
         ones = torch.ones(shape, dtype=torch.long)
-        inputs = {"input_ids": ids, "attention_mask": ones, "decoder_input_ids": answers}
-        inputs["decoder_attention_mask"] = ones.clone()
+        inputs = {"input_ids": ids, "attention_mask": ones}
+        if config.is_encoder_decoder:
+            answers[:, 0], answers[:, 2] = config.decoder_start_token_id, NAMES[0]
+            inputs |= {"decoder_input_ids": answers, "decoder_attention_mask": ones.clone()}
         if config.needs_stream_ids:
             inputs["stream_ids"] = ids[:, 1 : 1 + len(NAMES)].clone()
         return config, inputs
@@ -62,6 +64,7 @@ class RetrofitConformance(SwitchedOff, ModelTesterMixin, GenerationTesterMixin):
     settings: ClassVar[dict[str, Any]]
     all_model_classes = (RetrofitForConditionalGeneration,)
     is_encoder_decoder = True
+    table = "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES"
     # Ids of symbols never move: `extend_symbols` takes the place of `resize_token_embeddings`.
     test_resize_embeddings = False
     switched_off: ClassVar = {
@@ -72,9 +75,8 @@ class RetrofitConformance(SwitchedOff, ModelTesterMixin, GenerationTesterMixin):
         super().setUp()
         self.model_tester = RetrofitModelTester(self.host, self.settings)
         # The shared tests know by this table which class takes labels.
-        table = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
-        names = {"alpha-retrofit": "RetrofitForConditionalGeneration"}
-        patcher = patch.dict(table, names)
+        table = getattr(modeling_auto, self.table)
+        patcher = patch.dict(table, {"alpha-retrofit": self.all_model_classes[0].__name__})
         patcher.start()
         self.addCleanup(patcher.stop)
 
@@ -109,3 +111,28 @@ class TestBartDualPart(RetrofitConformance, unittest.TestCase):
 class TestT5Relational(RetrofitConformance, unittest.TestCase):
     host = "t5"
     settings: ClassVar = {"symbol_encoding": "relational"}
+
+
+class DecoderConformance(RetrofitConformance):
+    all_model_classes = (RetrofitForCausalLM,)
+    is_encoder_decoder = False
+    table = "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES"
+
+
+class TestGpt2(DecoderConformance, unittest.TestCase):
+    host = "gpt2"
+    settings: ClassVar = {"symbol_encoding": "learned"}
+    switched_off: ClassVar = {
+        **RetrofitConformance.switched_off,
+        "test_model_forward_default_config_values": "GPT-2's end token by default, 50256, is too "
+        "large for a small vocabulary",
+    }
+
+
+class TestLlamaCanonical(DecoderConformance, unittest.TestCase):
+    host = "llama"
+    settings: ClassVar = {"symbol_encoding": "learned", "symbol_renaming": "first_occurrence"}
+    switched_off: ClassVar = {
+        **RetrofitConformance.switched_off,
+        "test_tied_weights_keys": "ties tables by our configuration; the backbone's own says it",
+    }

@@ -65,6 +65,26 @@ def test_a_symbol_that_the_input_lacks_is_an_error():
     assert taken["labels"][1].tolist() == [12, 4, 14, 3, 2]
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_decoder_gets_one_sequence_and_learns_the_answer_alone(side):
+    tokenizer = build_tokenizer("propositional", 5)
+    tokenizer.padding_side = side  # of the user's: what is learned is padded on the right
+    rows = rows_of([("& a b", "a1b1"), ("1", "")])
+    batch = AlphaCollator(tokenizer, for_decoder=True)(rows)
+    problem, answer = rows[0]["input_ids"], rows[0]["labels"]
+    assert batch["input_ids"][0].tolist() == problem + answer
+    assert batch["labels"][0].tolist() == [-100] * len(problem) + answer
+    assert problem[-1] == answer[-1] == tokenizer.eos_token_id
+    assert batch["input_ids"][1].tolist() == [4, 2, 2, 0, 0, 0, 0, 0, 0]
+    assert batch["labels"][1].tolist() == [-100, -100, 2, *[-100] * 6]
+    assert batch["attention_mask"].sum(1).tolist() == [9, 3]
+    assert batch["stream_ids"].tolist() == [rows[0]["stream_ids"], [-1, -1]]
+    assert "tree_paths" not in batch
+    del rows[0]["labels"], rows[1]["labels"]
+    batch = AlphaCollator(tokenizer, for_decoder=True)(rows)
+    assert batch["input_ids"].tolist() == [problem, [4, 2, 0, 0]] and "labels" not in batch
+
+
 def test_ids_behind_the_symbols_are_none():
     tokenizer = build_tokenizer("propositional", 5)
     tokenizer.symbol_ranges = {"proposition": [[10, 14]]}

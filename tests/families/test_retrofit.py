@@ -1,6 +1,7 @@
 """What models of Transformers promise with a symbol layer around them.
 
-T5 and BART with all that there is; other hosts with what is most likely to go wrong.
+T5 and BART with all that there is; other hosts with what is most likely to go wrong. Decoders alone
+have a vector for each symbol.
 """
 
 import itertools
@@ -18,13 +19,14 @@ from promises import (
     RoundTrip,
     Training,
 )
-from retrofits import BOTH_SIDES, PLACES, RetrofitFamily
+from retrofits import BOTH_SIDES, PLACES, DecoderFamily, RetrofitFamily
 
 STREAMS = {"symbol_encoding": "streams"}
 AGGREGATED = {**STREAMS, **BOTH_SIDES}
 RELATIONAL = {"symbol_encoding": "relational"}
 DUAL_PART = {"symbol_encoding": "dual_part"}
-CANONICAL = {"symbol_encoding": "learned", "symbol_renaming": "first_occurrence"}
+LEARNED = {"symbol_encoding": "learned"}
+CANONICAL = {**LEARNED, "symbol_renaming": "first_occurrence"}
 
 
 class Streams(RetrofitFamily, ExactExtension, Batching, Caching, Training):
@@ -144,6 +146,45 @@ class TestLed(CountsPadding, Other):
 
 class TestBert2Bert(CountsPadding, Other):
     host = "bert2bert"
+
+
+class LearnedDecoder(DecoderFamily, NoExtension, Batching, Caching, Training):
+    settings: ClassVar = LEARNED
+    batches, cached = 4, 1
+
+
+class CanonicalDecoder(DecoderFamily, Renaming, NoExtension, Batching, Caching, Training):
+    settings: ClassVar = CANONICAL
+    renamings, generated_renamings, batches, cached = 6, 2, 4, 1
+
+
+class TestGpt2(LearnedDecoder):
+    host = "gpt2"
+
+
+class TestLlama(LearnedDecoder):
+    host = "llama"
+
+
+class TestGpt2Canonical(CanonicalDecoder):
+    host = "gpt2"
+
+
+class TestLlamaCanonical(CanonicalDecoder):
+    host = "llama"
+
+
+class TestSavedDecoder(DecoderFamily, RoundTrip):
+    settings: ClassVar = {}
+    saved = (
+        {"host": "gpt2", **CANONICAL},
+        {"host": "gpt2", "place": "end", **LEARNED, "symbol_renaming": "random"},
+        {"host": "llama", **LEARNED},
+    )
+
+    def make_model(self, seed=0, host="gpt2", **settings):
+        self.host = host
+        return super().make_model(seed, **settings)
 
 
 class TestSaved(RetrofitFamily, RoundTrip):

@@ -1,4 +1,6 @@
-"""Settings of a symbol layer around an encoder-decoder of Transformers."""
+"""Settings of a symbol layer around a model of Transformers."""
+
+import functools
 
 import pytest
 from retrofits import make_retrofit
@@ -42,6 +44,24 @@ def test_a_new_backbone_has_a_row_for_each_token_and_writes_answers():
         assert config.host_config.vocab_size == given.get("vocab_size", least)
     with pytest.raises(ValueError, match=f"vocab_size {least - 1}, .* need {least} rows: leave"):
         make(tokenizer, backbone_config={"model_type": "t5", **sizes, "vocab_size": least - 1})
-    for kind in ("gpt2", "bert", "whisper"):
-        with pytest.raises(ValueError, match=f"{kind!r} model, which is no encoder-decoder"):
+    for kind in ("bert", "whisper"):
+        with pytest.raises(ValueError, match=f"{kind!r} model, which does not go from text to"):
             make(tokenizer, backbone_config={"model_type": kind})
+
+
+def test_a_decoder_alone_has_a_vector_for_each_symbol_and_nothing_else():
+    tokenizer = TextTokenizer.from_tokenizer(word_level(end=True), {"name": 3})
+    gpt2 = {"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2}
+    make = functools.partial(type(make_retrofit("t5").config).for_tokenizer, tokenizer)
+    made = make(backbone_config=gpt2, symbol_encoding="learned", is_encoder_decoder=True)
+    assert not made.is_encoder_decoder and made.host_config.vocab_size == len(tokenizer)
+    special = ("pad_token_id", "bos_token_id", "eos_token_id")
+    assert all(getattr(made, name) == getattr(tokenizer, name) for name in special)
+    assert set(made.auto_map) == {"AutoConfig", "AutoModelForCausalLM"}
+    for encoding in ("streams", "relational", "dual_part"):
+        with pytest.raises(ValueError, match=f"{encoding!r}, .* 'gpt2' .*takes 'learned' only"):
+            make(backbone_config=gpt2, symbol_encoding=encoding)
+    with pytest.raises(ValueError, match="aggregated_attention joins streams"):
+        make(backbone_config=gpt2, symbol_encoding="learned", aggregated_attention=["decoder"])
+    bert = {"model_type": "bert", "is_decoder": True}
+    assert not make(backbone_config=bert, symbol_encoding="learned").is_encoder_decoder

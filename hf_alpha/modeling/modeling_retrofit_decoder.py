@@ -1,0 +1,179 @@
+"""A symbol layer around any decoder of Transformers: a vanilla model with a vector for each symbol.
+
+A sample is one sequence: the problem with its end token, which tells it from what follows, then the
+answer with its own.
+
+Shapes: B batch, T length, M length with what a cache holds, S listed symbols, V vocabulary.
+"""
+
+import inspect
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+from transformers import AutoModelForCausalLM
+from transformers.cache_utils import Cache
+from transformers.modeling_outputs import CausalLMOutputWithPast
+from transformers.modeling_utils import PreTrainedModel
+from transformers.utils import can_return_tuple
+
+from .checks import IGNORE, check_label_rows, check_positions, refuse_vectors
+from .configuration_retrofit import RetrofitConfig
+from .modeling_retrofit import RetrofitModel
+from .positions import decoder_positions
+from .streams import Streams
+from .symbols import first_occurrence
+
+
+class RetrofitForCausalLM(RetrofitModel):
+    """A decoder with a symbol layer around it; arguments as of [`RetrofitModel`].
+
+    Raises:
+        ValueError: the backbone is an encoder-decoder, or keeps no keys and values of the tokens
+            before.
+    """
+
+    auto = AutoModelForCausalLM
+
+    def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
+        if config.is_encoder_decoder:
+            raise ValueError(
+                f"the backbone, a {config.host_config.model_type!r} model, is an encoder-decoder: "
+                "take RetrofitForConditionalGeneration"
+            )
+        super().__init__(config, backbone)
+        takes = inspect.signature(self.backbone.forward).parameters
+        if "past_key_values" not in takes:
+            raise ValueError(
+                f"a {config.host_config.model_type!r} model has no past_key_values, keys and "
+                "values of earlier tokens: take a decoder such as gpt2 or llama"
+            )
+        self.takes_positions = "position_ids" in takes
+        # Relative positions have no limit.
+        self.num_positions = getattr(config.decoder_config, "max_position_embeddings", None)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: Any = None,
+        position_ids: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        past_key_values: Cache | None = None,
+        labels: torch.Tensor | None = None,
+        use_cache: bool | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> CausalLMOutputWithPast:
+        """Scores of the next token at each position, and the loss where labels are given.
+
+        Args:
+            input_ids: (B, T); without the tokens that `past_key_values` holds.
+            attention_mask: 1 for tokens, 0 for padding on either side: (B, M).
+            position_ids: (B, T); by default counted from the first token that is not padding.
+            stream_ids: the problems' symbols by first occurrence, -1 padded: (B, S); looked at
+                where `config.needs_stream_ids`. Derived from `input_ids` when absent.
+            labels: the same ids, -100 where no loss is wanted, as in the problem: (B, T). The model
+                compares each with the prediction of the position before. Random renamings, if
+                there are some, are for training with labels.
+            num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
+                divided by it.
+            **kwargs: for the backbone; and `shift_labels`, in place of `labels`: the token that
+                follows each one, (B, T). Where a text is cut into parts, the last token of a part
+                needs it.
+
+        Returns:
+            `logits` (B, T, V); where `config.needs_stream_ids`, columns of symbols that are not in
+            a sample's problem hold -1e4.
+
+        Raises:
+            ValueError: an input is missing or does not fit the others.
+        """
+        refuse_vectors(kwargs)
+        if input_ids is None:
+            raise ValueError("input_ids are missing")
+        # No parameter: Trainer would ask for whatever is called labels.
+        next_BT = kwargs.pop("shift_labels", None)
+        if next_BT is None and labels is not None:
+            check_label_rows(labels, *input_ids.shape)
+            next_BT = F.pad(labels[:, 1:], (0, 1), value=IGNORE)
+        check_label_rows(next_BT, *input_ids.shape)
+        learns = next_BT is not None
+        streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
+        if learns or self._recomputes():
+            use_cache = False
+        outputs = self.backbone(
+            input_ids=self.symbols.rows(input_ids, streams)[:, 0],
+            attention_mask=attention_mask,
+            past_key_values=past_key_values,
+            use_cache=self.config.use_cache if use_cache is None else use_cache,
+            return_dict=True,
+            **self._positions(input_ids, attention_mask, position_ids, past_key_values),
+            **kwargs,
+        )
+        logits, loss = self.predict(outputs.logits, streams, next_BT, num_items_in_batch)
+        return CausalLMOutputWithPast(
+            loss=loss,
+            logits=logits,
+            past_key_values=outputs.get("past_key_values"),
+            hidden_states=outputs.get("hidden_states"),
+            attentions=outputs.get("attentions"),
+        )
+
+    def _open(
+        self,
+        ids_BT: torch.Tensor,
+        mask: Any,
+        stream_ids: torch.Tensor | None,
+        cache: Cache | None,
+        learns: bool,
+    ) -> Streams:
+        """The symbols of the problems, and what they are called inside the model."""
+        if self.config.needs_stream_ids and stream_ids is None and _length(cache):
+            raise ValueError(
+                "stream_ids are missing: the model names symbols by the problem, which only the "
+                "cache holds; pass those that the tokenizer made for it"
+            )
+        plain = isinstance(mask, torch.Tensor) and mask.dim() == 2
+        mask_BT = mask[:, -ids_BT.shape[1] :] if plain else None
+        return self.symbols.open(ids_BT, mask_BT, stream_ids, self.training and learns)
+
+    def _positions(
+        self,
+        ids_BT: torch.Tensor,
+        mask: Any,
+        given_BT: torch.Tensor | None,
+        cache: Cache | None,
+    ) -> dict[str, torch.Tensor]:
+        """What the backbone is told of positions: the padding before a text has none."""
+        if not self.takes_positions:
+            return {}
+        if given_BT is None:
+            if isinstance(mask, dict):  # one for each kind of the backbone's layers
+                mask = mask["full_attention"]
+            given_BT = decoder_positions(ids_BT, mask, cache)
+        if self.num_positions is not None:
+            check_positions(given_BT, self.num_positions)
+        return {"position_ids": given_BT}
+
+    def _logits(self, logits_BTR: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Those of the backbone's head, for the tokens that there are."""
+        found = logits_BTR[..., : self.config.vocab_size]
+        return self.symbols.finish(found, streams.to(found.device))
+
+    def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
+        """As in Transformers; the symbols of a sample are those of its prompt."""
+        prompt = kwargs.get("input_ids") if inputs is None else inputs
+        if self.config.needs_stream_ids and kwargs.get("stream_ids") is None and prompt is not None:
+            symbol, mask = self.config.vocabulary.is_symbol(prompt), kwargs.get("attention_mask")
+            symbol = symbol if mask is None else symbol & (mask > 0)
+            kwargs["stream_ids"] = first_occurrence(prompt, symbol)
+        return super().generate(inputs, *args, **kwargs)
+
+
+def _length(cache: Cache | None) -> int:
+    return 0 if cache is None else int(cache.get_seq_length())
+
+
+__all__ = ["RetrofitForCausalLM"]

@@ -1,0 +1,110 @@
+"""A symbol layer around a decoder: that nothing but symbols is added, and what is refused."""
+
+import pytest
+import torch
+from hosts import DECODERS, make_host
+from retrofits import DecoderFamily, make_retrofit
+from transformers import DynamicCache, MambaConfig
+
+from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
+from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
+from hf_alpha.modeling.symbols import rename_ids
+
+LEARNED = {"symbol_encoding": "learned", "place": "middle, two classes"}
+CANONICAL = {**LEARNED, "symbol_renaming": "first_occurrence"}
+SIZES = [(7, 3), (5, 2), (4, 0)]
+hosts = pytest.mark.parametrize("host", DECODERS)
+
+
+def batch_of(model, side="left"):
+    return DecoderFamily().make_batch(1, model.config, SIZES, side)
+
+
+def labelled(model):
+    """A batch whose first two tokens are no answers."""
+    batch = DecoderFamily().labelled(1, model.config, SIZES)
+    batch["labels"][:, :2] = -100
+    return batch
+
+
+@hosts
+def test_without_renamings_it_is_its_host(host):
+    bare = make_host(host, vocab_size=45)
+    model = make_retrofit(make_host(host, vocab_size=45), **LEARNED)
+    batch = batch_of(model)
+    kept = batch["attention_mask"].bool()
+    positions = (batch["attention_mask"].cumsum(-1) - 1).clamp(min=0)
+    with torch.no_grad():
+        expected = bare(**batch, position_ids=positions).logits[..., : model.config.vocab_size]
+        assert torch.equal(model(**batch).logits[kept], expected[kept])
+        rows = labelled(model)
+        # Transformers' own loss, of the rows that the vocabulary has.
+        bare.lm_head.weight.data[model.config.vocab_size :] = 0
+        loss = torch.nn.functional.cross_entropy(
+            model(**rows).logits[:, :-1].flatten(0, 1), rows["labels"][:, 1:].flatten()
+        )
+        torch.testing.assert_close(model(**rows).loss, loss)
+    search = {"num_beams": 3, "max_new_tokens": 5, "do_sample": False}
+    unused = [[i] for i in range(model.config.vocab_size, 45)]
+    answers = bare.generate(**batch, **search, bad_words_ids=unused)
+    assert torch.equal(model.generate(**batch, **search), answers)
+
+
+@hosts
+@pytest.mark.parametrize("renaming", ["random", "random_per_batch", "first_occurrence"])
+def test_renamed_samples_are_learned_as_samples_with_other_names(host, renaming):
+    model = make_retrofit(host, **LEARNED, symbol_renaming=renaming).train()
+    plain = make_retrofit(host, **LEARNED).train()
+    batch = labelled(model)
+    ids, mask, labels = batch["input_ids"], batch["attention_mask"], batch["labels"]
+    table = model.symbols.open(ids, mask, None, True).renaming
+    assert table is not None and not torch.equal(table[0], torch.arange(table.shape[1]))
+    vocabulary = model.config.vocabulary
+    renamed = rename_ids(ids, table, vocabulary)
+    wanted = renamed.masked_fill(labels == -100, -100)
+    found = model(**batch)
+    expected = plain(input_ids=renamed, attention_mask=mask, labels=wanted)
+    base, symbols = vocabulary.base_ids, vocabulary.symbol_ids(torch.arange(table.shape[1]))
+    assert torch.equal(found.logits[..., base], expected.logits[..., base])
+    columns = symbols[table][:, None].expand(-1, ids.shape[1], -1)
+    moved = expected.logits.gather(-1, columns)
+    usable = found.logits[..., symbols] > -1e3
+    assert torch.equal(found.logits[..., symbols][usable], moved[usable])
+    if renaming == "first_occurrence":
+        assert not usable.all()  # names that a problem lacks
+    else:
+        torch.testing.assert_close(found.loss, expected.loss)
+
+
+@hosts
+def test_random_renamings_are_for_learning(host):
+    """A model that answers between two steps must not rename in each step of an answer."""
+    model = make_retrofit(host, **LEARNED, symbol_renaming="random")
+    batch = batch_of(model)
+    expected = model.generate(**batch, max_new_tokens=5, do_sample=False)
+    assert model.train().generate(**batch, max_new_tokens=5, do_sample=False).equal(expected)
+
+
+def test_what_does_not_fit_is_refused():
+    model = make_retrofit("gpt2", **CANONICAL)
+    batch = batch_of(model)
+    cache = model(**batch, past_key_values=DynamicCache(config=model.config.host_config))
+    step = {"input_ids": batch["input_ids"][:, -1:], "past_key_values": cache.past_key_values}
+    with pytest.raises(ValueError, match=r"stream_ids are missing: .*the problem"):
+        model(**step)
+    with pytest.raises(ValueError, match=r"labels is .* give a label for each token"):
+        model(**batch, labels=batch["input_ids"][:, 1:])
+    with pytest.raises(ValueError, match="input_ids are missing"):
+        model(attention_mask=batch["attention_mask"])
+    with pytest.raises(ValueError, match="inputs_embeds is not supported"):
+        model(inputs_embeds=torch.zeros(1, 2, 16))
+    with pytest.raises(ValueError, match=r"65 tokens is longer than .* \(64\)"):
+        model(input_ids=torch.full((1, 65), 5))
+    with pytest.raises(ValueError, match="an encoder-decoder: take RetrofitForConditional"):
+        RetrofitForCausalLM(make_retrofit("t5").config)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "state_size": 4, "vocab_size": 20}
+    config = RetrofitConfig(
+        backbone_config=MambaConfig(**sizes), num_base_tokens=15, symbol_encoding="learned"
+    )
+    with pytest.raises(ValueError, match="'mamba' model has no past_key_values"):
+        RetrofitForCausalLM(config)
