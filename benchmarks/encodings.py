@@ -206,6 +206,9 @@ def merged(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     chance = [{label: row for label, row in part.items() if _is_random(label)} for part in parts]
     if any(rows != chance[0] for rows in chance):
         raise SystemExit("the results are of other formulas: random answers are right elsewhere")
+    names = [label for part in parts for label in part if not _is_random(label)]
+    if len(names) > len(set(names)):
+        raise SystemExit("two of the results have a row of the same name")
     rows = {label: row for part in parts for label, row in part.items()}
     return {label: row for label, row in rows.items() if not _is_random(label)} | chance[0]
 

@@ -1,6 +1,7 @@
 """Model cards: what a model is, how it was made and what it reaches, from files that say so."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,7 +122,7 @@ def write_card(
         table=table([report, baseline]),
         measure=METRICS[task.measure][1],
         heatmap=HEATMAP_FILE,
-        examples=_examples(report),
+        examples=_examples(task, report),
         limits=_limits(task, report, baseline, trained),
         training="" if recipe is None else _training(folder),
     )
@@ -162,24 +163,26 @@ def _limits(task: Task, report: Report, baseline: Report, trained: tuple[int, in
     return " ".join(said)
 
 
-def _examples(report: Report) -> str:
+def _examples(task: Task, report: Report) -> str:
     """The first problem with the fewest, a middle and the largest number of symbols, as solved.
 
     They are chosen by their place alone, so that they say what an answer looks like, right or not.
     """
     shown: dict[int, str] = {}
     for record in report.records:
-        if record.answers and "\n" not in record.problem + record.answers[0]:
-            text = f"{record.problem}\n  {record.outcome:<10} {record.answers[0]}"
+        if record.outcome != OUTSIDE:
+            answer = record.answers[0] if record.answers else record.reason or "no answer"
+            text = f"{record.problem}\n  {record.outcome:<10} {answer or task.empty_answer}"
             shown.setdefault(record.num_symbols, text)
     if not shown:
         return ""
     numbers = sorted(shown)
     chosen = sorted({numbers[0], numbers[len(numbers) // 2], numbers[-1]})
     lines = "\n".join(shown[number] for number in chosen)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", lines)), default=0))
     return (
         f"## Examples\nThe first problem tested with {_list(chosen)} symbols, as it was answered:\n"
-        f"```\n{lines}\n```\n"
+        f"{fence}\n{lines}\n{fence}\n"
     )
 
 

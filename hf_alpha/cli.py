@@ -1166,8 +1166,8 @@ def solve(
         bool,
         typer.Option(
             "--first-correct",
-            help="Print the first of the N best answers (10 by default) that is correct, or "
-            "else the best.",
+            help="Print the first of the N best answers (--top, 10 by default, of as many beams) "
+            "that is correct, or else the best.",
         ),
     ] = False,
     beams: Beams = None,
@@ -1189,7 +1189,7 @@ def solve(
     faults = _faults(solved.name, problems, notation)
     readable = [problem for problem, fault in zip(problems, faults, strict=True) if fault is None]
     top = top or (TRIED if first_correct else 1)
-    solutions = _solutions(readable, model, solved, top, beams, notation, device)
+    solutions = _solutions(readable, model, solved, top, first_correct, beams, notation, device)
     unsolved = 0
     for problem, fault in zip(problems, faults, strict=True):
         solution = next(solutions) if fault is None else None
@@ -1202,7 +1202,7 @@ def solve(
             typer.echo(f"  error: {error}", err=True)
         if solution is None:
             continue
-        for answer, verdict in solution.chosen if first_correct else solution.answers:
+        for answer, verdict in solution.answers:
             label = verdict.value if solved.has_check else "answer"
             typer.echo(f"  {label:<10} {answer or solved.empty_answer}")
     if unsolved:
@@ -1250,6 +1250,7 @@ def _solutions(
     model: str | None,
     solved: "AnyTask",
     top: int,
+    first_correct: bool,
     beams: int | None,
     notation: str | None,
     device: str,
@@ -1273,6 +1274,7 @@ def _solutions(
         solved,
         problems,
         top=top,
+        first_correct=first_correct,
         num_beams=beams,
         notation=notation,
     )

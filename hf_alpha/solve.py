@@ -32,12 +32,6 @@ class Solution:
         """Whether one of the answers is correct."""
         return any(verdict.is_correct for _, verdict in self.answers)
 
-    @property
-    def chosen(self) -> list[tuple[str, Verdict]]:
-        """The first correct answer, or else the best one; none if there are none."""
-        correct = [answer for answer in self.answers if answer[1].is_correct]
-        return (correct or self.answers)[:1]
-
 
 def solve(
     model: PreTrainedModel,
@@ -46,6 +40,7 @@ def solve(
     problems: Iterable[str],
     *,
     top: int = 1,
+    first_correct: bool = False,
     num_beams: int | None = None,
     max_new_tokens: int = 128,
     notation: str | None = None,
@@ -55,6 +50,15 @@ def solve(
 
     A vocabulary of one class that is too small for a problem is extended on the way, if the
     encoding takes new symbols without training.
+
+    Args:
+        top: answers of a solution. A search has at least as many beams.
+        first_correct: a solution has one answer, the first correct one of `top`, or else the best;
+            those behind it are not checked.
+        num_beams: by default the papers'.
+        max_new_tokens: limit of an answer's length.
+        notation: of the problems; detected by default.
+        solver: as in the task's `check`.
     """
     task.prepare(tokenizer)
     for problem in problems:
@@ -77,8 +81,19 @@ def solve(
         if answers is None:
             yield Solution(problem, [], _too_many_names(model, tokenizer))
             continue
-        checked = [(answer, _verdict(task, prefix, answer, solver)) for answer in answers]
-        yield Solution(problem, checked, read_as=_rewritten(task, problem, tokens, notation))
+        checked = ((answer, _verdict(task, prefix, answer, solver)) for answer in answers)
+        found = _first_correct(checked) if first_correct else list(checked)
+        yield Solution(problem, found, read_as=_rewritten(task, problem, tokens, notation))
+
+
+def _first_correct(checked: Iterable[tuple[str, Verdict]]) -> list[tuple[str, Verdict]]:
+    """The first correct answer, or else the best one; none if there are none."""
+    best: list[tuple[str, Verdict]] = []
+    for answer, verdict in checked:
+        if verdict.is_correct:
+            return [(answer, verdict)]
+        best = best or [(answer, verdict)]
+    return best
 
 
 def _too_many_names(model: PreTrainedModel, tokenizer: AnyTokenizer) -> str:

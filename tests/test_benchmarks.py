@@ -135,6 +135,8 @@ def test_encodings_stand_beside_earlier_results_on_the_same_formulas(capsys):
     assert shown == [line for line in together.splitlines() if line.startswith("| ")]
     with pytest.raises(SystemExit, match="other formulas"):
         encodings.main(["--only=", "--beside=encodings,encodings-ltl"])
+    with pytest.raises(SystemExit, match="same name"):
+        encodings.main(["--only=", "--beside=encodings,encodings"])
     with pytest.raises(SystemExit, match="name nothing"):
         encodings.main(["--only="])
 

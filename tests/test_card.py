@@ -1,12 +1,13 @@
 import json
 import random
+from dataclasses import replace
 
 from huggingface_hub import ModelCard
 from matplotlib.image import imread
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.card import CURVE_FILE, HEATMAP_FILE, _trained, make_curve, write_card
+from hf_alpha.card import CURVE_FILE, HEATMAP_FILE, _examples, _trained, make_curve, write_card
 from hf_alpha.evaluation import alpha_covariance, evaluate, evaluate_random
 from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
 from hf_alpha.release import LOG_FILE
@@ -75,6 +76,11 @@ def test_card_says_what_the_report_says(tmp_path):
     for record in (report.records[0], report.records[2]):  # the first of each number of symbols
         assert f"{record.problem}\n  {record.outcome:<10} {record.answers[0]}\n" in card.text
     assert report.records[1].problem not in card.text
+    records = [replace(report.records[0], problem="```", answers=("",)),
+               replace(report.records[2], answers=None, verdicts=("malformed",))]  # fmt: skip
+    text = _examples(task, replace(report, records=records))
+    assert "\n````\n```\n" in text and text.endswith("no answer\n````\n")
+    assert f" {task.empty_answer}\n" in text
     for name in (HEATMAP_FILE, CURVE_FILE):
         assert f"]({name})" in card.text and imread(tmp_path / "toy" / name).ndim == 3
     (axis,) = make_curve(log).axes

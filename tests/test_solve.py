@@ -8,7 +8,7 @@ from commands import hf_alpha
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.solve import Solution, solve
+from hf_alpha.solve import _first_correct, solve
 from hf_alpha.tasks import Verdict
 from hf_alpha.tasks.propositional import PropositionalTask
 
@@ -50,9 +50,10 @@ def learned(tmp_path_factory) -> Path:
 
 
 def test_the_first_correct_answer_is_chosen(streams):
-    wrong, late, later = ("a1", Verdict.wrong), ("a0", Verdict.correct), ("b0", Verdict.correct)
-    assert Solution("!a", [wrong, late, later]).chosen == [late]
-    assert Solution("!a", [wrong]).chosen == [wrong] and not Solution("!a", []).chosen
+    wrong, late = ("a1", Verdict.wrong), ("a0", Verdict.correct)
+    answers = iter([wrong, late, wrong])
+    assert _first_correct(answers) == [late] and list(answers) == [wrong], "one is not checked"
+    assert _first_correct([wrong, ("b1", Verdict.wrong)]) == [wrong] and not _first_correct([])
     done = hf_alpha("solve", "--model", streams, "--first-correct", "|!a!b", "&a!a")
     assert done.out == "|!a!b\n  correct    b0a0\n&a!a\n  wrong      a1\n" and done.code == 1
 

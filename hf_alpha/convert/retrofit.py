@@ -540,19 +540,23 @@ def _logits(model: PreTrainedModel, probe: dict[str, Tensor]) -> Tensor:
 def _prove_growth(before: Tensor, grown: Tensor, base: list[int]) -> None:
     """Check that rows added to the tables change no logit of old tokens.
 
-    Up to rounding: libraries may sum in another order in a product with more columns, which happens
-    to vocabularies of a few tokens.
+    Up to rounding: libraries may sum in another order in a product with more columns,
+    which happens to vocabularies of a few tokens.
 
     Raises:
         ConversionError: with the largest difference.
     """
     columns = [i for i in base if i < before.shape[-1]]
-    gaps = (grown[..., columns] - before[..., columns]).abs()
-    if not gaps.max() <= 8 * torch.finfo(before.dtype).eps * before[..., columns].abs().max():
-        raise ConversionError(
-            f"proof failed: with rows added to its tables, the backbone's logits differ by up to "
-            f"{float(gaps.max()):.2e}"
-        )
+    old, new = before[..., columns], grown[..., columns]
+    gaps = (new - old).abs()
+    # What a sum in another order may differ by goes with the logits of a position, and is rounded.
+    usual = 32 * torch.finfo(torch.float32).eps * old.abs().median(dim=-1, keepdim=True).values
+    if bool(((new == old) | (gaps <= usual + 2 * torch.finfo(old.dtype).eps * old.abs())).all()):
+        return
+    raise ConversionError(
+        f"proof failed: with rows added to its tables, the backbone's logits differ by up to "
+        f"{float(gaps.nan_to_num().max()):.2e}"
+    )
 
 
 @torch.no_grad()

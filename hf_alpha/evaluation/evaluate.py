@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import pickle
 import random
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +39,7 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
-from hf_alpha.tasks.checking import Given, check_answers
+from hf_alpha.tasks.checking import Given, check_answers, load
 from hf_alpha.tasks.prompts import NoAnswer
 
 MAX_NEW_TOKENS = 128
@@ -142,7 +143,8 @@ def evaluate(
 
     Raises:
         FormulaError: a problem cannot be read; the message has its index.
-        ValueError: a row has no problem, or `folder` holds a run with other settings.
+        ValueError: a row has no problem, `folder` holds a run with other settings, or worker
+            processes cannot load the task.
     """
     task = get_task(task) if isinstance(task, str) else task
     task.prepare(tokenizer)
@@ -341,7 +343,22 @@ class _Checker:
     def __enter__(self) -> "_Checker":
         if self._num_workers:
             self._pool = self._new_pool()
+            self._try_workers()
         return self
+
+    def _try_workers(self) -> None:
+        """Raise a ValueError if workers cannot load the task: all verdicts would be lost."""
+        assert self._pool is not None
+        task = self._arguments[0]
+        try:
+            self._pool.submit(load, task).result()
+        except (BrokenProcessPool, pickle.PicklingError, AttributeError) as error:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            raise ValueError(
+                f"processes that check answers cannot load task {name_of(task)!r}: define it in a "
+                "module that they can import, start a script's work under "
+                "`if __name__ == '__main__':`, or set num_workers to 0"
+            ) from error
 
     def __exit__(self, *error: object) -> None:
         if self._pool is not None:

@@ -92,9 +92,13 @@ def test_a_vocabulary_of_a_few_tokens_may_be_summed_in_another_order():
         assert model.config.num_base_tokens < 13
     before = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
     more = torch.cat((before, torch.zeros(2, 3, 4)), dim=-1)
-    _prove_growth(before, more * (1 + 2e-7), list(range(5)))
-    with pytest.raises(ConversionError, match="rows added"):
-        _prove_growth(before, more + 1e-4, list(range(5)))
+    _prove_growth(before, more + 4e-7, list(range(5)))
+    before[0, 0, 0], before[0, 0, 1] = -1e4, -torch.inf  # a column that is never wanted
+    more[..., :5] = before
+    for dtype, gap in ((torch.float32, 1e-4), (torch.bfloat16, 0.1)):
+        _prove_growth(before.to(dtype), more.to(dtype), list(range(5)))
+        with pytest.raises(ConversionError, match="rows added"):
+            _prove_growth(before.to(dtype), (more + gap).to(dtype), list(range(5)))
 
 
 def test_every_symbol_has_a_row_where_names_have_vectors():

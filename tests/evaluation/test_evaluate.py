@@ -136,6 +136,16 @@ def test_a_crash_in_a_worker_costs_one_verdict():
     assert report.overall.correct == alone.records[0].any_correct / 2
 
 
+def test_workers_that_cannot_load_a_task_are_no_verdict():
+    class LocalTask(PropositionalTask):
+        """One that no other process finds."""
+
+    rows = [{"problem": "a"}]
+    model, tokenizer = make_model(), build_tokenizer("propositional", 5)
+    with pytest.raises(ValueError, match=r"cannot load task .* set num_workers to 0"):
+        evaluate(model, tokenizer, LocalTask(), rows, num_workers=1, num_beams=1, **FAST)
+
+
 def test_bad_rows_are_named():
     model, tokenizer = make_model(), build_tokenizer("propositional", 5)
     with pytest.raises(ValueError, match="row 1 has no `problem` or `source`: it has formula"):
