@@ -141,6 +141,19 @@ def evaluated() -> Iterator[tuple[str, str]]:
         mean = f"{100 * sum(overall) / len(overall):.1f}"
         yield "README.md", {"streams": f"({mean} %, at", "relational": f"({mean} % over"}[encoding]
         yield "docs/choosing.md", f"{mean} %"
+    ten = rows_of(read(RESULTS / "top-10" / "table.txt"))
+    ours, chance = (
+        ten["symbols:", "top_n", name][-1]
+        for name in ("propositional-relational", "random assignment")
+    )
+    yield "docs/models.md", f"is right in {ours} %; but one of ten random assignments is right in "
+    yield "docs/models.md", f"is right in {chance} %, so there"
+    ten = rows_of(read(RESULTS / "ltl-top-10" / "table.txt"))
+    ours, chance = (ten["symbols:", "top_n", n][-1] for n in ("ltl-relational", "random step"))
+    yield "docs/models.md", f"has a right one in {ours} %, ten random steps in {chance} %"
+    two = ten["witness length:", "top_n", "ltl-relational"][1]
+    assert float(ten["witness length:", "top_n", "random step"][1]) == 0
+    yield "docs/models.md", f"takes two steps, {two} % against none"
     copying = rows_of(read(RESULTS / "copying" / "table.txt"))
     streams, learned = (
         copying["symbols:", "edit_distance", f"copying-{name}-small"][-1]

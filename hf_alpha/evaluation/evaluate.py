@@ -246,17 +246,27 @@ def evaluate_random(
     *,
     seed: int = 0,
     name: str | None = None,
+    top_n: int = 1,
     solver: str = "auto",
     timeout: float = 10.0,
 ) -> Report:
-    """Check one random answer to each problem in the same way: what a model has to beat.
+    """Check random answers to each problem in the same way: what a model has to beat.
 
-    The row is called `name`, by default the task's `random_name`.
+    Args:
+        task: a task or its name.
+        dataset: as of `evaluate`.
+        seed: of the answers.
+        name: of the row; by default the task's `random_name`.
+        top_n: answers to each problem, drawn one after the other; the first one counts as the
+            answer.
+        solver: as in the task's `check`.
+        timeout: seconds for a call into a solver.
     """
     task = get_task(task) if isinstance(task, str) else task
     name = task.random_name if name is None else name
     samples = read_samples(task, dataset)
-    answers = [[task.random_answer(s.problem, random.Random(f"{seed} {s.index}"))] for s in samples]
+    drawn = [(s.problem, random.Random(f"{seed} {s.index}")) for s in samples]
+    answers = [[task.random_answer(text, rng) for _ in range(top_n)] for text, rng in drawn]
     verdicts = check_answers(task, solver, timeout, _pairs(samples), answers)
     settings = {
         "task": name_of(task),
@@ -264,6 +274,7 @@ def evaluate_random(
         "data": _hash_samples(samples),
         "num_samples": len(samples),
         "seed": seed,
+        "top_n": top_n,
         "solver": solver,
         "timeout": timeout,
     }

@@ -81,6 +81,9 @@ def test_a_random_answer_is_the_same_for_the_same_seed():
     report = evaluate_random(TASK, rows, seed=1)
     assert report == evaluate_random("propositional", rows, seed=1)
     assert report != evaluate_random(TASK, rows, seed=2)
+    three = evaluate_random(TASK, rows, seed=1, top_n=3)
+    assert all(len(record.answers) == 3 for record in three.records)
+    assert three.overall.correct == report.overall.correct <= three.overall.top_n
     assert 0.3 < report.overall.correct < 0.95
     assert all(r.outcome in ("exact", "correct", "wrong") for r in report.records)
     assert all(set(r.answers[0]) - {"0", "1"} == set(TASK.symbols_of(r.problem))
