@@ -10,12 +10,19 @@ import own_process
 import pytest
 
 
-def test_processes_that_end_at_once():
-    for code in range(10):
-        process = own_process.Process("-c", f"import os; os._exit({code})")
-        if code % 2:
-            time.sleep(0.02)  # by then it has told both its number and its code
-        assert process.pid > 1 and process.wait() == process.poll() == code
+class AskedLate(own_process.Process):
+    """When it is first asked, it has told both its number and its code."""
+
+    def _received(self, timeout: float) -> int:
+        time.sleep(0.5)
+        return super()._received(timeout)
+
+
+@pytest.mark.parametrize("kind", [own_process.Process, AskedLate])
+def test_a_process_that_ends_at_once(kind):
+    process = kind("-c", "import os; os._exit(3)")
+    assert process.wait() == process.poll() == 3
+    assert process.pid > 3
 
 
 def test_a_long_variable_and_a_cut_character():
