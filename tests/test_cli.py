@@ -271,9 +271,9 @@ def test_ctrl_c_in_training_leaves_a_checkpoint_to_go_on_from(tmp_path, data):
     def run(folder: Path, *more: str) -> own_process.Process:
         return own_process.Process(*command, f"training.output_dir={folder}", *more)
 
-    process = run(out)
+    process, deadline = run(out), time.monotonic() + 120
     while "  loss " not in process.stdout:
-        assert process.poll() is None, process.stderr
+        assert process.poll() is None and time.monotonic() < deadline, process.stderr
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     code, error = process.wait(), process.stderr

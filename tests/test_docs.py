@@ -32,7 +32,7 @@ def run(page: str, folder: Path, address: str = "") -> tuple[str, str]:
     printed = ""
     for done in (
         subprocess.run(commands, **place, capture_output=True, text=True, timeout=300),
-        own_process.run("-c", python, **place),
+        own_process.run("-c", python, **place, timeout=300),
     ):
         assert done.returncode == 0, done.stderr
         printed += done.stdout

