@@ -188,8 +188,8 @@ class LearnedEncoding(SymbolEncoding):
     )
     no_extension = (
         "symbol_encoding 'learned' has one trained vector per symbol, and none for new ones; "
-        "convert an encoder-decoder to 'streams' or 'relational' first (hf-alpha convert), train a "
-        "decoder with more symbols"
+        "convert the model to 'streams' or 'relational' first (hf-alpha convert), or, if it is a "
+        "decoder, train one with more symbols"
     )
 
 
