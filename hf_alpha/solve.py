@@ -9,6 +9,7 @@ from hf_alpha.generation import extend_vocabulary, generate_answers
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.tasks import Task, Verdict
+from hf_alpha.tasks.checking import check_answer
 
 
 @dataclass
@@ -81,7 +82,9 @@ def solve(
         if answers is None:
             yield Solution(problem, [], _too_many_names(model, tokenizer))
             continue
-        checked = ((answer, _verdict(task, prefix, answer, solver)) for answer in answers)
+        checked = (
+            (answer, check_answer(task, prefix, answer, solver=solver)) for answer in answers
+        )
         found = _first_correct(checked) if first_correct else list(checked)
         yield Solution(problem, found, read_as=_rewritten(task, problem, tokens, notation))
 
@@ -110,12 +113,6 @@ def _too_many_names(model: PreTrainedModel, tokenizer: AnyTokenizer) -> str:
 
 def _prefix(task: Task, tokens: list[str]) -> str:
     return " ".join(tokens) if task.grammar is None else task.grammar.format(tokens)
-
-
-def _verdict(task: Task, problem: str, answer: str, solver: str) -> Verdict:
-    """Check an answer as `evaluate` does: in the notation that the tokenizer writes, no other."""
-    notation = "prefix" if " " in answer else "compact"
-    return task.check(problem, answer, notation=notation, solver=solver)
 
 
 def _rewritten(task: Task, problem: str, tokens: list[str], notation: str | None) -> str | None:

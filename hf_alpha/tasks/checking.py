@@ -1,12 +1,30 @@
 """Verdicts on many answers; here, so that a process that checks them need not load torch."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from .base import Task, Verdict
 from .prompts import NoAnswer
 
 Given = list[str] | NoAnswer
 """Candidates, the best first, or why there is none."""
+
+
+def check_answer(
+    task: Task, problem: str, answer: str, target: str | None = None, **settings: Any
+) -> Verdict:
+    """Return the verdict on what a model wrote.
+
+    It has to be written as the tokenizer writes answers: that a base token happens to make a
+    model's output read like another notation (`a=1`) does not count for it.
+
+    Args:
+        task: what the problem is of.
+        problem: as the task's `check` takes it; `answer` and `target` likewise.
+        **settings: `solver` and `timeout` of that method.
+    """
+    notation = "prefix" if " " in answer else "compact"
+    return task.check(problem, answer, target, notation=notation, **settings)
 
 
 def check_answers(
@@ -16,11 +34,7 @@ def check_answers(
     problems: Sequence[tuple[str, str | None]],
     answers: Sequence[Given],
 ) -> list[tuple[str, ...]]:
-    """Return the verdicts on the answers to each problem.
-
-    Answers have to be written as the tokenizer writes them: that a base token happens to make a
-    model's output read like another notation (`a=1`) does not count for it. Where there is none,
-    that is malformed.
+    """Return the verdicts on the answers to each problem; where there is none, that is malformed.
 
     Args:
         task: what the problems are.
@@ -29,17 +43,13 @@ def check_answers(
         problems: each with its target, if it has one.
         answers: to each problem.
     """
-
-    def verdict(problem: str, target: str | None, answer: str) -> str:
-        notation = "prefix" if " " in answer else "compact"
-        return str(
-            task.check(problem, answer, target, notation=notation, solver=solver, timeout=timeout)
-        )
-
     return [
         (str(Verdict.malformed),)
         if isinstance(given, NoAnswer)
-        else tuple(verdict(problem, target, answer) for answer in given)
+        else tuple(
+            str(check_answer(task, problem, answer, target, solver=solver, timeout=timeout))
+            for answer in given
+        )
         for (problem, target), given in zip(problems, answers, strict=True)
     ]
 
@@ -48,4 +58,4 @@ def load(task: Task) -> None:
     """Do nothing; that a process can be told to shows that it can load the task."""
 
 
-__all__ = ["Given", "check_answers", "load"]
+__all__ = ["Given", "check_answer", "check_answers", "load"]

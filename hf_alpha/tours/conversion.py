@@ -46,7 +46,7 @@ def run(
         task, output / "problems", SYMBOLS, tour.sizes, samples, seed, progress=False
     )
     models = _convert(tour, say)
-    done = _tune(*models["tuned"], task, tour, output / "data", steps, seed, say)
+    done = _tune(*models["tuned"], task, tour, output, steps, seed, say)
     say(f"   Fine-tuned for another {done} steps.")
     folder = output / "model"
     for part in models["tuned"]:
@@ -148,7 +148,7 @@ def _tune(
     tokenizer: AlphaTokenizer,
     task: Task,
     tour: Tour,
-    folder: Path,
+    output: Path,
     steps: int | None,
     seed: int,
     say: Callable[[str], None],
@@ -158,7 +158,7 @@ def _tune(
     A few steps have few formulas, in a folder of their own: most of the time would go into others.
     """
     count = min(TUNING_FORMULAS, 2 * TUNING_BATCH * (steps or TUNING_FORMULAS))
-    folder = folder / str(count)
+    folder = output / "data" / str(count)
     generate(
         task,
         folder,
@@ -173,7 +173,7 @@ def _tune(
     trainer = AlphaTrainer(
         model=model,
         args=Seq2SeqTrainingArguments(
-            output_dir=str(folder.parent.parent / "tuning"),
+            output_dir=str(output / "tuning"),
             max_steps=steps if steps is not None else 100_000,
             per_device_train_batch_size=TUNING_BATCH,
             learning_rate=1e-4,
