@@ -140,7 +140,7 @@ def generate_ids(
     Inputs that the model has no use for, such as tree paths, are left out. So is, of what is
     generated, the token that starts an answer or, of a decoder, its input.
     """
-    used = _used_inputs(model)
+    used = used_inputs(model)
     with torch.inference_mode():
         on_device = {
             name: x.to(model.device) for name, x in inputs.items() if not used or name in used
@@ -241,7 +241,7 @@ def _positions(config: Any, part: str) -> int | None:
     return None
 
 
-def _used_inputs(model: Any) -> set[str]:
+def used_inputs(model: Any) -> set[str]:
     """The inputs that a model's `forward` names; none if it does not say what it takes.
 
     The model may be compiled or have an adapter of PEFT: what they wrap around it takes anything.
@@ -255,6 +255,19 @@ def _used_inputs(model: Any) -> set[str]:
             break
     parameters = inspect.signature(model.forward).parameters.values()
     return {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+
+
+def return_only_used(tokenizer: Any, model: Any) -> None:
+    """Have a tokenizer return only what a model takes, so that `model.generate` takes it all.
+
+    Args:
+        tokenizer: changed in place; saved with it.
+        model: that it belongs to.
+    """
+    used, names = used_inputs(model), tokenizer.model_input_names
+    kept = [name for name in names if name in used]
+    if kept and kept != names:
+        tokenizer.model_input_names = tokenizer.init_kwargs["model_input_names"] = kept
 
 
 def extend_vocabulary(
@@ -382,5 +395,6 @@ __all__ = [
     "generate_ids",
     "generate_rows",
     "plan_batches",
+    "return_only_used",
     "search_settings",
 ]

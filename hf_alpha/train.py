@@ -51,6 +51,7 @@ from hf_alpha.data.read import load
 from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.evaluation.evaluate import answer_limit, evaluate
 from hf_alpha.folders import read_json
+from hf_alpha.generation import return_only_used
 from hf_alpha.loading import auto_class, check_segments, load_checkpoint, load_for, load_parts
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -429,7 +430,9 @@ def prepare_model(
         config = config_for(
             tokenizer, {"symbol_seed": recipe.training.get("seed", 42), **recipe.model}
         )
-    return auto_class(config).from_config(config), tokenizer
+    model = auto_class(config).from_config(config)
+    return_only_used(tokenizer, model)
+    return model, tokenizer
 
 
 def _fit_symbols(

@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from small_tokenizers import unigram, word_level
 from strategies import make_model
 from toy_backbone import ToyForConditionalGeneration
-from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers import AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.build_tokenizer import build_tokenizer
@@ -108,6 +108,17 @@ training: {max_steps: 4, eval_strategy: steps, eval_steps: 2, save_steps: 2, rep
            load_best_model_at_end: true, metric_for_best_model: edit_distance,
            per_device_train_batch_size: 4, greater_is_better: false, output_dir: out}
 """
+
+
+@pytest.mark.parametrize("name", ["t5-small", "gpt2-small", "learned-small"])
+def test_the_tokenizer_of_a_new_model_gives_what_it_can_generate_from(name, tmp_path):
+    """Tree paths to a model with tree positions, and to no other."""
+    model, tokenizer = prepare_model(read_recipe(f"propositional/{name}"))
+    tokenizer.save_pretrained(tmp_path)
+    for one in (tokenizer, AutoTokenizer.from_pretrained(tmp_path)):
+        batch = one(["&ab", "!a"], padding=True, padding_side="left", return_tensors="pt")
+        assert ("tree_paths" in batch) == (name == "learned-small")
+        assert model.generate(**batch, max_new_tokens=2).shape[0] == 2
 
 
 @pytest.mark.parametrize("suffix", ["", "-small"])

@@ -33,6 +33,7 @@ from transformers.models.auto.modeling_auto import (
 from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, row_length, table_rows
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.folders import new_folder
+from hf_alpha.generation import return_only_used
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
@@ -153,6 +154,7 @@ def get_symbol_model(
     retrofit.generation_config = _generation(model, retrofit.config)
     retrofit.train(model.training)
     _prove(retrofit, probe, grown)
+    return_only_used(made, retrofit)
     return retrofit, made
 
 

@@ -61,7 +61,8 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         pad_token: id 0.
         bos_token: id 1, also the decoder's start.
         eos_token: id 2, after every input and answer.
-        **kwargs: what `PreTrainedTokenizer` takes.
+        **kwargs: what `PreTrainedTokenizer` takes. Without "tree_paths" in `model_input_names`
+            there are none, as for models that do not take them.
 
     Raises:
         ValueError: the arguments contradict one another.
@@ -532,12 +533,10 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         first = self.num_base_tokens
         names = {i: name for i, name in zip(ids, tokens, strict=True) if i >= first}  # type: ignore[operator]
         features: dict[str, Any] = {"input_ids": ids, "stream_ids": list(names)}
-        if self.grammar is not None:
-            features["tree_paths"] = self.grammar.tree_paths(tokens)
+        if self.grammar is not None and "tree_paths" in self.model_input_names:
+            features["tree_paths"] = self.grammar.tree_paths(tokens) + [0] * end
         if end:
             ids.append(_END)
-            if self.grammar is not None:
-                features["tree_paths"].append(0)
         return features, {self._tokens[i]: name for i, name in names.items()}, table  # type: ignore[index]
 
     def _encode_answer(
