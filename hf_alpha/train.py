@@ -677,8 +677,6 @@ def _prepare_answers(recipe: Recipe, finished: Path | None, say: Callable[[str],
     task = recipe.solved
     own = own_pairs(recipe, say)
     model, tokenizer = load_checkpoint(finished) if finished else prepare_model(recipe, own, say)
-    if getattr(model.config, "prefix_lm", False):
-        raise RecipeError("model: prefix_lm is not trained here: leave it out")
     task.prepare(tokenizer)
     train_data, valid_data = prepare_data(recipe, tokenizer, own)
     rates = None

@@ -26,6 +26,15 @@ def can_look(x: torch.Tensor) -> bool:
     return x.device.type == "cpu" or bool(os.environ.get(DEBUG))
 
 
+def check_dimensions(ids: torch.Tensor | None, dimensions: int) -> None:
+    """Raise a ValueError if there are no ids, or not with so many dimensions, 2 or 3."""
+    if ids is None:
+        raise ValueError("input_ids are missing")
+    if ids.dim() != dimensions:
+        wanted = "(samples, length)" if dimensions == 2 else "(samples, choices, length)"
+        raise ValueError(f"input_ids are {tuple(ids.shape)}: give {wanted}")
+
+
 def check_ids(config: PreTrainedConfig, ids_BL: torch.Tensor) -> None:
     """Raise a ValueError for an id outside the vocabulary."""
     if not can_look(ids_BL) or not ids_BL.numel():
@@ -186,6 +195,43 @@ def check_mask(mask: torch.Tensor | None, rows: int, length: int) -> None:
         )
 
 
+def check_prefix(prefix: torch.Tensor | None, rows: int) -> None:
+    """Raise a ValueError for a mask of prefixes that has not a row for each text."""
+    if prefix is not None and (prefix.dim() != 2 or prefix.shape[0] != rows):
+        raise ValueError(
+            f"prefix_mask is {tuple(prefix.shape)}, and there are {rows} texts: give (texts, "
+            "length), 1 for the tokens of the prefix"
+        )
+
+
+def check_told_apart(types_BL: torch.Tensor | None) -> None:
+    """Raise a ValueError if token types do not tell two sentences apart in every row."""
+    if types_BL is None:
+        raise ValueError(
+            "next_sentence_label without token_type_ids: give both sentences to the tokenizer as "
+            "a pair, and pass everything that it returns"
+        )
+    if can_look(types_BL) and (row := (types_BL == types_BL[:, :1]).all(1)).any():
+        raise ValueError(
+            f"next_sentence_label, but row {int(row.long().argmax())} of token_type_ids has one "
+            "type only: take a tokenizer that gives the second sentence another one, as BERT's"
+        )
+
+
+def check_span(start_B: torch.Tensor | None, end_B: torch.Tensor | None) -> None:
+    """Raise a ValueError if one end of the spans is missing, or one is negative."""
+    ends = {"start_positions": start_B, "end_positions": end_B}
+    given = {name: x for name, x in ends.items() if x is not None}
+    if len(given) == 1:
+        raise ValueError(f"{next(iter(given))} alone: give {' and '.join(ends)}, or none")
+    for name, x in given.items():
+        if can_look(x) and (x < 0).any():
+            raise ValueError(
+                f"{name} has {int(x.min())}: a position is at least 0, and one beyond the input "
+                "has no loss"
+            )
+
+
 SMALL = 1 << 28  # bytes about which nothing is asked
 
 
@@ -234,14 +280,18 @@ __all__ = [
     "can_look",
     "check_cache",
     "check_classes",
+    "check_dimensions",
     "check_ids",
     "check_label_rows",
     "check_labels",
     "check_mask",
     "check_pairs",
     "check_positions",
+    "check_prefix",
     "check_rows",
+    "check_span",
     "check_symbols",
+    "check_told_apart",
     "check_types",
     "free_memory",
     "refuse_vectors",

@@ -31,12 +31,16 @@ from .checks import (
     IGNORE,
     check_cache,
     check_classes,
+    check_dimensions,
     check_ids,
     check_label_rows,
     check_mask,
     check_pairs,
     check_positions,
+    check_prefix,
     check_rows,
+    check_span,
+    check_told_apart,
     check_types,
     refuse_vectors,
 )
@@ -52,7 +56,7 @@ from .logic_operators import (
     UnaryBool,
 )
 from .logit_scale import LogitScale
-from .losses import class_loss
+from .losses import class_loss, place_loss
 from .masks import additive, first_states
 from .positions import clipped_ids, distance_ids, token_positions
 from .premises import HISTORY, Columns, Source, use_premise_layers
@@ -851,16 +855,14 @@ class FolnetModel(FolnetPreTrainedModel):
             "return_dict": True,
         }
         if self.encoder is None:
-            if input_ids is None:
-                raise ValueError("input_ids are missing")
+            check_dimensions(input_ids, 2)
             assert self.decoder is not None
             return self.decoder(
                 input_ids, None, attention_mask, None, past_key_values, use_cache, prefix_mask,
                 output_binary_states=output_binary_states, **returned,
             )  # fmt: skip
         if encoder_outputs is None:
-            if input_ids is None:
-                raise ValueError("input_ids are missing")
+            check_dimensions(input_ids, 2)
             wanted = output_binary_states or self.decoder is not None
             encoder_outputs = self.encoder(
                 input_ids, attention_mask, token_type_ids, stream_ids,
@@ -1113,11 +1115,8 @@ class FolnetForPreTraining(FolnetForMaskedLM):
         Raises:
             ValueError: there are such labels, and no `token_type_ids` that tell sentences apart.
         """
-        if next_sentence_label is not None and token_type_ids is None:
-            raise ValueError(
-                "next_sentence_label without token_type_ids: give both sentences to the tokenizer "
-                "as a pair, and pass everything that it returns"
-            )
+        if next_sentence_label is not None:
+            check_told_apart(token_type_ids)
         outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
             output_hidden_states, output_binary_states, **kwargs,
@@ -1182,7 +1181,8 @@ class FolnetForSequenceClassification(FolnetHead):
         """Scores of the classes, and the loss where labels are given.
 
         Args:
-            labels: (B,); classes, or numbers where `config.num_labels` is 1. The others are as in
+            labels: (B,); classes, or numbers where `config.num_labels` is 1; (B, num_labels) where
+                `config.problem_type` says that there are several. The others are as in
                 [`FolnetEncoder`].
         """
         outputs = self._encode(
@@ -1192,8 +1192,13 @@ class FolnetForSequenceClassification(FolnetHead):
         logits = self.classifier(self.dropout(outputs.pooler_output))
         loss = None
         if labels is not None:
-            if self.num_labels > 1 and not labels.is_floating_point():
+            kind = self.config.problem_type
+            whole = self.num_labels > 1 and not labels.is_floating_point()
+            if kind == "single_label_classification" or (kind is None and whole):
                 check_classes(labels, self.num_labels)
+                labels = labels.long()
+            else:
+                labels = labels.to(logits.dtype)
             loss = self.loss_function(labels, logits, self.config)
         return SequenceClassifierOutput(loss=loss, logits=logits, **states_of(outputs))
 
@@ -1259,8 +1264,7 @@ class FolnetForMultipleChoice(FolnetHead):
     ) -> MultipleChoiceModelOutput:
         """Scores (B, choices); inputs are (B, choices, L), `labels` (B,)."""
         refuse_vectors(kwargs)
-        if input_ids is None:
-            raise ValueError("input_ids are missing")
+        check_dimensions(input_ids, 3)
         choices = input_ids.shape[1]
         ids, mask, types, streams = (
             None if x is None else x.flatten(0, 1)
@@ -1300,7 +1304,16 @@ class FolnetForQuestionAnswering(FolnetHead):
         output_binary_states: bool = False,
         **kwargs: Any,
     ) -> QuestionAnsweringModelOutput:
-        """Scores of starts and ends, (B, L) each; positions (B,), beyond the input for no loss."""
+        """Scores of starts and ends, and the loss where both are given.
+
+        Args:
+            start_positions, end_positions: tokens at which the answers begin and end, beyond the
+                input for no loss: (B,). The others are as in [`FolnetEncoder`].
+
+        Raises:
+            ValueError: one of them is missing or negative.
+        """
+        check_span(start_positions, end_positions)
         outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
             output_hidden_states, output_binary_states, **kwargs,
@@ -1308,7 +1321,7 @@ class FolnetForQuestionAnswering(FolnetHead):
         start, end = self.qa_outputs(self.folnet.view(outputs)).unbind(-1)
         loss = None
         if start_positions is not None and end_positions is not None:
-            loss = self.loss_function(start, end, start_positions, end_positions)
+            loss = (place_loss(start, start_positions) + place_loss(end, end_positions)) / 2
         return QuestionAnsweringModelOutput(
             loss=loss,
             start_logits=start.contiguous(),
@@ -1357,14 +1370,21 @@ class FolnetForCausalLM(FolnetGenerator):
         """Scores of the next token at each position, and the loss where labels are given.
 
         Args:
-            prefix_mask: 1 for tokens that see each other in both directions, (B, T) or shorter.
+            prefix_mask: 1 for tokens that see each other in both directions, (B, T) or shorter; by
+                default, with `config.prefix_lm` and `labels`, the tokens before the first label.
             labels: the same ids, -100 where no loss is wanted: (B, T). The model compares each with
                 the prediction of the position before. The others are as in [`FolnetDecoder`].
             shift_labels: in place of `labels`, the token that follows each one: (B, T); where a
                 text is cut into parts, the last token of a part needs it.
         """
+        refuse_vectors(kwargs)
+        check_dimensions(input_ids, 2)
+        assert input_ids is not None
         if shift_labels is None and labels is not None:
             shift_labels = F.pad(labels[:, 1:], (0, 1), value=IGNORE)
+            if self.config.prefix_lm and prefix_mask is None:
+                prefix_mask = (labels != IGNORE).cumsum(1) == 0
+        check_prefix(prefix_mask, len(input_ids))
         if shift_labels is not None and prefix_mask is not None:
             # Within the prefix, a position sees the token behind it.
             seen_BT = F.pad(prefix_mask, (0, shift_labels.shape[1] + 1 - prefix_mask.shape[1]))
@@ -1375,7 +1395,6 @@ class FolnetForCausalLM(FolnetGenerator):
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
             output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
-        assert input_ids is not None  # or the model has raised its error
         check_label_rows(shift_labels, *input_ids.shape)
         hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSTD.dtype)

@@ -1,6 +1,7 @@
 """One text, or a pair of texts, to a class or to a number."""
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -82,7 +83,7 @@ class Classes(Objective):
             if value is None or value == "":
                 fault = "holds nothing"
             elif self.regression and _number(value) is None:
-                fault = f"holds {value!r}, which is no number"
+                fault = f"holds {value!r}, which is no finite number"
             elif named and not 0 <= value < len(named):
                 fault = f"holds {value!r}: it is out of range, there are {len(named)} classes"
             if fault:
@@ -124,7 +125,7 @@ class Classes(Objective):
     ) -> Dataset:
         paired = len(_text_columns(settings)) == 2
         if paired:
-            check_pairs(tokenizer)
+            check_pairs(tokenizer, config)
         check_room(tokenizer, self.max_length, paired)
         finder = getattr(tokenizer, "finder", None)
         labels = self._label_ids(rows, settings, config, training)
@@ -172,6 +173,11 @@ class Classes(Objective):
                 "the first class", said, f"{len(unknown):,}", f"{len(names):,}",
             )  # fmt: skip
         return [ids.get(name, 0) for name in names]
+
+    def summary(self, rows: Dataset, made: Dataset, settings: DataSource) -> str:
+        full = sum(len(ids) == self.max_length for ids in made["input_ids"])
+        said = f"; {full:,} fill max_length ({self.max_length}): their ends may be cut off"
+        return super().summary(rows, made, settings) + said * bool(full)
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         kind = torch.float32 if self.regression else torch.int64
@@ -266,9 +272,10 @@ def _order(name: str) -> tuple[int, str]:
 
 def _number(value: Any) -> float | None:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
         return None
+    return number if math.isfinite(number) else None
 
 
 __all__ = ["Classes"]

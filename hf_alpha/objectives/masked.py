@@ -161,7 +161,7 @@ class Masked(Objective):
     ) -> Dataset:
         paired = self.sentences != "none"
         if paired:
-            check_pairs(tokenizer)
+            check_pairs(tokenizer, config)
         check_room(tokenizer, self.max_length, paired)
         starts = list(range(0, len(rows), PART))
         workers = min(settings.num_workers, len(starts))

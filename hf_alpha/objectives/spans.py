@@ -95,7 +95,7 @@ class Spans(Objective):
         `offsets` has the characters of each token, [-1, -1] outside of the context, unless the
         features are for training.
         """
-        check_pairs(tokenizer)
+        check_pairs(tokenizer, config)
         check_room(tokenizer, self.max_length, pair=True)
         if tokenizer.padding_side != "right":
             raise ValueError("spans need a tokenizer that pads on the right")

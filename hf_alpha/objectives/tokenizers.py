@@ -13,7 +13,7 @@ from tokenizers import (
     processors,
     trainers,
 )
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerFast
 
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
@@ -133,8 +133,12 @@ _KINDS: dict[str, Callable[[], tuple[Tokenizer, Any]]] = {
 _SIZED: dict[str, Callable[[int], tuple[Tokenizer, Any]]] = {"wordpiece": _wordpiece, "bpe": _bpe}
 
 
-def check_pairs(tokenizer: Any) -> None:
-    """Refuse a tokenizer that writes nothing between two texts.
+def check_pairs(tokenizer: Any, config: PreTrainedConfig) -> None:
+    """Refuse a tokenizer that does not tell two texts apart.
+
+    Args:
+        tokenizer: has to write something between them.
+        config: of the model; where that reads token types, those of the texts have to differ.
 
     Raises:
         ValueError: naming the tokenizer.
@@ -145,6 +149,19 @@ def check_pairs(tokenizer: Any) -> None:
             f"{type(tokenizer).__name__} is not made for pairs of texts: it writes no token "
             "between them. Take one that does, as BERT's, or words, wordpiece:8000 or bpe:8000"
         )
+    if getattr(config, "type_vocab_size", 0) > 1 and not _gives_types(tokenizer):
+        raise ValueError(
+            f"{type(tokenizer).__name__} gives both texts of a pair the same token types, or none, "
+            f"and {config.model_type!r} models tell texts apart by them: take a tokenizer that "
+            "gives token_type_ids, as BERT's, or words, wordpiece:8000 or bpe:8000; or set "
+            "model.type_vocab_size to 1 for a new model without types"
+        )
+
+
+def _gives_types(tokenizer: Any) -> bool:
+    """Whether two texts get token types that differ."""
+    types = tokenizer.backend_tokenizer.encode("a", "b").type_ids
+    return "token_type_ids" in tokenizer.model_input_names and len(set(types)) > 1
 
 
 def check_room(tokenizer: Any, max_length: int, pair: bool) -> None:

@@ -179,6 +179,64 @@ def test_pairs_without_token_types_are_refused():
     ids = torch.tensor([[3, 4, 5]])
     with pytest.raises(ValueError, match="next_sentence_label without token_type_ids"):
         model(ids, next_sentence_label=torch.tensor([1]))
+    types = torch.tensor([[0, 1, 1], [0, 0, 0]])
+    with pytest.raises(ValueError, match="row 1 of token_type_ids has one type only"):
+        model(ids.expand(2, 3), token_type_ids=types, next_sentence_label=torch.tensor([1, 0]))
+
+
+def test_the_loss_of_spans_is_that_of_transformers_and_no_nan():
+    model = make_folnet("AutoModelForQuestionAnswering", **LEARNED)
+    ids = folnet_batch(1, model.config, SIZES)["input_ids"]
+    rows, length = ids.shape
+    beyond = torch.full((rows,), length)
+    inside = torch.arange(rows)
+    out = model(ids, start_positions=inside, end_positions=inside + 1)
+    theirs = model.loss_function(out.start_logits, out.end_logits, inside, inside + 1)
+    torch.testing.assert_close(out.loss, theirs)
+    assert float(model(ids, start_positions=beyond, end_positions=beyond).loss.detach()) == 0.0
+    with pytest.raises(ValueError, match="end_positions has -1: a position is at least 0"):
+        model(ids, start_positions=inside, end_positions=inside - 1)
+    with pytest.raises(ValueError, match="start_positions alone: give start_positions and end_pos"):
+        model(ids, start_positions=inside)
+
+
+def test_several_numbers_and_several_classes_take_whole_labels():
+    labels = torch.tensor([[4, 5, 6], [0, 1, 0]])
+    for kind, given in (
+        ("regression", labels),
+        ("multi_label_classification", labels.clamp(max=1)),
+    ):
+        model = make_folnet(
+            "AutoModelForSequenceClassification", num_labels=3, problem_type=kind, **LEARNED
+        )
+        ids = torch.tensor([[3, 4, 5], [5, 4, 3]])
+        losses = [model(ids, labels=x).loss for x in (given, given.float())]
+        assert losses[0] == losses[1] and losses[0].isfinite()
+
+
+def test_inputs_of_a_wrong_shape_are_named():
+    model = make_folnet("AutoModelForMultipleChoice", **LEARNED)
+    with pytest.raises(
+        ValueError, match=r"input_ids are \(2, 3\): give \(samples, choices, length"
+    ):
+        model(torch.ones(2, 3, dtype=torch.long))
+    model = make_folnet("AutoModelForCausalLM", **LEARNED)
+    ids = torch.tensor([3, 4])
+    with pytest.raises(ValueError, match=r"input_ids are \(2,\): give \(samples, length\)"):
+        model(ids)
+    with pytest.raises(ValueError, match=r"prefix_mask is \(2, 1\), and there are 1 texts"):
+        model(ids[None], prefix_mask=torch.ones(2, 1))
+
+
+def test_a_prefix_model_learns_with_the_prefix_that_it_generates_with():
+    """Without a mask, the prefix is what has no label before the answer."""
+    model = make_folnet("AutoModelForCausalLM", prefix_lm=True, **LEARNED)
+    ids = torch.tensor([[3, 4, 5, 6, 7]])
+    marked, prefix = torch.tensor([[-100, -100, -100, 6, -100]]), torch.ones(1, 3)
+    found = model(ids, labels=marked)
+    given = model(ids, labels=marked, prefix_mask=prefix)
+    assert torch.equal(found.logits, given.logits) and found.loss == given.loss
+    assert not torch.equal(found.logits, model(ids).logits)
 
 
 def test_a_prefix_has_no_loss():

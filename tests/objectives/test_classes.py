@@ -79,6 +79,15 @@ def test_numbers_are_predicted_and_correlated(tmp_path):
     assert {"eval_pearson", "eval_spearman"} <= logged
     with pytest.raises(RecipeError, match="metrics: 'accuracy' is none of numbers: choose pearson"):
         recipe(tmp_path, {**objective, "metrics": ["accuracy"]}, data)
+    file = write_rows(tmp_path / "nan.jsonl", [*rows, {"source": "end", "target": "nan"}])
+    with pytest.raises(RecipeError, match=r"row 12: .*'nan', which is no finite number"):
+        train(recipe(tmp_path / "nan", objective, {"train": file, "validation": file}, training))
+
+
+def test_sequences_that_fill_their_room_are_counted(data, tmp_path):
+    said = []
+    train(recipe(tmp_path, {"name": "class", "max_length": 8}, data), say=said.append)
+    assert any(re.search(r"[1-9]\d* fill max_length \(8\)", line) for line in said)
 
 
 def test_a_checkpoint_gets_a_new_head(data, tmp_path):
@@ -254,6 +263,21 @@ def test_tokenizers_without_pairs_are_refused(data, tmp_path):
     )
     with pytest.raises(RecipeError, match="is not made for pairs of texts: it writes no token bet"):
         train(recipe(tmp_path, "class", data, tokenizer=str(tmp_path / "t")))
+
+
+@pytest.mark.parametrize("objective", ["class", {"name": "masked", "sentences": "sop"}])
+def test_pairs_without_token_types_are_refused(data, tmp_path, objective):
+    """As by RoBERTa's tokenizer, for a model that tells texts apart by them."""
+    from tokenizers import Tokenizer, models, processors
+    from transformers import PreTrainedTokenizerFast
+
+    words = {"<pad>": 0, "[UNK]": 1, "</s>": 2, "<s>": 3, "[MASK]": 4}
+    made = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    made.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 3))
+    special = {"pad_token": "<pad>", "unk_token": "[UNK]", "mask_token": "[MASK]"}
+    PreTrainedTokenizerFast(tokenizer_object=made, **special).save_pretrained(tmp_path / "t")
+    with pytest.raises(RecipeError, match="gives both texts of a pair the same token types"):
+        train(recipe(tmp_path, objective, data, tokenizer=str(tmp_path / "t")))
 
 
 def test_folnet_and_bert_on_clutrr_are_of_one_size():
