@@ -1,6 +1,6 @@
 """The document of results and its pictures, written from the files of results alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hf_alpha.folders import write_text
@@ -112,10 +112,17 @@ def _all(entries: Iterable[Entry], key: str) -> str:
     return ", ".join(sorted({str(entry[key]) for entry in entries}))
 
 
-def _lacking(rows: Iterable[Row], results: Results) -> str:
-    """What is missing, in words."""
-    lacking = [row.name for row in rows if row.name not in results.rows]
-    return f"Not measured yet: {', '.join(lacking)}." if lacking else ""
+def _lacking(rows: Sequence[Row], results: Results) -> str:
+    """What is missing, in words that `--only` takes: `ltl-*-reduced` where all of a kind are."""
+    kinds: dict[str, list[str]] = {}
+    for name in (row.name for row in rows):
+        parts = name.split("-")
+        kinds.setdefault(f"{parts[0]}-*-{parts[-1]}", []).append(name)
+    said: list[str] = []
+    for kind, names in kinds.items():
+        lacking = [name for name in names if name not in results.rows]
+        said += [kind] if len(lacking) == len(names) > 2 else lacking
+    return f"Not measured yet: {', '.join(f'`{name}`' for name in said)}." if said else ""
 
 
 __all__ = ["write_document"]

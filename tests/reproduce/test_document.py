@@ -61,7 +61,8 @@ def test_means_spreads_gaps_and_the_papers_numbers(tmp_path):
         "(25.0 %)."
     ) in lines
     assert "2 steps of 8 problems; 1.5 hours of training; a processor" in text
-    assert "Not measured yet: propositional-learned-normal, " in text
+    assert "Not measured yet: `propositional-*-normal`, `propositional-*-renamed`, " in text
+    assert "`propositional-random`, `ltl-learned-normal`, " in text
     assert "Propositional logic:" not in text, "nothing of it has been measured"
     assert "arXiv 2601.23169, Table 1" in text and str(tmp_path) not in text
 
