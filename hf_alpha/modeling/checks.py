@@ -235,27 +235,19 @@ def check_span(start_B: torch.Tensor | None, end_B: torch.Tensor | None) -> None
 SMALL = 1 << 28  # bytes about which nothing is asked
 
 
-def check_pairs(
-    config: Any, rows: int, queries: int, keys: int, training: bool, like: torch.Tensor
-) -> None:
-    """Raise a ValueError if there is no memory for a number of vectors for each pair of positions.
+def check_memory(wanted: int, device: torch.device, what: str, way_out: str) -> None:
+    """Raise a ValueError if a device has no memory for so many bytes.
 
     Args:
-        config: says by `numbers_per_pair(training)` how many numbers a pair takes.
-        rows, queries, keys: of which there are rows * queries * keys pairs.
-        training: whether all layers keep theirs.
-        like: of the device and dtype.
+        wanted: a lower bound is best: what would fit is then never refused.
+        what: takes them, in the plural.
+        way_out: what else helps, beside less input.
     """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
-        return
-    pairs = rows * queries * keys
-    wanted = pairs * config.numbers_per_pair(training) * like.element_size()
-    if wanted < SMALL or (free := free_memory(like.device)) is None or wanted < free:
+    if wanted < SMALL or (free := free_memory(device)) is None or wanted <= free:
         return
     raise ValueError(
-        f"{rows} sequences of {keys} tokens need about {wanted / 2**30:.1f} GiB for relations of "
-        f"{queries} times {keys} positions, and {free / 2**30:.1f} GiB are free: make the batch or "
-        "the sequences smaller" + (", or set gradient_checkpointing" if training else "")
+        f"{what} need {wanted / 2**30:.1f} GiB or more, and {free / 2**30:.1f} GiB are free: make "
+        f"the batch or the sequences smaller{way_out}"
     )
 
 
@@ -265,14 +257,54 @@ def free_memory(device: torch.device) -> int | None:
         free, _ = torch.cuda.mem_get_info(device)
         held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return free + held
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
     if device.type != "cpu":
         return None
-    found = [line.split()[1] for line in lines if line.startswith("MemAvailable")]
-    return int(found[0]) * 1024 if found else None
+    lines = _lines(Path("/proc/meminfo"))
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
+    return min(found + group_memory(_lines(Path("/proc/self/cgroup"))), default=None)
+
+
+GROUPS = {  # controller: folder, limit, use, what the names of sums begin with in memory.stat
+    "": (".", "memory.max", "memory.current", ""),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+}
+
+
+def group_memory(lines: list[str], root: Path = Path("/sys/fs/cgroup")) -> list[int]:
+    """Bytes that control groups, and so containers, leave to a process; of both versions.
+
+    A group is limited by those above it, too. In a container, the name may be that outside of it:
+    then only the root is found, which is the container's own group.
+
+    Args:
+        lines: of /proc/self/cgroup.
+        root: where the groups are.
+    """
+    found = []
+    for line in lines:
+        _, controllers, name = line.split(":", 2)
+        for controller in GROUPS.keys() & set(controllers.split(",")):
+            folder, *names = GROUPS[controller]
+            own = root / folder / name.lstrip("/")
+            found += [left for group in (own, *own.parents) for left in _left(group, *names)]
+    return found
+
+
+def _left(group: Path, limit: str, use: str, prefix: str) -> list[int]:
+    """What is left of a limit, if there is one; the cache of files gives way."""
+    limits = [int(line) for line in _lines(group / limit) if line.isdecimal()]
+    used = sum(int(line) for line in _lines(group / use))
+    sums = dict(line.split() for line in _lines(group / "memory.stat"))
+    cached = sum(int(sums.get(f"{prefix}{kind}_file", 0)) for kind in ("active", "inactive"))
+    return [size - used + cached for size in limits]
+
+
+def _lines(path: Path) -> list[str]:
+    """Of a file; none where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
 
 
 __all__ = [
@@ -285,7 +317,7 @@ __all__ = [
     "check_label_rows",
     "check_labels",
     "check_mask",
-    "check_pairs",
+    "check_memory",
     "check_positions",
     "check_prefix",
     "check_rows",
@@ -294,5 +326,6 @@ __all__ = [
     "check_told_apart",
     "check_types",
     "free_memory",
+    "group_memory",
     "refuse_vectors",
 ]

@@ -294,16 +294,27 @@ class FolnetConfig(SymbolModelConfig):
         """Width of unary kernels and premises, H * S."""
         return self.num_attention_heads * self.head_size
 
-    def numbers_per_pair(self, training: bool) -> int:
-        """How many numbers a pair of positions takes at a time, about.
+    def numbers_per_pair(self, layers: int, keeps: str, autocast: bool) -> int:
+        """How many numbers a stack holds at a time for each pair of positions; rather too few.
 
         Args:
-            training: with gradients, every layer keeps its own.
+            layers: that deduce binary atoms.
+            keeps: for gradients, of each layer: `"all"`, its `"inputs"` (gradient checkpointing),
+                or `"nothing"`.
+            autocast: then the binary Boolean operator is not computed again for gradients.
         """
-        wide = self.binary_hidden_size
-        layer = 10 * wide + 2 * self.num_attention_heads + 2 * self.binary_intermediate_size
-        layers = self.num_hidden_layers + self.is_encoder_decoder * self.num_decoder_layers
-        return layer * max(layers, 1) if training else layer
+        wide, written = self.binary_hidden_size, len(self.binary_operators)
+        if layers < 1:
+            return wide
+        heads = self.num_attention_heads * len(self.unary_operators + self.binary_operators)
+        if "t" in self.binary_operators and self.trans_channels == "binary":
+            heads += 2 * wide
+        gradients = keeps != "nothing"
+        between = self.binary_intermediate_size if autocast and gradients else 0
+        at_work = (2 + 2 * self.boolean_cascade + written + gradients) * wide + heads + between
+        norms = 2 + (1 + bool(written)) * self.boolean_cascade  # and what goes into them
+        kept = {"all": norms * wide + heads + between, "inputs": wide, "nothing": 0}
+        return at_work + (layers - 1) * kept[keeps]
 
     @property
     def size_text(self) -> str:

@@ -35,7 +35,7 @@ from .checks import (
     check_ids,
     check_label_rows,
     check_mask,
-    check_pairs,
+    check_memory,
     check_positions,
     check_prefix,
     check_rows,
@@ -388,9 +388,37 @@ class FolnetStack(FolnetPreTrainedModel):
         self.final_binary_norm = layer_norm(config, config.binary_hidden_size)
         self.gradient_checkpointing = False
 
-    def _keeps(self) -> bool:
-        """Whether each layer keeps what it computes, for gradients."""
-        return torch.is_grad_enabled() and not (self.training and self.gradient_checkpointing)
+    def _keeps(self) -> tuple[str, str]:
+        """What of each layer is kept for gradients, and what to do if that is too much."""
+        trains = any(x.requires_grad for x in self.symbols.owner.parameters())
+        if not (trains and torch.is_grad_enabled()):
+            return "nothing", ""
+        if not self.training:
+            return "all", ", or compute under torch.no_grad()"
+        if self.gradient_checkpointing:
+            return "inputs", ""
+        return "all", ", or set gradient_checkpointing"
+
+    def _check_memory(
+        self, rows: int, queries: int, keys: int, device: torch.device, output_binary_states: bool
+    ) -> None:
+        """Raise a ValueError if there is no memory for the binary atoms.
+
+        Args:
+            rows, queries, keys: N, T and M.
+            output_binary_states: otherwise the last layer does not deduce them.
+        """
+        if torch.compiler.is_compiling() or torch.jit.is_tracing() or device.type == "meta":
+            return
+        keeps, way_out = self._keeps()
+        numbers = self.config.numbers_per_pair(
+            len(self.layers) - (not output_binary_states), keeps,
+            torch.is_autocast_enabled(device.type),
+        )  # fmt: skip
+        check_memory(
+            rows * queries * keys * numbers * self.symbols.owner.dtype.itemsize, device,
+            f"relations of {queries} times {keys} positions in {rows} rows", way_out,
+        )  # fmt: skip
 
     def get_input_embeddings(self) -> nn.Module:
         return self.symbols.owner.get_input_embeddings()
@@ -487,22 +515,26 @@ class FolnetEncoder(FolnetStack):
         config = self.config
         check_mask(attention_mask, *input_ids.shape)
         check_types(token_type_ids, input_ids, config.type_vocab_size)
-        streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
-        words = self.symbols.embed(input_ids, streams)
-        batch, number, length, _ = words.shape
+        output_binary_states = output_binary_states or self.diagonal is not None
+        batch, length = input_ids.shape
         segments = Segments.of(
             segment_ids, segment_starts, segment_ends, batch, length, len(config.segment_labels)
         )
         if segments is None and config.segment_labels and self.training:
-            segments = Segments.nothing(batch, words.device)
+            segments = Segments.nothing(batch, input_ids.device)
+        more = 0 if segments is None else segments.ids.shape[1]
+        size = length + more, length + more, input_ids.device, output_binary_states
+        self._check_memory(batch, *size)  # before symbols have relations, which are pairs too
+        streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
+        words = self.symbols.embed(input_ids, streams)
+        number = words.shape[1]
+        if number > 1:
+            self._check_memory(batch * number, *size)
         shown = None if attention_mask is None else attention_mask > 0
-        within, elements = streams.within, length
+        within = streams.within
         if segments is not None:
-            more = segments.ids.shape[1]
-            elements += more
             shown = segments.shown(attention_mask, length)
             within = tuple(F.pad(relation, (0, more, 0, more)) for relation in within)
-        check_pairs(config, batch * number, elements, elements, self._keeps(), words)
         positions = token_positions(attention_mask, input_ids)
         distances = self._distances(positions, token_type_ids, segments)
         unary, binary = self.embeddings(
@@ -515,7 +547,7 @@ class FolnetEncoder(FolnetStack):
         scope = Scope(mask, relations=one_stream(within), **vectors)
         outputs, _ = self._deduce(
             unary, binary, [scope] * len(self.layers), number, output_attentions,
-            output_hidden_states, output_binary_states or self.diagonal is not None,
+            output_hidden_states, output_binary_states,
         )  # fmt: skip
         if self.diagonal is not None:
             self._add_diagonal(outputs, number)
@@ -608,9 +640,14 @@ class FolnetDecoder(FolnetStack):
             own = past_key_values.self_attention_cache
         past = 0 if own is None else own.get_seq_length()
         check_mask(attention_mask, batch, past + length)
+        number, columns = 1, past + length
+        if encoder_outputs is not None:
+            hidden = encoder_outputs.last_hidden_state
+            number = hidden.shape[-1] // self.config.hidden_size
+            columns += hidden.shape[1]
+        self._check_memory(batch * number, length, columns, input_ids.device, output_binary_states)
         streams, source = self._streams(input_ids, attention_mask, encoder_outputs, own)
         words = self.symbols.embed(input_ids, streams)
-        number = words.shape[1]
         keys = token_positions(attention_mask, input_ids)
         if attention_mask is None:
             keys = torch.arange(past + length, device=input_ids.device)[None]
@@ -620,7 +657,6 @@ class FolnetDecoder(FolnetStack):
             visible, distances = self._before(
                 visible, distances, source.unary.shape[1], match_rows(encoder_attention_mask, batch)
             )
-        check_pairs(self.config, batch * number, length, visible.shape[-1], self._keeps(), words)
         relations = self._relations(streams)
         unary, binary = self.embeddings(words, keys[:, -length:], distances, relations)
         mask = for_streams(additive(visible, words.dtype), number)

@@ -1,9 +1,12 @@
 """What FOLNet's heads do beside the shared promises: losses, vocabularies, precisions, refusals."""
 
+import weakref
+
 import pytest
 import torch
 from folnets import NO_DROPOUT, folnet_batch, make_folnet
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import Trainer, TrainingArguments
 
 from hf_alpha.modeling import checks
@@ -298,19 +301,91 @@ def test_labels_of_another_length_are_refused(auto_class, more):
         model(**batch)
 
 
-def test_memory_is_estimated_before_it_runs_out(monkeypatch):
-    model = make_folnet("AutoModelForMaskedLM", **LEARNED, binary_intermediate_size=4096).train()
-    ids = torch.full((2, 100), 3)
-    monkeypatch.setattr(checks, "free_memory", lambda device: 1 << 28)
-    with pytest.raises(ValueError, match=r"2 sequences of 100 tokens need about .* GiB"):
-        model(ids)
-    monkeypatch.setattr(checks, "free_memory", lambda device: 3 << 29)
-    with pytest.raises(ValueError, match="or set gradient_checkpointing"):
-        model(torch.full((3, 100), 3))
-    with torch.no_grad():  # no layer keeps what it computes
-        model(torch.full((3, 100), 3))
+class Live(TorchDispatchMode):
+    """Counts the bytes of tensors that operations have returned and that are still there."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes, self.peak = {}, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for x in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(x, torch.Tensor) and x.untyped_storage()._cdata not in self.sizes:
+                storage = x.untyped_storage()
+                self.sizes[storage._cdata] = storage.nbytes()
+                weakref.finalize(storage, self.sizes.pop, storage._cdata)
+        self.peak = max(self.peak, self.now())
+        return result
+
+    def now(self):
+        return sum(self.sizes.values())
+
+
+@pytest.mark.parametrize("work", ["training", "checkpointing", "autocast", "inference"])
+@pytest.mark.parametrize("auto_class", ["AutoModelForMaskedLM", *WRITERS])
+def test_the_estimate_of_memory_is_a_close_lower_bound(auto_class, work, monkeypatch):
+    """What fits is not refused; what takes 1 / 0.6 of the memory, or more, is."""
+    model = make_folnet(auto_class, **LEARNED, binary_hidden_size=32, num_attention_heads=4,
+                        binary_intermediate_size=128, num_hidden_layers=4)  # fmt: skip
+    model.train(work != "inference")
+    if work == "checkpointing":
+        model.activation_checkpointing_enable()
+    ids = torch.full((1, 128), 3)
+    monkeypatch.setattr(checks, "SMALL", 0)
+
+    def peak_within(memory):
+        live, autocast = Live(), torch.autocast("cpu", torch.bfloat16, enabled=work == "autocast")
+        monkeypatch.setattr(checks, "free_memory", lambda device: memory - live.now())
+        with live, torch.set_grad_enabled(model.training):
+            with autocast:
+                loss = model(ids, labels=ids).loss
+            if model.training:
+                loss.backward()
+        return live.peak
+
+    peak = peak_within(1 << 40)
+    peak_within(peak)
+    with pytest.raises(ValueError, match="GiB are free: make the batch or the sequences smaller"):
+        peak_within(0.6 * peak)
+
+
+@pytest.mark.parametrize(
+    ("auto_class", "encoding"),
+    [(name, "learned") for name in WRITERS]
+    + [(name, "relational") for name in ("AutoModelForMaskedLM", "AutoModelForSeq2SeqLM")],
+)
+def test_memory_is_checked_before_anything_is_made_for_pairs(auto_class, encoding, monkeypatch):
+    model = make_folnet(auto_class, symbol_encoding=encoding)
+    ids = torch.full((1, 2000), 3)
+    batch = {"input_ids": ids}
+    if model.config.is_encoder_decoder:
+        batch = {"input_ids": ids[:, :5], "decoder_input_ids": ids}
+    monkeypatch.setattr(checks, "free_memory", lambda device: checks.SMALL)
+    with Live() as live, pytest.raises(ValueError, match="relations of 2000 times 200"):
+        model(**batch)
+    assert live.peak < 2000**2
+
+
+def test_the_error_of_memory_says_what_helps(monkeypatch):
+    monkeypatch.setattr(checks, "SMALL", 0)
+    monkeypatch.setattr(checks, "free_memory", lambda device: 0)
+    model, ids = make_folnet("AutoModelForMaskedLM", **LEARNED), torch.full((1, 5), 3)
+
+    def said():
+        with pytest.raises(ValueError, match="make the batch or the sequences smaller") as error:
+            model(ids)
+        return str(error.value).partition("smaller")[2]
+
+    assert said() == ", or compute under torch.no_grad()"
+    with torch.no_grad():
+        assert said() == ""
+    model.train()
+    assert said() == ", or set gradient_checkpointing"
     model.activation_checkpointing_enable()
-    model(torch.full((3, 100), 3))
+    assert said() == ""
+    model.eval().requires_grad_(False)
+    assert said() == ""
 
 
 def test_reentrant_checkpointing_reaches_the_encoder():
