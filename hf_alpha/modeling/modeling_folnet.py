@@ -1301,6 +1301,7 @@ class FolnetForMultipleChoice(FolnetHead):
         """Scores (B, choices); inputs are (B, choices, L), `labels` (B,)."""
         refuse_vectors(kwargs)
         check_dimensions(input_ids, 3)
+        assert input_ids is not None
         choices = input_ids.shape[1]
         ids, mask, types, streams = (
             None if x is None else x.flatten(0, 1)
