@@ -257,17 +257,24 @@ def used_inputs(model: Any) -> set[str]:
     return {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 
-def return_only_used(tokenizer: Any, model: Any) -> None:
-    """Have a tokenizer return only what a model takes, so that `model.generate` takes it all.
+def fit_tokenizer(tokenizer: Any, model: Any) -> None:
+    """Have a tokenizer make batches for a model's `generate`, and keep no names in vain.
+
+    It returns only what the model takes, and pads for a decoder alone, which goes on from the last
+    token, on the left. Names of symbols' own stay where the model learns a vector for each symbol.
 
     Args:
-        tokenizer: changed in place; saved with it.
+        tokenizer: changed in place; the changes are saved with it.
         model: that it belongs to.
     """
     used, names = used_inputs(model), tokenizer.model_input_names
     kept = [name for name in names if name in used]
     if kept and kept != names:
         tokenizer.model_input_names = tokenizer.init_kwargs["model_input_names"] = kept
+    if not model.config.is_encoder_decoder:
+        tokenizer.padding_side = tokenizer.init_kwargs["padding_side"] = "left"
+    if getattr(tokenizer, "symbol_names", None) and not model.config.learns_names:
+        tokenizer.forget_names()
 
 
 def extend_vocabulary(
@@ -391,10 +398,10 @@ __all__ = [
     "encode_problems",
     "evaluation_mode",
     "extend_vocabulary",
+    "fit_tokenizer",
     "generate_answers",
     "generate_ids",
     "generate_rows",
     "plan_batches",
-    "return_only_used",
     "search_settings",
 ]
