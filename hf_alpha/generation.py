@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel
 
 from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 
@@ -56,7 +57,7 @@ def generate_answers(
 
     Raises:
         FormulaError: a problem cannot be read; the message has its index.
-        ValueError: fewer beams than answers.
+        ValueError: fewer beams than answers, or the problems are one string.
     """
     settings = search_settings(num_beams, length_penalty, max_new_tokens, num_return_sequences)
     state = process_state()
@@ -347,7 +348,13 @@ def _lacks_only_symbols(tokenizer: AnyTokenizer, problem: str) -> bool:
 
 
 def encode_problems(tokenizer: AnyTokenizer, problems: Sequence[str]) -> list[AlphaEncoding | None]:
-    """Encode problems; see `encode_problem`. Errors have the problem's index."""
+    """Encode problems; see `encode_problem`. Errors have the problem's index.
+
+    Raises:
+        FormulaError: a problem cannot be read.
+        ValueError: the problems are one string.
+    """
+    check_list("problems", problems)
     encodings = []
     for index, problem in enumerate(problems):
         try:

@@ -158,6 +158,8 @@ def test_more_names_than_symbols_is_outside_the_vocabulary_and_nonsense_an_error
     assert generate_answers(model, tokenizer, [], **settings) == []
     with pytest.raises(FormulaError, match="problem 1: "):
         generate_answers(model, tokenizer, ["a", "&a"], **settings)
+    with pytest.raises(ValueError, match="`problems` is the string '&ab': give a list of strings"):
+        generate_answers(model, tokenizer, "&ab", **settings)
     with pytest.raises(ValueError, match="3 beams cannot give 4 answers"):
         generate_answers(model, tokenizer, ["a"], num_return_sequences=4)
 

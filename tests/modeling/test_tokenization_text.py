@@ -548,6 +548,7 @@ def test_clear_errors(tmp_path) -> None:
         (lambda: make(TEXTS, FOUR, "bpe:abc"), "tokenizer 'bpe:abc': write bpe:8000"),
         (lambda: make(TEXTS, FOUR, "bpe:²"), "write bpe:8000"),
         (lambda: make([], FOUR), "there are no texts"),
+        (lambda: make("x y", FOUR), "`texts` is the string 'x y': give a list of strings"),
         (lambda: make(["no names"], FOUR), "no text has a name: look at the rules"),
         (lambda: make(TEXTS, {}), "symbols are {}"),
         (
