@@ -62,9 +62,12 @@ class SymbolModel(SavesCode, PreTrainedModel):
             NotImplementedError: there are symbols; `extend_symbols` adds others.
         """
         if self.config.symbol_classes:
+            more = dict.fromkeys(self.config.symbol_classes, 20)
+            way_out = self.config.encoding.no_extension or (
+                f"add symbols with model.extend_symbols({more}) and the same call on the tokenizer"
+            )
             raise NotImplementedError(
-                "resize_token_embeddings would move the symbols' ids; add symbols with "
-                'model.extend_symbols({"proposition": 20}) and the same call on the tokenizer'
+                f"resize_token_embeddings would move the symbols' ids; {way_out}"
             )
         embedding = super().resize_token_embeddings(*args, **kwargs)
         self.config.num_base_tokens = self.config.vocab_size = embedding.num_embeddings

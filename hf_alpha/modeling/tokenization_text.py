@@ -258,6 +258,34 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         self._rebuild_tables()
         return ids
 
+    def add_special_tokens(
+        self, special_tokens_dict: Mapping[str, Any], replace_extra_special_tokens: bool = True
+    ) -> int:
+        """Make tokens of the vocabulary special.
+
+        Raises:
+            ValueError: a token is not in the vocabulary; nothing is changed then.
+        """
+        for value in special_tokens_dict.values():
+            self._refuse_new(value if isinstance(value, list | tuple) else [value])
+        return super().add_special_tokens(dict(special_tokens_dict), replace_extra_special_tokens)
+
+    def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
+        if hasattr(self, "_tokens"):  # before, special tokens of the constructor are made known
+            self._refuse_new(new_tokens)
+            if not special_tokens:
+                return 0
+        return super()._add_tokens(new_tokens, special_tokens)
+
+    def _refuse_new(self, tokens: Iterable[Any]) -> None:
+        for token in map(str, tokens):
+            if self._tokenizer.token_to_id(token) is None:
+                raise ValueError(
+                    f"cannot add token {token!r}: a model with symbols takes no other new tokens. "
+                    "Add symbols by `extend_symbols`, and tokens to the tokenizer beneath, before "
+                    "from_tokenizer puts symbols on top of it"
+                )
+
     def _rebuild_tables(self) -> None:
         self._tokens: Table = {}
         self._class_of: dict[int, str] = {}

@@ -676,6 +676,23 @@ def test_names_of_data_are_kept_only_where_that_is_asked_for(tmp_path):
     assert named.settings() == AutoTokenizer.from_pretrained(tmp_path / "plain").settings()
 
 
+def test_tokens_that_the_model_can_never_take_are_refused():
+    made = TextTokenizer.from_tokenizer(word_level(end=True), {"variable": 2})
+    before = made.settings(), dict(made.special_tokens_map)
+    for add in (
+        lambda: made.add_tokens(["x", "ZZZ"]),
+        lambda: made.add_tokens("ZZZ", special_tokens=True),
+        lambda: made.add_special_tokens({"mask_token": "ZZZ"}),
+        lambda: made.add_special_tokens({"extra_special_tokens": ["ZZZ"]}),
+    ):
+        with pytest.raises(ValueError, match="cannot add token 'ZZZ': a model with symbols"):
+            add()
+    assert (made.settings(), dict(made.special_tokens_map)) == before
+    assert made.add_tokens(["<variable_0>", "x"]) == 0 and made.settings() == before[0]
+    made.add_special_tokens({"mask_token": "x"})
+    assert made.mask_token == "x" and len(made) == made.num_base_tokens + 2
+
+
 def test_rules_that_do_not_fit():
     made = TextTokenizer.from_tokenizer(word_level(), {"variable": 2})
     with pytest.raises(ValueError, match=r"for the classes name, .* of the classes variable: both"):
