@@ -244,6 +244,21 @@ class SymbolHead(SymbolModel):
         """
         return self.symbol_layer.usable_columns(stream_ids)
 
+    def _get_stopping_criteria(self, generation_config: Any, *args: Any, **kwargs: Any) -> Any:
+        """As in `GenerationMixin`.
+
+        Raises:
+            ValueError: there are stop strings, and symbols, which no string stands for: what they
+                are called differs from row to row.
+        """
+        if generation_config.stop_strings is not None and self.config.symbol_classes:
+            raise ValueError(
+                "stop_strings cannot be found in what a model with symbols generates: names are "
+                "known for each row only. Stop at tokens: eos_token_id=[tokenizer.eos_token_id, "
+                "tokenizer.convert_tokens_to_ids(...)]"
+            )
+        return super()._get_stopping_criteria(generation_config, *args, **kwargs)
+
     def _adapts_scale(self) -> bool:
         """Whether AdaCos is at work."""
         scale = self.logit_scale
