@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel
 
 from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 
@@ -56,7 +57,7 @@ def generate_answers(
 
     Raises:
         FormulaError: a problem cannot be read; the message has its index.
-        ValueError: fewer beams than answers.
+        ValueError: fewer beams than answers, or the problems are one string.
     """
     settings = search_settings(num_beams, length_penalty, max_new_tokens, num_return_sequences)
     state = process_state()
@@ -257,17 +258,24 @@ def used_inputs(model: Any) -> set[str]:
     return {p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 
-def return_only_used(tokenizer: Any, model: Any) -> None:
-    """Have a tokenizer return only what a model takes, so that `model.generate` takes it all.
+def fit_tokenizer(tokenizer: Any, model: Any) -> None:
+    """Have a tokenizer make batches for a model's `generate`, and keep no names in vain.
+
+    It returns only what the model takes, and pads for a decoder alone, which goes on from the last
+    token, on the left. Names of symbols' own stay where the model learns a vector for each symbol.
 
     Args:
-        tokenizer: changed in place; saved with it.
+        tokenizer: changed in place; the changes are saved with it.
         model: that it belongs to.
     """
     used, names = used_inputs(model), tokenizer.model_input_names
     kept = [name for name in names if name in used]
     if kept and kept != names:
         tokenizer.model_input_names = tokenizer.init_kwargs["model_input_names"] = kept
+    if not model.config.is_encoder_decoder:
+        tokenizer.padding_side = tokenizer.init_kwargs["padding_side"] = "left"
+    if getattr(tokenizer, "symbol_names", None) and not model.config.learns_names:
+        tokenizer.forget_names()
 
 
 def extend_vocabulary(
@@ -340,7 +348,13 @@ def _lacks_only_symbols(tokenizer: AnyTokenizer, problem: str) -> bool:
 
 
 def encode_problems(tokenizer: AnyTokenizer, problems: Sequence[str]) -> list[AlphaEncoding | None]:
-    """Encode problems; see `encode_problem`. Errors have the problem's index."""
+    """Encode problems; see `encode_problem`. Errors have the problem's index.
+
+    Raises:
+        FormulaError: a problem cannot be read.
+        ValueError: the problems are one string.
+    """
+    check_list("problems", problems)
     encodings = []
     for index, problem in enumerate(problems):
         try:
@@ -391,10 +405,10 @@ __all__ = [
     "encode_problems",
     "evaluation_mode",
     "extend_vocabulary",
+    "fit_tokenizer",
     "generate_answers",
     "generate_ids",
     "generate_rows",
     "plan_batches",
-    "return_only_used",
     "search_settings",
 ]

@@ -51,7 +51,7 @@ from hf_alpha.data.read import load
 from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.evaluation.evaluate import answer_limit, evaluate
 from hf_alpha.folders import read_json
-from hf_alpha.generation import return_only_used
+from hf_alpha.generation import fit_tokenizer
 from hf_alpha.loading import auto_class, check_segments, load_checkpoint, load_for, load_parts
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -416,6 +416,7 @@ def prepare_model(
     """
     if recipe.checkpoint is not None:
         model, loaded = load_checkpoint(recipe.checkpoint)
+        fit_tokenizer(loaded, model)
         if own is not None and isinstance(loaded, TextTokenizer):
             with _named("symbols"):
                 _fit_symbols(model, loaded, own, say)
@@ -430,8 +431,10 @@ def prepare_model(
         config = config_for(
             tokenizer, {"symbol_seed": recipe.training.get("seed", 42), **recipe.model}
         )
+    if own is not None and config.learns_names:
+        tokenizer.name_symbols(own.texts)
     model = auto_class(config).from_config(config)
-    return_only_used(tokenizer, model)
+    fit_tokenizer(tokenizer, model)
     return model, tokenizer
 
 
@@ -446,7 +449,9 @@ def _fit_symbols(
     if tokenizer.symbols_are_words:
         own.check_symbols(tokenizer)
         return
-    tokenizer.use_rules(own.finder.rules, own.texts)
+    tokenizer.use_rules(own.finder.rules)
+    if model.config.learns_names:
+        tokenizer.name_symbols(own.texts)
     lacking = own.lacking(tokenizer.symbol_classes, training=True)
     more = {name: count for name, count in lacking.items() if count}
     if not more:
@@ -766,6 +771,8 @@ def _objective_model(
         if recipe.symbols and "symbol_seed" in settings_of(CONFIG_MAPPING[settings["model_type"]]):
             settings = {"symbol_seed": recipe.training.get("seed", 42), **settings}
         config = config_for(tokenizer, settings)
+    if start is None and recipe.symbols and getattr(config, "learns_names", True):
+        tokenizer.name_symbols(texts)
     return aim.auto.from_config(config), tokenizer
 
 

@@ -219,9 +219,10 @@ class Extension(Family):
 
     def test_the_vocabulary_grows_by_symbols_only(self):
         model = self.make_model()
+        name = next(iter(model.config.symbol_classes))
         with pytest.raises(ValueError, match="no symbol class 'person'"):
             model.extend_symbols({"person": 1})
-        with pytest.raises(NotImplementedError, match="extend_symbols"):
+        with pytest.raises(NotImplementedError, match=f"extend_symbols.*{name}"):
             model.resize_token_embeddings(model.config.vocab_size + 5)
 
 
@@ -251,7 +252,7 @@ class NoExtension(Family):
         name = next(iter(model.config.symbol_classes))
         with pytest.raises(ValueError, match="convert"):
             model.extend_symbols({name: 1})
-        with pytest.raises(NotImplementedError, match="extend_symbols"):
+        with pytest.raises(NotImplementedError, match="convert"):
             model.resize_token_embeddings(model.config.vocab_size + 5)
 
 

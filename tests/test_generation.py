@@ -4,7 +4,7 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 from strategies import make_model
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, TextStreamer
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import alpha_covariance, evaluate
@@ -45,6 +45,26 @@ def test_answers_come_in_the_order_of_the_problems(encoding, count):
             **batch, num_beams=3, num_return_sequences=count, max_new_tokens=6
         )
     assert tokenizer.batch_decode(out, names=batch.names) == together[1]
+
+
+def test_generation_stops_at_tokens_and_not_at_strings():
+    model, tokenizer = make_model(), make_tokenizer()
+    batch = tokenizer(["&x!y"], return_tensors="pt")
+    with pytest.raises(ValueError, match=r"Stop at tokens: eos_token_id="):
+        model.generate(**batch, stop_strings=["x"], tokenizer=tokenizer)
+    (whole,) = model.generate(**batch, max_new_tokens=6, eos_token_id=2).tolist()
+    (cut,) = model.generate(**batch, max_new_tokens=6, eos_token_id=[2, whole[2]]).tolist()
+    assert cut == whole[: whole.index(whole[2], 1) + 1]
+
+
+def test_streamers_write_the_names_that_they_are_given(capsys):
+    model, tokenizer = make_model(), make_tokenizer()
+    batch = tokenizer(["&x!y"], return_tensors="pt")
+    names_only = {"prefix_allowed_tokens_fn": lambda *_: batch["stream_ids"][0].tolist()}
+    streamer = TextStreamer(tokenizer, names=batch.names)
+    (ids,) = model.generate(**batch, **names_only, max_new_tokens=6, streamer=streamer)
+    written = capsys.readouterr().out.strip()
+    assert written == tokenizer.decode(ids, names=batch.names) and {*written} <= {*"xy "}
 
 
 @pytest.mark.parametrize("encoding", ["learned", "streams"])
@@ -158,6 +178,8 @@ def test_more_names_than_symbols_is_outside_the_vocabulary_and_nonsense_an_error
     assert generate_answers(model, tokenizer, [], **settings) == []
     with pytest.raises(FormulaError, match="problem 1: "):
         generate_answers(model, tokenizer, ["a", "&a"], **settings)
+    with pytest.raises(ValueError, match="`problems` is the string '&ab': give a list of strings"):
+        generate_answers(model, tokenizer, "&ab", **settings)
     with pytest.raises(ValueError, match="3 beams cannot give 4 answers"):
         generate_answers(model, tokenizer, ["a"], num_return_sequences=4)
 

@@ -110,13 +110,30 @@ training: {max_steps: 4, eval_strategy: steps, eval_steps: 2, save_steps: 2, rep
 """
 
 
-@pytest.mark.parametrize("name", ["t5-small", "gpt2-small", "learned-small"])
-def test_the_tokenizer_of_a_new_model_gives_what_it_can_generate_from(name, tmp_path):
-    """Tree paths to a model with tree positions, and to no other."""
-    model, tokenizer = prepare_model(read_recipe(f"propositional/{name}"))
+FOLNET_DECODER = [
+    "model={model_type: folnet, is_decoder: true, symbol_encoding: learned, hidden_size: 32, "
+    "num_hidden_layers: 2}"
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "side"),
+    [
+        ("t5-small", [], "right"),
+        ("gpt2-small", [], "left"),
+        ("learned-small", [], "right"),
+        ("debug", FOLNET_DECODER, "left"),
+    ],
+)
+def test_the_tokenizer_of_a_new_model_gives_what_it_can_generate_from(
+    name, changes, side, tmp_path
+):
+    """Tree paths to a model with tree positions alone, padding on the left to a decoder alone."""
+    model, tokenizer = prepare_model(read_recipe(f"propositional/{name}", changes))
     tokenizer.save_pretrained(tmp_path)
     for one in (tokenizer, AutoTokenizer.from_pretrained(tmp_path)):
-        batch = one(["&ab", "!a"], padding=True, padding_side="left", return_tensors="pt")
+        batch = one(["&ab", "!a"], padding=True, return_tensors="pt")
+        assert batch["attention_mask"][1, 0] == (side == "right")
         assert ("tree_paths" in batch) == (name == "learned-small")
         assert model.generate(**batch, max_new_tokens=2).shape[0] == 2
 
@@ -226,6 +243,7 @@ def test_own_pairs_are_trained_and_answered_on_the_way(own_task):
     (before,) = [trainer.model.state_dict()]
     assert_same({k: v for k, v in model.state_dict().items()}, before)
     assert tokenizer.symbol_classes == {"variable": 10, "function": 10}
+    assert tokenizer.decode(tokenizer("SWAP b a").input_ids) == "SWAP <variable_0> <variable_1>"
     # It is resumed with the same vocabulary, and a finished run stays as it is.
     again: list[str] = []
     train(read_recipe("own.yaml", QUIET), say=again.append)
@@ -262,8 +280,17 @@ def test_a_decoder_answers_own_pairs(own_task, tokenizer):
     trainer = train(recipe, say=lambda _: None)
     logged = [row for row in trainer.state.log_history if "eval_correct" in row]
     assert [row["step"] for row in logged] == [2, 4]
-    (solution,) = solve(*load_checkpoint("out"), recipe.solved, ["SWAP a b : F a b"])
+    model, tokenizer = load_checkpoint("out")
+    (solution,) = solve(model, tokenizer, recipe.solved, ["SWAP a b : F a b"])
     assert solution.error is None and solution.answers
+    assert {*tokenizer.symbol_names.values()} >= {*"FGH"}  # each has learned a vector
+    texts = ["SWAP a b : F a b", "SWAP a b : F G a b a b"]
+    both = tokenizer(texts, padding=True, return_tensors="pt")
+    answers = model.generate(**both, max_new_tokens=4)[:, both["input_ids"].shape[1] :]
+    alone = [tokenizer(text, return_tensors="pt") for text in texts]
+    for answer, row in zip(answers, alone, strict=True):
+        length = row["input_ids"].shape[1]
+        assert answer.tolist() == model.generate(**row, max_new_tokens=4)[0, length:].tolist()
 
 
 def test_names_that_a_function_finds_reach_every_tool(own_task):

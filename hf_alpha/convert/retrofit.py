@@ -33,7 +33,7 @@ from transformers.models.auto.modeling_auto import (
 from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, row_length, table_rows
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.folders import new_folder
-from hf_alpha.generation import return_only_used
+from hf_alpha.generation import fit_tokenizer
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
@@ -154,7 +154,7 @@ def get_symbol_model(
     retrofit.generation_config = _generation(model, retrofit.config)
     retrofit.train(model.training)
     _prove(retrofit, probe, grown)
-    return_only_used(made, retrofit)
+    fit_tokenizer(made, retrofit)
     return retrofit, made
 
 
@@ -284,7 +284,7 @@ def _allow_symbols(generation: GenerationConfig, config: RetrofitConfig) -> None
 
 def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
     if isinstance(tokenizer, SymbolTokenizer):
-        return tokenizer
+        return copy.deepcopy(tokenizer)  # that of the model before may be needed
     if not getattr(tokenizer, "is_fast", False):
         raise ConversionError(
             f"{type(tokenizer).__name__} is no fast tokenizer, on top of which names are found in "
@@ -294,7 +294,9 @@ def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
     try:
         if config.symbol_tokens is not None:
             return _over_tokens(tokenizer, config.symbol_tokens)
-        return TextTokenizer.from_tokenizer(tokenizer, config.rules)
+        made = TextTokenizer.from_tokenizer(tokenizer, config.rules)
+        made.name_symbols()  # with the names that rules list: a model that learns none forgets them
+        return made
     except ConversionError:
         raise
     except ValueError as error:

@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from hf_alpha.folders import new_folder
+from hf_alpha.generation import fit_tokenizer
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
@@ -158,6 +159,7 @@ def convert_folder(
                 f"{source} holds a model of Transformers with symbols: convert it by convert_host"
             )
         converted = convert(vanilla, tokenizer)
+        fit_tokenizer(tokenizer, converted)
         converted.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
     return converted

@@ -19,6 +19,7 @@ import torch
 
 from hf_alpha.evaluation.names import Ids, Items, Symbols, Table, Words, names_of, rename
 from hf_alpha.generation import answer_batches, answer_room, generate_rows
+from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.processes import gather, process_state, split
 
 Renaming = dict[Any, Any]  # name -> name
@@ -281,8 +282,7 @@ def covariance_of(
     """
     if max_renamings is not None and max_renamings < 2:
         raise ValueError(f"max_renamings must be at least 2 or None, got {max_renamings}")
-    if isinstance(problems, str):
-        raise ValueError(f"`problems` is the string {problems!r}: give a list of strings")
+    check_list("problems", problems)
     names = answerer.names
     skipped, samples = {}, {}
     for index, problem in enumerate(problems):

@@ -36,6 +36,7 @@ from hf_alpha.generation import (
     search_settings,
 )
 from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
@@ -311,10 +312,15 @@ def read_samples(task: Task, dataset: Iterable[Row]) -> list[Sample]:
 
     Raises:
         FormulaError: a problem cannot be read; the message has its row.
-        ValueError: a row has no `problem` and no `source`.
+        ValueError: a row is none, or has no `problem` and no `source`.
     """
+    check_list("dataset", dataset, "rows")
     samples = []
     for index, row in enumerate(dataset):
+        if not isinstance(row, Mapping):
+            raise ValueError(
+                f"row {index} is {row!r}: give rows such as {{'problem': ..., 'answer': ...}}"
+            )
         problem, target = (
             row.get("problem", row.get("source")),
             row.get("answer", row.get("target")),

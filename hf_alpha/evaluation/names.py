@@ -57,7 +57,7 @@ class Ids:
         if unknown := [token for token in chain(*classes) if token not in vocabulary]:
             raise ValueError(
                 f"symbol {unknown[0]!r} is not a single token of the vocabulary: choose symbols "
-                "as they stand in tokenizer.get_vocab()"
+                "as they stand in tokenizer.get_vocab(), or leave `symbols` out to take them all"
             )
         return [[vocabulary[token] for token in tokens] for tokens in classes]
 

@@ -193,6 +193,11 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         return self.encoding.sees_names and self.symbol_renaming != "none"
 
     @property
+    def learns_names(self) -> bool:
+        """Whether each symbol has a vector that is trained: a name should be one symbol always."""
+        return self.encoding.rows_per_class is None and self.symbol_renaming == "none"
+
+    @property
     def draws_symbols(self) -> bool:
         """Whether anything about symbols is drawn at random."""
         random = self.symbol_renaming.startswith("random")

@@ -57,6 +57,13 @@ class MarkedText(str):
         return str(self), self.spans
 
 
+def check_list(name: str, value: Any, items: str = "strings") -> None:
+    """Refuse a string where a list is asked for: it would be read letter by letter."""
+    if isinstance(value, str):
+        shown = value if len(value) <= 60 else f"{value[:60]}..."
+        raise ValueError(f"`{name}` is the string {shown!r}: give a list of {items}")
+
+
 @dataclass(frozen=True)
 class NameRule:
     """How the names of one class are found: in one of four ways, or not at all.
@@ -363,4 +370,13 @@ def _words(where: str, key: str, value: Any) -> tuple[str, ...]:
     return words
 
 
-__all__ = ["MarkedText", "NameFinder", "NameRule", "Span", "name_pattern", "parts", "whole_words"]
+__all__ = [
+    "MarkedText",
+    "NameFinder",
+    "NameRule",
+    "Span",
+    "check_list",
+    "name_pattern",
+    "parts",
+    "whole_words",
+]

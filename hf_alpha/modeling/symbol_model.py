@@ -62,9 +62,12 @@ class SymbolModel(SavesCode, PreTrainedModel):
             NotImplementedError: there are symbols; `extend_symbols` adds others.
         """
         if self.config.symbol_classes:
+            more = dict.fromkeys(self.config.symbol_classes, 20)
+            way_out = self.config.encoding.no_extension or (
+                f"add symbols with model.extend_symbols({more}) and the same call on the tokenizer"
+            )
             raise NotImplementedError(
-                "resize_token_embeddings would move the symbols' ids; add symbols with "
-                'model.extend_symbols({"proposition": 20}) and the same call on the tokenizer'
+                f"resize_token_embeddings would move the symbols' ids; {way_out}"
             )
         embedding = super().resize_token_embeddings(*args, **kwargs)
         self.config.num_base_tokens = self.config.vocab_size = embedding.num_embeddings
@@ -240,6 +243,21 @@ class SymbolHead(SymbolModel):
         All, or, where `config.needs_stream_ids`, the base tokens and the symbols of its input.
         """
         return self.symbol_layer.usable_columns(stream_ids)
+
+    def _get_stopping_criteria(self, generation_config: Any, *args: Any, **kwargs: Any) -> Any:
+        """As in `GenerationMixin`.
+
+        Raises:
+            ValueError: there are stop strings, and symbols, which no string stands for: what they
+                are called differs from row to row.
+        """
+        if generation_config.stop_strings is not None and self.config.symbol_classes:
+            raise ValueError(
+                "stop_strings cannot be found in what a model with symbols generates: names are "
+                "known for each row only. Stop at tokens: eos_token_id=[tokenizer.eos_token_id, "
+                "tokenizer.convert_tokens_to_ids(...)]"
+            )
+        return super()._get_stopping_criteria(generation_config, *args, **kwargs)
 
     def _adapts_scale(self) -> bool:
         """Whether AdaCos is at work."""

@@ -56,6 +56,7 @@ class SymbolTokenizer(SavesCode):
         grammar: how formulas are written; None for texts and plain sequences.
     """
 
+    model_input_names: list[str]
     symbol_ranges: Ranges
     grammar: Grammar | None = None
 
@@ -88,7 +89,7 @@ class SymbolTokenizer(SavesCode):
 
         On top of what every tokenizer does: `tree_paths` get 0 on the padding side; `stream_ids`
         get -1 and `labels` -100 on the right, each to its own longest row (`stream_ids` to at
-        least 1).
+        least 1). Without "stream_ids" in `model_input_names` a batch has none.
         """
         names = None
         if isinstance(encoded_inputs, AlphaEncoding):
@@ -121,6 +122,8 @@ class SymbolTokenizer(SavesCode):
                 filler = IGNORED_LABEL if key == "labels" else ABSENT_STREAM
                 column = rectangle(column, filler, multiple or 1)
             ragged[key] = column
+        if padded and "stream_ids" not in self.model_input_names:
+            ragged.pop("stream_ids", None)
         ragged = dict(BatchEncoding(ragged, tensor_type=return_tensors))
         return AlphaEncoding({**encoded, **ragged}, names=names)
 

@@ -67,9 +67,10 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     A batch has `stream_ids` (B, S) beside the usual keys: the symbols of each row in order of first
     occurrence, -1 padded; `batch.names` has the names that they stand for, row by row.
 
-    Names get symbols row by row: one that is a symbol's own name (see `symbol_names`) that symbol,
+    Names get symbols row by row: one that is a symbol's own name (see `name_symbols`) that symbol,
     the others free ones of their class, in order of first occurrence. A symbol can also be written
-    as its token, `<variable_3>`.
+    as its token, `<variable_3>`; so it is decoded where no `names` say what it stands for and it
+    has no name of its own.
 
     Args:
         symbols: class -> rule, see `NameRule`.
@@ -168,13 +169,11 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
                 words[name].append(word)
         return words
 
-    def use_rules(self, symbols: Mapping[str, Any], texts: Iterable[str] | None = None) -> None:
+    def use_rules(self, symbols: Mapping[str, Any]) -> None:
         """Find names by these rules from now on; no id changes.
 
         Args:
             symbols: class -> rule, as for `from_texts`; the classes are those that there are.
-            texts: data whose most frequent names the symbols are called after, if they are not
-                called after any names yet.
 
         Raises:
             ValueError: the classes are others, or symbols are tokens of the tokenizer beneath: then
@@ -197,9 +196,32 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         self.finder = NameFinder(rules)
         self.init_kwargs["symbols"] = self.finder.to_dict()
         self._by_row = any(rule.by_row for rule in rules.values())
-        if texts is not None and not self.symbol_names:
-            seen = Seen(self.finder, texts)
-            self._name_symbols({name: seen.frequent(name) for name in rules})
+
+    def name_symbols(self, texts: Iterable[str] | None = None) -> None:
+        """Give symbols names of their own, if they have none: such a name is one symbol always.
+
+        Only models that learn a vector for each symbol need that (`config.learns_names`): the names
+        are saved with the tokenizer, and decoding writes them where no other `names` are given.
+
+        Args:
+            texts: data whose most frequent names these are, in classes whose rule lists none.
+        """
+        if self.symbol_names:
+            return
+        seen = None if texts is None else Seen(self.finder, texts)
+        for kind, rule in self.finder.rules.items():
+            called = rule.tokens if seen is None else seen.frequent(kind)
+            taken = set(self.symbol_names.values())
+            free = [name for name in called if name not in taken]
+            for number, name in enumerate(free[: self.symbol_classes[kind]]):
+                self.symbol_names[f"<{kind}_{number}>"] = name
+        self.init_kwargs["symbol_names"] = self.symbol_names
+        self._rebuild_tables()
+
+    def forget_names(self) -> None:
+        """Take their own names from symbols; what the tokenizer saves has none of them."""
+        self.symbol_names = self.init_kwargs["symbol_names"] = {}
+        self._rebuild_tables()
 
     def extend_symbols(self, counts: Mapping[str, int]) -> list[int]:
         """Add symbols to classes, at the end of the vocabulary: the ids in use never move.
@@ -235,6 +257,34 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         self.init_kwargs["symbol_ranges"] = self.symbol_ranges
         self._rebuild_tables()
         return ids
+
+    def add_special_tokens(
+        self, special_tokens_dict: Mapping[str, Any], replace_extra_special_tokens: bool = True
+    ) -> int:
+        """Make tokens of the vocabulary special.
+
+        Raises:
+            ValueError: a token is not in the vocabulary; nothing is changed then.
+        """
+        for value in special_tokens_dict.values():
+            self._refuse_new(value if isinstance(value, list | tuple) else [value])
+        return super().add_special_tokens(dict(special_tokens_dict), replace_extra_special_tokens)
+
+    def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
+        if hasattr(self, "_tokens"):  # before, special tokens of the constructor are made known
+            self._refuse_new(new_tokens)
+            if not special_tokens:
+                return 0
+        return super()._add_tokens(new_tokens, special_tokens)
+
+    def _refuse_new(self, tokens: Iterable[Any]) -> None:
+        for token in map(str, tokens):
+            if self._tokenizer.token_to_id(token) is None:
+                raise ValueError(
+                    f"cannot add token {token!r}: a model with symbols takes no other new tokens. "
+                    "Add symbols by `extend_symbols`, and tokens to the tokenizer beneath, before "
+                    "from_tokenizer puts symbols on top of it"
+                )
 
     def _rebuild_tables(self) -> None:
         self._tokens: Table = {}
@@ -687,10 +737,10 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         tokenizer: str = "words",
         **kwargs: Any,
     ) -> "TextTokenizer":
-        """Make a tokenizer from data: vocabulary, classes, names, and how spaces are kept.
+        """Make a tokenizer from data: vocabulary, classes, and how spaces are kept.
 
         A class gets `count` symbols by its rule, else as many as a text has names, and ten at
-        least. They are called after the most frequent names.
+        least.
 
         Args:
             texts: sources and targets, read twice if they can be, else kept. Texts that know their
@@ -779,27 +829,12 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         symbols = finder.to_dict()
         made = cls(tokenizer_object=beneath, symbols=symbols, spacing=spacing, **kwargs)
         made.finder.functions.update(finder.functions)
-        counts, names = {}, {}
+        counts = {}
         for name, rule in finder.rules.items():
             most = seen.most[name] if seen else 0
             counts[name] = rule.count or max(len(rule.tokens), most, FEWEST_SYMBOLS)
-            names[name] = seen.frequent(name) if seen else list(rule.tokens)
-        made._call_symbols(counts, names)
+        made.extend_symbols(counts)
         return made
-
-    def _call_symbols(self, counts: Mapping[str, int], names: Mapping[str, Sequence[str]]) -> None:
-        """Add symbols, called by names as far as there are some, each by one of its own."""
-        self.extend_symbols(counts)
-        self._name_symbols(names)
-
-    def _name_symbols(self, names: Mapping[str, Sequence[str]]) -> None:
-        for kind, called in names.items():
-            taken = set(self.symbol_names.values())
-            free = [name for name in called if name not in taken]
-            for number, name in enumerate(free[: self.symbol_classes[kind]]):
-                self.symbol_names[f"<{kind}_{number}>"] = name
-        self.init_kwargs["symbol_names"] = self.symbol_names
-        self._rebuild_tables()
 
 
 class _Row(NamedTuple):

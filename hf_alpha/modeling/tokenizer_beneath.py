@@ -17,7 +17,7 @@ from tokenizers import (
     trainers,
 )
 
-from .names_in_text import NameFinder, parts
+from .names_in_text import NameFinder, check_list, parts
 from .text_pieces import BETWEEN, JOIN, WORD
 
 PAD, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
@@ -33,6 +33,7 @@ class Seen:
     """
 
     def __init__(self, finder: NameFinder, texts: Iterable[str]):
+        check_list("texts", texts)
         self.finder, self.texts = finder, texts
         self.names: dict[str, Counter[str]] = {name: Counter() for name in finder.rules}
         self.most = dict.fromkeys(finder.rules, 0)

@@ -289,6 +289,14 @@ def test_names_are_found_in_bytes():
     assert model.generate(**batch, max_new_tokens=3).shape[0] == 1
 
 
+def test_names_that_a_rule_lists_are_kept_where_a_vector_of_each_is_learned():
+    rule = {"name": {"tokens": ["x", "y"], "count": 3}}
+    *_, learned, tokenizer = converted(encoding="learned", symbols=rule)
+    _, forgetful = get_symbol_model(learned, tokenizer)
+    assert tokenizer.symbol_names == {"<name_0>": "x", "<name_1>": "y"}
+    assert forgetful.symbol_names == {}
+
+
 def test_a_model_that_was_trained_with_vectors_for_names_becomes_one_without():
     """As a vanilla model does: with the first name alone, all is as it was."""
     _, _, learned, tokenizer = converted(encoding="learned")
@@ -298,7 +306,8 @@ def test_a_model_that_was_trained_with_vectors_for_names_becomes_one_without():
         get_symbol_model(copy.deepcopy(learned), tokenizer, SymbolConfig(actual="<name_9>"))
     model, same = get_symbol_model(learned, tokenizer, config)
     first, second, *_ = tokenizer.symbol_ids
-    assert same is tokenizer and model.config.class_rows == {"name": [first, second]}
+    assert same.settings() == tokenizer.settings()
+    assert model.config.class_rows == {"name": [first, second]}
     for text, expected in before.items():
         columns = model.config.vocabulary.base_ids + [first] * ("<" in text)
         assert torch.equal(logits(model, tokenizer, [text])[..., columns], expected[..., columns])

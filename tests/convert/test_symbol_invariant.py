@@ -147,6 +147,7 @@ def test_models_of_texts_are_converted_by_the_names_of_their_symbols(tmp_path):
     """Or by their tokens; a model of Transformers with symbols has a conversion of its own."""
     texts = ["x and y and x", "not y"]
     tokenizer = AlphaTokenizer.from_texts(texts, {"variable": {"pattern": "[xyz]", "count": 3}})
+    tokenizer.name_symbols(texts)
     sizes = {name: value for name, value in SMALL.items() if name != "num_base_tokens"}
     config = AlphaConfig.for_tokenizer(tokenizer, symbol_encoding="learned", **{**sizes, **PLAIN})
     for part in (AlphaForConditionalGeneration(config), tokenizer):
@@ -156,5 +157,7 @@ def test_models_of_texts_are_converted_by_the_names_of_their_symbols(tmp_path):
         convert_checkpoint(tmp_path / "learned", out, actual, placeholder)
     converted = [load_checkpoint(tmp_path / name)[0].state_dict() for name in ("0", "1")]
     assert all(map(torch.equal, *(weights.values() for weights in converted)))
+    assert load_checkpoint(tmp_path / "learned")[1].symbol_names
+    assert load_checkpoint(out)[1].symbol_names == {}  # the model does not tell names apart
     with pytest.raises(ConversionError, match="actual: 'q' is no symbol; this model has x y <vari"):
         convert_checkpoint(tmp_path / "learned", tmp_path / "none", "q", "y")

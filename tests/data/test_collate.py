@@ -138,14 +138,19 @@ def test_a_column_says_where_the_names_are():
     ],
 )
 def test_the_cache_knows_all_of_a_text_tokenizer(change):
+    def named(**given):
+        made = TextTokenizer.from_texts(**given)
+        made.name_symbols(given["texts"])
+        return made
+
     data = Dataset.from_dict({"problem": TEXTS[:1], "answer": ANSWERS[:1]})
     given = {"texts": TEXTS, "symbols": RULES}
-    tokenizer = TextTokenizer.from_texts(**given)
+    tokenizer = named(**given)
     first = tokenize(data, tokenizer)._fingerprint
     tokenizer(TEXTS, padding=True, truncation=True, max_length=3)  # use changes nothing
     assert tokenize(data, tokenizer)._fingerprint == first
-    assert tokenize(data, TextTokenizer.from_texts(**given))._fingerprint == first
-    assert tokenize(data, TextTokenizer.from_texts(**given | change))._fingerprint != first
+    assert tokenize(data, named(**given))._fingerprint == first
+    assert tokenize(data, named(**given | change))._fingerprint != first
 
 
 def test_both_tokenizers_encode_many_rows_and_number_them():

@@ -155,6 +155,10 @@ def test_bad_rows_are_named():
         evaluate(model, tokenizer, TASK, [{"problem": "a"}, {"formula": "a"}], **FAST)
     with pytest.raises(FormulaError, match="problem 1: "):
         evaluate(model, tokenizer, TASK, [{"problem": "a"}, {"problem": "&a"}], **FAST)
+    with pytest.raises(ValueError, match="row 0 is 'a': give rows such as"):
+        evaluate(model, tokenizer, TASK, ["a", "b"], **FAST)
+    with pytest.raises(ValueError, match="`dataset` is the string '&ab': give a list of rows"):
+        evaluate(model, tokenizer, TASK, "&ab", **FAST)
 
 
 def test_pairs_may_be_called_source_and_target():

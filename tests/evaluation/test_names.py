@@ -222,7 +222,12 @@ def test_texts_with_names_are_renamed_as_ids(encoding: str, seed: int):
     )
     assert measured.mean == 1.0
     called = alpha_covariance(
-        model, tokenizer, TEXTS, symbols=["x", "y", "z"], generate_kwargs=settings, progress=False
+        model,
+        tokenizer,
+        TEXTS,
+        symbols=["<variable_0>", "<variable_1>"],
+        generate_kwargs=settings,
+        progress=False,
     )
     assert called.mean == 1.0
     renamed = [" ".join({"x": "Bob", "f": "New"}.get(w, w) for w in t.split()) for t in TEXTS]
@@ -238,6 +243,7 @@ def test_texts_with_names_are_renamed_as_ids(encoding: str, seed: int):
 
 def test_symbols_of_a_text_tokenizer_go_by_token_or_name():
     tokenizer = TextTokenizer.from_texts(TEXTS, CLASSES)
+    tokenizer.name_symbols(TEXTS)
     token = next(token for token, name in tokenizer.symbol_names.items() if name == "x")
     assert Ids(tokenizer, ["x"]).classes == Ids(tokenizer, [token]).classes
     with pytest.raises(ValueError, match="'swap_it' is not a single token"):

@@ -441,6 +441,7 @@ def test_a_name_that_two_rules_find_is_of_the_first_class() -> None:
     tokenizer = TextTokenizer.from_texts(
         TEXTS, {"variable": "[a-z]", "function": {"tokens": ["f", "g"]}}
     )
+    tokenizer.name_symbols(TEXTS)
     called = list(tokenizer.symbol_names.values())
     assert called.count("f") == 1 and tokenizer.symbol_names["<function_0>"] == "g"
     token = next(token for token, name in tokenizer.symbol_names.items() if name == "f")
@@ -451,6 +452,7 @@ def test_a_name_that_two_rules_find_is_of_the_first_class() -> None:
 
 def test_a_tokens_own_name_and_its_spelling_are_two_names() -> None:
     tokenizer = TextTokenizer.from_texts(TEXTS, FOUR)
+    tokenizer.name_symbols(TEXTS)
     token = next(token for token, name in tokenizer.symbol_names.items() if name == "x")
     batch = tokenizer([f"swap x {token}"])
     assert len(batch["stream_ids"][0]) == 2
@@ -485,6 +487,7 @@ def test_answers_are_in_the_names_of_their_row() -> None:
     allowed = tokenizer(["x"], text_target=["x z"], allow_absent_symbols=True)
     assert len(set(allowed["labels"][0])) == 3
     # a name of the row has the symbol that is called otherwise
+    tokenizer.name_symbols(TEXTS)
     (ids,) = tokenizer(
         text_target=["x Bob"],
         names=[{tokenizer.convert_ids_to_tokens(tokenizer._named["x"]): "Bob"}],
@@ -545,6 +548,7 @@ def test_clear_errors(tmp_path) -> None:
         (lambda: make(TEXTS, FOUR, "bpe:abc"), "tokenizer 'bpe:abc': write bpe:8000"),
         (lambda: make(TEXTS, FOUR, "bpe:²"), "write bpe:8000"),
         (lambda: make([], FOUR), "there are no texts"),
+        (lambda: make("x y", FOUR), "`texts` is the string 'x y': give a list of strings"),
         (lambda: make(["no names"], FOUR), "no text has a name: look at the rules"),
         (lambda: make(TEXTS, {}), "symbols are {}"),
         (
@@ -638,19 +642,55 @@ def test_a_class_with_a_count_alone_has_the_names_that_a_text_gives():
 
 
 def test_rules_can_come_later(tmp_path):
-    """Ids stay; symbols are called after the data's names, once."""
+    """Ids stay; symbols that have names of the data keep them."""
     made = TextTokenizer.from_tokenizer(word_level(end=True), {"variable": 2, "other": 2})
     before = made.get_vocab()
     rules = {"other": {"tokens": ["bob"]}, "variable": "[xyz]"}
-    made.use_rules(rules, ["y and bob", "y and x and z"])
+    made.use_rules(rules)
+    made.name_symbols(["y and bob", "y and x and z"])
     assert made.get_vocab() == before
     assert made.symbol_names == {"<variable_0>": "y", "<variable_1>": "x", "<other_0>": "bob"}
     assert made("x and y").names == {"<variable_1>": "x", "<variable_0>": "y"}
-    made.use_rules({"variable": "[xyzu]", "other": ["bob"]}, ["u", "bob"])
+    made.use_rules({"variable": "[xyzu]", "other": ["bob"]})
+    made.name_symbols(["u", "bob"])
     assert made.symbol_names["<variable_0>"] == "y" and made("u").names == {"<variable_0>": "u"}
     made.save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
     assert loaded.settings() == made.settings() and loaded("u").names == {"<variable_0>": "u"}
+
+
+def test_names_of_data_are_kept_only_where_that_is_asked_for(tmp_path):
+    """No name in a saved file, and symbols that nobody named are decoded as symbols."""
+    made = TextTokenizer.from_texts(["swap tom ann"], {"person": {"pattern": "tom|ann|max"}})
+    made.save_pretrained(tmp_path / "plain")
+    batch = made(["swap max ann"])
+    assert made.batch_decode(batch["input_ids"]) == ["swap <person_0> <person_1>"]
+    assert made.batch_decode(batch["input_ids"], names=batch.names) == ["swap max ann"]
+    for file in (tmp_path / "plain").glob("*.json"):
+        assert "ann" not in file.read_text().replace("tom|ann|max", "").split('"')
+    made.name_symbols(["tom and tom"])
+    made.save_pretrained(tmp_path / "named")
+    named = AutoTokenizer.from_pretrained(tmp_path / "named")
+    assert named.decode(named("swap max tom")["input_ids"]) == "swap <person_1> tom"
+    named.forget_names()
+    assert named.settings() == AutoTokenizer.from_pretrained(tmp_path / "plain").settings()
+
+
+def test_tokens_that_the_model_can_never_take_are_refused():
+    made = TextTokenizer.from_tokenizer(word_level(end=True), {"variable": 2})
+    before = made.settings(), dict(made.special_tokens_map)
+    for add in (
+        lambda: made.add_tokens(["x", "ZZZ"]),
+        lambda: made.add_tokens("ZZZ", special_tokens=True),
+        lambda: made.add_special_tokens({"mask_token": "ZZZ"}),
+        lambda: made.add_special_tokens({"extra_special_tokens": ["ZZZ"]}),
+    ):
+        with pytest.raises(ValueError, match="cannot add token 'ZZZ': a model with symbols"):
+            add()
+    assert (made.settings(), dict(made.special_tokens_map)) == before
+    assert made.add_tokens(["<variable_0>", "x"]) == 0 and made.settings() == before[0]
+    made.add_special_tokens({"mask_token": "x"})
+    assert made.mask_token == "x" and len(made) == made.num_base_tokens + 2
 
 
 def test_rules_that_do_not_fit():
