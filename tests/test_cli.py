@@ -479,7 +479,8 @@ def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5):
     first, proved, following = done.out.splitlines()
     assert first.startswith(f"{out}: a 't5' model with 'streams' symbols (4 of class v, 5 of")
     assert "5 rows added" in first and "logits are identical" in proved  # and one for `<join>`
-    assert f"hf-alpha train my-task.yaml checkpoint={out}" in following
+    assert f"hf-alpha train my-task.yaml checkpoint={out}; only <v_0>, <v_1>, ..., <f_" in following
+    assert done.err == ""
     config = json.loads((out / "config.json").read_text())
     assert config["aggregated_attention"] == ["decoder"] and len(config["class_rows"]["v"]) == 2
 
