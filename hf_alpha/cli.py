@@ -136,7 +136,7 @@ ModelsTask = Annotated[
     str | None,
     typer.Option(
         help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what the "
-        f"model's recipe.yaml says, or {DEFAULT_TASK}."
+        f"model's recipe.yaml or tokenizer says; without one, {DEFAULT_TASK}."
     ),
 ]
 Beams = Annotated[
@@ -754,7 +754,6 @@ def evaluate(
     from hf_alpha.evaluation.compare import compare, draw_problems
     from hf_alpha.loading import ANSWERING, auto_class, load_config
     from hf_alpha.processes import choose_device
-    from hf_alpha.recipe import recipe_of
     from hf_alpha.tasks import get_task
 
     models = models or []
@@ -783,7 +782,7 @@ def evaluate(
     loaded = _entrants(models, told if few_shot else None, where, seed)
     if address is not None:
         loaded.append(_service(address, served, key_from, told, parallel))
-    recipe = None if task is not None or not models else recipe_of(models[0])
+    recipe = _recipe_of(models, task, few_shot)
     solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
     if out is None and address is not None:
         raise ValueError("name a folder for the report with --out")
@@ -827,6 +826,15 @@ def evaluate(
         _write_cards(models, reports)
     typer.echo(table)
     typer.echo(f"report and pictures are in {out}")
+
+
+def _recipe_of(models: list[str], task: str | None, few_shot: bool) -> "Recipe | None":
+    """What the first model says of its task; None where it says nothing, and may."""
+    from hf_alpha.recipe import recipe_for, recipe_of
+
+    if not models or (few_shot and task is not None):
+        return None
+    return recipe_of(models[0]) if few_shot else recipe_for(models[0], task)
 
 
 def _entrants(
@@ -1210,15 +1218,14 @@ def solve(
 
 
 def _task_of(task: str | None, model: str | None) -> "AnyTask":
-    """The task that is asked for, or that of the model's recipe."""
+    """The task that is asked for, or that of the model."""
+    if model is not None:
+        quiet_bars()
+        from hf_alpha.recipe import recipe_for
+
+        return recipe_for(model, task).solved
     from hf_alpha.tasks import get_task
 
-    if task is None and model is not None:
-        from hf_alpha.recipe import RecipeError, recipe_of
-
-        with contextlib.suppress(RecipeError, OSError):  # what is wrong is said when it is loaded
-            if (recipe := recipe_of(model)) is not None:
-                return recipe.solved
     return get_task(task or DEFAULT_TASK)
 
 

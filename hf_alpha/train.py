@@ -69,6 +69,7 @@ from hf_alpha.recipe import (
     RecipeError,
     differences,
     read_recipe,
+    rules_of,
     write_recipe,
 )
 from hf_alpha.settings import settings_of
@@ -478,9 +479,7 @@ def _complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
         return _with_class_of(tokenizer, recipe, say)
     if recipe.aim is not None and not isinstance(tokenizer, TextTokenizer):
         return recipe
-    rules = tokenizer.finder.to_dict() if isinstance(tokenizer, TextTokenizer) else {}
-    if rules and tokenizer.symbols_are_words:
-        rules = {name: {"tokens": words} for name, words in tokenizer.symbol_words().items()}
+    rules = rules_of(tokenizer) if isinstance(tokenizer, TextTokenizer) else {}
     rules = {name: {k: v for k, v in rule.items() if k != "count"} for name, rule in rules.items()}
     if not rules or not all(rules.values()):
         raise RecipeError(

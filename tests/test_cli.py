@@ -470,7 +470,8 @@ def t5(tmp_path) -> Path:
 
 
 def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5):
-    assert "hf-alpha convert" in hf_alpha("info", t5).error
+    for command in (["info"], ["evaluate"], ["solve", "x y", "--model"]):
+        assert "hf-alpha convert" in hf_alpha(*command, t5).error
     out, run = tmp_path / "out", tmp_path / "run"
     blocks = ["--add-aggregated-attention", "decoder"]
     done = hf_alpha("convert", t5, out, "--symbols", "v=4,f=5", "--actual", "v=x y,f=z",
@@ -493,6 +494,10 @@ def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5):
         "training": {"output_dir": str(run)},
     }
     (tmp_path / "my.yaml").write_text(json.dumps(recipe))
+    # Without a recipe, its tokenizer says that it is for texts.
+    assert "  answer " in hf_alpha("solve", "--model", out, "swap x y : F x y").out
+    done = hf_alpha("evaluate", out, "--data", tmp_path / "train.jsonl", "--covariance", 0)
+    assert done.code == 0 and "copy of the input" in done.out, done.err
     short = ["training.max_steps=1", "training.eval_strategy=no", "training.save_strategy=no",
              "training.load_best_model_at_end=false"]  # fmt: skip
     done = hf_alpha("train", tmp_path / "my.yaml", f"checkpoint={out}", *short)

@@ -258,6 +258,25 @@ def test_a_lone_name_that_looks_like_operators_stays_a_name(ltl):
     assert '  read as    !(1 U !(!"größe" | 1 U "p q"))' in done.out.splitlines()
 
 
+def test_the_task_is_what_the_model_says(ltl, tmp_path, hub):
+    """By its recipe, or by its tokenizer; another task, or none, is an error that says so."""
+    assert hf_alpha("solve", "--model", ltl, "G(a -> F b)").out.endswith("  correct    {b}\n")
+    other = hf_alpha("solve", "--model", ltl, "--task", "propositional", "a").error
+    assert other == (
+        f"error: {ltl} is for the task 'ltl', not for 'propositional': leave out --task, or name "
+        "another model"
+    )
+    copies = make_model(num_base_tokens=3, symbol_classes={"character": 3})
+    copies.save_pretrained(tmp_path)
+    build_tokenizer("copying", 3).save_pretrained(tmp_path)
+    unsaid = hf_alpha("solve", "--model", tmp_path, "ab").error
+    assert "does not say which task it is for: say --task copying, or ltl, or propos" in unsaid
+    assert hf_alpha("solve", "--model", tmp_path, "--task", "copying", "ab").err == ""
+    for command in (["solve", "x y", "--model"], ["evaluate"]):
+        found = hf_alpha(*command, "runs/nope").error
+        assert "'runs/nope' is neither a folder here nor a complete model that can be re" in found
+
+
 def test_model_and_tokenizer_that_disagree(streams, tmp_path):
     make_model(symbol_classes={"proposition": 4}).save_pretrained(tmp_path)
     build_tokenizer("propositional", 3).save_pretrained(tmp_path)
