@@ -1188,6 +1188,9 @@ def solve(
 
     hf-alpha solve 'request & !grant' '|a&bc'
 
+    Models always answer. Where no answer is right and the solver proves that the formula has none,
+    it says unsatisfiable in place of them.
+
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
     problems = _inputs(formulas, file, "formula")
@@ -1209,6 +1212,9 @@ def solve(
         if error := fault if solution is None else solution.error:
             typer.echo(f"  error: {error}", err=True)
         if solution is None:
+            continue
+        if solution.unsatisfiable:
+            typer.echo("  unsatisfiable")
             continue
         for answer, verdict in solution.answers:
             label = verdict.value if solved.has_check else "answer"

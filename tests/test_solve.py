@@ -55,7 +55,7 @@ def test_the_first_correct_answer_is_chosen(streams):
     assert _first_correct(answers) == [late] and list(answers) == [wrong], "one is not checked"
     assert _first_correct([wrong, ("b1", Verdict.wrong)]) == [wrong] and not _first_correct([])
     done = hf_alpha("solve", "--model", streams, "--first-correct", "|!a!b", "&a!a")
-    assert done.out == "|!a!b\n  correct    b0a0\n&a!a\n  wrong      a1\n" and done.code == 1
+    assert done.out == "|!a!b\n  correct    b0a0\n&a!a\n  unsatisfiable\n" and done.code == 1
 
 
 def test_the_users_names_come_back_with_verdicts(streams):
@@ -266,7 +266,7 @@ def test_the_task_is_what_the_model_says(ltl, tmp_path, hub):
         f"error: {ltl} is for the task 'ltl', not for 'propositional': leave out --task, or name "
         "another model"
     )
-    copies = make_model(num_base_tokens=3, symbol_classes={"character": 3})
+    copies = make_model(num_base_tokens=3, symbol_classes={"character": 3}, encoder_position="rope")
     copies.save_pretrained(tmp_path)
     build_tokenizer("copying", 3).save_pretrained(tmp_path)
     unsaid = hf_alpha("solve", "--model", tmp_path, "ab").error
