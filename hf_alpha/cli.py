@@ -1182,6 +1182,13 @@ def solve(
     notation: Annotated[
         str | None, typer.Option(help="prefix, compact or infix; detected by default.")
     ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Texts, where a rule reads names from a column: those of your texts, zoe,max, or "
+            "person=zoe,max, once for each class."
+        ),
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Solve formulas, and check every answer with a solver; or have a model answer your texts.
@@ -1197,6 +1204,8 @@ def solve(
     solved = _task_of(task, model)
     if first_correct and not solved.has_check:
         raise ValueError(f"--first-correct: task {solved.name!r} has no check of answers")
+    if names:
+        problems = _with_names(problems, names, solved)
     faults = _faults(solved.name, problems, notation)
     readable = [problem for problem, fault in zip(problems, faults, strict=True) if fault is None]
     top = top or (TRIED if first_correct else 1)
@@ -1233,6 +1242,29 @@ def _task_of(task: str | None, model: str | None) -> "AnyTask":
     from hf_alpha.tasks import get_task
 
     return get_task(task or DEFAULT_TASK)
+
+
+def _with_names(texts: list[str], names: list[str], solved: "AnyTask") -> list[str]:
+    """Mark names in texts, as the column of a rule does for a row.
+
+    Raises:
+        ValueError: the task finds no names by rules, or it is not clear of which class names are.
+    """
+    finder = getattr(solved, "finder", None)
+    if finder is None:
+        raise ValueError(f"--names is for texts with rules for names: {solved.name!r} has none")
+    by_row = [name for name, rule in finder.rules.items() if rule.by_row]
+    classes = by_row or list(finder.rules)
+    listed: dict[str, list[str]] = {}
+    for option in names:
+        for kind, said in by_class(option).items():
+            if kind not in finder.rules and (kind or len(classes) > 1):
+                known = ", ".join(finder.rules)
+                raise ValueError(
+                    f"--names {option}: write {classes[0]}=..., with one of the classes {known}"
+                )
+            listed.setdefault(kind or classes[0], []).extend(map(str.strip, said.split(",")))
+    return [finder.mark(text, listed) for text in texts]
 
 
 def _faults(task: str, problems: list[str], notation: str | None) -> list[str | None]:
