@@ -646,8 +646,8 @@ def evaluate(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the report, where a killed run continues; of a model in a folder, by "
-            "default `evaluation` there."
+            help="Folder for the report, where a killed run continues; of one model, by default "
+            "`evaluation` in the folder of its training run, else runs/evaluation/NAME."
         ),
     ] = None,
     task: ModelsTask = None,
@@ -665,11 +665,19 @@ def evaluate(
         str | None,
         typer.Option(help="Models that do not answer: a column; metrics for each of its values."),
     ] = None,
-    symbols: Annotated[str, typer.Option(help="Without --data: numbers of symbols.")] = "1-8",
-    sizes: Annotated[str, typer.Option(help="Without --data: sizes.")] = "1-15",
+    symbols: Annotated[
+        str | None,
+        typer.Option(help="Numbers of symbols, 1-8 of formulas that are drawn; of data, all."),
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="Sizes, 1-15 of formulas that are drawn; of data, all.")
+    ] = None,
     samples: Annotated[
-        int, typer.Option(min=1, help="Without --data: formulas for each number of symbols.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            min=1, help="Problems for each number of symbols, 100 if they are drawn; of data, all."
+        ),
+    ] = None,
     hard: Hard = 0.0,
     exclude: Exclude = None,
     trained_symbols: Annotated[
@@ -751,7 +759,7 @@ def evaluate(
     from datasets import disable_progress_bars
 
     from hf_alpha.data.read import leave_out, load, training_problems
-    from hf_alpha.evaluation.compare import compare, draw_problems
+    from hf_alpha.evaluation.compare import choose_rows, compare, draw_problems
     from hf_alpha.loading import ANSWERING, auto_class, load_config
     from hf_alpha.processes import choose_device
     from hf_alpha.tasks import get_task
@@ -773,6 +781,9 @@ def evaluate(
         if few_shot or address is not None:
             option = "--few-shot" if address is None else "--address"
             raise ValueError(f"{models[0]} does not write answers: leave out {option}")
+        for option, given in (("symbols", symbols), ("sizes", sizes), ("samples", samples)):
+            if given is not None:
+                raise ValueError(f"--{option} is for models that write answers: leave it out")
         out = out or _beside(models, data)
         typer.echo(_evaluate_objective(models, data, split, by, out, batch_size, device))
         return
@@ -787,24 +798,31 @@ def evaluate(
     if out is None and address is not None:
         raise ValueError("name a folder for the report with --out")
     out = out or _beside(models, data)
+    own = recipe is not None and solved.own_data
+    if own and (hard or exclude):
+        option = "--hard" if hard else "--exclude"
+        raise ValueError(f"{option} is for formulas: leave it out with pairs of your own")
     known = [problem for each in exclude or () for problem in training_problems(each)]
-    if recipe is not None and solved.own_data:
-        rows = _own_rows(recipe, data, split)
-    elif data is not None:
-        dataset = load(data, split, solved, preferred_split="test")
-        rows = list(leave_out(dataset, known, solved) if known else dataset)
-    else:
+    if data is None and not own:
         rows = draw_problems(
             solved,
             out / "problems",
-            integers(symbols),
-            integers(sizes),
-            samples,
+            integers(symbols or "1-8"),
+            integers(sizes or "1-15"),
+            samples or 100,
             seed,
             hard,
             known,
             progress=not quiet,
         )
+    else:
+        if recipe is not None and own:
+            rows = _own_rows(recipe, data, split)
+        else:
+            dataset = load(str(data), split, solved, preferred_split="test")
+            rows = list(leave_out(dataset, known, solved) if known else dataset)
+        many, long = (None if text is None else integers(text) for text in (symbols, sizes))
+        rows = choose_rows(rows, many, long, samples, seed)
     table, reports = compare(
         loaded,
         solved,
@@ -914,11 +932,19 @@ def _json_object(option: str, text: str | None) -> dict[str, Any]:
 
 
 def _beside(models: list[str], data: str | None) -> Path:
-    """The folder `evaluation` in that of the model; of data that is named, one of its own."""
-    if len(models) > 1 or not Path(models[0]).is_dir():
+    """The folder `evaluation` in that of a training run; of data that is named, one of its own.
+
+    Of other models it is under `runs`: what was released or converted stays as it is.
+    """
+    from hf_alpha.train import TRAINER_STATE
+
+    if len(models) > 1:
         raise ValueError("name a folder for the report with --out")
     name = "evaluation" if data is None else f"evaluation-{Path(data).name.partition('.')[0]}"
-    return Path(models[0]) / name
+    folder = Path(models[0])
+    if (folder / TRAINER_STATE).is_file():
+        return folder / name
+    return Path("runs") / name / folder.resolve().name
 
 
 def _own_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:

@@ -59,6 +59,11 @@ def _missing(kind: Kind, parts: tuple[str, ...]) -> str:
     folder, depth = roots[0], 0
     while depth < len(parts) and (folder / parts[depth]).is_dir():
         folder, depth = folder / parts[depth], depth + 1
-    known = sorted(path.name for path in folder.iterdir() if not path.name.startswith((".", "_")))
+    kind_of_file = Path(*parts).suffix
+    known = sorted(
+        path.name
+        for path in folder.iterdir()
+        if not path.name.startswith((".", "_")) and (path.is_dir() or path.suffix == kind_of_file)
+    )
     where = "/".join((kind, *parts[:depth]))
     return f"{wanted} is not there; {where}/ has: {', '.join(known) or 'nothing'}."

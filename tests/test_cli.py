@@ -299,6 +299,7 @@ def test_ctrl_c_in_training_leaves_a_checkpoint_to_go_on_from(tmp_path, data):
         (["propositional/debug", "training.max_steps"], "write it as key=value"),
         (["propositional/debug", "model.d_model=wide"], "d_model"),
         (["propositional/nothing"], "no recipe 'propositional/nothing'"),
+        (["nothing"], "training/ has: copying, folnet, geometric, ltl, propositional, text."),
         (["."], "no recipe '.'"),
         (["propositional/debug", "training.report_to=paper"], "report_to: paper is not supported"),
         (["propositional/debug", "training.report_to=swanlab"], "report_to: SwanLab"),
@@ -469,7 +470,7 @@ def t5(tmp_path) -> Path:
     return tmp_path / "t5"
 
 
-def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5):
+def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5, monkeypatch):
     for command in (["info"], ["evaluate"], ["solve", "x y", "--model"]):
         assert "hf-alpha convert" in hf_alpha(*command, t5).error
     out, run = tmp_path / "out", tmp_path / "run"
@@ -496,8 +497,14 @@ def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5):
     (tmp_path / "my.yaml").write_text(json.dumps(recipe))
     # Without a recipe, its tokenizer says that it is for texts.
     assert "  answer " in hf_alpha("solve", "--model", out, "swap x y : F x y").out
-    done = hf_alpha("evaluate", out, "--data", tmp_path / "train.jsonl", "--covariance", 0)
-    assert done.code == 0 and "copy of the input" in done.out, done.err
+    monkeypatch.chdir(tmp_path)
+    done = hf_alpha("evaluate", "out", "--data", "train.jsonl", "--covariance", 0, "--samples", 3)
+    assert done.code == 0 and re.search(r"samples +3 +3\n", done.out), done.err
+    # Only a training run gets reports beside its model.
+    assert done.out.endswith(f"are in {Path('runs/evaluation-train/out')}\n")
+    assert (tmp_path / "runs/evaluation-train/out/table.txt").is_file()
+    error = hf_alpha("evaluate", "out", "--data", "train.jsonl", "--symbols", "7-9").error
+    assert "no row of the data has as many symbols" in error
     short = ["training.max_steps=1", "training.eval_strategy=no", "training.save_strategy=no",
              "training.load_best_model_at_end=false"]  # fmt: skip
     done = hf_alpha("train", tmp_path / "my.yaml", f"checkpoint={out}", *short)
@@ -589,6 +596,10 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     assert "'q' is no symbol; this model has a b c" in error(vanilla, out, "--actual", "q")
     assert "'q' is no symbol" in error(vanilla, out, "--to", "relational", "--actual", "q")
     assert "the same symbol" in error(vanilla, out, "--actual", "b")
+    make_model(encoder_position="rope").save_pretrained(tmp_path / "invariant")
+    build_tokenizer("propositional", 5).save_pretrained(tmp_path / "invariant")
+    for options in ([], ["--actual", "q"], ["--to", "relational", "--actual", "q"]):
+        assert "'streams' already" in error(tmp_path / "invariant", out, *options)
     assert "not 'middle'" in error(vanilla, out, "--add-aggregated-attention", "middle")
     assert "holds the model itself" in error(vanilla, vanilla / ".." / vanilla.name)
     assert "no checkpoint folder" in error(tmp_path / "absent", out)
