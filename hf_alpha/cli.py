@@ -363,6 +363,9 @@ def train(
 
     In several processes on CPUs: torchrun --nproc-per-node 2 -m hf_alpha.cli train RECIPE
     """
+    from hf_alpha.resources import recipe_file
+
+    recipe_file(recipe)  # a mistyped name is said before torch is loaded
     from hf_alpha.recipe import read_recipe
     from hf_alpha.train import Interrupted
     from hf_alpha.train import train as run
@@ -454,6 +457,7 @@ def convert(
 
     A vanilla model of this package: of use at once with --to streams, else after training.
     """
+    _check_places(model)
     from hf_alpha.loading import load_config
 
     if out.resolve() == Path(model).expanduser().resolve():
@@ -756,6 +760,7 @@ def evaluate(
     Of models that do not answer with text: the metrics of their recipe's objective. Models that
     follow instructions are asked by a prompt: docs/instructed.md.
     """
+    _check_places(*(models or ()))
     from datasets import disable_progress_bars
 
     from hf_alpha.data.read import leave_out, load, training_problems
@@ -918,6 +923,14 @@ def _service(
         raise ValueError(f"there is no environment variable {key_from}, which --key-from names")
     key = None if key_from is None else os.environ[key_from]
     return AskedModel(served, Service(address, served, key, request, parallel or 4))
+
+
+def _check_places(*models: str) -> None:
+    """Refuse a mistyped folder before torch is loaded, which takes seconds."""
+    from hf_alpha.folders import checkpoint_place
+
+    for model in models:
+        checkpoint_place(model)
 
 
 def _json_object(option: str, text: str | None) -> dict[str, Any]:
@@ -1261,6 +1274,7 @@ def solve(
 def _task_of(task: str | None, model: str | None) -> "AnyTask":
     """The task that is asked for, or that of the model."""
     if model is not None:
+        _check_places(model)
         quiet_bars()
         from hf_alpha.recipe import recipe_for
 
@@ -1477,6 +1491,7 @@ def info(
     models: Annotated[list[str], typer.Argument(help="Folders or Hub names.")],
 ) -> None:
     """Say what a model is: encoding and promises, sizes, vocabulary, training, how to load it."""
+    _check_places(*models)
     from hf_alpha.info import describe_model
 
     typer.echo("\n\n".join(describe_model(model) for model in models))

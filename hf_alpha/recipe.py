@@ -23,7 +23,7 @@ from hf_alpha.loading import load_config, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import ANSWER, OBJECTIVES, Objective, objective_of, objective_settings
 from hf_alpha.objectives.formats import FORMATS
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import recipe_file
 from hf_alpha.settings import (
     RecipeError,
     Setting,
@@ -360,15 +360,10 @@ def rules_of(tokenizer: TextTokenizer) -> dict[str, Any]:
 
 
 def _find(path: str | Path) -> Path:
-    """Return the file of a recipe, given as a path or by its name among those shipped."""
-    file = Path(path)
-    if file.is_file():
-        return file
-    name = f"{path}" if str(path).endswith(".yaml") else f"{path}.yaml"
     try:
-        return resource_path("training", *Path(name).parts)
+        return recipe_file(path)
     except FileNotFoundError as error:
-        raise RecipeError(f"no recipe {str(path)!r}: {error}") from error
+        raise RecipeError(f"{error}") from error
 
 
 def _flattened(file: Path, children: tuple[Path, ...]) -> dict[str, Any]:

@@ -622,6 +622,27 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     assert "d_model" in error(tmp_path / "odd", out)
 
 
+MISTYPED = """
+import sys, hf_alpha.cli
+for line in sys.stdin.read().splitlines():
+    sys.argv[1:] = line.split()
+    try:
+        hf_alpha.cli.main()
+    except SystemExit as stop:
+        print(stop.code, "torch" in sys.modules)
+"""
+
+
+def test_a_mistyped_folder_is_told_before_torch_is_loaded():
+    commands = ["train no", "push no a/b", "info no", "evaluate no", "convert no x",
+                "solve --model no a"]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", MISTYPED], input="\n".join(commands), capture_output=True,
+        text=True, timeout=120,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["2 False"] * len(commands), done.stderr
+
+
 def test_the_installed_command_ends_with_these_codes(tmp_path):
     done = own_process.run("-m", "hf_alpha.cli", "solve", "--model", tmp_path / "absent", "a")
     assert (done.returncode, done.stdout) == (2, "")
