@@ -136,7 +136,7 @@ ModelsTask = Annotated[
     str | None,
     typer.Option(
         help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what the "
-        f"model's recipe.yaml says, or {DEFAULT_TASK}."
+        f"model's recipe.yaml or tokenizer says; without one, {DEFAULT_TASK}."
     ),
 ]
 Beams = Annotated[
@@ -363,6 +363,9 @@ def train(
 
     In several processes on CPUs: torchrun --nproc-per-node 2 -m hf_alpha.cli train RECIPE
     """
+    from hf_alpha.resources import recipe_file
+
+    recipe_file(recipe)  # a mistyped name is said before torch is loaded
     from hf_alpha.recipe import read_recipe
     from hf_alpha.train import Interrupted
     from hf_alpha.train import train as run
@@ -454,6 +457,7 @@ def convert(
 
     A vanilla model of this package: of use at once with --to streams, else after training.
     """
+    _check_places(model)
     from hf_alpha.loading import load_config
 
     if out.resolve() == Path(model).expanduser().resolve():
@@ -646,8 +650,8 @@ def evaluate(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the report, where a killed run continues; of a model in a folder, by "
-            "default `evaluation` there."
+            help="Folder for the report, where a killed run continues; of one model, by default "
+            "`evaluation` in the folder of its training run, else runs/evaluation/NAME."
         ),
     ] = None,
     task: ModelsTask = None,
@@ -665,11 +669,19 @@ def evaluate(
         str | None,
         typer.Option(help="Models that do not answer: a column; metrics for each of its values."),
     ] = None,
-    symbols: Annotated[str, typer.Option(help="Without --data: numbers of symbols.")] = "1-8",
-    sizes: Annotated[str, typer.Option(help="Without --data: sizes.")] = "1-15",
+    symbols: Annotated[
+        str | None,
+        typer.Option(help="Numbers of symbols, 1-8 of formulas that are drawn; of data, all."),
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="Sizes, 1-15 of formulas that are drawn; of data, all.")
+    ] = None,
     samples: Annotated[
-        int, typer.Option(min=1, help="Without --data: formulas for each number of symbols.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            min=1, help="Problems for each number of symbols, 100 if they are drawn; of data, all."
+        ),
+    ] = None,
     hard: Hard = 0.0,
     exclude: Exclude = None,
     trained_symbols: Annotated[
@@ -748,13 +760,13 @@ def evaluate(
     Of models that do not answer with text: the metrics of their recipe's objective. Models that
     follow instructions are asked by a prompt: docs/instructed.md.
     """
+    _check_places(*(models or ()))
     from datasets import disable_progress_bars
 
     from hf_alpha.data.read import leave_out, load, training_problems
-    from hf_alpha.evaluation.compare import compare, draw_problems
+    from hf_alpha.evaluation.compare import choose_rows, compare, draw_problems
     from hf_alpha.loading import ANSWERING, auto_class, load_config
     from hf_alpha.processes import choose_device
-    from hf_alpha.recipe import recipe_of
     from hf_alpha.tasks import get_task
 
     models = models or []
@@ -774,6 +786,9 @@ def evaluate(
         if few_shot or address is not None:
             option = "--few-shot" if address is None else "--address"
             raise ValueError(f"{models[0]} does not write answers: leave out {option}")
+        for option, given in (("symbols", symbols), ("sizes", sizes), ("samples", samples)):
+            if given is not None:
+                raise ValueError(f"--{option} is for models that write answers: leave it out")
         out = out or _beside(models, data)
         typer.echo(_evaluate_objective(models, data, split, by, out, batch_size, device))
         return
@@ -783,29 +798,36 @@ def evaluate(
     loaded = _entrants(models, told if few_shot else None, where, seed)
     if address is not None:
         loaded.append(_service(address, served, key_from, told, parallel))
-    recipe = None if task is not None or not models else recipe_of(models[0])
+    recipe = _recipe_of(models, task, few_shot)
     solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
     if out is None and address is not None:
         raise ValueError("name a folder for the report with --out")
     out = out or _beside(models, data)
+    own = recipe is not None and solved.own_data
+    if own and (hard or exclude):
+        option = "--hard" if hard else "--exclude"
+        raise ValueError(f"{option} is for formulas: leave it out with pairs of your own")
     known = [problem for each in exclude or () for problem in training_problems(each)]
-    if recipe is not None and solved.own_data:
-        rows = _own_rows(recipe, data, split)
-    elif data is not None:
-        dataset = load(data, split, solved, preferred_split="test")
-        rows = list(leave_out(dataset, known, solved) if known else dataset)
-    else:
+    if data is None and not own:
         rows = draw_problems(
             solved,
             out / "problems",
-            integers(symbols),
-            integers(sizes),
-            samples,
+            integers(symbols or "1-8"),
+            integers(sizes or "1-15"),
+            samples or 100,
             seed,
             hard,
             known,
             progress=not quiet,
         )
+    else:
+        if recipe is not None and own:
+            rows = _own_rows(recipe, data, split)
+        else:
+            dataset = load(str(data), split, solved, preferred_split="test")
+            rows = list(leave_out(dataset, known, solved) if known else dataset)
+        many, long = (None if text is None else integers(text) for text in (symbols, sizes))
+        rows = choose_rows(rows, many, long, samples, seed)
     table, reports = compare(
         loaded,
         solved,
@@ -827,6 +849,15 @@ def evaluate(
         _write_cards(models, reports)
     typer.echo(table)
     typer.echo(f"report and pictures are in {out}")
+
+
+def _recipe_of(models: list[str], task: str | None, few_shot: bool) -> "Recipe | None":
+    """What the first model says of its task; None where it says nothing, and may."""
+    from hf_alpha.recipe import recipe_for, recipe_of
+
+    if not models or (few_shot and task is not None):
+        return None
+    return recipe_of(models[0]) if few_shot else recipe_for(models[0], task)
 
 
 def _entrants(
@@ -894,6 +925,14 @@ def _service(
     return AskedModel(served, Service(address, served, key, request, parallel or 4))
 
 
+def _check_places(*models: str) -> None:
+    """Refuse a mistyped folder before torch is loaded, which takes seconds."""
+    from hf_alpha.folders import checkpoint_place
+
+    for model in models:
+        checkpoint_place(model)
+
+
 def _json_object(option: str, text: str | None) -> dict[str, Any]:
     """Read the value of an option."""
     try:
@@ -906,11 +945,19 @@ def _json_object(option: str, text: str | None) -> dict[str, Any]:
 
 
 def _beside(models: list[str], data: str | None) -> Path:
-    """The folder `evaluation` in that of the model; of data that is named, one of its own."""
-    if len(models) > 1 or not Path(models[0]).is_dir():
+    """The folder `evaluation` in that of a training run; of data that is named, one of its own.
+
+    Of other models it is under `runs`: what was released or converted stays as it is.
+    """
+    from hf_alpha.train import TRAINER_STATE
+
+    if len(models) > 1:
         raise ValueError("name a folder for the report with --out")
     name = "evaluation" if data is None else f"evaluation-{Path(data).name.partition('.')[0]}"
-    return Path(models[0]) / name
+    folder = Path(models[0])
+    if (folder / TRAINER_STATE).is_file():
+        return folder / name
+    return Path("runs") / name / folder.resolve().name
 
 
 def _own_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
@@ -1174,11 +1221,21 @@ def solve(
     notation: Annotated[
         str | None, typer.Option(help="prefix, compact or infix; detected by default.")
     ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Texts, where a rule reads names from a column: those of your texts, zoe,max, or "
+            "person=zoe,max, once for each class."
+        ),
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Solve formulas, and check every answer with a solver; or have a model answer your texts.
 
     hf-alpha solve 'request & !grant' '|a&bc'
+
+    Models always answer. Where no answer is right and the solver proves that the formula has none,
+    it says unsatisfiable in place of them.
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
@@ -1186,6 +1243,8 @@ def solve(
     solved = _task_of(task, model)
     if first_correct and not solved.has_check:
         raise ValueError(f"--first-correct: task {solved.name!r} has no check of answers")
+    if names:
+        problems = _with_names(problems, names, solved)
     faults = _faults(solved.name, problems, notation)
     readable = [problem for problem, fault in zip(problems, faults, strict=True) if fault is None]
     top = top or (TRIED if first_correct else 1)
@@ -1202,6 +1261,9 @@ def solve(
             typer.echo(f"  error: {error}", err=True)
         if solution is None:
             continue
+        if solution.unsatisfiable:
+            typer.echo("  unsatisfiable")
+            continue
         for answer, verdict in solution.answers:
             label = verdict.value if solved.has_check else "answer"
             typer.echo(f"  {label:<10} {answer or solved.empty_answer}")
@@ -1210,16 +1272,39 @@ def solve(
 
 
 def _task_of(task: str | None, model: str | None) -> "AnyTask":
-    """The task that is asked for, or that of the model's recipe."""
+    """The task that is asked for, or that of the model."""
+    if model is not None:
+        _check_places(model)
+        quiet_bars()
+        from hf_alpha.recipe import recipe_for
+
+        return recipe_for(model, task).solved
     from hf_alpha.tasks import get_task
 
-    if task is None and model is not None:
-        from hf_alpha.recipe import RecipeError, recipe_of
-
-        with contextlib.suppress(RecipeError, OSError):  # what is wrong is said when it is loaded
-            if (recipe := recipe_of(model)) is not None:
-                return recipe.solved
     return get_task(task or DEFAULT_TASK)
+
+
+def _with_names(texts: list[str], names: list[str], solved: "AnyTask") -> list[str]:
+    """Mark names in texts, as the column of a rule does for a row.
+
+    Raises:
+        ValueError: the task finds no names by rules, or it is not clear of which class names are.
+    """
+    finder = getattr(solved, "finder", None)
+    if finder is None:
+        raise ValueError(f"--names is for texts with rules for names: {solved.name!r} has none")
+    by_row = [name for name, rule in finder.rules.items() if rule.by_row]
+    classes = by_row or list(finder.rules)
+    listed: dict[str, list[str]] = {}
+    for option in names:
+        for kind, said in by_class(option).items():
+            if kind not in finder.rules and (kind or len(classes) > 1):
+                known = ", ".join(finder.rules)
+                raise ValueError(
+                    f"--names {option}: write {classes[0]}=..., with one of the classes {known}"
+                )
+            listed.setdefault(kind or classes[0], []).extend(map(str.strip, said.split(",")))
+    return [finder.mark(text, listed) for text in texts]
 
 
 def _faults(task: str, problems: list[str], notation: str | None) -> list[str | None]:
@@ -1406,6 +1491,7 @@ def info(
     models: Annotated[list[str], typer.Argument(help="Folders or Hub names.")],
 ) -> None:
     """Say what a model is: encoding and promises, sizes, vocabulary, training, how to load it."""
+    _check_places(*models)
     from hf_alpha.info import describe_model
 
     typer.echo("\n\n".join(describe_model(model) for model in models))

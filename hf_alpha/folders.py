@@ -138,6 +138,22 @@ def check_file(path: Path, what: str) -> None:
         raise FileNotFoundError(f"there is no file {path}: name {what}")
 
 
+def checkpoint_place(path: str | Path) -> str:
+    """Return where a checkpoint is: a folder with a configuration, or what may be a Hub name.
+
+    Raises:
+        FileNotFoundError: there is no such folder, or no `config.json` in it.
+    """
+    folder = Path(path).expanduser()
+    where = str(folder)
+    hub_name = where.count("/") == 1 and not folder.is_absolute() and not folder.exists()
+    if not hub_name and not folder.is_dir():
+        raise FileNotFoundError(f"no checkpoint folder {where!r}")
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        raise FileNotFoundError(f"{where!r} is no checkpoint folder: it has no config.json")
+    return where
+
+
 def read_json(path: Path, *keys: str) -> dict[str, Any]:
     """Read a record that one of the tools wrote.
 
@@ -160,6 +176,7 @@ def _with(keys: tuple[str, ...]) -> str:
 __all__ = [
     "TEMPORARY",
     "check_file",
+    "checkpoint_place",
     "locked",
     "new_folder",
     "read_json",

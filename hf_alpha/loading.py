@@ -18,7 +18,7 @@ from transformers import (
 from transformers.utils import logging
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
-from hf_alpha.folders import read_json
+from hf_alpha.folders import checkpoint_place, read_json
 
 WEIGHTS = "model.safetensors"
 ANSWERING = (AutoModelForSeq2SeqLM, AutoModelForCausalLM)
@@ -101,13 +101,7 @@ def load_config(path: str | Path) -> PreTrainedConfig:
         FileNotFoundError: there is no such folder or model, or no `config.json`.
         CheckpointError: it cannot be read.
     """
-    folder = Path(path).expanduser()
-    where = str(folder)
-    hub_name = where.count("/") == 1 and not folder.is_absolute() and not folder.exists()
-    if not hub_name and not folder.is_dir():
-        raise FileNotFoundError(f"no checkpoint folder {where!r}")
-    if folder.is_dir() and not (folder / "config.json").is_file():
-        raise FileNotFoundError(f"{where!r} is no checkpoint folder: it has no config.json")
+    where = checkpoint_place(path)
     with _part(where, "config.json"):
         return AutoConfig.from_pretrained(where)
 
@@ -229,8 +223,12 @@ def _part(where: str, name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = "checkpoint folder" if Path(where).is_dir() else "folder here or model on the Hub"
-        raise FileNotFoundError(f"{where!r} is no complete {kind}: {_said(error)}") from error
+        kind = (
+            "no complete checkpoint folder"
+            if Path(where).is_dir()
+            else "neither a folder here nor a complete model that can be reached on the Hub"
+        )
+        raise FileNotFoundError(f"{where!r} is {kind}: {_said(error)}") from error
     except Exception as error:
         raise CheckpointError(f"{where}: {name} cannot be read: {_said(error)}") from error
     finally:

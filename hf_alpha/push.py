@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-from datasets import load_dataset
-from datasets.exceptions import DatasetsError
 from huggingface_hub import HfApi
 
 from hf_alpha.data.run_folder import PARTS, SETTINGS
 from hf_alpha.folders import TEMPORARY
-from hf_alpha.loading import load_checkpoint
 
 # Training state is nobody else's business, optimiser files are pickles, killed runs leave parts.
 NOT_SHARED = [
@@ -59,6 +56,12 @@ def _check_links(folder: Path) -> None:
 
 def _kind(folder: Path) -> str:
     """Tell model from dataset; either has to load."""
+    # Here: a mistyped folder is said before torch is loaded.
+    from datasets import load_dataset
+    from datasets.exceptions import DatasetsError
+
+    from hf_alpha.loading import load_checkpoint
+
     if (folder / "config.json").is_file():
         load_checkpoint(folder, answers=False)
         if not any(folder.glob("*.safetensors")):

@@ -19,9 +19,11 @@ from hf_alpha.auto import MODEL_TYPES, SYMBOL_MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
 from hf_alpha.folders import replacing
+from hf_alpha.loading import load_config, load_parts
+from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import ANSWER, OBJECTIVES, Objective, objective_of, objective_settings
 from hf_alpha.objectives.formats import FORMATS
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import recipe_file
 from hf_alpha.settings import (
     RecipeError,
     Setting,
@@ -32,6 +34,7 @@ from hf_alpha.settings import (
     settings_of,
 )
 from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks.registry import built_in_tasks, task_names
 
 RECIPE_FILE = "recipe.yaml"
 DEFAULT_MODEL_TYPE = "alpha"
@@ -304,16 +307,63 @@ def recipe_of(model: str) -> Recipe | None:
     return read_recipe(file) if file.is_file() else None
 
 
+def recipe_for(model: str, task: str | None = None) -> Recipe:
+    """The recipe beside a model; of one without, what its tokenizer says of its task and names.
+
+    Args:
+        model: folder or Hub name.
+        task: what the model is used for, if that is said; it has to read what the model reads.
+
+    Raises:
+        FileNotFoundError: there is no such model.
+        RecipeError: the recipe cannot be read, nothing says what the task is, or the model is for
+            another one.
+        ValueError: the model has no symbols, or there is no such task.
+    """
+    load_config(model)
+    recipe = recipe_of(model) or _recipe_by_tokenizer(model, task)
+    if task in (None, recipe.task):
+        return recipe
+    solved, grammar = get_task(str(task)), recipe.solved.grammar
+    if grammar not in (None, solved.grammar):
+        raise RecipeError(
+            f"{model} is for the task {recipe.task!r}, not for {task!r}: leave out --task, or name "
+            "another model"
+        )
+    own = dataclasses.replace(recipe, task=str(task))
+    return own if solved.own_data else Recipe(str(task), DataSettings(), {})
+
+
+def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
+    """What a recipe would say of a model that has none."""
+    _, tokenizer = load_parts(model)
+    if isinstance(tokenizer, TextTokenizer):
+        own = next(name for name in built_in_tasks() if get_task(name).own_data)
+        return Recipe(own, DataSettings(), {}, symbols=rules_of(tokenizer))
+    if tokenizer.grammar is not None:
+        built_in = built_in_tasks()
+        fitting = (name for name in built_in if get_task(name).grammar == tokenizer.grammar)
+        task = next(fitting, task)
+    if task is None:
+        raise RecipeError(
+            f"{model} has no {RECIPE_FILE}, and its tokenizer does not say which task it is for: "
+            f"say --task {', or '.join(task_names())}"
+        )
+    return Recipe(task, DataSettings(), {})
+
+
+def rules_of(tokenizer: TextTokenizer) -> dict[str, Any]:
+    """Class -> rule by which a tokenizer finds names; where symbols are words, those words."""
+    if tokenizer.symbols_are_words:
+        return {name: {"tokens": words} for name, words in tokenizer.symbol_words().items()}
+    return tokenizer.finder.to_dict()
+
+
 def _find(path: str | Path) -> Path:
-    """Return the file of a recipe, given as a path or by its name among those shipped."""
-    file = Path(path)
-    if file.is_file():
-        return file
-    name = f"{path}" if str(path).endswith(".yaml") else f"{path}.yaml"
     try:
-        return resource_path("training", *Path(name).parts)
+        return recipe_file(path)
     except FileNotFoundError as error:
-        raise RecipeError(f"no recipe {str(path)!r}: {error}") from error
+        raise RecipeError(f"{error}") from error
 
 
 def _flattened(file: Path, children: tuple[Path, ...]) -> dict[str, Any]:
@@ -721,7 +771,9 @@ __all__ = [
     "leaves",
     "parse_recipe",
     "read_recipe",
+    "recipe_for",
     "recipe_of",
     "recipe_schema",
+    "rules_of",
     "write_recipe",
 ]

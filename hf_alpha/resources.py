@@ -31,6 +31,21 @@ def resource_path(kind: Kind, *parts: str) -> Path:
     raise FileNotFoundError(_missing(kind, parts))
 
 
+def recipe_file(path: str | Path) -> Path:
+    """The file of a recipe, given as a path or by its name among those shipped.
+
+    Raises:
+        FileNotFoundError: there is none; the message lists those that there are.
+    """
+    if Path(path).is_file():
+        return Path(path)
+    name = f"{path}" if str(path).endswith(".yaml") else f"{path}.yaml"
+    try:
+        return resource_path("training", *Path(name).parts)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"no recipe {str(path)!r}: {error}") from error
+
+
 def checkout_folders() -> list[Path]:
     """The checkout's folders in which models and tokenizers lie; none for an installed package."""
     return [path for kind in ("model_cards", "tokenizer") for path in _in_checkout(kind)]
@@ -59,6 +74,11 @@ def _missing(kind: Kind, parts: tuple[str, ...]) -> str:
     folder, depth = roots[0], 0
     while depth < len(parts) and (folder / parts[depth]).is_dir():
         folder, depth = folder / parts[depth], depth + 1
-    known = sorted(path.name for path in folder.iterdir() if not path.name.startswith((".", "_")))
+    kind_of_file = Path(*parts).suffix
+    known = sorted(
+        path.name
+        for path in folder.iterdir()
+        if not path.name.startswith((".", "_")) and (path.is_dir() or path.suffix == kind_of_file)
+    )
     where = "/".join((kind, *parts[:depth]))
     return f"{wanted} is not there; {where}/ has: {', '.join(known) or 'nothing'}."

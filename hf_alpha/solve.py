@@ -21,12 +21,14 @@ class Solution:
         answers: best first, in the problem's own names, each with its verdict.
         error: why there is no answer.
         read_as: the problem in infix, if operators of it were rewritten while reading.
+        unsatisfiable: it is proved that no answer is right; asked only if none of these is.
     """
 
     problem: str
     answers: list[tuple[str, Verdict]]
     error: str | None = None
     read_as: str | None = None
+    unsatisfiable: bool = False
 
     @property
     def solved(self) -> bool:
@@ -86,7 +88,10 @@ def solve(
             (answer, check_answer(task, prefix, answer, solver=solver)) for answer in answers
         )
         found = _first_correct(checked) if first_correct else list(checked)
-        yield Solution(problem, found, read_as=_rewritten(task, problem, tokens, notation))
+        solution = Solution(problem, found, read_as=_rewritten(task, problem, tokens, notation))
+        if not solution.solved:
+            solution.unsatisfiable = task.has_answer(prefix) is False
+        yield solution
 
 
 def _first_correct(checked: Iterable[tuple[str, Verdict]]) -> list[tuple[str, Verdict]]:

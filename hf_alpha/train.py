@@ -69,6 +69,7 @@ from hf_alpha.recipe import (
     RecipeError,
     differences,
     read_recipe,
+    rules_of,
     write_recipe,
 )
 from hf_alpha.settings import settings_of
@@ -471,16 +472,19 @@ def _fit_symbols(
     say(f"symbols of the checkpoint: {said}; they are added")
 
 
-def _complete_rules(recipe: Recipe) -> Recipe:
-    """A recipe for own pairs that says not what a name is, with the rules of its checkpoint."""
-    if recipe.data.train is None or recipe.symbols or recipe.checkpoint is None:
+def _complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
+    """A recipe for own pairs, with what its checkpoint says of names.
+
+    Those are the rules, where the recipe has none; or what the only class is called.
+    """
+    if recipe.data.train is None or len(recipe.symbols) > 1 or recipe.checkpoint is None:
         return recipe
     _, tokenizer = load_parts(recipe.checkpoint, answers=recipe.aim is None)
+    if recipe.symbols:
+        return _with_class_of(tokenizer, recipe, say)
     if recipe.aim is not None and not isinstance(tokenizer, TextTokenizer):
         return recipe
-    rules = tokenizer.finder.to_dict() if isinstance(tokenizer, TextTokenizer) else {}
-    if rules and tokenizer.symbols_are_words:
-        rules = {name: {"tokens": words} for name, words in tokenizer.symbol_words().items()}
+    rules = rules_of(tokenizer) if isinstance(tokenizer, TextTokenizer) else {}
     rules = {name: {k: v for k, v in rule.items() if k != "count"} for name, rule in rules.items()}
     if not rules or not all(rules.values()):
         raise RecipeError(
@@ -488,6 +492,16 @@ def _complete_rules(recipe: Recipe) -> Recipe:
             "not say it either"
         )
     return dataclasses.replace(recipe, symbols=rules)
+
+
+def _with_class_of(tokenizer: Any, recipe: Recipe, say: Callable[[str], object]) -> Recipe:
+    """A recipe with one class, called as the only one of a tokenizer: both are all names."""
+    classes = list(tokenizer.finder.rules) if isinstance(tokenizer, TextTokenizer) else []
+    ((ours, rule),) = recipe.symbols.items()
+    if len(classes) != 1 or classes == [ours]:
+        return recipe
+    say(f"symbols: {ours!r} is the class {classes[0]!r} of {recipe.checkpoint}")
+    return dataclasses.replace(recipe, symbols={classes[0]: rule})
 
 
 def config_for(tokenizer: Any, settings: Mapping[str, Any]) -> PreTrainedConfig:
@@ -633,13 +647,13 @@ def train(
         CheckpointError: the checkpoint to resume is damaged.
         Interrupted: Ctrl-C; there is a checkpoint of the last step.
     """
-    recipe = _complete_rules(recipe)
     arguments = prepare_arguments(recipe)
+    tell = say if arguments.process_index == 0 else lambda _: None
+    recipe = _complete_rules(recipe, tell)
     out, start = Path(arguments.output_dir), _starting_point(arguments, resume)
     notes = [] if start is None else _notes(recipe, out, _state(start).global_step, allow_changes)
     finished = start is not None and _is_finished(_state(start), arguments)
     set_seed(arguments.seed)  # for the weights of a new model
-    tell = say if arguments.process_index == 0 else lambda _: None
     at_end = start if finished else None
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):

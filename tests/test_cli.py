@@ -299,6 +299,7 @@ def test_ctrl_c_in_training_leaves_a_checkpoint_to_go_on_from(tmp_path, data):
         (["propositional/debug", "training.max_steps"], "write it as key=value"),
         (["propositional/debug", "model.d_model=wide"], "d_model"),
         (["propositional/nothing"], "no recipe 'propositional/nothing'"),
+        (["nothing"], "training/ has: copying, folnet, geometric, ltl, propositional, text."),
         (["."], "no recipe '.'"),
         (["propositional/debug", "training.report_to=paper"], "report_to: paper is not supported"),
         (["propositional/debug", "training.report_to=swanlab"], "report_to: SwanLab"),
@@ -469,8 +470,9 @@ def t5(tmp_path) -> Path:
     return tmp_path / "t5"
 
 
-def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5):
-    assert "hf-alpha convert" in hf_alpha("info", t5).error
+def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5, monkeypatch):
+    for command in (["info"], ["evaluate"], ["solve", "x y", "--model"]):
+        assert "hf-alpha convert" in hf_alpha(*command, t5).error
     out, run = tmp_path / "out", tmp_path / "run"
     blocks = ["--add-aggregated-attention", "decoder"]
     done = hf_alpha("convert", t5, out, "--symbols", "v=4,f=5", "--actual", "v=x y,f=z",
@@ -479,7 +481,8 @@ def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5):
     first, proved, following = done.out.splitlines()
     assert first.startswith(f"{out}: a 't5' model with 'streams' symbols (4 of class v, 5 of")
     assert "5 rows added" in first and "logits are identical" in proved  # and one for `<join>`
-    assert f"hf-alpha train my-task.yaml checkpoint={out}" in following
+    assert f"hf-alpha train my-task.yaml checkpoint={out}; only <v_0>, <v_1>, ..., <f_" in following
+    assert done.err == ""
     config = json.loads((out / "config.json").read_text())
     assert config["aggregated_attention"] == ["decoder"] and len(config["class_rows"]["v"]) == 2
 
@@ -492,6 +495,16 @@ def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5):
         "training": {"output_dir": str(run)},
     }
     (tmp_path / "my.yaml").write_text(json.dumps(recipe))
+    # Without a recipe, its tokenizer says that it is for texts.
+    assert "  answer " in hf_alpha("solve", "--model", out, "swap x y : F x y").out
+    monkeypatch.chdir(tmp_path)
+    done = hf_alpha("evaluate", "out", "--data", "train.jsonl", "--covariance", 0, "--samples", 3)
+    assert done.code == 0 and re.search(r"samples +3 +3\n", done.out), done.err
+    # Only a training run gets reports beside its model.
+    assert done.out.endswith(f"are in {Path('runs/evaluation-train/out')}\n")
+    assert (tmp_path / "runs/evaluation-train/out/table.txt").is_file()
+    error = hf_alpha("evaluate", "out", "--data", "train.jsonl", "--symbols", "7-9").error
+    assert "no row of the data has as many symbols" in error
     short = ["training.max_steps=1", "training.eval_strategy=no", "training.save_strategy=no",
              "training.load_best_model_at_end=false"]  # fmt: skip
     done = hf_alpha("train", tmp_path / "my.yaml", f"checkpoint={out}", *short)
@@ -583,6 +596,10 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     assert "'q' is no symbol; this model has a b c" in error(vanilla, out, "--actual", "q")
     assert "'q' is no symbol" in error(vanilla, out, "--to", "relational", "--actual", "q")
     assert "the same symbol" in error(vanilla, out, "--actual", "b")
+    make_model(encoder_position="rope").save_pretrained(tmp_path / "invariant")
+    build_tokenizer("propositional", 5).save_pretrained(tmp_path / "invariant")
+    for options in ([], ["--actual", "q"], ["--to", "relational", "--actual", "q"]):
+        assert "'streams' already" in error(tmp_path / "invariant", out, *options)
     assert "not 'middle'" in error(vanilla, out, "--add-aggregated-attention", "middle")
     assert "holds the model itself" in error(vanilla, vanilla / ".." / vanilla.name)
     assert "no checkpoint folder" in error(tmp_path / "absent", out)
@@ -603,6 +620,27 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     config = json.loads((tmp_path / "odd" / "config.json").read_text())
     (tmp_path / "odd" / "config.json").write_text(json.dumps(config | {"d_model": "wide"}))
     assert "d_model" in error(tmp_path / "odd", out)
+
+
+MISTYPED = """
+import sys, hf_alpha.cli
+for line in sys.stdin.read().splitlines():
+    sys.argv[1:] = line.split()
+    try:
+        hf_alpha.cli.main()
+    except SystemExit as stop:
+        print(stop.code, "torch" in sys.modules)
+"""
+
+
+def test_a_mistyped_folder_is_told_before_torch_is_loaded():
+    commands = ["train no", "push no a/b", "info no", "evaluate no", "convert no x",
+                "solve --model no a"]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", MISTYPED], input="\n".join(commands), capture_output=True,
+        text=True, timeout=120,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["2 False"] * len(commands), done.stderr
 
 
 def test_the_installed_command_ends_with_these_codes(tmp_path):

@@ -115,7 +115,7 @@ def test_missing_and_incomplete_folders(tmp_path, monkeypatch, hub):
     (tmp_path / "runs" / "file").write_text("{}")
     with pytest.raises(FileNotFoundError, match="no checkpoint folder 'runs/file'"):
         load_checkpoint("runs/file")
-    with pytest.raises(FileNotFoundError, match="'runs/no' is no complete folder here or model on"):
+    with pytest.raises(FileNotFoundError, match="'runs/no' is neither a folder here nor a"):
         load_checkpoint("runs/no")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="is no checkpoint folder: it has no config"):
@@ -245,7 +245,9 @@ def test_no_tool_uses_a_damaged_checkpoint(tmp_path, monkeypatch, hub, command):
     save(bad)
     DAMAGES["missing"][0](bad)
     (bad / TRAINER_STATE).write_text('{"log_history": []}')
-    (bad / RECIPE_FILE).write_text("task: propositional\n")
+    (bad / RECIPE_FILE).write_text(
+        "{task: propositional, data: {path: data}, training: {output_dir: bad}}"
+    )
     monkeypatch.chdir(tmp_path)
     done = hf_alpha(
         *(str(bad) if word == "BAD" else word.replace("BAD", str(bad)) for word in command)

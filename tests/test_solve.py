@@ -7,7 +7,9 @@ import torch
 from commands import hf_alpha
 from strategies import make_model
 
+from hf_alpha import MarkedText, TextTask, TextTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.loading import load_checkpoint
 from hf_alpha.solve import _first_correct, solve
 from hf_alpha.tasks import Verdict
 from hf_alpha.tasks.propositional import PropositionalTask
@@ -55,7 +57,7 @@ def test_the_first_correct_answer_is_chosen(streams):
     assert _first_correct(answers) == [late] and list(answers) == [wrong], "one is not checked"
     assert _first_correct([wrong, ("b1", Verdict.wrong)]) == [wrong] and not _first_correct([])
     done = hf_alpha("solve", "--model", streams, "--first-correct", "|!a!b", "&a!a")
-    assert done.out == "|!a!b\n  correct    b0a0\n&a!a\n  wrong      a1\n" and done.code == 1
+    assert done.out == "|!a!b\n  correct    b0a0\n&a!a\n  unsatisfiable\n" and done.code == 1
 
 
 def test_the_users_names_come_back_with_verdicts(streams):
@@ -186,8 +188,6 @@ def test_more_names_than_the_vocabulary(streams, learned):
 
 
 def test_extended_on_the_way_answers_as_extended_before(streams):
-    from hf_alpha.loading import load_checkpoint
-
     problems = ["a | b & !c | d", "&e!f", "^a^b^c^de"]
     (model, tokenizer), (larger, larger_tokenizer) = load_checkpoint(streams), load_checkpoint(
         streams
@@ -256,6 +256,53 @@ def test_a_lone_name_that_looks_like_operators_stays_a_name(ltl):
         '  correct    { "p q" }',
     ]
     assert '  read as    !(1 U !(!"größe" | 1 U "p q"))' in done.out.splitlines()
+
+
+def test_the_task_is_what_the_model_says(ltl, tmp_path, hub):
+    """By its recipe, or by its tokenizer; another task, or none, is an error that says so."""
+    assert hf_alpha("solve", "--model", ltl, "G(a -> F b)").out.endswith("  correct    {b}\n")
+    other = hf_alpha("solve", "--model", ltl, "--task", "propositional", "a").error
+    assert other == (
+        f"error: {ltl} is for the task 'ltl', not for 'propositional': leave out --task, or name "
+        "another model"
+    )
+    copies = make_model(num_base_tokens=3, symbol_classes={"character": 3}, encoder_position="rope")
+    copies.save_pretrained(tmp_path)
+    build_tokenizer("copying", 3).save_pretrained(tmp_path)
+    unsaid = hf_alpha("solve", "--model", tmp_path, "ab").error
+    assert "does not say which task it is for: say --task copying, or ltl, or propos" in unsaid
+    assert hf_alpha("solve", "--model", tmp_path, "--task", "copying", "ab").err == ""
+    for command in (["solve", "x y", "--model"], ["evaluate"]):
+        found = hf_alpha(*command, "runs/nope").error
+        assert "'runs/nope' is neither a folder here nor a complete model that can be re" in found
+
+
+def test_names_of_a_column_are_given_with_the_text(streams, tmp_path):
+    rules = {name: {"column": f"{name}s", "count": 3} for name in ("person", "place")}
+    text = MarkedText("give zoe -> max in rome", [(5, 8, "person"), (19, 23, "place")])
+    tokenizer = TextTokenizer.from_texts([text], rules)
+    tokenizer.save_pretrained(tmp_path)
+    make_model(
+        encoder_position="rope",
+        num_base_tokens=tokenizer.num_base_tokens,
+        symbol_classes=tokenizer.symbol_classes,
+    ).save_pretrained(tmp_path)
+
+    def asked(*names: str, model: Path = tmp_path):
+        options = [word for name in names for word in ("--names", name)]
+        return hf_alpha("solve", "--model", model, *options, text)
+
+    solution = next(solve(*load_checkpoint(tmp_path), TextTask(rules), [
+        MarkedText(text, [(5, 8, "person"), (12, 15, "person"), (19, 23, "place")])
+    ]))  # fmt: skip
+    done = asked("person=zoe, max", "place=rome,oslo")
+    assert done.out == f"{text}\n  answer     {solution.answers[0][0]}\n" and not done.err
+    assert asked("person=zoe,max,place=rome").out == done.out
+    assert "or on the command line by --names" in asked().err
+    assert "--names zoe: write person=..., with one of the classes person, place" in (
+        asked("zoe").error
+    )
+    assert "'propositional' has none" in asked("zoe", model=streams).error
 
 
 def test_model_and_tokenizer_that_disagree(streams, tmp_path):

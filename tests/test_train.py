@@ -336,6 +336,21 @@ def test_a_converted_model_finds_names_by_the_recipe(own_task):
     assert train(read_recipe("own.yaml", longer), True, True, lambda _: 0).state.global_step == 4
 
 
+def test_one_class_of_a_recipe_is_that_of_the_checkpoint(own_task):
+    """However the two are called, at the start and for a run that goes on."""
+    checkpoint = convert_small(own_task / "converted", symbols=4)
+    more = [*QUIET, *TUNED, f"checkpoint={checkpoint}", "symbols.function=null",
+            "symbols.variable='[A-Za-z]'"]  # fmt: skip
+    lines: list[str] = []
+    train(read_recipe("own.yaml", more), say=lines.append)
+    assert f"symbols: 'variable' is the class 'name' of {checkpoint}" in lines
+    assert read_recipe("out/recipe.yaml").symbols == {"name": "[A-Za-z]"}
+    tokenizer = load_checkpoint("out")[1]
+    assert set(tokenizer("SWAP a b : F x").names.values()) == {"a", "b", "F", "x"}
+    train(read_recipe("own.yaml", more), say=lines.append)
+    assert "holds a finished run" in lines[-1]
+
+
 def test_a_recipe_without_rules_takes_those_of_its_checkpoint(own_task):
     rules = {"variable": {"pattern": "[a-z]", "count": 2}, "function": "[A-Z]"}
     checkpoint = convert_small(own_task / "converted", symbols=rules, encoding="dual_part")
@@ -368,7 +383,7 @@ def test_words_that_are_symbols_are_trained_as_they_are(own_task):
     ("settings", "change", "message"),
     [
         ({"symbols": 4}, "seed=0", r"symbols: the rules are for the classes variable, function, .*"
-         "classes name: both have to name"),
+         "classes name: .*--symbols variable=32,function=32"),
         ({"encoding": "learned"}, "seed=0", "too few symbols in the checkpoint: variable has 2, .*"
          "more --symbols"),
         ({}, "symbols", "the key 'symbols' is missing: .* does not say it either"),

@@ -126,7 +126,8 @@ def get_symbol_model(
         model: any encoder-decoder of Transformers with a language modelling head. It becomes part
             of the result, with more rows in its tables; nothing else in it changes.
         tokenizer: its fast tokenizer; or one with symbols, whose symbols these are then.
-        config: how; by default 32 new symbols and `streams`.
+        config: how; by default 32 new symbols and `streams`. Without a rule for names, of which a
+            warning tells, only the tokens of symbols are names: `<name_0>` and so on.
 
     Returns:
         The model and its tokenizer. `save_pretrained` of both makes a folder that `AutoModel...`
@@ -136,7 +137,20 @@ def get_symbol_model(
         ConversionError: the model or the tokenizer cannot be used, or the proof failed; the message
             says what to do. The model is as it was, but for rows in its tables.
     """
-    config = config or SymbolConfig()
+    retrofit, made = _symbol_model(model, tokenizer, config or SymbolConfig())
+    if said := _without_rule(made):
+        logger.warning(
+            "%s: give SymbolConfig a rule, such as symbols={'%s': {'pattern': '[a-z][0-9]*', "
+            "'count': 32}}, or call use_rules of the tokenizer",
+            said,
+            next(iter(made.symbol_classes)),
+        )
+    return retrofit, made
+
+
+def _symbol_model(
+    model: PreTrainedModel, tokenizer: Any, config: SymbolConfig
+) -> tuple[RetrofitForConditionalGeneration, Any]:
     if isinstance(model, RetrofitForConditionalGeneration):
         model = _plain_backbone(model)
     check_host(model)
@@ -156,6 +170,15 @@ def get_symbol_model(
     _prove(retrofit, probe, grown)
     fit_tokenizer(made, retrofit)
     return retrofit, made
+
+
+def _without_rule(tokenizer: Any) -> str:
+    """Which names there are of classes whose names no rule finds; empty if there are none."""
+    if not isinstance(tokenizer, TextTokenizer) or tokenizer.symbols_are_words:
+        return ""
+    rules = tokenizer.finder.rules.items()
+    tokens = ", ".join(f"<{name}_0>, <{name}_1>, ..." for name, rule in rules if not rule.is_sought)
+    return f"only {tokens} are names until a rule says which words are" if tokens else ""
 
 
 # -- what can be converted ------------------------------------------------------------------------
@@ -628,15 +651,17 @@ def convert_host(
         has_symbols = hasattr(host_config, "symbol_classes")
         host, tokenizer = load_checkpoint(source) if has_symbols else load_host(source)
         before = table_rows(host)
-        model, tokenizer = get_symbol_model(host, tokenizer, config)
+        model, tokenizer = _symbol_model(host, tokenizer, config)
         model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
-    say(_what_was_made(Path(out), model, table_rows(host) - before))
+    say(_what_was_made(Path(out), model, tokenizer, table_rows(host) - before))
     return model
 
 
-def _what_was_made(out: Path, model: RetrofitForConditionalGeneration, added: int) -> str:
-    config = model.config
+def _what_was_made(
+    out: Path, model: RetrofitForConditionalGeneration, tokenizer: Any, added: int
+) -> str:
+    config, said = model.config, _without_rule(tokenizer)
     symbols = ", ".join(
         f"{count:,} of class {name}" for name, count in config.symbol_classes.items()
     )
@@ -645,7 +670,8 @@ def _what_was_made(out: Path, model: RetrofitForConditionalGeneration, added: in
         f"{out}: a {config.host_config.model_type!r} model with {config.symbol_encoding!r} symbols "
         f"({symbols}), {model.num_parameters():,} parameters; {rows}",
         "proved on random inputs: without symbols, the logits are identical to the backbone's",
-        f"next: fine-tune it on texts with names, hf-alpha train my-task.yaml checkpoint={out}",
+        f"next: fine-tune it on texts with names, hf-alpha train my-task.yaml checkpoint={out}"
+        + (f"; {said}: --names, or the recipe's symbols" if said else ""),
     ]
     return "\n".join(lines)
 

@@ -26,16 +26,21 @@ class ConversionError(ValueError):
 # -- settings and weights -------------------------------------------------------------------------
 
 
+def check_learned(config: AlphaConfig) -> None:
+    """Raise a ConversionError for a model that is converted already."""
+    if config.symbol_encoding != "learned":
+        raise ConversionError(
+            f"only 'learned' models are converted; this one is {config.symbol_encoding!r} already"
+        )
+
+
 def converted_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
     """The vanilla model's configuration with changes.
 
     Raises:
         ConversionError: the model is not `learned`, or a setting does not fit.
     """
-    if config.symbol_encoding != "learned":
-        raise ConversionError(
-            f"only 'learned' models are converted; this one is {config.symbol_encoding!r} already"
-        )
+    check_learned(config)
     settings = config.to_dict() | {"attn_implementation": config._attn_implementation} | changes
     try:
         return type(config)(**settings)
@@ -158,6 +163,7 @@ def convert_folder(
             raise ConversionError(
                 f"{source} holds a model of Transformers with symbols: convert it by convert_host"
             )
+        check_learned(vanilla.config)
         converted = convert(vanilla, tokenizer)
         fit_tokenizer(tokenizer, converted)
         converted.save_pretrained(unfinished)

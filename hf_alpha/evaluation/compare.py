@@ -3,8 +3,9 @@
 import math
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -187,6 +188,41 @@ def draw_problems(
     return chosen
 
 
+def choose_rows(
+    rows: Iterable[dict[str, Any]],
+    symbols: Container[int] | None = None,
+    sizes: Container[int] | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Return the rows with such numbers of symbols and sizes, in their order.
+
+    Args:
+        rows: of data that is there.
+        symbols: numbers of symbols; None for all.
+        sizes: likewise.
+        samples: most rows of each number of symbols, drawn at random; None for all.
+        seed: of what is drawn.
+
+    Raises:
+        ValueError: no row is left.
+    """
+    found: dict[int, list[tuple[int, dict[str, Any]]]] = {}
+    for place, row in enumerate(rows):
+        fits = symbols is None or row["num_symbols"] in symbols
+        if fits and (sizes is None or row["size"] in sizes):
+            found.setdefault(row["num_symbols"], []).append((place, row))
+    if not found:
+        raise ValueError("no row of the data has as many symbols and that size")
+    rng = random.Random(seed)
+    chosen = [
+        pair
+        for _, some in sorted(found.items())
+        for pair in (some if samples is None else rng.sample(some, min(samples, len(some))))
+    ]
+    return [row for _, row in sorted(chosen, key=itemgetter(0))]
+
+
 def compare(
     models: Sequence[Entrant],
     task: Task,
@@ -320,4 +356,4 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "model"
 
 
-__all__ = ["EvaluatedModel", "compare", "draw_problems"]
+__all__ = ["EvaluatedModel", "choose_rows", "compare", "draw_problems"]

@@ -229,7 +229,8 @@ class NameFinder:
             if rule.by_row and not isinstance(text, MarkedText):
                 raise ValueError(
                     f"the names of class {name!r} are listed in the column {rule.column!r} of the "
-                    "data, which this text lacks: give it as MarkedText, with its names"
+                    "data, which this text lacks: give it as MarkedText, with its names, or on the "
+                    "command line by --names"
                 )
 
     def mark(self, text: str, names: Names) -> MarkedText:

@@ -184,7 +184,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             ours, theirs = ", ".join(self.finder.rules), ", ".join(finder.rules)
             raise ValueError(
                 f"the rules are for the classes {theirs}, but the tokenizer has symbols of the "
-                f"classes {ours}: both have to name the same classes"
+                f"classes {ours}: name the same classes in both (hf-alpha convert --symbols "
+                f"{','.join(f'{name}=32' for name in finder.rules)})"
             )
         if self.symbols_are_words:
             shown = " ".join(list(self._tokens)[:5])

@@ -256,6 +256,14 @@ class Task(ABC):
     ) -> Verdict:
         """Judge an answer; `exact` needs a target, `notation` is how the answer is written."""
 
+    def has_answer(self, problem: str) -> bool | None:
+        """Say whether any answer is right; None, as by default, where nothing proves either.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+        """
+        return None
+
     def parse(self, problem: str, notation: str | None = None) -> list[str]:
         """Return the problem's canonical prefix tokens.
 
@@ -369,6 +377,14 @@ def solver_verdict(ask: Callable[[], bool]) -> Verdict:
         return Verdict.undecided
     except TimeoutError:
         return Verdict.timeout
+
+
+def solver_proof(ask: Callable[[], bool]) -> bool | None:
+    """Take yes or no from a solver; where it fails or is missing, None."""
+    try:
+        return ask()
+    except (MissingSolverError, SolverCrashError, TimeoutError):
+        return None
 
 
 def solver_target(ask: Callable[[], Answer | None], tokens: Sequence[str]) -> Answer | None:

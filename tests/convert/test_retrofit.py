@@ -60,6 +60,15 @@ def logits(model, tokenizer, texts=TEXTS):
     return model(**used, decoder_input_ids=batch["input_ids"][:, :4]).logits
 
 
+def test_a_model_that_finds_no_names_says_so(caplog):
+    converted(symbols={"v": 3, "f": {"pattern": "[xyz]", "count": 2}})
+    assert "only <v_0>, <v_1>, ... are names until a rule says" in caplog.text
+    caplog.clear()
+    converted()
+    converted(make=word_level, symbol_tokens="x y z", symbols={})
+    assert not caplog.text
+
+
 @pytest.mark.parametrize("name", ["t5", "bart"])
 @pytest.mark.parametrize(("spare", "rows"), [(0, 3), (2, 1), (30, 0)])
 def test_old_rows_stay_and_new_ones_lie_behind_them_or_where_none_is_used(name, spare, rows):

@@ -5,7 +5,7 @@ from pictures import shows_reports
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
+from hf_alpha.evaluation.compare import EvaluatedModel, choose_rows, compare, draw_problems
 from hf_alpha.tasks import get_task
 
 
@@ -21,6 +21,18 @@ def test_hard_problems_are_a_share_of_those_of_each_number_of_symbols(tmp_path):
     for k in (1, 2):
         lengths = [row["witness_length"] > 1 for row in chosen if row["num_symbols"] == k]
         assert len(lengths) == 12 and sum(lengths) == 6
+
+
+def test_rows_of_data_are_chosen(rows):
+    """By number of symbols and size, then so many of each number; the seed says which."""
+    some = choose_rows(rows, range(2, 5), {4, 5}, 3, seed=1)
+    assert [row["num_symbols"] for row in some] == [2] * 3 + [3] * 3 + [4] * 3
+    assert {row["size"] for row in some} == {4, 5} and all(row in rows for row in some)
+    assert some == choose_rows(rows, range(2, 5), {4, 5}, 3, seed=1)
+    assert some != choose_rows(rows, range(2, 5), {4, 5}, 3, seed=2)
+    assert choose_rows(rows) == rows
+    with pytest.raises(ValueError, match="no row of the data"):
+        choose_rows(rows, [9])
 
 
 def entrant(encoding: str) -> EvaluatedModel:

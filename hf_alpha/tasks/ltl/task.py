@@ -6,7 +6,14 @@ from functools import lru_cache
 from typing import ClassVar
 
 from hf_alpha.modeling.grammar import Grammar
-from hf_alpha.tasks.base import FormulaTask, Tour, Verdict, solver_target, solver_verdict
+from hf_alpha.tasks.base import (
+    FormulaTask,
+    Tour,
+    Verdict,
+    solver_proof,
+    solver_target,
+    solver_verdict,
+)
 from hf_alpha.tasks.prompts import Prompt
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
@@ -110,6 +117,12 @@ class LTLTask(FormulaTask):
             from . import spot
 
             spot.require()
+
+    def has_answer(self, problem: str) -> bool | None:
+        """Say whether a formula is satisfiable; None without Spot."""
+        from . import spot
+
+        return solver_proof(lambda: spot.is_satisfiable(_parsed(problem)))
 
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Draw a trace of a single step with a value for every symbol of the formula."""

@@ -7,7 +7,14 @@ from typing import ClassVar
 
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks import truth_table
-from hf_alpha.tasks.base import FormulaTask, Tour, Verdict, solver_target, solver_verdict
+from hf_alpha.tasks.base import (
+    FormulaTask,
+    Tour,
+    Verdict,
+    solver_proof,
+    solver_target,
+    solver_verdict,
+)
 from hf_alpha.tasks.prompts import Prompt
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
@@ -91,6 +98,10 @@ class PropositionalTask(FormulaTask):
 
             return aiger.is_satisfiable(tokens)
         return known
+
+    def has_answer(self, problem: str) -> bool | None:
+        """Say whether a formula is satisfiable."""
+        return solver_proof(lambda: self.is_satisfiable(_parsed(problem)[0]))
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
         """Compute an answer to a formula given as canonical tokens, None if there is none.

@@ -64,6 +64,8 @@ def test_verdicts(answer, verdict):
 
 @needs_spot
 def test_spot_decides_what_stays_open():
+    assert TASK.has_answer("a & X !b & G(!a & b)") is False
+    assert TASK.has_answer("GFa & GF!a") is True
     assert TASK.check("|a!a", "{1}", solver="lasso") == Verdict.undecided
     assert TASK.check("|a!a", "{1}") == Verdict.correct
     assert TASK.check("|ab", "{|ba}") == Verdict.correct
@@ -154,6 +156,7 @@ def no_spot(tmp_path, monkeypatch):
 
 def test_without_spot_only_spots_part_is_missing(no_spot, caplog):
     assert not spot.is_installed()
+    assert TASK.has_answer("&a!a") is None
     assert TASK.target("GFa") == "{a}"
     assert TASK.check("a", "{a}") == Verdict.correct
     assert not caplog.records
