@@ -1288,7 +1288,8 @@ def _with_names(texts: list[str], names: list[str], solved: "AnyTask") -> list[s
     """Mark names in texts, as the column of a rule does for a row.
 
     Raises:
-        ValueError: the task finds no names by rules, or it is not clear of which class names are.
+        ValueError: the task finds no names by rules, it is not clear of which class names are, or
+            one stands in no text.
     """
     finder = getattr(solved, "finder", None)
     if finder is None:
@@ -1304,7 +1305,11 @@ def _with_names(texts: list[str], names: list[str], solved: "AnyTask") -> list[s
                     f"--names {option}: write {classes[0]}=..., with one of the classes {known}"
                 )
             listed.setdefault(kind or classes[0], []).extend(map(str.strip, said.split(",")))
-    return [finder.mark(text, listed) for text in texts]
+    marked = [finder.mark(text, listed) for text in texts]
+    found = {text[start:stop] for text in marked for start, stop, _ in text.spans}
+    if absent := [name for some in listed.values() for name in some if name not in found]:
+        raise ValueError(f"--names: {absent[0]!r} stands in no text, or not as a whole word")
+    return marked
 
 
 def _faults(task: str, problems: list[str], notation: str | None) -> list[str | None]:

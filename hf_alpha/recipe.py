@@ -347,7 +347,7 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
     if task is None:
         raise RecipeError(
             f"{model} has no {RECIPE_FILE}, and its tokenizer does not say which task it is for: "
-            f"say --task {', or '.join(task_names())}"
+            f"name it by --task: {', '.join(task_names())}"
         )
     return Recipe(task, DataSettings(), {})
 

@@ -270,7 +270,7 @@ def test_the_task_is_what_the_model_says(ltl, tmp_path, hub):
     copies.save_pretrained(tmp_path)
     build_tokenizer("copying", 3).save_pretrained(tmp_path)
     unsaid = hf_alpha("solve", "--model", tmp_path, "ab").error
-    assert "does not say which task it is for: say --task copying, or ltl, or propos" in unsaid
+    assert "does not say which task it is for: name it by --task: copying, ltl, propo" in unsaid
     assert hf_alpha("solve", "--model", tmp_path, "--task", "copying", "ab").err == ""
     for command in (["solve", "x y", "--model"], ["evaluate"]):
         found = hf_alpha(*command, "runs/nope").error
@@ -295,10 +295,11 @@ def test_names_of_a_column_are_given_with_the_text(streams, tmp_path):
     solution = next(solve(*load_checkpoint(tmp_path), TextTask(rules), [
         MarkedText(text, [(5, 8, "person"), (12, 15, "person"), (19, 23, "place")])
     ]))  # fmt: skip
-    done = asked("person=zoe, max", "place=rome,oslo")
+    done = asked("person=zoe, max", "place=rome")
     assert done.out == f"{text}\n  answer     {solution.answers[0][0]}\n" and not done.err
     assert asked("person=zoe,max,place=rome").out == done.out
     assert "or on the command line by --names" in asked().err
+    assert "'ma' stands in no text, or not as" in asked("person=zoe,ma").error
     assert "--names zoe: write person=..., with one of the classes person, place" in (
         asked("zoe").error
     )

@@ -695,7 +695,7 @@ def test_tokens_that_the_model_can_never_take_are_refused():
 
 def test_rules_that_do_not_fit():
     made = TextTokenizer.from_tokenizer(word_level(), {"variable": 2})
-    with pytest.raises(ValueError, match=r"for the classes name, .* of the classes variable: both"):
+    with pytest.raises(ValueError, match=r"for the classes name, .* of the classes variable: name"):
         made.use_rules({"name": "[xyz]"})
     words = TextTokenizer.over_tokens(word_level(), {"letter": [4]})
     with pytest.raises(ValueError, match=r"tokens that it had before \(x\).*from_tokenizer"):
