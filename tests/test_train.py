@@ -209,12 +209,17 @@ def test_a_decoder_learns_what_it_is_trained_on(kind, renaming, least, tmp_path,
     assert theirs.answers[0][0].split() == named and "request" in named
 
 
-def test_a_decoder_with_prefixes_is_not_trained(tmp_path):
+def test_a_decoder_with_prefixes_is_trained_with_the_problem_as_its_prefix(tmp_path):
     model = {**tiny_decoder("folnet"), "prefix_lm": True}
     changes = ["model=null", f"model={json.dumps(model)}", f"training.output_dir={tmp_path}"]
-    recipe = read_recipe("propositional/debug", changes)
-    with pytest.raises(RecipeError, match="model: prefix_lm"):
-        train(recipe)
+    recipe = read_recipe("propositional/debug", [*changes, "training.max_steps=2"])
+    trainer = train(recipe)
+    batch = next(iter(trainer.get_train_dataloader()))
+    prefix = (batch["labels"] != -100).cumsum(1) == 0
+    trained = trainer.model.eval()
+    assert prefix.any(1).all()
+    seen = [trained(**batch, prefix_mask=mask).loss for mask in (None, prefix)]
+    assert seen[0] == seen[1] != trained(**batch, prefix_mask=torch.zeros_like(prefix)).loss
 
 
 @pytest.fixture
