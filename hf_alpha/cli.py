@@ -802,7 +802,8 @@ def evaluate(
     solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
     if out is None and address is not None:
         raise ValueError("name a folder for the report with --out")
-    out = out or _beside(models, data)
+    chosen = [] if data is None and not solved.own_data else [symbols, sizes, samples]
+    out = out or _beside(models, data, *chosen)
     own = recipe is not None and solved.own_data
     if own and (hard or exclude):
         option = "--hard" if hard else "--exclude"
@@ -944,8 +945,8 @@ def _json_object(option: str, text: str | None) -> dict[str, Any]:
     return found
 
 
-def _beside(models: list[str], data: str | None) -> Path:
-    """The folder `evaluation` in that of a training run; of data that is named, one of its own.
+def _beside(models: list[str], data: str | None, *chosen: object) -> Path:
+    """The folder `evaluation` in that of a training run; of data and choices, one of their own.
 
     Of other models it is under `runs`: what was released or converted stays as it is.
     """
@@ -953,11 +954,12 @@ def _beside(models: list[str], data: str | None) -> Path:
 
     if len(models) > 1:
         raise ValueError("name a folder for the report with --out")
-    name = "evaluation" if data is None else f"evaluation-{Path(data).name.partition('.')[0]}"
+    given = [] if data is None else [Path(data).name.partition(".")[0]]
+    name = "-".join(["evaluation", *given, *(str(x) for x in chosen if x is not None)])
     folder = Path(models[0])
     if (folder / TRAINER_STATE).is_file():
         return folder / name
-    return Path("runs") / name / folder.resolve().name
+    return Path("runs") / name / "-".join(part for part in folder.parts if part.strip("./"))
 
 
 def _own_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
@@ -974,7 +976,7 @@ def _test_data(recipe: "Recipe", data: str | None) -> Any:
     """Where test data is: what is given, or what a recipe says."""
     where = data or recipe.data.test
     if where is None:
-        raise ValueError("name a file of pairs with --data: the model's recipe has no data.test")
+        raise ValueError("name a file of pairs with --data: no recipe of the model has data.test")
     path = where if isinstance(where, str) else where["path"]
     if data is None and not Path(path).exists() and path.count("/") != 1:
         raise ValueError(
@@ -1304,7 +1306,8 @@ def _with_names(texts: list[str], names: list[str], solved: "AnyTask") -> list[s
                 raise ValueError(
                     f"--names {option}: write {classes[0]}=..., with one of the classes {known}"
                 )
-            listed.setdefault(kind or classes[0], []).extend(map(str.strip, said.split(",")))
+            some = filter(None, map(str.strip, said.split(",")))
+            listed.setdefault(kind or classes[0], []).extend(some)
     marked = [finder.mark(text, listed) for text in texts]
     found = {text[start:stop] for text in marked for start, stop, _ in text.spans}
     if absent := [name for some in listed.values() for name in some if name not in found]:

@@ -146,7 +146,8 @@ def checkpoint_place(path: str | Path) -> str:
     """
     folder = Path(path).expanduser()
     where = str(folder)
-    hub_name = where.count("/") == 1 and not folder.is_absolute() and not folder.exists()
+    beside = any(folder.parent.glob("*/config.json"))  # as in runs/: then it is a typing error
+    hub_name = where.count("/") == 1 and not (folder.is_absolute() or folder.exists() or beside)
     if not hub_name and not folder.is_dir():
         raise FileNotFoundError(f"no checkpoint folder {where!r}")
     if folder.is_dir() and not (folder / "config.json").is_file():

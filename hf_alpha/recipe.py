@@ -325,7 +325,7 @@ def recipe_for(model: str, task: str | None = None) -> Recipe:
     if task in (None, recipe.task):
         return recipe
     solved, grammar = get_task(str(task)), recipe.solved.grammar
-    if grammar not in (None, solved.grammar):
+    if grammar != solved.grammar:
         raise RecipeError(
             f"{model} is for the task {recipe.task!r}, not for {task!r}: leave out --task, or name "
             "another model"

@@ -501,8 +501,8 @@ def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5, monkey
     done = hf_alpha("evaluate", "out", "--data", "train.jsonl", "--covariance", 0, "--samples", 3)
     assert done.code == 0 and re.search(r"samples +3 +3\n", done.out), done.err
     # Only a training run gets reports beside its model.
-    assert done.out.endswith(f"are in {Path('runs/evaluation-train/out')}\n")
-    assert (tmp_path / "runs/evaluation-train/out/table.txt").is_file()
+    assert done.out.endswith(f"are in {Path('runs/evaluation-train-3/out')}\n")
+    assert (tmp_path / "runs/evaluation-train-3/out/table.txt").is_file()
     error = hf_alpha("evaluate", "out", "--data", "train.jsonl", "--symbols", "7-9").error
     assert "no row of the data has as many symbols" in error
     short = ["training.max_steps=1", "training.eval_strategy=no", "training.save_strategy=no",
@@ -633,12 +633,14 @@ for line in sys.stdin.read().splitlines():
 """
 
 
-def test_a_mistyped_folder_is_told_before_torch_is_loaded():
+def test_a_mistyped_folder_is_told_before_torch_is_loaded(tmp_path):
     commands = ["train no", "push no a/b", "info no", "evaluate no", "convert no x",
-                "solve --model no a"]  # fmt: skip
+                "solve --model no a", "solve --model runs/no a"]  # fmt: skip
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    (tmp_path / "runs" / "one" / "config.json").touch()  # so runs/no is no name on the Hub
     done = subprocess.run(
         [sys.executable, "-c", MISTYPED], input="\n".join(commands), capture_output=True,
-        text=True, timeout=120,
+        text=True, timeout=120, cwd=tmp_path,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["2 False"] * len(commands), done.stderr
 

@@ -273,8 +273,8 @@ def test_the_task_is_what_the_model_says(ltl, tmp_path, hub):
     assert "does not say which task it is for: name it by --task: copying, ltl, propo" in unsaid
     assert hf_alpha("solve", "--model", tmp_path, "--task", "copying", "ab").err == ""
     for command in (["solve", "x y", "--model"], ["evaluate"]):
-        found = hf_alpha(*command, "runs/nope").error
-        assert "'runs/nope' is neither a folder here nor a complete model that can be re" in found
+        found = hf_alpha(*command, "nobody/nope").error
+        assert "'nobody/nope' is neither a folder here nor a complete model that can be re" in found
 
 
 def test_names_of_a_column_are_given_with_the_text(streams, tmp_path):

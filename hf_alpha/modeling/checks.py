@@ -204,16 +204,20 @@ def check_prefix(prefix: torch.Tensor | None, rows: int) -> None:
         )
 
 
-def check_told_apart(types_BL: torch.Tensor | None) -> None:
-    """Raise a ValueError if token types do not tell two sentences apart in every row."""
+def check_told_apart(types_BL: torch.Tensor | None, labels_B: torch.Tensor) -> None:
+    """Raise a ValueError if token types do not tell two sentences apart in a row with a label."""
     if types_BL is None:
         raise ValueError(
             "next_sentence_label without token_type_ids: give both sentences to the tokenizer as "
             "a pair, and pass everything that it returns"
         )
-    if can_look(types_BL) and (row := (types_BL == types_BL[:, :1]).all(1)).any():
+    if not can_look(types_BL):
+        return
+    one_type = (types_BL == types_BL[:, :1]).all(1) & (labels_B != IGNORE)
+    if one_type.any():
+        row = int(one_type.long().argmax())
         raise ValueError(
-            f"next_sentence_label, but row {int(row.long().argmax())} of token_type_ids has one "
+            f"next_sentence_label, but row {row} of token_type_ids has one "
             "type only: take a tokenizer that gives the second sentence another one, as BERT's"
         )
 

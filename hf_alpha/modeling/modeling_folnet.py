@@ -1152,7 +1152,7 @@ class FolnetForPreTraining(FolnetForMaskedLM):
             ValueError: there are such labels, and no `token_type_ids` that tell sentences apart.
         """
         if next_sentence_label is not None:
-            check_told_apart(token_type_ids)
+            check_told_apart(token_type_ids, next_sentence_label)
         outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
             output_hidden_states, output_binary_states, **kwargs,
@@ -1419,8 +1419,9 @@ class FolnetForCausalLM(FolnetGenerator):
         assert input_ids is not None
         if shift_labels is None and labels is not None:
             shift_labels = F.pad(labels[:, 1:], (0, 1), value=IGNORE)
-            if self.config.prefix_lm and prefix_mask is None:
-                prefix_mask = (labels != IGNORE).cumsum(1) == 0
+        if shift_labels is not None and self.config.prefix_lm and prefix_mask is None:
+            before_BT = F.pad(shift_labels, (1, 0), value=IGNORE)[:, :-1]
+            prefix_mask = (before_BT != IGNORE).cumsum(1) == 0
         check_prefix(prefix_mask, len(input_ids))
         if shift_labels is not None and prefix_mask is not None:
             # Within the prefix, a position sees the token behind it.

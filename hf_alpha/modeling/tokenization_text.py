@@ -28,7 +28,7 @@ from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
 from .grammar import FormulaError
-from .names_in_text import MarkedText, NameFinder, Span
+from .names_in_text import MarkedText, NameFinder, Span, check_list
 from .text_pieces import BETWEEN, JOIN, SPACINGS, Table, join_words, moved, pieces_of
 from .tokenization_symbols import (
     AlphaEncoding,
@@ -203,10 +203,16 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
 
         Only models that learn a vector for each symbol need that (`config.learns_names`): the names
         are saved with the tokenizer, and decoding writes them where no other `names` are given.
+        Nothing changes if there are some already: vectors may have been trained with them.
 
         Args:
             texts: data whose most frequent names these are, in classes whose rule lists none.
+
+        Raises:
+            ValueError: the texts are one string.
         """
+        if texts is not None:
+            check_list("texts", texts)
         if self.symbol_names:
             return
         seen = None if texts is None else Seen(self.finder, texts)

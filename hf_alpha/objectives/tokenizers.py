@@ -15,6 +15,7 @@ from tokenizers import (
 )
 from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerFast
 
+from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -138,7 +139,8 @@ def check_pairs(tokenizer: Any, config: PreTrainedConfig) -> None:
 
     Args:
         tokenizer: has to write something between them.
-        config: of the model; where that reads token types, those of the texts have to differ.
+        config: of the model; FOLNet, whose cross-segment atoms are of token types, needs those of
+            the texts to differ.
 
     Raises:
         ValueError: naming the tokenizer.
@@ -149,18 +151,22 @@ def check_pairs(tokenizer: Any, config: PreTrainedConfig) -> None:
             f"{type(tokenizer).__name__} is not made for pairs of texts: it writes no token "
             "between them. Take one that does, as BERT's, or words, wordpiece:8000 or bpe:8000"
         )
-    if getattr(config, "type_vocab_size", 0) > 1 and not _gives_types(tokenizer):
+    told_apart = isinstance(config, FolnetConfig) and config.type_vocab_size > 1
+    if told_apart and not _gives_types(tokenizer):
         raise ValueError(
             f"{type(tokenizer).__name__} gives both texts of a pair the same token types, or none, "
-            f"and {config.model_type!r} models tell texts apart by them: take a tokenizer that "
-            "gives token_type_ids, as BERT's, or words, wordpiece:8000 or bpe:8000; or set "
-            "model.type_vocab_size to 1 for a new model without types"
+            "and FOLNet tells texts apart by them: take a tokenizer that gives token_type_ids, as "
+            "BERT's, or words, wordpiece:8000 or bpe:8000; or set model.type_vocab_size to 1 for a "
+            "new model without types"
         )
 
 
 def _gives_types(tokenizer: Any) -> bool:
     """Whether two texts get token types that differ."""
-    types = tokenizer.backend_tokenizer.encode("a", "b").type_ids
+    backend = getattr(tokenizer, "backend_tokenizer", None)  # asked first: it needs no names
+    if backend is None:
+        return len(set(tokenizer("a", "b").get("token_type_ids", ()))) > 1
+    types = backend.encode("a", "b").type_ids
     return "token_type_ids" in tokenizer.model_input_names and len(set(types)) > 1
 
 

@@ -185,6 +185,7 @@ def test_pairs_without_token_types_are_refused():
     types = torch.tensor([[0, 1, 1], [0, 0, 0]])
     with pytest.raises(ValueError, match="row 1 of token_type_ids has one type only"):
         model(ids.expand(2, 3), token_type_ids=types, next_sentence_label=torch.tensor([1, 0]))
+    model(ids.expand(2, 3), token_type_ids=types, next_sentence_label=torch.tensor([1, -100]))
 
 
 def test_the_loss_of_spans_is_that_of_transformers_and_no_nan():
@@ -238,7 +239,8 @@ def test_a_prefix_model_learns_with_the_prefix_that_it_generates_with():
     marked, prefix = torch.tensor([[-100, -100, -100, 6, -100]]), torch.ones(1, 3)
     found = model(ids, labels=marked)
     given = model(ids, labels=marked, prefix_mask=prefix)
-    assert torch.equal(found.logits, given.logits) and found.loss == given.loss
+    shifted = model(ids, shift_labels=torch.tensor([[-100, -100, 6, -100, -100]]))
+    assert torch.equal(found.logits, given.logits) and found.loss == given.loss == shifted.loss
     assert not torch.equal(found.logits, model(ids).logits)
 
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from small_objectives import PEOPLE, recipe, relations, write_rows
+from small_objectives import FOLNET, PEOPLE, recipe, relations, write_rows
 from transformers import CONFIG_MAPPING, AutoModelForSequenceClassification, AutoTokenizer
 from typer.testing import CliRunner
 
@@ -267,7 +267,7 @@ def test_tokenizers_without_pairs_are_refused(data, tmp_path):
 
 @pytest.mark.parametrize("objective", ["class", {"name": "masked", "sentences": "sop"}])
 def test_pairs_without_token_types_are_refused(data, tmp_path, objective):
-    """As by RoBERTa's tokenizer, for a model that tells texts apart by them."""
+    """As by RoBERTa's tokenizer, for FOLNet, which tells texts apart by them."""
     from tokenizers import Tokenizer, models, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -277,7 +277,7 @@ def test_pairs_without_token_types_are_refused(data, tmp_path, objective):
     special = {"pad_token": "<pad>", "unk_token": "[UNK]", "mask_token": "[MASK]"}
     PreTrainedTokenizerFast(tokenizer_object=made, **special).save_pretrained(tmp_path / "t")
     with pytest.raises(RecipeError, match="gives both texts of a pair the same token types"):
-        train(recipe(tmp_path, objective, data, tokenizer=str(tmp_path / "t")))
+        train(recipe(tmp_path, objective, data, tokenizer=str(tmp_path / "t"), model=FOLNET))
 
 
 def test_folnet_and_bert_on_clutrr_are_of_one_size():
