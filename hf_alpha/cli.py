@@ -760,7 +760,8 @@ def evaluate(
     Of models that do not answer with text: the metrics of their recipe's objective. Models that
     follow instructions are asked by a prompt: docs/instructed.md.
     """
-    _check_places(*(models or ()))
+    models = models or []
+    _check_places(*models)
     from datasets import disable_progress_bars
 
     from hf_alpha.data.read import leave_out, load, training_problems
@@ -769,7 +770,6 @@ def evaluate(
     from hf_alpha.processes import choose_device
     from hf_alpha.tasks import get_task
 
-    models = models or []
     if not models and address is None:
         raise ValueError("name a model: a folder, a name on the Hub, or --address and --served")
     if (trained_symbols is None) != (trained_size is None):
@@ -802,14 +802,14 @@ def evaluate(
     solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
     if out is None and address is not None:
         raise ValueError("name a folder for the report with --out")
-    chosen = [] if data is None and not solved.own_data else [symbols, sizes, samples]
-    out = out or _beside(models, data, *chosen)
     own = recipe is not None and solved.own_data
+    drawn = data is None and not own
+    out = out or _beside(models, data, *([] if drawn else [symbols, sizes, samples]))
     if own and (hard or exclude):
         option = "--hard" if hard else "--exclude"
         raise ValueError(f"{option} is for formulas: leave it out with pairs of your own")
     known = [problem for each in exclude or () for problem in training_problems(each)]
-    if data is None and not own:
+    if drawn:
         rows = draw_problems(
             solved,
             out / "problems",

@@ -217,8 +217,8 @@ def check_told_apart(types_BL: torch.Tensor | None, labels_B: torch.Tensor) -> N
     if one_type.any():
         row = int(one_type.long().argmax())
         raise ValueError(
-            f"next_sentence_label, but row {row} of token_type_ids has one "
-            "type only: take a tokenizer that gives the second sentence another one, as BERT's"
+            f"next_sentence_label, but row {row} of token_type_ids has one type only: take a "
+            "tokenizer that gives the second sentence another one, as BERT's"
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow.compute as pc
 import torch
 from datasets import ClassLabel, Dataset, Features, Value
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -175,7 +176,8 @@ class Classes(Objective):
         return [ids.get(name, 0) for name in names]
 
     def summary(self, rows: Dataset, made: Dataset, settings: DataSource) -> str:
-        full = sum(len(ids) == self.max_length for ids in made["input_ids"])
+        lengths = pc.list_value_length(made.with_format("arrow")[:]["input_ids"])
+        full = pc.sum(pc.equal(lengths, self.max_length), min_count=0).as_py()
         said = f"; {full:,} fill max_length ({self.max_length}): their ends may be cut off"
         return super().summary(rows, made, settings) + said * bool(full)
 
