@@ -16,6 +16,9 @@ gender, drawn from the names of training, and training has each story with sever
 (`--copies`). Nothing can be answered by heart then, which the table shows; models that do not see
 names have the same task as before.
 
+`--facts` puts the facts themselves, in random order and always the same words, in place of the
+stories that people wrote about them: "the son of Ann is Bob .". What is left is the reasoning.
+
 Cells are accuracies in %, means over the seeds; +- is half the distance between the largest and
 the smallest.
 """
@@ -64,11 +67,14 @@ Cells = dict[str, list[float]]
 """Group, a number of facts or `all` -> accuracy of each seed, in %."""
 
 
-# -- other names ----------------------------------------------------------------------------------
+# -- other names, and facts in place of sentences -------------------------------------------------
 
 
-def redraw_names(data: Path, split: str, copies: int, out: Path) -> None:
-    """Write a split's files with people renamed, `copies` times each training story."""
+def redraw_names(data: Path, split: str, copies: int, out: Path, facts: bool = False) -> None:
+    """Write a split's files with people renamed, `copies` times each training story.
+
+    With `facts`, each story is told by its facts alone.
+    """
     stories = {part: read_stories(data / file_name(split, part)) for part in ("train", "test")}
     names: dict[str, list[str]] = defaultdict(list)
     for name, gender in sorted({one for story in stories["train"] for one in genders_of(story)}):
@@ -76,10 +82,24 @@ def redraw_names(data: Path, split: str, copies: int, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for part, count in (("train", copies), ("test", 1)):
         rng = random.Random(f"{split}/{part}")
-        redrawn = [renamed(story, names, rng) for _ in range(count) for story in stories[part]]
-        lines = "".join(json.dumps(story) + "\n" for story in redrawn)
+        told = [
+            told_by_facts(story, rng) if facts else story
+            for _ in range(count)
+            for story in stories[part]
+        ]
+        lines = "".join(json.dumps(renamed(story, names, rng)) + "\n" for story in told)
         with replacing(out / file_name(split, part)) as temporary:
             temporary.write_bytes(gzip.compress(lines.encode(), mtime=0))
+
+
+def told_by_facts(story: Story, rng: random.Random) -> Story:
+    """A story whose text is its facts in random order."""
+    people = [name for name, _ in genders_of(story)]
+    facts = [
+        f"the {relation} of [{people[one]}] is [{people[two]}] ."
+        for (one, two), relation in zip(story["story_edges"], story["edge_types"], strict=True)
+    ]
+    return {**story, "story": " ".join(rng.sample(facts, len(facts)))}
 
 
 def file_name(split: str, part: str) -> str:
@@ -227,8 +247,11 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--runs", type=Path, default=Path("runs/clutrr-folnet"), help="where models are")
     add("--redraw-names", action="store_true", help="give people other names in every story")
     add("--copies", type=int, default=4, help="of a training story, with --redraw-names (4)")
+    add("--facts", action="store_true", help="tell stories by their facts; with --redraw-names")
     measure.add_out(parser)
     args = parser.parse_args(argv)
+    if args.facts and not args.redraw_names:
+        parser.error("--facts needs --redraw-names")
     check_names(parser, "only", args.only, RECIPES)
     check_names(parser, "splits", args.splits, SPLITS)
     return args
@@ -241,9 +264,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     results: dict[str, dict[str, Cells]] = {}
     given, splits = args.data, args.splits.split(",")
     if args.redraw_names:
-        args.data = args.runs / f"redrawn-names-{args.copies}"
+        args.data = args.runs / f"{'facts' if args.facts else 'redrawn-names'}-{args.copies}"
         for split in splits:
-            redraw_names(given, split, args.copies, args.data)
+            redraw_names(given, split, args.copies, args.data, args.facts)
     for split in splits:
         results[split] = {BY_HEART: by_heart(split, args.data)}
         for name in args.only.split(","):

@@ -258,6 +258,8 @@ def test_clutrr_with_other_names_cannot_be_answered_by_heart(tmp_path):
             "target": "daughter",
             "genders": f"Ann{n % 4}:female,Bob{n % 3}:male,Cleo{n % 5}:female",
             "task_name": "task_1.2",
+            "story_edges": [[0, 1], [1, 2]],
+            "edge_types": ["son", "sister"],
         }
         for n in range(60)
     ]
@@ -277,6 +279,14 @@ def test_clutrr_with_other_names_cannot_be_answered_by_heart(tmp_path):
         assert [known[name] for name in new["query"]] == old["query"]
     pairs = [{(tuple(s["query"])) for s in some} for some in (stories, again)]
     assert len(pairs[1]) > 2 * len(pairs[0])
+
+    study.redraw_names(tmp_path, "k23", 1, tmp_path / "facts", facts=True)
+    told = study.read_stories(tmp_path / "facts" / "k23_train.jsonl.gz")
+    for story in told:
+        ann, bob, cleo = (name for name, _ in study.genders_of(story))
+        facts = [f"the son of [{ann}] is [{bob}] .", f"the sister of [{bob}] is [{cleo}] ."]
+        assert story["story"] in (" ".join(facts), " ".join(reversed(facts)))
+    assert len({story["story"].split()[1] for story in told}) == 2, "facts come in any order"
 
 
 def test_extrapolation_has_a_line_for_each_change(capsys, monkeypatch, tmp_path):
