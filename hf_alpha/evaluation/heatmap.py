@@ -313,8 +313,9 @@ def _label(
     bar.ax.tick_params(labelsize=8)
     for axis in axes[:, 0]:
         axis.set_ylabel("number of symbols", fontsize=9)
-    for axis in axes[-1]:
+    for axis in axes.flat[: len(panels)][-axes.shape[1] :]:  # nothing is drawn below these
         axis.set_xlabel("length of the problem (tokens)", fontsize=9)
+        axis.tick_params(labelbottom=True)
     if title:
         figure.suptitle(title, fontsize=12)
 

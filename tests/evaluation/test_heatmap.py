@@ -88,6 +88,8 @@ def test_picture_says_what_it_shows():
     assert "dashed" not in alone.get_supxlabel() and "hatched" not in alone.get_supxlabel()
     beside, stacked = (make_figure([correct, exact], columns=columns).axes[1] for columns in (2, 1))
     assert beside.get_subplotspec().colspan.start == stacked.get_subplotspec().rowspan.start == 1
+    three = make_figure([correct, exact, correct], columns=2).axes[:3]
+    assert [bool(panel.get_xlabel()) for panel in three] == [False, True, True]
 
 
 def test_picture_is_written(tmp_path):
