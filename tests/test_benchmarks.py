@@ -260,6 +260,7 @@ def test_clutrr_with_other_names_cannot_be_answered_by_heart(tmp_path):
             "task_name": "task_1.2",
             "story_edges": [[0, 1], [1, 2]],
             "edge_types": ["son", "sister"],
+            "query_edge": [0, 2],
         }
         for n in range(60)
     ]
@@ -287,6 +288,8 @@ def test_clutrr_with_other_names_cannot_be_answered_by_heart(tmp_path):
         facts = [f"the son of [{ann}] is [{bob}] .", f"the sister of [{bob}] is [{cleo}] ."]
         assert story["story"] in (" ".join(facts), " ".join(reversed(facts)))
     assert len({story["story"].split()[1] for story in told}) == 2, "facts come in any order"
+    seen = study.by_heart("k23", tmp_path / "facts", study.same_facts)
+    assert seen == {"2": [100.0], "all": [100.0]}
 
 
 def test_extrapolation_has_a_line_for_each_change(capsys, monkeypatch, tmp_path):
