@@ -278,6 +278,21 @@ def folnet_original() -> str:
     return measure.table(["", "", "times faster", "of the memory"], lines, words=[""])
 
 
+def folnet_cost() -> str:
+    """Training of FOLNet by a BERT's of as many layers and units, by length: time and memory."""
+    rows = [row for row in stored("folnet")["data"]["rows"] if row["work"] == "training"]
+    lines = []
+    for quantity, key, ratio in (
+        ("time", "seconds", median_ratio),
+        ("memory", "megabytes", lambda some, other: some / other),
+    ):
+        for operators, label in (("j.a", "`j.a`"), ("jmc.atp", "all operators")):
+            found = [f"{ratio(row[key][operators], row[key]['BERT']):.1f}" for row in rows]
+            lines.append([f"{quantity}, {label}", *found])
+    columns = [f"{row['length']} tokens" for row in rows]
+    return measure.table(["forward and backward, times BERT's", *columns], lines)
+
+
 def transduction() -> str:
     """Medians of the sentences that transducers and peers read in a second."""
     lines = []
@@ -359,6 +374,7 @@ TABLES = {
     "rest": rest,
     "retrofit": retrofit_costs,
     "retrofit-study": partial(tables_of, "retrofit-study"),
+    "folnet": folnet_cost,
     "folnet-original": folnet_original,
     "geometric": geometric,
     **{name: partial(tables_of, name) for name in STUDIES},
