@@ -83,7 +83,12 @@ NEW = (
 
 
 def write_card(
-    folder: Path, report: Report, baseline: Report, command: str, date: str
+    folder: Path,
+    report: Report,
+    baseline: Report,
+    command: str,
+    date: str,
+    license: str | None = None,
 ) -> ModelCard:
     """Write README.md beside a model, and its pictures: a heatmap, and the course of training.
 
@@ -94,6 +99,8 @@ def write_card(
         baseline: of the random assignment on the same problems.
         command: that made the report.
         date: of the report.
+        license: of the model, as the Hub names it; by default Apache 2.0, or for a converted model
+            none, as that of its backbone holds.
     """
     model, tokenizer = load_checkpoint(folder)
     config, task = model.config, get_task(report.settings["task"])
@@ -102,9 +109,9 @@ def write_card(
     region = ((0, trained[0]), (1, trained[1])) if trained else None
     draw(Heatmap.of(report, task.measure, region), folder / HEATMAP_FILE)
     text = TEMPLATE.format(
-        data=_metadata(folder.name, report, config).to_yaml(),
+        data=_metadata(folder.name, report, config, license).to_yaml(),
         name=folder.name,
-        description=_description(config),
+        description=describe_encoding(config),
         encoding=config.symbol_encoding,
         parameters=model.num_parameters(),
         size=config.size_text,
@@ -124,7 +131,7 @@ def write_card(
         heatmap=HEATMAP_FILE,
         examples=_examples(task, report),
         limits=_limits(task, report, baseline, trained),
-        training="" if recipe is None else _training(folder),
+        training=describe_training(folder),
     )
     card = ModelCard(text, ignore_metadata_errors=False)
     card.save(folder / "README.md")
@@ -220,8 +227,10 @@ def _list(numbers: Sequence[int]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _training(folder: Path) -> str:
-    """The recipe, and the course of training where there is a log."""
+def describe_training(folder: Path) -> str:
+    """Return the recipe, and the course of training where there is a log, which is drawn."""
+    if not (folder / RECIPE_FILE).is_file():
+        return ""
     parts = ["## Training"]
     if (folder / LOG_FILE).is_file():
         log = json.loads((folder / LOG_FILE).read_text(encoding="utf-8"))
@@ -255,8 +264,8 @@ def make_curve(log: Sequence[dict[str, Any]]) -> "Figure":
     return figure
 
 
-def _description(config: PreTrainedConfig) -> str:
-    """Return what a model is: what its encoding does, and what it was made from."""
+def describe_encoding(config: PreTrainedConfig) -> str:
+    """Return what a model with symbols is: what its encoding does, and what it was made from."""
     said: str = config.encoding.description + RENAMINGS[config.symbol_renaming]
     if backbone_type(config) is not None:
         said += (
@@ -272,7 +281,9 @@ def backbone_type(config: PreTrainedConfig) -> str | None:
     return None if backbone is None else backbone.model_type
 
 
-def _metadata(name: str, report: Report, config: PreTrainedConfig) -> ModelCardData:
+def _metadata(
+    name: str, report: Report, config: PreTrainedConfig, license: str | None
+) -> ModelCardData:
     task = get_task(report.settings["task"])
     metric, title = METRICS[task.measure]
     results = [
@@ -290,8 +301,10 @@ def _metadata(name: str, report: Report, config: PreTrainedConfig) -> ModelCardD
         for count, rates in report.by_num_symbols.items()
         if not rates.is_outside
     ]
+    if license is None and backbone_type(config) is None:  # a backbone has its own
+        license = "apache-2.0"
     return ModelCardData(
-        license="apache-2.0" if backbone_type(config) is None else None,  # the backbone has its own
+        license=license,
         library_name="transformers",
         tags=["hf_alpha", "alpha-equivalence", "logic", task.name],
         model_name=name,
@@ -299,4 +312,11 @@ def _metadata(name: str, report: Report, config: PreTrainedConfig) -> ModelCardD
     )
 
 
-__all__ = ["RENAMINGS", "backbone_type", "make_curve", "write_card"]
+__all__ = [
+    "RENAMINGS",
+    "backbone_type",
+    "describe_encoding",
+    "describe_training",
+    "make_curve",
+    "write_card",
+]

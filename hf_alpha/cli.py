@@ -712,6 +712,9 @@ def evaluate(
     card: Annotated[
         bool, typer.Option("--card", help="Write each model's README.md from the results.")
     ] = False,
+    license: Annotated[
+        str | None, typer.Option(help="For --card: the model's, such as cc-by-nc-4.0.")
+    ] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     few_shot: Annotated[
@@ -778,6 +781,8 @@ def evaluate(
         raise ValueError("--hard is for formulas that are drawn: leave it out with --data")
     if card and (few_shot or address):
         raise ValueError("--card is for models with symbols: leave it out with others")
+    if license is not None and not card:
+        raise ValueError("--license is what a card says: give --card too")
     _check_asked(few_shot, address, served, key_from, parallel, generation)
     limit, where = renamings(max_renamings), choose_device(device)
     if quiet:
@@ -790,7 +795,10 @@ def evaluate(
             if given is not None:
                 raise ValueError(f"--{option} is for models that write answers: leave it out")
         out = out or _beside(models, data)
-        typer.echo(_evaluate_objective(models, data, split, by, out, batch_size, device))
+        written = _evaluate_objective(
+            models, data, split, by, out, batch_size, device, card, license
+        )
+        typer.echo(written)
         return
     if by is not None:
         raise ValueError("--by is for models that do not answer with text: leave it out")
@@ -847,7 +855,7 @@ def evaluate(
         progress=not quiet,
     )
     if card:
-        _write_cards(models, reports)
+        _write_cards(models, reports, license)
     typer.echo(table)
     typer.echo(f"report and pictures are in {out}")
 
@@ -994,6 +1002,8 @@ def _evaluate_objective(
     out: Path,
     batch_size: int,
     device: str,
+    card: bool,
+    license: str | None,
 ) -> str:
     """Score models that do not answer with text by the first one's recipe; returns the table."""
     from hf_alpha.folders import write_text
@@ -1005,15 +1015,25 @@ def _evaluate_objective(
     recipe = recipe_of(models[0])
     if recipe is None or recipe.aim is None:
         raise ValueError(f"{models[0]} has no recipe.yaml that says what it is trained for")
+    where = _test_data(recipe, data)
     for name, folder in zip(row_names(models), models, strict=True):
         found = evaluate_checkpoint(
-            folder, recipe.aim, recipe.data, _test_data(recipe, data), split=split, by=by,
-            batch_size=batch_size, device=choose_device(device),
+            folder, recipe.aim, recipe.data, where, split=split, by=by, batch_size=batch_size,
+            device=choose_device(device),
         )  # fmt: skip
         found.save(out / name if len(models) > 1 else out)
         scores[name] = found
     written = table(scores, by)
     write_text(out / "report.txt", f"{written}\n")
+    if card:
+        from hf_alpha.score_card import write_score_card
+
+        rows = recipe.aim.read(recipe.data, where, "test", split)
+        for folder, found in zip(models, scores.values(), strict=True):
+            write_score_card(
+                Path(folder), recipe.aim, found, rows, recipe.data, by=by,
+                command=_this_command(), date=f"{date.today()}", license=license,
+            )  # fmt: skip
     return f"{written}\nmetrics and predictions are in {out}"
 
 
@@ -1129,12 +1149,15 @@ def _region(
     return _bounds(symbols, 0), _bounds(size, 1)
 
 
-def _write_cards(models: list[str], reports: "list[Report]") -> None:
+def _write_cards(models: list[str], reports: "list[Report]", license: str | None) -> None:
     from hf_alpha.card import write_card
 
-    command = shlex.join(["hf-alpha", *sys.argv[1:]])
     for folder, report in zip(models, reports, strict=False):
-        write_card(Path(folder), report, reports[-1], command, f"{date.today()}")
+        write_card(Path(folder), report, reports[-1], _this_command(), f"{date.today()}", license)
+
+
+def _this_command() -> str:
+    return shlex.join(["hf-alpha", *sys.argv[1:]])
 
 
 def _bounds(text: str, smallest: int) -> tuple[int, int]:

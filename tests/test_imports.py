@@ -37,6 +37,7 @@ LAYERS = [
     {"train"},
     {"push", "release", "side_by_side", "solve"},
     {"card"},
+    {"score_card"},
     {"reproduce", "tours"},
     {"info"},
     {"cli"},

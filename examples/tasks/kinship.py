@@ -1,10 +1,11 @@
-"""Make pairs about kinship of CLUTRR (its k23 split); people are names, women and men.
+"""Make pairs about kinship of CLUTRR; people are names, women and men.
 
-    python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories]
+    python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234]
 
 The source has facts in random order, or with `stories` CLUTRR's sentences, and a question about
-two people; the target is their relation. Training has 2 or 3 facts that lead from one of the two
-to the other, the test 2 to 10.
+two people; the target is a sentence with their relation. Training has 2 or 3 facts (with `k234` 2,
+3 or 4) that lead from one of the two to the other, the test 2 to 10. Columns beside them: the
+`relation` alone, for models that tell classes, and `k`, the number of facts.
 """
 
 import gzip
@@ -36,7 +37,14 @@ def pair(row: dict[str, Any], rng: random.Random, stories: bool) -> dict[str, An
     women = [name for name, gender in people if gender == "female" and name in words]
     men = [name for name, gender in people if gender == "male" and name in words]
     target = f"{two} is the {row['target']} of {one}"
-    return {"source": source, "target": target, "women": women, "men": men}
+    return {
+        "source": source,
+        "target": target,
+        "relation": row["target"],
+        "k": len(row["edge_types"]),
+        "women": women,
+        "men": men,
+    }
 
 
 def convert(original: Path, file: Path, stories: bool) -> None:
@@ -50,5 +58,7 @@ def convert(original: Path, file: Path, stories: bool) -> None:
 
 if __name__ == "__main__":
     clutrr, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    split = "k234" if "k234" in sys.argv[3:] else "k23"
     for part in ("train", "test"):
-        convert(clutrr / f"k23_{part}.jsonl.gz", folder / f"{part}.jsonl", "stories" in sys.argv)
+        original = clutrr / f"{split}_{part}.jsonl.gz"
+        convert(original, folder / f"{part}.jsonl", "stories" in sys.argv[3:])

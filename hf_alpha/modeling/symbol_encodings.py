@@ -203,7 +203,7 @@ class DualPartEncoding(SymbolEncoding):
 
     name = "dual_part"
     description = (
-        "An encoder-decoder with dual-part embeddings (arXiv 2410.17161): symbols share a learned "
+        "A model with dual-part embeddings (arXiv 2410.17161): symbols share a learned "
         "part and each has a random part of its own, so symbols can be added after training with "
         "`extend_symbols`. The draw of random parts lies in the checkpoint; "
         "`model.redraw_symbols(seed)` makes another one."
@@ -265,7 +265,7 @@ class StreamsEncoding(SymbolEncoding):
 
     name = "streams"
     description = (
-        "A symbol-invariant encoder-decoder (arXiv 2601.23169): one stream per symbol, so renaming "
+        "A symbol-invariant model (arXiv 2601.23169): one stream per symbol, so renaming "
         "a problem renames its answer and changes nothing else, and symbols can be added after "
         "training with `extend_symbols`."
     )
@@ -312,7 +312,7 @@ class RelationalEncoding(SymbolEncoding):
 
     name = "relational"
     description = (
-        "An encoder-decoder in which a name is only where it stands: attention is told which "
+        "A model in which a name is only where it stands: attention is told which "
         "positions hold the same name, so renaming a problem renames its answer and changes "
         "nothing else, and symbols can be added after training with `extend_symbols`."
     )

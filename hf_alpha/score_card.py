@@ -1,0 +1,226 @@
+"""Model cards of models that do not answer with text: what they tell, and how well."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from datasets import Dataset
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from transformers import PreTrainedConfig
+
+from hf_alpha.card import describe_encoding, describe_training
+from hf_alpha.evaluation.curves import COLORS
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.objectives import Objective
+from hf_alpha.objectives.evaluate import ALL, Scores, table
+from hf_alpha.objectives.rows import DataSource, text_in
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TEMPLATE = """---
+{data}
+---
+# {name}
+
+{description}
+
+| | |
+|---|---|
+| model type | `{model_type}` |
+| trained for | `{objective}`, {auto} |
+{encoding}| parameters | {parameters:,} |
+| vocabulary | {vocabulary:,} |
+
+## Use
+```python
+from transformers import {auto}, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+model = {auto}.from_pretrained(folder, trust_remote_code=True)
+outputs = model(**tokenizer({texts}, return_tensors="pt"))
+{told}```
+With hf_alpha installed no trust flag is needed.
+
+## Results
+`{command}` wrote this ({date}):
+```
+{table}
+```
+{picture}{limits}
+{examples}{training}"""
+CLASS = "model.config.id2label[int(outputs.logits.argmax(-1))]\n"
+PICTURE_FILE = "results.png"
+PIPELINES = {
+    "class": "text-classification",
+    "token": "token-classification",
+    "span": "question-answering",
+    "masked": "fill-mask",
+}
+"""Objective -> what the Hub calls it."""
+
+
+def write_score_card(
+    folder: Path,
+    aim: Objective,
+    scores: Scores,
+    rows: Dataset,
+    settings: DataSource,
+    *,
+    by: str | None,
+    command: str,
+    date: str,
+    license: str | None = None,
+) -> ModelCard:
+    """Write README.md beside a model, with a picture where its metrics are given by groups.
+
+    Args:
+        folder: a checkpoint; its `recipe.yaml`, if there is one, is quoted, and its
+            `training_log.json` is drawn.
+        aim: what the model is trained for.
+        scores: of the model.
+        rows: that it was tested with.
+        settings: the recipe's, which name the columns of the rows.
+        by: the column whose values are the groups of `scores`.
+        command: that made the scores.
+        date: of the scores.
+        license: of the model, as the Hub names it.
+    """
+    model, tokenizer = load_checkpoint(folder, answers=False)
+    config = model.config
+    classes = aim.name == "class" and not getattr(aim, "regression", False)
+    groups = [group for group in scores.metrics if group != ALL]
+    metric = next(iter(scores.metrics[ALL]))
+    if groups:
+        _picture(scores, groups, metric, str(by)).savefig(folder / PICTURE_FILE, dpi=150)
+    text = TEMPLATE.format(
+        data=_metadata(folder.name, aim, scores, by, license).to_yaml(),
+        name=folder.name,
+        description=_description(config, aim, classes),
+        model_type=config.model_type,
+        objective=aim.name,
+        auto=aim.auto_name,
+        encoding=_encoding_line(config, tokenizer),
+        parameters=model.num_parameters(),
+        vocabulary=len(tokenizer),
+        texts=", ".join(map(repr, min(_texts(rows, aim, settings), key=_length))),
+        told=CLASS if classes else "",
+        command=command,
+        date=date,
+        table=table({folder.name: scores}, by),
+        picture=f"![{metric} by {by}]({PICTURE_FILE})\n" if groups else "",
+        limits=_limits(scores, groups, metric, by),
+        examples=_examples(list(_texts(rows, aim, settings)), scores, by) if classes else "",
+        training=describe_training(folder),
+    )
+    card = ModelCard(text, ignore_metadata_errors=False)
+    card.save(folder / "README.md")
+    return card
+
+
+def _description(config: PreTrainedConfig, aim: Objective, classes: bool) -> str:
+    said = f"A `{config.model_type}` with {config.num_hidden_layers} layers"
+    if classes:
+        names = [str(config.id2label[index]) for index in sorted(config.id2label)]
+        said += f" that tells which of {len(names)} classes a text has: {', '.join(names)}."
+    else:
+        said += f", trained for the objective `{aim.name}`."
+    return f"{said} {describe_encoding(config)}" if _symbols(config) else said
+
+
+def _symbols(config: PreTrainedConfig) -> Mapping[str, int]:
+    return getattr(config, "symbol_classes", {})
+
+
+def _encoding_line(config: PreTrainedConfig, tokenizer: Any) -> str:
+    if not _symbols(config):
+        return ""
+    counts = ", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
+    return f"| symbol encoding | `{config.symbol_encoding}`, symbols: {counts} |\n"
+
+
+def _texts(rows: Dataset, aim: Objective, settings: DataSource) -> Iterator[list[str]]:
+    """What a tokenizer gets of each row: a text, or a pair."""
+    columns = ["question", "context"] if aim.name == "span" else [settings.source]
+    columns += [settings.pair] if settings.pair else []
+    for place, row in enumerate(rows):
+        yield [text_in(row[column], column, place) for column in columns]
+
+
+def _length(texts: Iterable[str]) -> int:
+    return sum(map(len, texts))
+
+
+def _limits(scores: Scores, groups: Sequence[str], metric: str, by: str | None) -> str:
+    """Where it is best, and where it is worst."""
+    if len(groups) < 2:
+        return ""
+    found = {group: 100 * scores.metrics[group][metric] for group in groups}
+    best, worst = max(groups, key=found.__getitem__), min(groups, key=found.__getitem__)
+    return (
+        f"By `{by}`, {metric} is highest with {best} ({found[best]:.1f} %) and lowest with {worst} "
+        f"({found[worst]:.1f} %).\n"
+    )
+
+
+def _examples(texts: Sequence[Sequence[str]], scores: Scores, by: str | None) -> str:
+    """The first row of the first, a middle and the last group: chosen by their place alone."""
+    firsts: dict[Any, int] = {}
+    for place, record in enumerate(scores.records):
+        firsts.setdefault(record[by] if by else place, place)
+    groups = sorted(firsts)
+    chosen = sorted({groups[0], groups[len(groups) // 2], groups[-1]})
+    lines = []
+    for place in (firsts[group] for group in chosen):
+        record = scores.records[place]
+        lines += [*texts[place], f"  {record['prediction']} (right: {record['target']})"]
+    shown = "\n".join(lines)
+    which = f"with `{by}` {', '.join(map(str, chosen))}" if by else "of the test data"
+    return f"\n## Examples\nThe first rows {which}, and what it says of them:\n```\n{shown}\n```\n"
+
+
+def _picture(scores: Scores, groups: Sequence[str], metric: str, by: str) -> "Figure":
+    """A metric by group."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    values = [100 * scores.metrics[group][metric] for group in groups]
+    axis.bar(list(groups), values, color=COLORS[0], width=0.7)
+    axis.set(xlabel=by, ylabel=f"{metric}, %", ylim=(0, 100))
+    axis.grid(axis="y", color="0.92")
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _metadata(
+    name: str, aim: Objective, scores: Scores, by: str | None, license: str | None
+) -> ModelCardData:
+    pipeline = PIPELINES[aim.name]
+    results = [
+        EvalResult(
+            task_type=pipeline,
+            dataset_type=f"{name}-test",
+            dataset_name=f"test data with {by} {group}" if group != ALL else "test data",
+            # Part of a result's identity: without it the metadata would merge all groups into one.
+            dataset_config=f"{by}-{group}" if group != ALL else ALL,
+            metric_type=metric,
+            metric_value=round(value, 4),
+        )
+        for group, metrics in scores.metrics.items()
+        for metric, value in metrics.items()
+    ]
+    return ModelCardData(
+        license=license,
+        library_name="transformers",
+        pipeline_tag=pipeline,
+        tags=["hf_alpha", "alpha-equivalence", aim.name],
+        model_name=name,
+        eval_results=results,
+    )
+
+
+__all__ = ["write_score_card"]

@@ -1,0 +1,84 @@
+"""Cards of models that do not answer with text: what they say can be run, and is what was found."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+from small_objectives import FOLNET, recipe, relations, write_rows
+from typer.testing import CliRunner
+
+from hf_alpha.cli import app
+from hf_alpha.release import release
+from hf_alpha.train import train
+
+PERSON = {"person": {"tokens": ["Ann", "Bea", "Cleo", "Dan", "Eli", "Finn"]}}
+
+
+def evaluated(folder, *options: str) -> ModelCard:
+    done = CliRunner().invoke(app, ["evaluate", str(folder), "--card", *options])
+    assert done.exit_code == 0, done.output
+    return ModelCard.load(folder / "README.md")
+
+
+def test_card_of_a_model_of_classes_says_what_was_found_and_runs(tmp_path):
+    rows = [{**row, "query": " ".join(row["query"])} for row in relations(24)]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    columns = {"source": "story", "pair": "query", "target": "kind"}
+    model = {**FOLNET, "symbol_encoding": "relational"}
+    data = {"train": file, "test": file, **columns}
+    train(recipe(tmp_path, "class", data, {"max_steps": 30}, model=model, symbols=PERSON))
+    folder = tmp_path / "released"
+    release(tmp_path / "out", folder)
+    out = tmp_path / "report"
+    card = evaluated(folder, "--by", "kind", "--license", "cc-by-nc-4.0", "--out", str(out))
+    assert card.data.license == "cc-by-nc-4.0" and card.data.pipeline_tag == "text-classification"
+    found = json.loads((out / "metrics.json").read_text())["metrics"]
+    said = {result.dataset_config: result.metric_value for result in card.data.eval_results}
+    assert said == {
+        "all" if group == "all" else f"kind-{group}": round(metrics["accuracy"], 4)
+        for group, metrics in found.items()
+    }
+    assert (out / "report.txt").read_text().strip() in card.text
+    assert "a name is only where it stands" in card.text and "relational" in card.text
+    assert (folder / "results.png").stat().st_size and (folder / "training_log.png").is_file()
+
+    code = re.search(r"```python\n(.*?)```", card.text, re.DOTALL)[1].strip().splitlines()
+    variables = {"folder": str(folder)}
+    exec("\n".join(code[:-1]), variables)
+    answer = eval(code[-1], variables)
+    shortest = min(range(len(rows)), key=lambda n: len(rows[n]["story"] + rows[n]["query"]))
+    records = [json.loads(line) for line in (out / "predictions.jsonl").open()]
+    assert answer == records[shortest]["prediction"]
+
+
+@pytest.mark.parametrize(
+    ("objective", "row"),
+    [
+        ("token", {"source": ["Ann", "sings"], "target": ["B-person", "O"]}),
+        ({"name": "masked", "sentences": "none"}, {"source": "Ann sings and Bea dances ."}),
+        (
+            {"name": "span", "max_length": 64, "stride": 16},
+            {
+                "id": "1",
+                "question": "who sings ?",
+                "context": "Ann sings .",
+                "answers": {"text": ["Ann"], "answer_start": [0]},
+            },
+        ),
+    ],
+)
+def test_other_objectives_have_cards_too(objective, row, tmp_path):
+    file = write_rows(tmp_path / "rows.jsonl", [row] * 4)
+    train(recipe(tmp_path, objective, {"train": file, "test": file}, {"max_steps": 1}))
+    card = evaluated(tmp_path / "out")
+    code = re.search(r"```python\n(.*?)```", card.text, re.DOTALL)[1]
+    exec(code, {"folder": str(tmp_path / "out")})
+    assert "## Training" in card.text and "## Examples" not in card.text
+
+
+def test_a_license_is_for_a_card():
+    model = str(Path(__file__).parents[1] / "model_cards" / "copying-learned-small")
+    done = CliRunner().invoke(app, ["evaluate", model, "--license", "mit"])
+    assert "give --card too" in str(done.exception)
