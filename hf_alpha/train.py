@@ -22,7 +22,7 @@ from accelerate import Accelerator  # type: ignore[import-untyped]
 from datasets import Dataset, IterableDataset
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
-from torch.utils.data import Sampler
+from torch.utils.data import Sampler, SequentialSampler
 from transformers import (
     CONFIG_MAPPING,
     PreTrainedConfig,
@@ -113,6 +113,10 @@ class _Runs(Trainer):
         dataset = train_dataset if train_dataset is not None else self.train_dataset
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
         return BucketSampler(bucket_keys(dataset), self._train_batch_size, seed=seed)
+
+    def _get_eval_sampler(self, eval_dataset: Dataset) -> Sampler | None:
+        """In order: metrics compare outputs with rows. The base class may sort them by length."""
+        return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
 
 
 class ObjectiveTrainer(_Runs):

@@ -14,6 +14,7 @@ import torch
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import resource_path
 
 FOLDER = Path(__file__).parent / "golden"
@@ -66,8 +67,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def released() -> list[str]:
-    """Names of the released models."""
-    return sorted(folder.name for folder in resource_path("model_cards").iterdir())
+    """Names of the released models that answer with text."""
+    recipes = resource_path("model_cards").glob(f"*/{RECIPE_FILE}")
+    return sorted(file.parent.name for file in recipes if read_recipe(file).aim is None)
 
 
 @torch.no_grad()

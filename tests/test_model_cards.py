@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from huggingface_hub import ModelCard
@@ -23,12 +24,15 @@ RESULTS = {
     "ltl-relational": "ltl-medium",
 }
 """Task, or model, -> folder of its results; others are called as the task is."""
-FOLDERS = sorted(path for path in (ROOT / "model_cards").iterdir() if path.is_dir())
+RELEASED = sorted(path for path in (ROOT / "model_cards").iterdir() if path.is_dir())
+FOLDERS = [path for path in RELEASED if read_recipe(path / RECIPE_FILE).aim is None]
+"""Of models that answer with text; the others tell classes."""
+TELLING = [path for path in RELEASED if path not in FOLDERS]
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+@pytest.mark.parametrize("folder", RELEASED, ids=lambda path: path.name)
 def test_released_model_is_complete(folder):
-    model, tokenizer = load_checkpoint(folder)
+    model, tokenizer = load_checkpoint(folder, answers=False)
     assert model.config.vocab_size == len(tokenizer)
     assert sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) < 4e6
     recipe = read_recipe(folder / RECIPE_FILE)
@@ -70,6 +74,22 @@ for line in sys.stdin:
         answer = model.generate(**batch, num_beams=beams, max_new_tokens=128)
         print(json.dumps(tokenizer.batch_decode(answer, names=batch.names)[0]), flush=True)
 """
+
+
+def told(code: str, asked: list[Any], scratch: Path) -> list[Any]:
+    """What a fresh process answers to each line of JSON."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code],
+        input="\n".join(map(json.dumps, asked)),
+        env={**os.environ, "HF_MODULES_CACHE": str(scratch / "modules")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return list(map(json.loads, done.stdout.splitlines()))
+
+
 EXAMPLES = re.compile(r"^## Examples\n.*?```\n(.*?)```", re.DOTALL | re.MULTILINE)
 
 
@@ -85,16 +105,42 @@ def test_a_user_without_the_package_gets_the_answers_of_the_cards(tmp_path):
         answers = (line.strip().partition(" ")[2].strip() for line in shown[1::2])  # may be empty
         wanted += [(task, *pair) for pair in zip(shown[::2], answers, strict=True)]
         assert len(shown) == 6
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", USER],
-        input="\n".join(map(json.dumps, asked)),
-        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    for line, (task, problem, answer) in zip(done.stdout.splitlines(), wanted, strict=True):
-        given = json.loads(line)
+    for given, (task, problem, answer) in zip(told(USER, asked, tmp_path), wanted, strict=True):
         if given != answer:
             assert task.check(problem, given) == task.check(problem, answer), (problem, given)
+
+
+@pytest.mark.parametrize("folder", TELLING, ids=lambda path: path.name)
+def test_card_of_classes_has_the_metrics_of_its_report(folder):
+    card = ModelCard.load(folder / "README.md")
+    assert card.data.model_name == folder.name and card.data.license
+    results = ROOT / "docs" / "results" / folder.name
+    metrics = json.loads((results / "metrics.json").read_text())["metrics"]
+    found = {
+        one.dataset_config.rpartition("-")[2]: one.metric_value for one in card.data.eval_results
+    }
+    assert found == {group: round(of["accuracy"], 4) for group, of in metrics.items()}
+
+
+# A user without the package, as above, of a model that tells classes.
+TELLER = """
+import json, sys
+sys.modules["hf_alpha"] = None  # importing it is an error
+from transformers import pipeline
+
+for line in sys.stdin:
+    folder, texts = json.loads(line)
+    tell = pipeline("text-classification", model=folder, trust_remote_code=True)
+    print(json.dumps([found["label"] for found in tell(texts)]), flush=True)
+"""
+
+
+def test_a_user_without_the_package_gets_the_classes_of_the_cards(tmp_path):
+    asked, wanted = [], []
+    for folder in TELLING:
+        shown = EXAMPLES.search((folder / "README.md").read_text(encoding="utf-8"))[1].splitlines()
+        copy = shutil.copytree(folder, tmp_path / folder.name)
+        asked.append([str(copy), shown[::2]])
+        wanted.append([line.strip().partition(" (right: ")[0] for line in shown[1::2]])
+        assert len(shown) == 6
+    assert told(TELLER, asked, tmp_path) == wanted

@@ -160,3 +160,23 @@ def test_a_recipe_may_say_that_no_weight_is_unused(tmp_path):
     told = {"ddp_find_unused_parameters": False}
     assert not prepare_arguments(recipe(tmp_path, "class", data, told)).ddp_find_unused_parameters
     assert prepare_arguments(recipe(tmp_path, "class", data)).ddp_find_unused_parameters
+
+
+@pytest.mark.parametrize("strategy", ["random", "group_by_length"])
+def test_metrics_of_validation_are_of_the_right_rows(tmp_path, strategy):
+    """However training sorts its sequences, outputs are compared with the rows they belong to."""
+    rows = [
+        {"source": f"{'oh ' * (n % 5)}{kind}", "target": kind} for n in range(8) for kind in "ab"
+    ]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    training = {
+        "max_steps": 40,
+        "learning_rate": 0.01,
+        "eval_strategy": "steps",
+        "eval_steps": 40,
+        "per_device_eval_batch_size": 2,
+        "train_sampling_strategy": strategy,
+    }
+    trainer = train(recipe(tmp_path, "class", {"train": file, "validation": file}, training))
+    (seen,) = (row for row in trainer.state.log_history if "eval_accuracy" in row)
+    assert seen["eval_loss"] < 0.2 and seen["eval_accuracy"] == 1
