@@ -1,11 +1,12 @@
 """Make pairs about kinship of CLUTRR; people are names, women and men.
 
-    python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234]
+    python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234] [gender]
 
 The source has facts in random order, or with `stories` CLUTRR's sentences, and a question about
 two people; the target is a sentence with their relation. Training has 2 or 3 facts (with `k234` 2,
 3 or 4) that lead from one of the two to the other, the test 2 to 10. Columns beside them: the
-`relation` alone, for models that tell classes, and `k`, the number of facts.
+`relation` alone, for models that tell classes, and `k`, the number of facts. With `gender` the
+question says it, which half of the relations depend on: "who is Bob , a man , to Ann ?"
 """
 
 import gzip
@@ -13,6 +14,7 @@ import json
 import random
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +29,19 @@ def facts(row: dict[str, Any], rng: random.Random) -> str:
     return " ".join(rng.sample(found, len(found)))
 
 
-def pair(row: dict[str, Any], rng: random.Random, stories: bool) -> dict[str, Any]:
+def pair(row: dict[str, Any], rng: random.Random, options: Collection[str]) -> dict[str, Any]:
     """Return source and target of a row, and its names: women and men."""
     one, two = row["query"]
-    told = row["story"].translate(str.maketrans("", "", "[]")) if stories else facts(row, rng)
-    source = f"{told} who is {two} to {one} ?"
-    words = re.findall(r"\w+", source)
     people = [person.split(":") for person in row["genders"].split(",")]
+    told = row["story"].translate(str.maketrans("", "", "[]"))
+    asked = f"who is {two} to {one} ?"
+    if "stories" not in options:
+        told = facts(row, rng)
+    if "gender" in options:
+        noun = "woman" if [two, "female"] in people else "man"
+        asked = f"who is {two} , a {noun} , to {one} ?"
+    source = f"{told} {asked}"
+    words = re.findall(r"\w+", source)
     women = [name for name, gender in people if gender == "female" and name in words]
     men = [name for name, gender in people if gender == "male" and name in words]
     target = f"{two} is the {row['target']} of {one}"
@@ -47,18 +55,18 @@ def pair(row: dict[str, Any], rng: random.Random, stories: bool) -> dict[str, An
     }
 
 
-def convert(original: Path, file: Path, stories: bool) -> None:
+def convert(original: Path, file: Path, options: Collection[str]) -> None:
     """Write the pairs of a file of CLUTRR."""
     rng = random.Random(0)
     file.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(original, "rt", encoding="utf-8") as rows:
-        pairs = [pair(json.loads(row), rng, stories) for row in rows]
+        pairs = [pair(json.loads(row), rng, options) for row in rows]
     file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    clutrr, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    split = "k234" if "k234" in sys.argv[3:] else "k23"
+    clutrr, folder, options = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+    split = "k234" if "k234" in options else "k23"
     for part in ("train", "test"):
         original = clutrr / f"{split}_{part}.jsonl.gz"
-        convert(original, folder / f"{part}.jsonl", "stories" in sys.argv[3:])
+        convert(original, folder / f"{part}.jsonl", options)
