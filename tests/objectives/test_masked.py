@@ -324,5 +324,3 @@ def test_plain_texts_and_wrong_optimisers(tmp_path):
     ]:
         with pytest.raises(RecipeError, match=message):
             train(recipe(tmp_path, aim, {"train": str(file)}, again, optimizer=said))
-    with pytest.raises(RecipeError, match="the objective 'masked' does not take 'symbols'"):
-        recipe(tmp_path, aim, {"train": str(file)}, symbols={"x": "[a-z]"})
