@@ -37,12 +37,10 @@ class Objective(ABC):
 
     Attributes:
         name: as a recipe names it.
-        takes_symbols: whether some words may be names (`symbols` in a recipe).
         takes_segments: whether texts may have segments (`transducer` in a recipe).
     """
 
     name: ClassVar[str]
-    takes_symbols: ClassVar[bool] = False
     takes_segments: ClassVar[bool] = True
 
     max_length: int = field(

@@ -32,7 +32,6 @@ class Classes(Objective):
     """
 
     name: ClassVar[str] = "class"
-    takes_symbols: ClassVar[bool] = True
 
     regression: bool = field(
         default=False, metadata=meaning("class: the target is a number, not a class")

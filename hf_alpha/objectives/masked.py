@@ -65,7 +65,6 @@ class Masked(Objective):
     """
 
     name: ClassVar[str] = "masked"
-    takes_symbols: ClassVar[bool] = True
 
     sentences: str = field(
         default="nsp",
@@ -368,15 +367,17 @@ class MaskingCollator:
     def __init__(self, aim: Masked, tokenizer: Any, model: PreTrainedModel, seed: int):
         self.model, self.seed, self.epoch = model, seed, 0
         self._keeps_covered = aim.covered_segments == "keep"
+        self._is_symbol_V = torch.zeros(len(tokenizer), dtype=torch.bool)
+        self._is_symbol_V[getattr(tokenizer, "symbol_ids", [])] = True
+        self._has_symbols = bool(self._is_symbol_V.any())
+        draws = not (aim.whole_words or self._has_symbols)  # else `with_own_symbols` does
         self._mask = DataCollatorForLanguageModeling(
             tokenizer,
             mlm_probability=aim.masked_share,
             whole_word_mask=aim.whole_words,
             mask_replace_prob=1.0 if aim.whole_words else 0.8,
-            random_replace_prob=0.0 if aim.whole_words else 0.1,
+            random_replace_prob=0.1 if draws else 0.0,
         )
-        self._is_symbol_V = torch.zeros(len(tokenizer), dtype=torch.bool)
-        self._is_symbol_V[getattr(tokenizer, "symbol_ids", [])] = True
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
         copies = [dict(row) for row in rows]
@@ -387,7 +388,7 @@ class MaskingCollator:
         drawn = key_of(f"{self.seed} {epoch} {places}")
         self._mask.generator = torch.Generator().manual_seed(int.from_bytes(drawn[:7], "big"))
         batch = dict(self._mask(copies))
-        if self._is_symbol_V.any():
+        if self._has_symbols:
             mask_id, generator = self._mask.tokenizer.mask_token_id, self._mask.generator
             batch |= with_own_symbols(batch, self._is_symbol_V, mask_id, generator)
         if "segment_ids" in batch and not self._keeps_covered:
@@ -412,11 +413,12 @@ def with_own_symbols(
     mask_id: int,
     generator: torch.Generator,
 ) -> dict[str, torch.Tensor]:
-    """A masked batch in which symbols are found, and replaced, by those of their sequence only.
+    """A masked batch in which names are found, and replaced, by those of their sequence only.
 
-    In place of a base token stands a random base token, in place of a symbol a random one of those
-    that the sequence still shows where they stood, or else the mask. What the sequence does not
-    show is no target.
+    Half of the tokens that are to be found and are not masked become random ones: base tokens any
+    base token, symbols one of those that the sequence still shows where they stood, or the mask
+    where it shows none. What the sequence does not show is not to be found. All of that is the same
+    whatever the symbols are.
 
     Args:
         batch: `input_ids`, masked, and `labels`, each (B, T).
@@ -425,19 +427,20 @@ def with_own_symbols(
         generator: of what is drawn.
 
     Returns:
-        Both anew, and `stream_ids`, the symbols that are shown: (B, S).
+        Both anew, and `stream_ids`, the symbols by first occurrence: (B, S).
     """
     ids_BT, labels_BT = batch["input_ids"], batch["labels"]
-    before_BT = torch.where(labels_BT == IGNORE, ids_BT, labels_BT)
-    symbol_BT, kept_BT = is_symbol_V[before_BT], ids_BT == before_BT
-    random_BT = ~kept_BT & (ids_BT != mask_id)
-    shown_BS = first_occurrence(before_BT, symbol_BT & kept_BT)
-    drawn_BT = torch.rand(ids_BT.shape, generator=generator)
+    asked_BT = labels_BT != IGNORE
+    before_BT = torch.where(asked_BT, labels_BT, ids_BT)
+    drawn_BT, which_BT = torch.rand((2, *ids_BT.shape), generator=generator)
+    random_BT = asked_BT & (ids_BT != mask_id) & (drawn_BT < 0.5)
+    symbol_BT = is_symbol_V[before_BT]
+    shown_BS = first_occurrence(before_BT, symbol_BT & (ids_BT != mask_id) & ~random_BT)
 
     base_ids = (~is_symbol_V).nonzero().flatten()
-    base_BT = base_ids[(drawn_BT * len(base_ids)).long()]
+    base_BT = base_ids[(which_BT * len(base_ids)).long()]
     count_B1 = (shown_BS >= 0).sum(1, keepdim=True)
-    other_BT = shown_BS.gather(1, (drawn_BT * count_B1).long())
+    other_BT = shown_BS.gather(1, (which_BT * count_B1).long())
     other_BT = other_BT.masked_fill(count_B1 == 0, mask_id)
     ids_BT = torch.where(random_BT, torch.where(symbol_BT, other_BT, base_BT), ids_BT)
 

@@ -32,7 +32,6 @@ class Spans(Objective):
     """
 
     name: ClassVar[str] = "span"
-    takes_symbols: ClassVar[bool] = True
     takes_segments: ClassVar[bool] = False
 
     max_length: int = field(

@@ -42,7 +42,6 @@ class Tokens(Objective):
     """
 
     name: ClassVar[str] = "token"
-    takes_symbols: ClassVar[bool] = True
 
     spans: bool = field(
         default=True,
