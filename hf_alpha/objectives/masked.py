@@ -24,7 +24,6 @@ from hf_alpha.modeling.symbols import first_occurrence
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.settings import meaning
 
-from . import names
 from .base import Collator, Objective, Record, Texts, accepted
 from .names import Name, Numbering, cut_out, encoded, finder_of, marked
 from .rows import DataSource
@@ -211,10 +210,14 @@ class Masked(Objective):
     def _fingerprint(self, rows: Dataset, *told: Any) -> str:
         """Name of the sequences in the cache of `datasets`."""
         column, tokenizer, *numbers = told
-        code = [Path(file).read_bytes() for file in (__file__, names.__file__)]
+        code = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("masked", "names")]
         beneath = [tokenizer.backend_tokenizer.to_str(), getattr(tokenizer, "transducer", None)]
         if (finder := finder_of(tokenizer)) is not None:
-            beneath += [tokenizer.settings(), finder.functions]
+            modules = [inspect.getmodule(function) for function in finder.functions.values()]
+            beneath += [
+                tokenizer.settings(),
+                *(inspect.getsource(each) for each in modules if each),
+            ]
         return Hasher.hash([rows._fingerprint, column, beneath, numbers, asdict(self), code])
 
     def _sequences(
