@@ -295,6 +295,12 @@ def test_each_sequence_numbers_its_names_and_no_renaming_changes_it(
     assert len(sizes) == 4 or length < 30
 
 
+def test_no_sentence_ends_within_a_name():
+    rows = Dataset.from_list(named_documents(NAMES))
+    sentences = list(Masked().texts(rows, DATA, find_names(SYMBOLS)))
+    assert len(sentences) == 5 * len(rows) and all(x.endswith(" one.") for x in sentences)
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 999), st.permutations(NAMED.symbol_ids), st.sampled_from(["none", "nsp"]))
 def test_masked_names_are_found_by_those_that_are_shown(seed, ids, sentences):

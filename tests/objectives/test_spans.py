@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from hf_alpha.cli import app
 from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.objectives import squad
+from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.spans import Spans
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.recipe import DataSettings, RecipeError
@@ -140,6 +141,9 @@ def test_answers_are_written_with_the_names_of_their_row(kind, told, first, size
             assert len(window["input_ids"]) <= length and texts.count("[SEP]") == 2
             symbols = [i for i in window["input_ids"] if i in tokenizer.symbol_ids]
             assert window["stream_ids"] == list(dict.fromkeys(symbols))
+            assert all(
+                0 <= start < stop or start == stop == -1 for start, stop in window["offsets"]
+            )
         assert any(made["end_positions"])
         scores = np.zeros((2, len(made), length))
         for number, window in enumerate(made):
@@ -159,6 +163,15 @@ def test_a_question_that_is_cut_keeps_its_names():
     tokens = tokenizer.convert_ids_to_tokens(made[0]["input_ids"])
     assert tokens[1:5] == ["who", "is", tokenizer.convert_ids_to_tokens(first), "[SEP]"]
     assert made[0]["input_ids"][5] == other and made[0]["start_positions"] == 5
+
+
+def test_questions_of_a_text_and_of_its_renamings_stay_together():
+    told = [[("{}", 0), ("met", 0), ("{}", 1)], [("{}", 0), ("met", 0), ("{}", 0)]]
+    rows = [with_names(told[i // 3], i, 1, NAMES[i:] + NAMES[:i]) for i in range(6)]
+    one, *same, two, _, three = Spans().keys(
+        Dataset.from_list(rows), DataSettings(), find_names(SYMBOLS)
+    )
+    assert {one, *same} == {one} != {two} == {three}
 
 
 @pytest.mark.parametrize("encoding", ["relational", "streams", "dual_part"])

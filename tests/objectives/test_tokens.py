@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 from hf_alpha.cli import app
 from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.objectives.formats import read_format
-from hf_alpha.objectives.names import find_names, marked
+from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import make_tokenizer
-from hf_alpha.objectives.tokens import Tokens, first_tokens, span_scores, spans_of, word_by_word
+from hf_alpha.objectives.tokens import Tokens, first_tokens, span_scores, spans_of
 from hf_alpha.recipe import DataSettings, RecipeError
 from hf_alpha.train import train
 
@@ -167,13 +167,9 @@ NO_NAMES = {"source": [["a", "b"]], "target": [["O", "B"]]}
 
 
 def test_each_word_of_a_name_has_its_tag():
-    words = ["in", "New", "York", "City-wide"]
-    (text,) = marked([" ".join(words)], {"n": ["New York City"]}, 0, find_names({"p": COLUMN}))
-    found = [str(text)[start:stop] for start, stop, _ in word_by_word(text, words).spans]
-    assert found == ["New", "York", "City"]
-
-
-COLUMN = {"column": "n"}
+    row = {"source": ["in", "New", "York", "City-wide"], "n": ["New York City"]}
+    (text,) = Tokens().texts_of(row, 0, DataSettings(), find_names({"place": {"column": "n"}}))
+    assert [text[start:stop] for start, stop, _ in text.spans] == ["New", "York", "City"]
 
 
 @pytest.mark.parametrize(
