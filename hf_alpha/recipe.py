@@ -531,8 +531,6 @@ def _check_aim(content: dict[str, Any], aim: Objective, where: str) -> None:
     said += [f"data.{key}" for key in sorted(content["data"].keys() & ANSWER_KEYS)]
     if said:
         raise RecipeError(f"{where}: {said[0]!r} is for answers, which {aim.name!r} does not give")
-    if content.get("symbols") and not aim.takes_symbols:
-        raise RecipeError(f"{where}: the objective {aim.name!r} does not take 'symbols'")
     if content.get("transducer") and not aim.takes_segments:
         raise RecipeError(f"{where}: the objective {aim.name!r} does not take a 'transducer'")
     if content.get("transducer") and content.get("symbols"):

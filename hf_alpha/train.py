@@ -56,8 +56,9 @@ from hf_alpha.loading import auto_class, check_segments, load_checkpoint, load_f
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import Objective
-from hf_alpha.objectives.base import check_positions, find_names, reads_segments
+from hf_alpha.objectives.base import check_positions, reads_segments
 from hf_alpha.objectives.evaluate import validating
+from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.optimizers import optimizer_of
 from hf_alpha.objectives.rows import first
 from hf_alpha.objectives.tokenizers import make_tokenizer, with_transducer
@@ -744,7 +745,7 @@ def _prepare_objective(
     _say_segments(model, tokenizer, say)
     with _named("data"):
         made = aim.features(train, recipe.data, tokenizer, model.config, seed=seed)
-        say(f"training: {aim.summary(train, made, recipe.data)}")
+        say(f"training: {aim.summary(train, made, recipe.data, finder)}")
         given: dict[str, Any] = {"train_dataset": made}
         if validation is not None:
             given |= validating(aim, validation, recipe.data, model, tokenizer, seed)
@@ -777,8 +778,6 @@ def _objective_model(
     with _named("tokenizer"):
         if start is not None:  # a WordPiece made again of the same texts may have other ids
             _, tokenizer = load_parts(start, answers=False)
-            if finder is not None:
-                tokenizer.finder.functions.update(finder.functions)
         else:
             texts = aim.texts(rows, recipe.data, finder)
             tokenizer = make_tokenizer(recipe.tokenizer, texts, recipe.symbols)

@@ -28,6 +28,14 @@ class AlphaEncoding(BatchEncoding):
 
     `names` is an attribute and no key, so that `model(**batch)` does not see it; it is one mapping
     instead of a list if a single string was encoded.
+
+    Args:
+        data: the columns.
+        names: of each row.
+        beneath: what a tokenizer beneath said of each row, whose texts had symbols in place of
+            names: characters in there are not those of the texts as they were given. So there are
+            `sequence_ids` and `word_ids`, in which a name is a word, but not `char_to_token` and
+            its like; a padded batch has none of them.
     """
 
     def __init__(
@@ -35,17 +43,31 @@ class AlphaEncoding(BatchEncoding):
         data: dict[str, Any] | None = None,
         *args: Any,
         names: list[Names] | Names | None = None,
+        beneath: Sequence[Any] | None = None,
         **kwargs: Any,
     ):
         self.names = names
+        self.beneath = beneath
         super().__init__(data, *args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "names": self.names}
+        return {**super().__getstate__(), "names": self.names, "beneath": self.beneath}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self.names = state.get("names")
+        self.names, self.beneath = state.get("names"), state.get("beneath")
+
+    def sequence_ids(self, batch_index: int = 0) -> list[int | None]:
+        """Which text of a pair each token is of; None for special tokens."""
+        if self.beneath is None:
+            return super().sequence_ids(batch_index)
+        return self.beneath[batch_index].sequence_ids
+
+    def word_ids(self, batch_index: int = 0) -> list[int | None]:
+        """The number of each token's word in its text; None for special tokens."""
+        if self.beneath is None:
+            return super().word_ids(batch_index)
+        return self.beneath[batch_index].word_ids
 
 
 class SymbolTokenizer(SavesCode):

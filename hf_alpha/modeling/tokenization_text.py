@@ -505,8 +505,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
                 rows[sample].offsets(found, self.spacing)
                 for sample, found in zip(samples, encoding.encodings, strict=True)
             ]
-        # Without `encodings`, which know the characters of what the tokenizer beneath got only.
-        result = AlphaEncoding(dict(encoding), names=[rows[i].names() for i in samples])
+        names = [rows[i].names() for i in samples]
+        result = AlphaEncoding(dict(encoding), names=names, beneath=encoding.encodings)
         if padding_strategy != PaddingStrategy.DO_NOT_PAD or return_tensors is not None:
             result = self.pad(
                 result,
@@ -655,7 +655,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     def _assign(
         self, texts: Sequence[str], found: Sequence[tuple[Span, ...]], table: Table
     ) -> Table:
-        """Name -> id, in order of first occurrence: a symbol's own name keeps it."""
+        """The symbols of the names of a row; `table` are those of the row that it answers."""
         classes: dict[str, str] = {}
         for text, spans in zip(texts, found, strict=True):
             plain = str(text)
@@ -667,7 +667,19 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
                         "one text: a name belongs to one class",
                         start,
                     )
-        assigned = dict(table)
+        return self.number_names(classes, table)
+
+    def number_names(self, classes: Mapping[str, str], known: Table | None = None) -> Table:
+        """Return the symbols that names get in a row: name -> id, first those that are known.
+
+        Args:
+            classes: name -> class, in order of first occurrence.
+            known: name -> id, of names that have their symbols already.
+
+        Raises:
+            FormulaError: a class has more names than symbols.
+        """
+        assigned = dict(known or {})
         used = set(assigned.values())
         for own in (self._tokens, self._named):
             for name, kind in classes.items():
@@ -680,7 +692,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         for kind in self.finder.rules:
             if new := [n for n, k in classes.items() if k == kind and n not in assigned]:
                 assigned.update(zip(new, self._free(kind, len(new), used), strict=True))
-        return {name: assigned[name] for name in (*table, *classes)}
+        return {name: assigned[name] for name in (*(known or ()), *classes)}
 
     def _free(self, kind: str, wanted: int, used: set[int]) -> list[int]:
         """The first free symbols of a class."""
@@ -690,8 +702,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             count = self.symbol_classes.get(kind, 0)
             raise FormulaError(
                 f"{count + short} names of class {kind!r}, but the vocabulary has {count} symbols "
-                f"for them: call extend_symbols({{{kind!r}: {short}}}) on the tokenizer and on the "
-                "model"
+                f"for them: set `count` in its rule before the tokenizer is made, or call "
+                f"extend_symbols({{{kind!r}: {short}}}) on the tokenizer and on the model"
             )
         return free
 

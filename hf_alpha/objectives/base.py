@@ -2,8 +2,9 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, ClassVar
 
 import torch
@@ -12,11 +13,12 @@ from datasets import Dataset, List, Value
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from hf_alpha.data.pairs import batches
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.settings import meaning
-from hf_alpha.tasks.registry import import_functions
 
+from .names import key_of_texts, name_columns
 from .rows import DataSource, Where, hold_out, read_rows
 
 INPUTS = ("input_ids", "token_type_ids", "stream_ids", *SEGMENTS)
@@ -35,12 +37,10 @@ class Objective(ABC):
 
     Attributes:
         name: as a recipe names it.
-        takes_symbols: whether some words may be names (`symbols` in a recipe).
         takes_segments: whether texts may have segments (`transducer` in a recipe).
     """
 
     name: ClassVar[str]
-    takes_symbols: ClassVar[bool] = False
     takes_segments: ClassVar[bool] = True
 
     max_length: int = field(
@@ -83,10 +83,20 @@ class Objective(ABC):
         """Refuse rows that cannot be learned, naming the first."""
 
     @abstractmethod
+    def texts_of(
+        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
+    ) -> list[str]:
+        """Return the texts of a row, their names marked; see `names.marked`."""
+
     def texts(
         self, rows: Dataset, settings: DataSource, finder: NameFinder | None
     ) -> Iterable[str]:
         """Return the texts that a new tokenizer is made from; they can be read several times."""
+        return Texts(self, rows, settings, finder)
+
+    def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:
+        """Yield what `texts` has, from the texts of each row."""
+        return chain.from_iterable(texts)
 
     @abstractmethod
     def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
@@ -110,7 +120,13 @@ class Objective(ABC):
     ) -> Dataset:
         """Return what the model gets; without `training` there may be what is for metrics only."""
 
-    def summary(self, rows: Dataset, made: Dataset, settings: DataSource) -> str:
+    def summary(
+        self,
+        rows: Dataset,
+        made: Dataset,
+        settings: DataSource,
+        finder: NameFinder | None = None,
+    ) -> str:
         """Return how much training data there is, and how much of it is left out."""
         return f"{len(rows):,} rows, {len(made):,} sequences"
 
@@ -138,13 +154,17 @@ class Objective(ABC):
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
         """Return the metrics of records, each between 0 and 1, or -1 and 1."""
 
-    def key(self, row: Mapping[str, Any], settings: DataSource, finder: NameFinder | None) -> str:
-        """Return what a row counts as when some are held out."""
-        return "\x1f".join(str(row[column]) for column in self.columns(settings))
+    def key(self, texts: list[str], finder: NameFinder | None) -> str:
+        """Return what a row counts as when some are held out: as much as its renamings.
+
+        Args:
+            texts: of the row, by `texts_of`.
+        """
+        return key_of_texts(texts, finder)
 
     def keys(self, rows: Dataset, settings: DataSource, finder: NameFinder | None) -> Iterable[str]:
         """Return what each row counts as when some are held out: those of one key stay together."""
-        return (self.key(row, settings, finder) for row in rows)
+        return (self.key(texts, finder) for texts in Texts(self, rows, settings, finder).by_row())
 
     def read(
         self,
@@ -168,7 +188,7 @@ class Objective(ABC):
         self, settings: DataSource, seed: int, finder: NameFinder | None
     ) -> tuple[Dataset, Dataset | None]:
         """Read training and validation rows; the second are None where there are none."""
-        extra = [] if finder is None else name_columns(finder)
+        extra = name_columns(finder)
         train = self.read(settings, settings.train, "train", extra=extra)
         share = settings.validation
         if isinstance(share, int | float):
@@ -178,6 +198,34 @@ class Objective(ABC):
         return train, self.read(settings, share, "validation", extra=extra)
 
 
+@dataclass
+class Texts:
+    """The texts of rows, their names marked; can be read several times."""
+
+    aim: Objective
+    rows: Dataset
+    settings: DataSource
+    finder: NameFinder | None
+
+    def __iter__(self) -> Iterator[str]:
+        return self.aim.texts_from(self.by_row())
+
+    def by_row(self) -> Iterator[list[str]]:
+        """Yield the texts of each row."""
+        columns = [*self.aim.columns(self.settings), *name_columns(self.finder)]
+        rows, place = self.rows.select_columns(list(dict.fromkeys(columns))), 0
+        for batch in batches(rows, "texts"):
+            for row in rows_of(batch):
+                yield self.aim.texts_of(row, place, self.settings, self.finder)
+                place += 1
+
+
+def rows_of(batch: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a batch of columns."""
+    for values in zip(*batch.values(), strict=True):
+        yield dict(zip(batch, values, strict=True))
+
+
 def kinds_of(tokenizer: Any) -> dict[str, Any]:
     """Column -> type of `INPUTS` that a tokenizer gives.
 
@@ -185,24 +233,6 @@ def kinds_of(tokenizer: Any) -> dict[str, Any]:
     """
     names = [name for name in INPUTS if name in tokenizer.model_input_names]
     return {name: List(Value("int64")) for name in names}
-
-
-def find_names(symbols: Mapping[str, Any]) -> NameFinder | None:
-    """What finds names by a recipe's rules; None without rules.
-
-    Raises:
-        ValueError: a rule cannot be used, or its function cannot be imported.
-    """
-    if not symbols:
-        return None
-    finder = NameFinder(symbols)
-    import_functions(finder)
-    return finder
-
-
-def name_columns(finder: NameFinder) -> list[str]:
-    """The columns of the data that list names."""
-    return [rule.column for rule in finder.rules.values() if rule.column is not None]
 
 
 def accepted(batch: Mapping[str, Any], model: PreTrainedModel) -> dict[str, Any]:
@@ -237,10 +267,10 @@ __all__ = [
     "Collator",
     "Objective",
     "Record",
+    "Texts",
     "accepted",
     "check_positions",
-    "find_names",
     "kinds_of",
-    "name_columns",
     "reads_segments",
+    "rows_of",
 ]

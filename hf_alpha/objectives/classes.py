@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,12 +12,12 @@ import torch
 from datasets import ClassLabel, Dataset, Features, Value
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.data.pairs import canonical_text
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
-from .base import Collator, Objective, Record, accepted, kinds_of
+from .base import Collator, Objective, Record, accepted, kinds_of, rows_of
 from .metrics import OF_CLASSES, OF_NUMBERS
+from .names import encoded, finder_of, marked
 from .rows import DataSource, text_in
 from .tokenizers import check_pairs, check_room
 
@@ -32,7 +32,6 @@ class Classes(Objective):
     """
 
     name: ClassVar[str] = "class"
-    takes_symbols: ClassVar[bool] = True
 
     regression: bool = field(
         default=False, metadata=meaning("class: the target is a number, not a class")
@@ -90,14 +89,11 @@ class Classes(Objective):
             if fault:
                 raise ValueError(f"row {row}: the column {settings.target!r} {fault}")
 
-    def texts(
-        self, rows: Dataset, settings: DataSource, finder: NameFinder | None
-    ) -> Iterable[str]:
-        return _Texts(rows, settings, finder)
-
-    def key(self, row: Mapping[str, Any], settings: DataSource, finder: NameFinder | None) -> str:
-        texts = _marked(row, 0, settings, finder)
-        return "\x1f".join(canonical_text(t, finder) if finder is not None else t for t in texts)
+    def texts_of(
+        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
+    ) -> list[str]:
+        texts = [text_in(row[column], column, place) for column in _text_columns(settings)]
+        return marked(texts, row, place, finder)
 
     def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
         if self.regression:
@@ -128,23 +124,21 @@ class Classes(Objective):
         if paired:
             check_pairs(tokenizer, config)
         check_room(tokenizer, self.max_length, paired)
-        finder = getattr(tokenizer, "finder", None)
+        finder = finder_of(tokenizer)
         labels = self._label_ids(rows, settings, config, training)
         kinds = kinds_of(tokenizer)
         label = Value("float32" if self.regression else "int64")
 
         def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
-            columns = zip(*batch.values(), strict=True)
-            each = [dict(zip(batch, values, strict=True)) for values in columns]
-            texts = [_marked(row, i, settings, finder) for row, i in zip(each, places, strict=True)]
-            try:
-                found = tokenizer(
-                    *map(list, zip(*texts, strict=True)),
-                    truncation=True,
-                    max_length=self.max_length,
-                )
-            except ValueError as error:
-                raise ValueError(f"rows from {places[0]} on: {error}") from error
+            pairs = zip(rows_of(batch), places, strict=True)
+            texts = [self.texts_of(row, place, settings, finder) for row, place in pairs]
+            found = encoded(
+                tokenizer,
+                *map(list, zip(*texts, strict=True)),
+                where=f"rows from {places[0]} on",
+                truncation=True,
+                max_length=self.max_length,
+            )
             return {**{name: found[name] for name in kinds}, "labels": [labels[i] for i in places]}
 
         return rows.map(
@@ -175,11 +169,17 @@ class Classes(Objective):
             )  # fmt: skip
         return [ids.get(name, 0) for name in names]
 
-    def summary(self, rows: Dataset, made: Dataset, settings: DataSource) -> str:
+    def summary(
+        self,
+        rows: Dataset,
+        made: Dataset,
+        settings: DataSource,
+        finder: NameFinder | None = None,
+    ) -> str:
         lengths = pc.list_value_length(made.with_format("arrow")[:]["input_ids"])
         full = pc.sum(pc.equal(lengths, self.max_length), min_count=0).as_py()
         said = f"; {full:,} fill max_length ({self.max_length}): their ends may be cut off"
-        return super().summary(rows, made, settings) + said * bool(full)
+        return super().summary(rows, made, settings, finder) + said * bool(full)
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         kind = torch.float32 if self.regression else torch.int64
@@ -219,40 +219,8 @@ class Classes(Objective):
         return {name: known[name](predicted, right) for name in self.metrics}
 
 
-class _Texts:
-    """The texts of rows; can be read several times."""
-
-    def __init__(self, rows: Dataset, settings: DataSource, finder: NameFinder | None):
-        self.rows, self.settings, self.finder = rows, settings, finder
-
-    def __iter__(self) -> Iterator[str]:
-        for place, row in enumerate(self.rows):
-            yield from _marked(row, place, self.settings, self.finder)
-
-
 def _text_columns(settings: DataSource) -> list[str]:
     return [settings.source, *([settings.pair] if settings.pair else [])]
-
-
-def _marked(
-    row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
-) -> list[str]:
-    """The texts of a row, their names marked."""
-    texts = [text_in(row[column], column, place) for column in _text_columns(settings)]
-    if finder is None:
-        return texts
-    names = {}
-    for kind, rule in finder.rules.items():
-        if rule.column is not None:
-            listed = row[rule.column]
-            listed = [listed] if isinstance(listed, str) and listed else listed or []
-            if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-                raise ValueError(f"row {place}: the column {rule.column!r} holds no list of names")
-            names[kind] = listed
-    try:
-        return [finder.mark(text, names) for text in texts]
-    except ValueError as error:
-        raise ValueError(f"row {place}: {error}") from error
 
 
 def _class_names(rows: Dataset, column: str) -> list[str]:

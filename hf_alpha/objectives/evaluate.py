@@ -14,9 +14,9 @@ from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArgum
 
 from hf_alpha.folders import write_text
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.tasks.registry import import_functions
 
-from .base import Objective, Record, name_columns
+from .base import Objective, Record
+from .names import finder_of, name_columns
 from .rows import DataSource, first
 
 ALL = "all"
@@ -158,9 +158,7 @@ def evaluate_checkpoint(
     """
     model, tokenizer = load_checkpoint(folder, answers=False)
     extra = [by] if by else []
-    if (finder := getattr(tokenizer, "finder", None)) is not None:
-        import_functions(finder)
-        extra += name_columns(finder)
+    extra += name_columns(finder_of(tokenizer))
     rows = aim.read(settings, data, "test", split, extra)
     model.to(device)
     return evaluate_model(

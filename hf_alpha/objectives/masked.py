@@ -18,13 +18,14 @@ from torch import nn
 from transformers import DataCollatorForLanguageModeling, PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.data.keys import key_of
-from hf_alpha.data.pairs import BATCH, batches
 from hf_alpha.modeling.checks import IGNORE
-from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts
+from hf_alpha.modeling.symbols import first_occurrence
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.settings import meaning
 
-from .base import Collator, Objective, Record, accepted
+from .base import Collator, Objective, Record, Texts, accepted
+from .names import Name, Numbering, cut_out, encoded, finder_of, marked
 from .rows import DataSource
 from .tokenizers import check_pairs, check_room
 
@@ -39,8 +40,8 @@ PART = 100_000
 """Rows that one worker makes sequences of; no document goes beyond them."""
 
 Segment = tuple[int, int]  # how many tokens it has more than one, and its id
-Token = tuple[int, int, tuple[Segment, ...]]
-"""Its id, the number of its word in the document, and the segments that begin at it."""
+Token = tuple[int | Name, int, tuple[Segment, ...]]
+"""Its id or name, the number of its word in the document, and the segments that begin at it."""
 Document = list[list[Token]]  # its sentences
 
 
@@ -55,7 +56,12 @@ class Pair(NamedTuple):
 
 @dataclass
 class Masked(Objective):
-    """`data.source` is a document, or a line of one; tokens are masked, and pairs may be false."""
+    """`data.source` is a document, or a line of one; tokens are masked, and pairs may be false.
+
+    With symbols, each sequence numbers its own names, those of both parts alike: a name is the same
+    where its spelling is, also in the second part that `nsp` takes from another document. A masked
+    name is to be found if the sequence still shows it elsewhere: nothing else says which it was.
+    """
 
     name: ClassVar[str] = "masked"
 
@@ -128,16 +134,21 @@ class Masked(Objective):
             if not isinstance(text, str | None):
                 raise ValueError(f"row {row}: the column {settings.source!r} holds {text!r}")
 
-    def texts(
-        self, rows: Dataset, settings: DataSource, finder: NameFinder | None
-    ) -> Iterable[str]:
-        return _Sentences(rows, settings.source)
+    def texts_of(
+        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
+    ) -> list[str]:
+        return marked([row[settings.source] or ""], row, place, finder)
+
+    def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:
+        """Yield sentences."""
+        for (text,) in texts:
+            yield from _split(text)
 
     def keys(self, rows: Dataset, settings: DataSource, finder: NameFinder | None) -> Iterable[str]:
         """Lines count as their document does, and so do the lines without text behind it."""
         if self.documents == "rows":
             return super().keys(rows, settings, finder)
-        lines = [text if _split(text) else "" for text in rows[settings.source]]
+        lines = [key if _split(key) else "" for key in super().keys(rows, settings, finder)]
         begins = [bool(line) and not before for before, line in pairwise(["", *lines])]
         numbers = np.cumsum(begins).tolist()
         documents: dict[int, list[str]] = {}
@@ -169,7 +180,7 @@ class Masked(Objective):
             "starts": starts,
             "training": training,
             "rows": rows,
-            "column": settings.source,
+            "settings": settings,
             "tokenizer": tokenizer,
             "seed": seed,
         }
@@ -199,15 +210,21 @@ class Masked(Objective):
     def _fingerprint(self, rows: Dataset, *told: Any) -> str:
         """Name of the sequences in the cache of `datasets`."""
         column, tokenizer, *numbers = told
-        code = Path(__file__).read_bytes()
+        code = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("masked", "names")]
         beneath = [tokenizer.backend_tokenizer.to_str(), getattr(tokenizer, "transducer", None)]
+        if (finder := finder_of(tokenizer)) is not None:
+            modules = [inspect.getmodule(function) for function in finder.functions.values()]
+            beneath += [
+                tokenizer.settings(),
+                *(inspect.getsource(each) for each in modules if each),
+            ]
         return Hasher.hash([rows._fingerprint, column, beneath, numbers, asdict(self), code])
 
     def _sequences(
         self,
         starts: list[int],
         rows: Dataset,
-        column: str,
+        settings: DataSource,
         tokenizer: Any,
         seed: int,
         training: bool,
@@ -217,23 +234,29 @@ class Masked(Objective):
         for start in starts:
             rng, place = random.Random(f"{seed}/{start}"), start << 20
             part = rows.select(range(start, min(start + PART, len(rows))))
-            for documents in self._documents(part, column, tokenizer):
+            for documents in self._documents(part, start, settings, tokenizer):
                 for pair in self._pairs(documents, tokenizer, rng):
-                    sequence = frame(pair, self.whole_words)
+                    try:
+                        sequence = frame(pair, self.whole_words)
+                    except ValueError as error:
+                        raise ValueError(f"rows from {start} on, in a sequence: {error}") from error
                     yield {**sequence, "place": place if training else -1 - place}
                     place += 1
 
-    def _documents(self, rows: Dataset, column: str, tokenizer: Any) -> Iterator[list[Document]]:
-        """Documents as the tokens of their sentences, many at a time."""
+    def _documents(
+        self, rows: Dataset, start: int, settings: DataSource, tokenizer: Any
+    ) -> Iterator[list[Document]]:
+        """Documents as the tokens of their sentences, many at a time; rows count from `start`."""
         held: list[Document] = []
         current: Document = []
-        for batch in batches(rows.select_columns([column]), "sentences"):
-            for text in batch[column]:
-                sentences = _split(text)
-                current += _tokens(sentences, tokenizer, sum(map(len, current)))
-                if current and (self.documents == "rows" or not sentences):
-                    held.append(current)
-                    current = []
+        numbering = Numbering(tokenizer)
+        texts = Texts(self, rows, settings, finder_of(tokenizer)).by_row()
+        for row, (text,) in enumerate(texts, start):
+            sentences = _split(text)
+            current += _tokens(sentences, numbering, sum(map(len, current)), row)
+            if current and (self.documents == "rows" or not sentences):
+                held.append(current)
+                current = []
             if len(held) >= 2 * DOCUMENTS_AT_ONCE:  # so that the last ones are many too
                 yield held[:DOCUMENTS_AT_ONCE]
                 held = held[DOCUMENTS_AT_ONCE:]
@@ -282,12 +305,18 @@ class Masked(Objective):
         """How many tokens a pair is to have: some are short, as the data of tasks is."""
         return rng.randint(2, room) if rng.random() < self.short_share else room
 
-    def summary(self, rows: Dataset, made: Dataset, settings: DataSource) -> str:
+    def summary(
+        self,
+        rows: Dataset,
+        made: Dataset,
+        settings: DataSource,
+        finder: NameFinder | None = None,
+    ) -> str:
         """With pairs, sentences for which there is no second part are in no sequence."""
-        found = super().summary(rows, made, settings)
+        found = super().summary(rows, made, settings, finder)
         if self.sentences == "none":
             return found
-        total = sum(1 for _ in _Sentences(rows, settings.source))
+        total = sum(1 for _ in self.texts(rows, settings, finder))
         used = pc.sum(made.with_format("arrow")[:]["sentences"]).as_py()
         return f"{found}; {total - used:,} of {total:,} sentences are in none"
 
@@ -341,12 +370,16 @@ class MaskingCollator:
     def __init__(self, aim: Masked, tokenizer: Any, model: PreTrainedModel, seed: int):
         self.model, self.seed, self.epoch = model, seed, 0
         self._keeps_covered = aim.covered_segments == "keep"
+        self._is_symbol_V = torch.zeros(len(tokenizer), dtype=torch.bool)
+        self._is_symbol_V[getattr(tokenizer, "symbol_ids", [])] = True
+        self._has_symbols = bool(self._is_symbol_V.any())
+        draws = not (aim.whole_words or self._has_symbols)  # else `with_own_symbols` does
         self._mask = DataCollatorForLanguageModeling(
             tokenizer,
             mlm_probability=aim.masked_share,
             whole_word_mask=aim.whole_words,
             mask_replace_prob=1.0 if aim.whole_words else 0.8,
-            random_replace_prob=0.0 if aim.whole_words else 0.1,
+            random_replace_prob=0.1 if draws else 0.0,
         )
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
@@ -358,6 +391,9 @@ class MaskingCollator:
         drawn = key_of(f"{self.seed} {epoch} {places}")
         self._mask.generator = torch.Generator().manual_seed(int.from_bytes(drawn[:7], "big"))
         batch = dict(self._mask(copies))
+        if self._has_symbols:
+            mask_id, generator = self._mask.tokenizer.mask_token_id, self._mask.generator
+            batch |= with_own_symbols(batch, self._is_symbol_V, mask_id, generator)
         if "segment_ids" in batch and not self._keeps_covered:
             batch |= without_covered(batch, batch["labels"] != IGNORE)
         if classes[0] is not None:
@@ -372,6 +408,49 @@ class MaskingCollator:
                 more = [[0, 0]] * (width - len(spans))
                 left = self._mask.tokenizer.padding_side == "left"
                 row["offset_mapping"] = more + spans if left else spans + more
+
+
+def with_own_symbols(
+    batch: Mapping[str, torch.Tensor],
+    is_symbol_V: torch.Tensor,
+    mask_id: int,
+    generator: torch.Generator,
+) -> dict[str, torch.Tensor]:
+    """A masked batch in which names are found, and replaced, by those of their sequence only.
+
+    Half of the tokens that are to be found and are not masked become random ones: base tokens any
+    base token, symbols one of those that the sequence still shows where they stood, or the mask
+    where it shows none. What the sequence does not show is not to be found. All of that is the same
+    whatever the symbols are.
+
+    Args:
+        batch: `input_ids`, masked, and `labels`, each (B, T).
+        is_symbol_V: which tokens are symbols.
+        mask_id: of the mask.
+        generator: of what is drawn.
+
+    Returns:
+        Both anew, and `stream_ids`, the symbols by first occurrence: (B, S).
+    """
+    ids_BT, labels_BT = batch["input_ids"], batch["labels"]
+    asked_BT = labels_BT != IGNORE
+    before_BT = torch.where(asked_BT, labels_BT, ids_BT)
+    drawn_BT, which_BT = torch.rand((2, *ids_BT.shape), generator=generator)
+    random_BT = asked_BT & (ids_BT != mask_id) & (drawn_BT < 0.5)
+    symbol_BT = is_symbol_V[before_BT]
+    shown_BS = first_occurrence(before_BT, symbol_BT & (ids_BT != mask_id) & ~random_BT)
+
+    base_ids = (~is_symbol_V).nonzero().flatten()
+    base_BT = base_ids[(which_BT * len(base_ids)).long()]
+    count_B1 = (shown_BS >= 0).sum(1, keepdim=True)
+    other_BT = shown_BS.gather(1, (which_BT * count_B1).long())
+    other_BT = other_BT.masked_fill(count_B1 == 0, mask_id)
+    ids_BT = torch.where(random_BT, torch.where(symbol_BT, other_BT, base_BT), ids_BT)
+
+    is_shown_BT = (before_BT[:, :, None] == shown_BS[:, None]).any(-1)
+    labels_BT = labels_BT.masked_fill(symbol_BT & ~is_shown_BT, IGNORE)
+    streams_BS = first_occurrence(ids_BT, is_symbol_V[ids_BT])
+    return {"input_ids": ids_BT, "labels": labels_BT, "stream_ids": streams_BS}
 
 
 def without_covered(
@@ -397,32 +476,30 @@ def _label_name(model: PreTrainedModel) -> str:
     return "sentence_order_label" if "sentence_order_label" in known else "next_sentence_label"
 
 
-def _split(text: str | None) -> list[str]:
-    return [part for part in SENTENCE_END.split(text or "") if part.strip()]
+def _split(text: str) -> list[str]:
+    """The sentences of a text; none ends in a name or behind its last character."""
+    shown = "".join(
+        plain + "_" * len(text[span.start : span.stop] if span else "")
+        for plain, span in parts(text, getattr(text, "spans", ()))
+    )
+    gaps = [place for match in SENTENCE_END.finditer(shown) for place in match.span()]
+    places = zip([0, *gaps][::2], [*gaps, len(text)][::2], strict=True)
+    return [cut_out(text, start, stop) for start, stop in places if shown[start:stop].strip()]
 
 
-class _Sentences:
-    """The sentences of all documents; can be read several times."""
-
-    def __init__(self, rows: Dataset, column: str):
-        self.rows, self.column = rows, column
-
-    def __iter__(self) -> Iterator[str]:
-        for batch in self.rows.select_columns([self.column]).iter(batch_size=BATCH):
-            for text in batch[self.column]:
-                yield from _split(text)
-
-
-def _tokens(sentences: list[str], tokenizer: Any, words: int) -> Document:
-    """The tokens of sentences; their words are numbered from `words` on."""
+def _tokens(sentences: list[str], numbering: Numbering, words: int, row: int) -> Document:
+    """The tokens of sentences of a row; their words are numbered from `words` on."""
     if not sentences:
         return []
-    found = tokenizer(sentences, add_special_tokens=False)
+    where = f"row {row}, in its sentences"
+    found = encoded(numbering.tokenizer, sentences, where=where, add_special_tokens=False)
+    named = getattr(found, "names", [{}] * len(sentences))
     made: Document = []
     for number, ids in enumerate(found["input_ids"]):
         places = [words if word is None else words + word for word in found.word_ids(number)]
         words = max(places, default=words) + 1
-        made.append(list(zip(ids, places, _beginning(found, number), strict=True)))
+        tokens = numbering.names(ids, named[number])
+        made.append(list(zip(tokens, places, _beginning(found, number), strict=True)))
     return [sentence for sentence in made if sentence]
 
 
@@ -443,10 +520,11 @@ class _Frame:
     """The special tokens that a tokenizer writes around one text, or a pair."""
 
     def __init__(self, tokenizer: Any, paired: bool):
-        texts = ("a", "b") if paired else ("a",)
+        texts = [MarkedText(letter, []) for letter in ("a", "b")[: 1 + paired]]
         made = tokenizer(*texts, return_special_tokens_mask=True, return_token_type_ids=True)
         parts = tokenizer.backend_tokenizer.encode(*texts).sequence_ids
         self.paired = paired
+        self.numbering = Numbering(tokenizer)
         self.with_segments = bool(_segment_keys(tokenizer))
         self.pieces: list[tuple[int | None, int, int]] = []  # part, or None and an id; type
         for part, index, kind in zip(parts, made["input_ids"], made["token_type_ids"], strict=True):
@@ -455,17 +533,18 @@ class _Frame:
 
     def __call__(self, pair: Pair, with_words: bool) -> dict[str, Any]:
         """The columns of a sequence."""
-        ids, types, special, words = list[int](), list[int](), list[int](), list[int]()
+        written = list[int | Name]()
+        types, special, words = list[int](), list[int](), list[int]()
         segments: list[tuple[int, int, int]] = []  # start, end and id
         for part, index, kind in self.pieces:
             tokens = [(index, -1, ())] if part is None else (pair.second if part else pair.first)
-            segments += _whole(tokens, len(ids))
-            ids += [token for token, *_ in tokens]
+            segments += _whole(tokens, len(written))
+            written += [token for token, *_ in tokens]
             words += [word for _, word, _ in tokens]
             types += [kind] * len(tokens)
             special += [int(part is None)] * len(tokens)
         row: dict[str, Any] = {
-            "input_ids": ids,
+            "input_ids": self.numbering.ids(written),
             "token_type_ids": types,
             "special_tokens_mask": special,
         }

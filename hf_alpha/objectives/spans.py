@@ -6,19 +6,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from datasets import Dataset
+from datasets import Dataset, Features, List, Value
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
 from . import squad
-from .base import Collator, Objective, Record, accepted
+from .base import Collator, Objective, Record, accepted, kinds_of, rows_of
+from .names import cut_out, encoded, finder_of, marked
 from .rows import DataSource
 from .tokenizers import check_pairs, check_room
 
 COLUMNS = ("id", "question", "context", "answers")
-INPUTS = ("input_ids", "token_type_ids")
+INPUTS = ("input_ids", "token_type_ids", "stream_ids")
 FAR = -1e9
 
 
@@ -26,7 +27,8 @@ FAR = -1e9
 class Spans(Objective):
     """Columns `id`, `question`, `context` and `answers` (`text` and `answer_start`, may be empty).
 
-    A context that is too long is read in windows; the first token stands for no answer.
+    A context that is too long is read in windows; the first token stands for no answer. With
+    symbols, the names of a row are those of question and context, in all windows.
     """
 
     name: ClassVar[str] = "span"
@@ -69,16 +71,25 @@ class Spans(Objective):
                 f"context; so it is in {len(bad):,} of {len(rows):,} rows"
             )
 
-    def texts(
-        self, rows: Dataset, settings: DataSource, finder: NameFinder | None
-    ) -> Iterable[str]:
-        return _Texts(rows)
+    def texts_of(
+        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
+    ) -> list[str]:
+        return marked([row["question"].strip(), row["context"]], row, place, finder)
+
+    def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:
+        """Yield contexts, each once if its questions follow each other, and questions."""
+        before = None
+        for question, context in texts:
+            if (told := (context, getattr(context, "spans", ()))) != before:
+                yield context
+            yield question
+            before = told
 
     def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
         return {}
 
-    def key(self, row: Mapping[str, Any], settings: DataSource, finder: NameFinder | None) -> str:
-        return str(row["context"])  # questions of one text stay together
+    def key(self, texts: list[str], finder: NameFinder | None) -> str:
+        return super().key(texts[1:], finder)  # questions of one text stay together
 
     def features(
         self,
@@ -99,14 +110,25 @@ class Spans(Objective):
         check_room(tokenizer, self.max_length, pair=True)
         if tokenizer.padding_side != "right":
             raise ValueError("spans need a tokenizer that pads on the right")
+        finder, known = finder_of(tokenizer), kinds_of(tokenizer)
+        kinds = {name: known[name] for name in INPUTS if name in known}
+        kinds |= dict.fromkeys(("start_positions", "end_positions"), Value("int64"))
+        if not training:
+            kinds |= {"offsets": List(List(Value("int64"))), "row": Value("int64")}
 
         def windows(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
-            questions = self._questions(batch["question"], tokenizer)
-            made = self._encoded(questions, batch["context"], tokenizer)
-            found: dict[str, list[Any]] = {name: made[name] for name in INPUTS if name in made}
+            pairs = zip(rows_of(batch), places, strict=True)
+            texts = [self.texts_of(row, place, settings, finder) for row, place in pairs]
+            questions, contexts = map(list, zip(*texts, strict=True))
+            made = self._encoded(questions, contexts, tokenizer, f"rows from {places[0]} on")
+            found: dict[str, list[Any]] = {name: made[name] for name in INPUTS if name in kinds}
             parts = made.pop("overflow_to_sample_mapping")
             offsets = [
-                [list(span) if part == 1 else [-1, -1] for span, part in zip(*each, strict=True)]
+                # A token without characters, as `<join>` is, is no place for an answer.
+                [
+                    list(span) if part == 1 and span[0] < span[1] else [-1, -1]
+                    for span, part in zip(*each, strict=True)
+                ]
                 for each in zip(
                     made["offset_mapping"], map(made.sequence_ids, range(len(parts))), strict=True
                 )
@@ -121,26 +143,15 @@ class Spans(Objective):
             return found
 
         return rows.map(
-            windows,
-            batched=True,
-            with_indices=True,
-            remove_columns=rows.column_names,
-            load_from_cache_file=False,
-            desc="windows",
-        )
+            windows, batched=True, with_indices=True, remove_columns=rows.column_names,
+            features=Features(kinds), load_from_cache_file=False, desc="windows",
+        )  # fmt: skip
 
-    def _questions(self, questions: Sequence[str], tokenizer: Any) -> list[str]:
-        """Questions, those that are too long cut; some begin with spaces, which cost room."""
-        texts = [question.strip() for question in questions]
-        found = tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True)
-        most = self.max_question_length
-        return [
-            text if len(spans) <= most else text[: spans[most - 1][1]]
-            for text, spans in zip(texts, found["offset_mapping"], strict=True)
-        ]
-
-    def _encoded(self, questions: list[str], contexts: list[str], tokenizer: Any) -> Any:
-        longest = max(map(len, tokenizer(questions, add_special_tokens=False)["input_ids"]))
+    def _encoded(
+        self, questions: list[str], contexts: list[str], tokenizer: Any, where: str
+    ) -> Any:
+        """Windows of rows; `where` they are is for errors."""
+        questions, longest = self._shortened(questions, tokenizer, where)
         room = self.max_length - longest - tokenizer.num_special_tokens_to_add(pair=True)
         if room <= self.stride:
             raise ValueError(
@@ -148,15 +159,28 @@ class Spans(Objective):
                 f"tokens have {max(room, 0)} for the context, and share {self.stride} (stride); "
                 "raise max_length, or lower stride or max_question_length"
             )
-        return tokenizer(
+        return encoded(
+            tokenizer,
             questions,
             contexts,
+            where=where,
             truncation="only_second",
             max_length=self.max_length,
             stride=self.stride,
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
+
+    def _shortened(self, questions: list[str], tokenizer: Any, where: str) -> tuple[list[str], int]:
+        """Questions, those that are too long cut, and the most tokens that one has."""
+        told: dict[str, Any] = {"add_special_tokens": False, "return_offsets_mapping": True}
+        found = encoded(tokenizer, questions, where=where, **told)
+        most = self.max_question_length
+        short = [
+            text if len(spans) <= most else cut_out(text, 0, spans[most - 1][1])
+            for text, spans in zip(questions, found["offset_mapping"], strict=True)
+        ]
+        return short, max(map(len, encoded(tokenizer, short, where=where, **told)["input_ids"]))
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         ends = ("start_positions", "end_positions")
@@ -236,21 +260,6 @@ class Spans(Objective):
                 if 0 < len(some) < len(values):
                     found[f"{name}_{kind}"] = float(np.mean(some))
         return found
-
-
-class _Texts:
-    """Contexts, each once if its questions follow each other, and questions; can be read again."""
-
-    def __init__(self, rows: Dataset):
-        self.rows = rows
-
-    def __iter__(self) -> Iterator[str]:
-        before = None
-        for row in self.rows:
-            if row["context"] != before:
-                yield row["context"]
-            yield row["question"]
-            before = row["context"]
 
 
 def _is_in_context(row: Mapping[str, Any]) -> bool:

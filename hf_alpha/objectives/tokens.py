@@ -17,10 +17,11 @@ from datasets import ClassLabel, Dataset, Features, List, Value
 from transformers import DataCollatorForTokenClassification, PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.modeling.checks import IGNORE
-from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.settings import meaning
 
-from .base import Collator, Objective, Record, accepted, kinds_of
+from .base import Collator, Objective, Record, accepted, kinds_of, rows_of
+from .names import encoded, finder_of, marked
 from .rows import DataSource
 from .tokenizers import check_room
 
@@ -35,7 +36,9 @@ Span = tuple[str, tuple[int, ...]]  # its type, and the places of its words
 class Tokens(Objective):
     """`data.source` lists a text's words, `data.target` a tag for each of them.
 
-    The model sees the words joined by spaces. A word's tag is learned and read at its first token.
+    The model sees the words joined by spaces. A word's tag is learned and read at its first token;
+    a word that is a name is one token. Of a name of several words each word is a name, as each has
+    a tag.
     """
 
     name: ClassVar[str] = "token"
@@ -77,13 +80,11 @@ class Tokens(Objective):
                 columns = f"{settings.source!r} and {settings.target!r}"
                 raise ValueError(f"row {row}: the columns {columns}: {fault}")
 
-    def texts(
-        self, rows: Dataset, settings: DataSource, finder: NameFinder | None
-    ) -> Iterable[str]:
-        return [" ".join(words) for words in rows[settings.source]]
-
-    def key(self, row: Mapping[str, Any], settings: DataSource, finder: NameFinder | None) -> str:
-        return " ".join(row[settings.source])
+    def texts_of(
+        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
+    ) -> list[str]:
+        words = row[settings.source]
+        return [word_by_word(text, words) for text in marked([" ".join(words)], row, place, finder)]
 
     def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
         found = {tag for rows in parts for tags in _tags(rows, settings.target) for tag in tags}
@@ -113,19 +114,22 @@ class Tokens(Objective):
         if not tokenizer.is_fast:
             raise ValueError(f"{type(tokenizer).__name__} cannot say where its tokens stand")
         labels = self._label_ids(rows, settings, config, training)
-        kinds = kinds_of(tokenizer)
+        kinds, finder = kinds_of(tokenizer), finder_of(tokenizer)
         places_and_labels = dict.fromkeys(("words", "labels"), List(Value("int64")))
 
         def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
-            lists = batch[settings.source]
-            found = tokenizer(
-                [" ".join(words) for words in lists],
+            pairs = zip(rows_of(batch), places, strict=True)
+            texts = [self.texts_of(row, place, settings, finder) for row, place in pairs]
+            found = encoded(
+                tokenizer,
+                [text for (text,) in texts],
+                where=f"rows from {places[0]} on",
                 truncation=True,
                 max_length=self.max_length,
                 return_offsets_mapping=True,
             )
             made: dict[str, list[Any]] = {name: found[name] for name in kinds}
-            firsts = list(map(first_tokens, lists, found["offset_mapping"]))
+            firsts = list(map(first_tokens, batch[settings.source], found["offset_mapping"]))
             made["words"] = [list(first) for first in firsts]
             made["labels"] = []
             for ids, first, place in zip(found["input_ids"], firsts, places, strict=True):
@@ -162,12 +166,16 @@ class Tokens(Objective):
             )  # fmt: skip
         return [[ids.get(tag, 0) for tag in some] for some in tags]
 
-    def summary(self, rows: Dataset, made: Dataset, settings: DataSource) -> str:
+    def summary(
+        self,
+        rows: Dataset,
+        made: Dataset,
+        settings: DataSource,
+        finder: NameFinder | None = None,
+    ) -> str:
         total, seen = (sum(map(len, column)) for column in (rows[settings.source], made["words"]))
-        return (
-            f"{super().summary(rows, made, settings)}; {total - seen:,} of {total:,} words are cut "
-            "off or have no token"
-        )
+        said = super().summary(rows, made, settings, finder)
+        return f"{said}; {total - seen:,} of {total:,} words are cut off or have no token"
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         pad = DataCollatorForTokenClassification(tokenizer, label_pad_token_id=IGNORE)
@@ -253,6 +261,24 @@ def span_scores(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> dict[st
     }
 
 
+def word_by_word(text: str, words: Sequence[str]) -> str:
+    """Return a text whose names are within words: of one of several words, each word is a name.
+
+    Args:
+        text: the words, with a space between any two of them.
+        words: of the text.
+    """
+    if not isinstance(text, MarkedText):
+        return text
+    starts = accumulate((len(word) + 1 for word in words), initial=0)
+    inside = [
+        (max(span.start, start), min(span.stop, start + len(word)), span.symbol_class)
+        for start, word in zip(starts, words, strict=False)
+        for span in text.spans
+    ]
+    return MarkedText(text, [(start, stop, kind) for start, stop, kind in inside if start < stop])
+
+
 def first_tokens(words: Sequence[str], offsets: Sequence[Sequence[int]]) -> dict[int, int]:
     """Return word -> its first token, of words that have one.
 
@@ -316,4 +342,4 @@ def _tags(rows: Dataset, column: str) -> list[list[Any]]:
     return [[known.get(tag) for tag in tags] for tags in lists]
 
 
-__all__ = ["Tokens", "first_tokens", "span_scores", "spans_of"]
+__all__ = ["Tokens", "first_tokens", "span_scores", "spans_of", "word_by_word"]

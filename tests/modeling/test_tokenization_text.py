@@ -292,6 +292,23 @@ def test_pairs_have_common_names_and_token_types() -> None:
     assert ids["token_type_ids"] == [0, 0, 0, 1, 1, 1]
 
 
+@pytest.mark.parametrize("kind", ALL)
+@given(pieces(), pieces())
+@settings(max_examples=20, deadline=None)
+def test_tokens_know_their_text_and_their_word(kind, one: list[str], two: list[str]) -> None:
+    """The symbols of each text are its names, each a word of its own; pickled, it is the same."""
+    tokenizer = ALL[kind]
+    batch = tokenizer(["".join(one)], ["".join(two)])
+    for found in (batch, pickle.loads(pickle.dumps(batch))):
+        told = zip(batch["input_ids"][0], found.sequence_ids(), found.word_ids(), strict=True)
+        names = [(which, word) for index, which, word in told if index in batch["stream_ids"][0]]
+        count = [sum(part in NAMES for part in made) for made in (one, two)]
+        assert [which for which, _ in names] == [0] * count[0] + [1] * count[1]
+        assert len(set(names)) == len(names)
+    with pytest.raises(ValueError, match="is not available"):
+        batch.char_to_token(0)
+
+
 def test_truncation_and_what_overflows() -> None:
     tokenizer = ALL["words"]
     short = tokenizer("swap x y z", truncation=True, max_length=3)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from hf_alpha.cli import app
 from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.objectives import OBJECTIVES
-from hf_alpha.objectives.base import find_names
+from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.recipe import RecipeError, read_recipe
 from hf_alpha.train import train

@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 import random
 import re
 
@@ -8,13 +9,20 @@ from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from small_objectives import BERT, recipe, write_rows
-from transformers import AlbertForPreTraining, BertConfig, BertForPreTraining
+from small_objectives import BERT, FOLNET, recipe, write_rows
+from transformers import (
+    AlbertForPreTraining,
+    AutoModelForMaskedLM,
+    AutoModelForPreTraining,
+    BertConfig,
+    BertForPreTraining,
+)
 from typer.testing import CliRunner
 
-from hf_alpha import GeometricConfig, GeometricForMaskedLM, GeometricTokenizer
+from hf_alpha import FolnetConfig, GeometricConfig, GeometricForMaskedLM, GeometricTokenizer
 from hf_alpha.cli import app
 from hf_alpha.objectives.masked import Masked, MaskingCollator
+from hf_alpha.objectives.names import find_names, marked
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.recipe import DataSettings, RecipeError
 from hf_alpha.train import train
@@ -236,6 +244,173 @@ def test_masking_is_80_10_10_and_whole_words_are_masked_whole():
             assert not token.startswith("##") or hidden[place] == hidden[place - 1]
 
 
+NAMES = ["Ann", "Dr. Who", "J. R. Fox!", "O'Neil", "x-9", "Ünal", "McX2", "Li Wu"]
+SYMBOLS = {"person": {"column": "names", "count": 6}}
+
+
+def named_documents(names: list[str], count: int = 12) -> list[dict]:
+    """Documents with four names; behind each one stands a word that says which of them it is."""
+    rng, rows = random.Random(0), []
+    for _ in range(count):
+        told = [[rng.randrange(4) for _ in range(rng.randint(1, 4))] for _ in range(5)]
+        sentences = [" ".join(f"{names[i]} n{i} met" for i in some) for some in told]
+        rows.append({"text": " ".join(f"{x} one." for x in sentences), "names": names[:4]})
+    return rows
+
+
+def named_tokenizer(kind: str = "words"):
+    texts = [marked([row["text"]], row, 0, find_names(SYMBOLS)) for row in named_documents(NAMES)]
+    return make_tokenizer(kind, [text for (text,) in texts], SYMBOLS)
+
+
+NAMED = named_tokenizer()
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.sampled_from(["none", "nsp", "sop"]),
+    st.integers(20, 60),
+    st.integers(0, 99),
+    st.booleans(),
+    st.permutations(NAMES),
+)
+def test_each_sequence_numbers_its_names_and_no_renaming_changes_it(
+    sentences, length, seed, whole, names
+):
+    """Not even to names in which a sentence could end; a name is one symbol in both parts."""
+    aim = Masked(length, sentences=sentences, whole_words=whole)
+    one, two = (
+        aim.features(Dataset.from_list(named_documents(some)), DATA, NAMED, None, seed=seed)
+        for some in (NAMES, names)
+    )
+    assert one[:] == two[:]
+    for ids in one["input_ids"]:
+        symbols = list(dict.fromkeys(i for i in ids if i in NAMED.symbol_ids))
+        assert symbols == NAMED.symbol_ids[: len(symbols)]
+        tokens = NAMED.convert_ids_to_tokens(ids)
+        told = {(i, token) for i, token in zip(ids, [*tokens[1:], ""], strict=True) if i in symbols}
+        told = {(i, token) for i, token in told if token.startswith("n")}
+        assert len(told) == len(dict(told)) == len({token for _, token in told})
+    sizes = {i for row in one["input_ids"] for i in row if i in NAMED.symbol_ids}
+    assert len(sizes) == 4 or length < 30
+
+
+def test_no_sentence_ends_within_a_name():
+    rows = Dataset.from_list(named_documents(NAMES))
+    sentences = list(Masked().texts(rows, DATA, find_names(SYMBOLS)))
+    assert len(sentences) == 5 * len(rows) and all(x.endswith(" one.") for x in sentences)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 999), st.permutations(NAMED.symbol_ids), st.sampled_from(["none", "nsp"]))
+def test_masked_names_are_found_by_those_that_are_shown(seed, ids, sentences):
+    """Whatever symbols are called: base tokens become base tokens, names those of the sequence."""
+    aim = Masked(40, sentences=sentences, masked_share=0.4)
+    made = list(aim.features(Dataset.from_list(named_documents(NAMES)), DATA, NAMED, None))[:9]
+    called = dict(zip(NAMED.symbol_ids, ids, strict=True))
+    renamed = [{**row, "input_ids": [called.get(i, i) for i in row["input_ids"]]} for row in made]
+    collate = MaskingCollator(aim, NAMED, FOLNET_MODELS[sentences], seed)
+    one, two = collate(made), collate(renamed)
+    for key in ("input_ids", "labels", "stream_ids"):
+        assert [[called.get(i, i) for i in row] for row in one[key].tolist()] == two[key].tolist()
+    for row, shown, labels, streams in zip(
+        made, *(one[key].tolist() for key in ("input_ids", "labels", "stream_ids")), strict=True
+    ):
+        symbols = dict.fromkeys(i for i in shown if i in called)
+        assert [i for i in streams if i >= 0] == list(symbols)
+        true = row["input_ids"] + [0] * (len(shown) - len(row["input_ids"]))
+        where_they_stood = {i for i, was in zip(shown, true, strict=True) if i == was}
+        assert set(symbols) <= where_they_stood
+        for now, was, label in zip(shown, true, labels, strict=True):
+            assert now in (was, NAMED.mask_token_id) or (now in called) == (was in called)
+            assert label in (-100, was) and (label not in called or label in symbols)
+
+
+def test_random_tokens_are_drawn_for_names_too():
+    made = list(Masked(40).features(Dataset.from_list(named_documents(NAMES)), DATA, NAMED, None))
+    batch = MaskingCollator(Masked(40), NAMED, FOLNET_MODELS["nsp"], 0)(made * 40)
+    asked = torch.isin(batch["labels"], torch.tensor(NAMED.symbol_ids))
+    now, was = batch["input_ids"][asked], batch["labels"][asked]
+    shares = [float(x.float().mean()) for x in (now == NAMED.mask_token_id, now == was)]
+    assert 0.7 < shares[0] < 0.85 and 0.08 < shares[1] < 0.25 and sum(shares) < 0.97
+
+
+FOLNET_MODELS = {
+    key: auto.from_config(
+        FolnetConfig.for_tokenizer(NAMED, **{k: v for k, v in FOLNET.items() if k != "model_type"})
+    )
+    for key, auto in (("none", AutoModelForMaskedLM), ("nsp", AutoModelForPreTraining))
+}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "objective"),
+    [
+        ("relational", {"sentences": "nsp", "whole_words": True}),
+        ("streams", {"sentences": "sop"}),
+        ("dual_part", {"sentences": "none"}),
+        ("relational", {"sentences": "none", "documents": "blank_lines"}),
+    ],
+)
+def test_renamed_documents_have_the_same_losses_and_metrics(tmp_path, encoding, objective):
+    """In training, going on, and evaluation; what is held out is the same, too."""
+    files = []
+    for number, names in enumerate((NAMES, NAMES[::-1])):
+        rows = named_documents(names, 16)
+        if "documents" in objective:
+            rows = [{**row, "text": text} for row in rows for text in (row["text"], None)]
+        files.append(write_rows(tmp_path / f"{number}.jsonl", rows))
+    logs, model = [], {**FOLNET, "symbol_encoding": encoding}
+    for number, file in enumerate(files):
+        folder = tmp_path / f"run-{number}"
+        folder.mkdir()
+        data = {"train": file, "source": "text", "validation": 0.3}
+        told = {"eval_strategy": "steps", "eval_steps": 2, "save_strategy": "steps"}
+        told |= {"save_steps": 2, "logging_steps": 1}
+        aim = {"name": "masked", "max_length": 40, "masked_share": 0.3, **objective}
+        made = recipe(folder, aim, data, told, model=model, symbols=SYMBOLS)
+        trainer = train(made)
+        keys = {"loss", "eval_loss", "eval_masked_accuracy", "eval_nsp_accuracy"}
+        logs.append([{k: v for k, v in x.items() if k in keys} for x in trainer.state.log_history])
+    assert logs[0] == logs[1] and any("eval_loss" in each for each in logs[0])
+    out = tmp_path / "run-0" / "out"
+    weights = load_file(out / "model.safetensors")
+    for file in out.glob("*.*"):
+        file.unlink() if file.is_file() else None
+    (out / "checkpoint-4" / "trainer_state.json").unlink()  # as if cut off
+    first = dataclasses.replace(made, data=dataclasses.replace(made.data, train=files[0]))
+    first.training["output_dir"] = str(out)
+    train(first)
+    again = load_file(out / "model.safetensors")
+    assert all(torch.equal(weights[name], again[name]) for name in weights)
+    found = []
+    for number, file in enumerate(files):
+        told = ["evaluate", str(out), "--data", file, "--out", str(tmp_path / f"found-{number}")]
+        done = CliRunner().invoke(app, told)
+        assert done.exit_code == 0, done.output
+        found.append((tmp_path / f"found-{number}" / "metrics.json").read_text())
+    assert found[0] == found[1] and '"masked_accuracy"' in found[0]
+
+
+def test_sequences_with_too_many_names_are_refused():
+    rows = Dataset.from_list(named_documents(NAMES))
+    few = {"person": {"column": "names", "count": 2}}
+    row = {"text": "Ann met one.", "names": ["Ann"]}
+    (text,) = marked([row["text"]], row, 0, find_names(few))
+    tokenizer = make_tokenizer("words", [text], few)
+    with pytest.raises(
+        ValueError, match=r"row 0, in its sentences: .* 3 names of class 'person', "
+    ):
+        Masked(40, sentences="none").features(rows, DATA, tokenizer, None)
+    single = [{"text": f"{name} n0 met.", "names": [name]} for name in NAMES[:3]]
+    lines = Dataset.from_list(single)
+    aim = Masked(40, sentences="none", documents="blank_lines")
+    with pytest.raises(
+        ValueError, match=r"in a sequence: 3 names of class 'person', .* has 2 symbols .*`count`"
+    ):
+        aim.features(lines, DATA, tokenizer, None)
+
+
 def pretrain(folder, sentences="nsp", **training):
     folder.mkdir(exist_ok=True)
     file = write_rows(folder / "text.jsonl", [{"text": text} for text in TEXTS])
@@ -324,5 +499,3 @@ def test_plain_texts_and_wrong_optimisers(tmp_path):
     ]:
         with pytest.raises(RecipeError, match=message):
             train(recipe(tmp_path, aim, {"train": str(file)}, again, optimizer=said))
-    with pytest.raises(RecipeError, match="the objective 'masked' does not take 'symbols'"):
-        recipe(tmp_path, aim, {"train": str(file)}, symbols={"x": "[a-z]"})

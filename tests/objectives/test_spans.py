@@ -1,17 +1,21 @@
 import json
+import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_objectives import recipe, write_rows
+from small_objectives import FOLNET, recipe, write_rows
 from transformers import AutoModelForQuestionAnswering
 from typer.testing import CliRunner
 
 from hf_alpha.cli import app
+from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.objectives import squad
+from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.spans import Spans
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.recipe import DataSettings, RecipeError
@@ -98,6 +102,104 @@ def test_metrics_hold_what_the_benchmark_defines(one, two, more):
 def test_metrics_by_hand(answer, right, exact, f1):
     assert squad.best(squad.exact, answer, right) == exact
     assert squad.best(squad.f1, answer, right) == pytest.approx(f1)
+
+
+NAMES = ["Ann", "Li Wu", "O'Neil", "x-9", "Dr. Ünal Jr.", "McX2"]
+SYMBOLS = {"person": {"column": "names", "count": 3}}
+PLAIN = ["the", "met", "well-known", "of", ".", "({}),", "{}'s", "{}", "{}"]
+TOLD = st.lists(st.tuples(st.sampled_from(PLAIN), st.integers(0, 2)), min_size=4, max_size=40)
+MADE_OF = [MarkedText(" ".join(PLAIN).replace("{}", "N"), [(0, 3, "person")]), "? who is"]
+
+
+def with_names(told, first: int, size: int, names: list[str]) -> dict:
+    """A context whose answer is `size` of its words; the question has a name, too."""
+    words = [piece.format(names[number]) for piece, number in told]
+    first %= len(words)
+    before = " ".join([*words[:first], ""])
+    answer = " ".join(words[first : first + size])
+    return {
+        "id": "q", "question": f" who is {names[1]} to {names[0]}?", "context": " ".join(words),
+        "answers": {"text": [answer], "answer_start": [len(before)]}, "names": names,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["words", "wordpiece:300", "bpe:300", "characters"])
+@settings(deadline=None, max_examples=12)
+@given(TOLD, st.integers(0, 39), st.integers(1, 3), st.permutations(NAMES), st.integers(60, 70))
+def test_answers_are_written_with_the_names_of_their_row(kind, told, first, size, names, length):
+    """In all windows; renaming changes nothing that is learned, and renames the answers."""
+    tokenizer = make_tokenizer(kind, MADE_OF, SYMBOLS)
+    aim, data = Spans(length, stride=36, max_question_length=14), DataSettings()
+    found = []
+    for some in (names[:3], names[3:]):
+        row = with_names(told, first, size, some)
+        rows = Dataset.from_list([row])
+        made = aim.features(rows, data, tokenizer, None, training=False)
+        found.append(made.remove_columns("offsets")[:])
+        for window in made:
+            texts = tokenizer.decode(window["input_ids"], skip_special_tokens=False)
+            assert len(window["input_ids"]) <= length and texts.count("[SEP]") == 2
+            symbols = [i for i in window["input_ids"] if i in tokenizer.symbol_ids]
+            assert window["stream_ids"] == list(dict.fromkeys(symbols))
+            assert all(
+                0 <= start < stop or start == stop == -1 for start, stop in window["offsets"]
+            )
+        assert any(made["end_positions"])
+        scores = np.zeros((2, len(made), length))
+        for number, window in enumerate(made):
+            for side, name in enumerate(("start_positions", "end_positions")):
+                scores[side, number, window[name]] = 9.0
+        (record,) = aim.records(tuple(scores), None, rows, made, data, None)
+        answer = record["prediction"].strip()  # of a BPE, a space is in the token behind it
+        assert answer == row["answers"]["text"][0]
+    assert found[0] == found[1]
+
+
+def test_a_question_that_is_cut_keeps_its_names():
+    tokenizer = make_tokenizer("words", MADE_OF, SYMBOLS)
+    row = Dataset.from_list([with_names([("{}", 2), ("the", 0)], 0, 1, NAMES[:3])])
+    made = Spans(48, 8, max_question_length=3).features(row, DataSettings(), tokenizer, None)
+    first, other = made[0]["stream_ids"]
+    tokens = tokenizer.convert_ids_to_tokens(made[0]["input_ids"])
+    assert tokens[1:5] == ["who", "is", tokenizer.convert_ids_to_tokens(first), "[SEP]"]
+    assert made[0]["input_ids"][5] == other and made[0]["start_positions"] == 5
+
+
+def test_questions_of_a_text_and_of_its_renamings_stay_together():
+    told = [[("{}", 0), ("met", 0), ("{}", 1)], [("{}", 0), ("met", 0), ("{}", 0)]]
+    rows = [with_names(told[i // 3], i, 1, NAMES[i:] + NAMES[:i]) for i in range(6)]
+    one, *same, two, _, three = Spans().keys(
+        Dataset.from_list(rows), DataSettings(), find_names(SYMBOLS)
+    )
+    assert {one, *same} == {one} != {two} == {three}
+
+
+@pytest.mark.parametrize("encoding", ["relational", "streams", "dual_part"])
+def test_spans_with_names_are_trained_and_evaluated(tmp_path, encoding):
+    told = [("{}", 0), ("met", 0), ("{}'s", 1), ("of", 0), ("{}", 2), (".", 0)]
+    files, rng = [], random.Random(0)
+    for name in ("train", "renamed"):
+        asked = [with_names(told * 9, i, 2, rng.sample(NAMES, 3)) for i in range(8)]
+        asked = [{**row, "id": str(i)} for i, row in enumerate(asked)]
+        asked[0] |= {"answers": {"text": [], "answer_start": []}}
+        files.append(write_rows(tmp_path / f"{name}.jsonl", asked))
+    aim = {"name": "span", "max_length": 40, "stride": 8}
+    data = {"train": files[0], "validation": files[0], "test": files[0]}
+    more = {"model": {**FOLNET, "symbol_encoding": encoding}, "symbols": SYMBOLS}
+    train(recipe(tmp_path, aim, data, {"eval_strategy": "steps", "eval_steps": 4}, **more))
+    places = []
+    for file in files:
+        done = CliRunner().invoke(
+            app, ["evaluate", str(tmp_path / "out"), "--data", file, "--out", f"{file}-out"]
+        )
+        assert done.exit_code == 0, done.output
+        lines = (Path(f"{file}-out") / "predictions.jsonl").read_text().splitlines()
+        scores = [json.loads(line)["null_score"] for line in lines]
+        places.append(scores)
+        rows = [json.loads(line) for line in Path(file).read_text().splitlines()]
+        for line, row in zip(lines, rows, strict=True):
+            assert json.loads(line)["prediction"] in row["context"]
+    assert places[0] == pytest.approx(places[1], abs=1e-5)
 
 
 def test_squad_files_are_trained_and_evaluated(tmp_path):

@@ -1,20 +1,25 @@
 import json
+import random
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from datasets import ClassLabel, Dataset, Features, List, Value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import spans as reference
+from safetensors.torch import load_file
 from small_objectives import BERT, FOLNET, recipe, write_rows
 from small_tokenizers import CHARACTERS, WORDS, byte_level, unigram, word_level, word_piece
 from transformers import AutoModelForTokenClassification, BertConfig, BertForTokenClassification
 from typer.testing import CliRunner
 
 from hf_alpha.cli import app
+from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.objectives.formats import read_format
+from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.objectives.tokens import Tokens, first_tokens, span_scores, spans_of
 from hf_alpha.recipe import DataSettings, RecipeError
@@ -120,6 +125,99 @@ def test_models_learn_to_find_names_and_are_evaluated(tmp_path, model):
     assert [target for _, target in pairs] == [row["target"] for row in read_format("conll", WNUT)]
     assert found["metrics"]["all"] == pytest.approx(reference.scores(pairs))
     assert found["metrics"]["all"]["f1"] == pytest.approx(seen["eval_f1"])
+
+
+NAMES = ["Ann", "Bob", "O'Neil", "x-9", "Ünal", "McX2"]
+AROUND = ["{}", "{}", "{}'s", "({},", "anti-{}", "{}/{}"]
+PIECES = st.sampled_from(["the", "met", "well-known", ".", *AROUND])
+NAMED_TEXTS = st.lists(st.tuples(PIECES, st.integers(0, 2), st.integers(0, 2)), min_size=1)
+SYMBOLS = {"person": {"column": "names", "count": 4}}
+
+
+def with_names(told, names: list[str]) -> dict:
+    """A row of words; names stand alone, in words, and twice in one."""
+    words = [piece.format(names[one], names[two]) for piece, one, two in told]
+    return {"source": words, "target": ["O", "B"] * (len(words) // 2) + ["O"] * (len(words) % 2),
+            "names": names}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["words", "characters", "wordpiece:300", "bpe:300"])
+@settings(deadline=None, max_examples=15)
+@given(NAMED_TEXTS, st.permutations(NAMES), st.sampled_from([5, 64]))
+def test_a_name_is_one_token_and_no_renaming_changes_features(kind, told, names, length):
+    """A word that is a name has one token, with its tag, whatever the name and its neighbours."""
+    source, aim = DataSettings(), Tokens(length)
+    rows = [Dataset.from_list([with_names(told, some)]) for some in (names[:3], names[3:])]
+    seen = [MarkedText(" ".join(with_names(told, ["a", "b", "c"])["source"]), [])]
+    tokenizer = make_tokenizer(kind, [*seen, MarkedText("a", [(0, 1, "person")])], SYMBOLS)
+    config = BertConfig(**aim.config_settings([Dataset.from_dict(NO_NAMES)], source))
+    one, two = (aim.features(some, source, tokenizer, config)[0] for some in rows)
+    assert one == two
+    symbols = [i for i in one["input_ids"] if i in tokenizer.symbol_ids]
+    assert one["stream_ids"] == list(dict.fromkeys(symbols))
+    count = sum(piece.count("{}") for piece, *_ in told)
+    assert len(symbols) == count or len(one["input_ids"]) == length
+    tagged = [i for i, label in zip(one["input_ids"], one["labels"], strict=True) if label >= 0]
+    for word, index in zip(one["words"], tagged, strict=True):
+        piece = told[word][0]
+        assert (index in tokenizer.symbol_ids) == piece.startswith("{}")
+
+
+NO_NAMES = {"source": [["a", "b"]], "target": [["O", "B"]]}
+
+
+def test_each_word_of_a_name_has_its_tag():
+    row = {"source": ["in", "New", "York", "City-wide"], "n": ["New York City"]}
+    (text,) = Tokens().texts_of(row, 0, DataSettings(), find_names({"place": {"column": "n"}}))
+    assert [text[start:stop] for start, stop, _ in text.spans] == ["New", "York", "City"]
+
+
+@pytest.mark.parametrize(
+    ("model", "rule"),
+    [
+        ({**FOLNET, "symbol_encoding": "relational"}, {"column": "names"}),
+        ({**FOLNET, "symbol_encoding": "streams"}, {"tokens": NAMES}),
+        ({**FOLNET, "symbol_encoding": "learned"}, {"pattern": "|".join(NAMES)}),
+        (BERT, {"column": "names", "count": 20}),
+    ],
+    ids=["relational", "streams", "learned", "bert"],
+)
+def test_tags_of_names_are_learned_resumed_and_evaluated(tmp_path, monkeypatch, model, rule):
+    """With an exact encoding, renamed data gets the same tags."""
+    rng = random.Random(0)
+    told = [[("{}'s", 0, 0), ("met", 0, 0), ("{}", 1, 1), ("the", 0, 0), ("{}", 2, 2)]] * 12
+    files = {}
+    for renamed in (False, True):
+        orders = [rng.sample(NAMES, 3) for _ in told]
+        rows = [with_names(each, names) for each, names in zip(told, orders, strict=True)]
+        files[renamed] = write_rows(tmp_path / f"{renamed}.jsonl", rows)
+    data = {"train": files[False], "validation": files[False], "test": files[True]}
+    steps = {"max_steps": 4, "save_strategy": "steps", "save_steps": 2}
+    symbols = {"person": rule}
+    made = recipe(tmp_path, "token", data, steps, model=model, symbols=symbols)
+    train(made)
+    weights = load_file(tmp_path / "out" / "model.safetensors")
+    for file in (tmp_path / "out").glob("*.*"):
+        file.unlink() if file.is_file() else None
+    (tmp_path / "out" / "checkpoint-4" / "trainer_state.json").unlink()  # as if cut off
+    said = []
+    train(made, say=said.append)
+    again = load_file(tmp_path / "out" / "model.safetensors")
+    assert any("resuming" in line and "step 2" in line for line in said)
+    assert all(torch.equal(weights[name], again[name]) for name in weights)
+    records = []
+    for name, file in files.items():
+        out = str(tmp_path / f"found-{name}")
+        told_so = ["evaluate", str(tmp_path / "out"), "--data", file, "--out", out]
+        done = CliRunner().invoke(app, told_so)
+        assert done.exit_code == 0, done.output
+        lines = (Path(out) / "predictions.jsonl").read_text().splitlines()
+        records.append([json.loads(line) for line in lines])
+        rows = [json.loads(line) for line in Path(file).read_text().splitlines()]
+        assert [record["words"] for record in records[-1]] == [row["source"] for row in rows]
+    if model.get("symbol_encoding") in ("relational", "streams"):
+        one, two = ([record["prediction"] for record in some] for some in records)
+        assert one == two
 
 
 def test_tags_that_data_declares_are_named_and_other_tags_than_of_spans_have_an_accuracy():

@@ -1,0 +1,167 @@
+"""Names in the rows of objectives: found by a recipe's rules, and kept where a text is cut."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from hf_alpha.data.pairs import canonical_text
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.tasks.registry import import_functions
+
+
+class Name(NamedTuple):
+    """A name in a sequence."""
+
+    name: str
+    symbol_class: str
+
+
+def find_names(symbols: Mapping[str, Any]) -> NameFinder | None:
+    """What finds names by a recipe's rules; None without rules.
+
+    Raises:
+        ValueError: a rule cannot be used, or its function cannot be imported.
+    """
+    if not symbols:
+        return None
+    finder = NameFinder(symbols)
+    import_functions(finder)
+    return finder
+
+
+def finder_of(tokenizer: Any) -> NameFinder | None:
+    """What finds a tokenizer's names, its functions imported; None where there are no symbols.
+
+    Raises:
+        ValueError: a function cannot be imported.
+    """
+    finder: NameFinder | None = getattr(tokenizer, "finder", None)
+    if finder is not None:
+        import_functions(finder)
+    return finder
+
+
+def name_columns(finder: NameFinder | None) -> list[str]:
+    """The columns of the data that list names."""
+    rules = finder.rules.values() if finder is not None else ()
+    return [rule.column for rule in rules if rule.column is not None]
+
+
+def marked(
+    texts: Sequence[str], row: Mapping[str, Any], place: int, finder: NameFinder | None
+) -> list[str]:
+    """The texts of a row, their names marked.
+
+    Args:
+        texts: of the row.
+        row: lists names in the columns that rules name.
+        place: number of the row, for errors.
+        finder: of the names; None where there are none.
+
+    Raises:
+        ValueError: a column holds no list of names, or see `NameFinder.mark`.
+    """
+    if finder is None:
+        return list(texts)
+    names = {}
+    for kind, rule in finder.rules.items():
+        if rule.column is not None:
+            listed = row[rule.column]
+            listed = [listed] if isinstance(listed, str) and listed else listed or []
+            if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+                raise ValueError(f"row {place}: the column {rule.column!r} holds no list of names")
+            names[kind] = listed
+    try:
+        return [finder.mark(text, names) for text in texts]
+    except ValueError as error:
+        raise ValueError(f"row {place}: {error}") from error
+
+
+def key_of_texts(texts: Iterable[str], finder: NameFinder | None) -> str:
+    """What marked texts count as when rows are held out: each is equal to its renamings."""
+    return "\x1f".join(text if finder is None else canonical_text(text, finder) for text in texts)
+
+
+def encoded(tokenizer: Any, *texts: list[str], where: str, **options: Any) -> Any:
+    """What a tokenizer makes of rows of texts.
+
+    Args:
+        tokenizer: any.
+        texts: of all rows, and their second texts.
+        where: the rows are, for errors.
+        options: of the tokenizer.
+
+    Raises:
+        ValueError: the tokenizer refuses a row: it has more names than there are symbols, say.
+    """
+    try:
+        return tokenizer(*texts, **options)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def cut_out(text: str, start: int, stop: int) -> str:
+    """The characters [start, stop) of a text, with the names that lie in there whole."""
+    if not isinstance(text, MarkedText):
+        return text[start:stop]
+    first, last = (bisect_left(text.spans, (place,)) for place in (start, stop))
+    inside = [span for span in text.spans[first:last] if span.stop <= stop]
+    return MarkedText(text[start:stop], [(i - start, j - start, kind) for i, j, kind in inside])
+
+
+class Numbering:
+    """Numbers the names of each sequence that is put together from several texts.
+
+    Args:
+        tokenizer: of the texts; without symbols it has nothing to number.
+    """
+
+    def __init__(self, tokenizer: Any):
+        self.tokenizer = tokenizer
+        ranges = getattr(tokenizer, "symbol_ranges", {})
+        self._class_of = {
+            index: kind
+            for kind, pairs in ranges.items()
+            for pair in pairs
+            for index in range(*pair)
+        }
+
+    def names(self, ids: Iterable[int], names: Mapping[str, str]) -> list[int | Name]:
+        """Return ids of a text, with names in place of symbols.
+
+        Args:
+            ids: of the text.
+            names: symbol token -> name, of the text.
+        """
+        found = {self.tokenizer.convert_tokens_to_ids(token): name for token, name in names.items()}
+        known = {index: Name(name, self._class_of[index]) for index, name in found.items()}
+        return [known.get(index, index) for index in ids]
+
+    def ids(self, tokens: Sequence[int | Name]) -> list[int]:
+        """Return tokens of a sequence, with symbols in place of names.
+
+        Raises:
+            ValueError: there are more names than symbols, or one is of two classes.
+        """
+        classes: dict[str, str] = {}
+        for token in tokens:
+            if isinstance(token, Name) and classes.setdefault(*token) != token.symbol_class:
+                raise ValueError(
+                    f"the name {token.name!r} is of class {classes[token.name]!r} and of class "
+                    f"{token.symbol_class!r}: a name belongs to one class"
+                )
+        table = self.tokenizer.number_names(classes) if classes else {}
+        return [table[token.name] if isinstance(token, Name) else token for token in tokens]
+
+
+__all__ = [
+    "Name",
+    "Numbering",
+    "cut_out",
+    "encoded",
+    "find_names",
+    "finder_of",
+    "key_of_texts",
+    "marked",
+    "name_columns",
+]
