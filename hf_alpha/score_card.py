@@ -1,6 +1,6 @@
 """Model cards of models that do not answer with text: what they tell, and how well."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,9 @@ from hf_alpha.card import describe_encoding, describe_training
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives import Objective
+from hf_alpha.objectives.base import Texts
 from hf_alpha.objectives.evaluate import ALL, Scores, table
-from hf_alpha.objectives.rows import DataSource, text_in
+from hf_alpha.objectives.rows import DataSource
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,6 +92,7 @@ def write_score_card(
     classes = aim.name == "class" and not getattr(aim, "regression", False)
     groups = [group for group in scores.metrics if group != ALL]
     metric = next(iter(scores.metrics[ALL]))
+    texts = list(Texts(aim, rows, settings, None).by_row())
     if groups:
         _picture(scores, groups, metric, str(by)).savefig(folder / PICTURE_FILE, dpi=150)
     text = TEMPLATE.format(
@@ -103,14 +105,14 @@ def write_score_card(
         encoding=_encoding_line(config, tokenizer),
         parameters=model.num_parameters(),
         vocabulary=len(tokenizer),
-        texts=", ".join(map(repr, min(_texts(rows, aim, settings), key=_length))),
+        texts=", ".join(map(repr, min(texts, key=_length))),
         told=CLASS if classes else "",
         command=command,
         date=date,
         table=table({folder.name: scores}, by),
         picture=f"![{metric} by {by}]({PICTURE_FILE})\n" if groups else "",
         limits=_limits(scores, groups, metric, by),
-        examples=_examples(list(_texts(rows, aim, settings)), scores, by) if classes else "",
+        examples=_examples(texts, scores, by) if classes else "",
         training=describe_training(folder),
     )
     card = ModelCard(text, ignore_metadata_errors=False)
@@ -137,14 +139,6 @@ def _encoding_line(config: PreTrainedConfig, tokenizer: Any) -> str:
         return ""
     counts = ", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
     return f"| symbol encoding | `{config.symbol_encoding}`, symbols: {counts} |\n"
-
-
-def _texts(rows: Dataset, aim: Objective, settings: DataSource) -> Iterator[list[str]]:
-    """What a tokenizer gets of each row: a text, or a pair."""
-    columns = ["question", "context"] if aim.name == "span" else [settings.source]
-    columns += [settings.pair] if settings.pair else []
-    for place, row in enumerate(rows):
-        yield [text_in(row[column], column, place) for column in columns]
 
 
 def _length(texts: Iterable[str]) -> int:
