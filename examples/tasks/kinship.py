@@ -1,12 +1,13 @@
 """Make pairs about kinship of CLUTRR; people are names, women and men.
 
-    python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234] [gender]
+    python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234] [gender] [4]
 
 The source has facts in random order, or with `stories` CLUTRR's sentences, and a question about
 two people; the target is a sentence with their relation. Training has 2 or 3 facts (with `k234` 2,
 3 or 4) that lead from one of the two to the other, the test 2 to 10. Columns beside them: the
 `relation` alone, for models that tell classes, and `k`, the number of facts. With `gender` the
-question says it, which half of the relations depend on: "who is Bob , a man , to Ann ?"
+question says it, which half of the relations depend on: "who is Bob , a man , to Ann ?" With a
+number, training has each story so often, its facts in other orders.
 """
 
 import gzip
@@ -55,12 +56,13 @@ def pair(row: dict[str, Any], rng: random.Random, options: Collection[str]) -> d
     }
 
 
-def convert(original: Path, file: Path, options: Collection[str]) -> None:
-    """Write the pairs of a file of CLUTRR."""
+def convert(original: Path, file: Path, options: Collection[str], orders: int) -> None:
+    """Write the pairs of a file of CLUTRR, each story with so many orders of its facts."""
     rng = random.Random(0)
     file.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(original, "rt", encoding="utf-8") as rows:
-        pairs = [pair(json.loads(row), rng, options) for row in rows]
+        stories = [json.loads(row) for row in rows]
+    pairs = [pair(row, rng, options) for _ in range(orders) for row in stories]
     file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
 
 
@@ -69,4 +71,5 @@ if __name__ == "__main__":
     split = "k234" if "k234" in options else "k23"
     for part in ("train", "test"):
         original = clutrr / f"{split}_{part}.jsonl.gz"
-        convert(original, folder / f"{part}.jsonl", options)
+        number = [int(option) for option in options if option.isdecimal() and part == "train"]
+        convert(original, folder / f"{part}.jsonl", options, *(number or [1]))
