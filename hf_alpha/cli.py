@@ -780,7 +780,9 @@ def evaluate(
     if data is not None and hard:
         raise ValueError("--hard is for formulas that are drawn: leave it out with --data")
     if card and (few_shot or address):
-        raise ValueError("--card is for models with symbols: leave it out with others")
+        raise ValueError("--card is for trained models: leave it out with --few-shot and --address")
+    if card and (elsewhere := [model for model in models if not Path(model).is_dir()]):
+        raise ValueError(f"--card writes beside a model, and {elsewhere[0]} is no folder here")
     if license is not None and not card:
         raise ValueError("--license is what a card says: give --card too")
     _check_asked(few_shot, address, served, key_from, parallel, generation)
@@ -1021,7 +1023,8 @@ def _evaluate_objective(
             folder, recipe.aim, recipe.data, where, split=split, by=by, batch_size=batch_size,
             device=choose_device(device),
         )  # fmt: skip
-        found.save(out / name if len(models) > 1 else out)
+        parts = [part for part in Path(name).parts if part not in ("/", "..")]
+        found.save(out.joinpath(*parts) if len(models) > 1 else out)
         scores[name] = found
     written = table(scores, by)
     write_text(out / "report.txt", f"{written}\n")

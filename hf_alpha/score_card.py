@@ -14,6 +14,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives import Objective
 from hf_alpha.objectives.base import Texts
 from hf_alpha.objectives.evaluate import ALL, Scores, table
+from hf_alpha.objectives.names import finder_of
 from hf_alpha.objectives.rows import DataSource
 
 if TYPE_CHECKING:
@@ -35,14 +36,13 @@ TEMPLATE = """---
 
 ## Use
 ```python
-from transformers import {auto}, AutoTokenizer
+{imported}from transformers import {auto}, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-model = {auto}.from_pretrained(folder, trust_remote_code=True)
+tokenizer = AutoTokenizer.from_pretrained(folder{trust})
+model = {auto}.from_pretrained(folder{trust})
 outputs = model(**tokenizer({texts}, return_tensors="pt"))
 {told}```
-With hf_alpha installed no trust flag is needed.
-
+{installed}
 ## Results
 `{command}` wrote this ({date}):
 ```
@@ -51,14 +51,10 @@ With hf_alpha installed no trust flag is needed.
 {picture}{limits}
 {examples}{training}"""
 CLASS = "model.config.id2label[int(outputs.logits.argmax(-1))]\n"
+CLASSIFIER = "AutoModelForSequenceClassification"
 PICTURE_FILE = "results.png"
-PIPELINES = {
-    "class": "text-classification",
-    "token": "token-classification",
-    "span": "question-answering",
-    "masked": "fill-mask",
-}
-"""Objective -> what the Hub calls it."""
+RATES = ("accuracy", "f1", "exact", "masked_accuracy")
+"""Metrics that are shares, from 0 to 1, and so can be drawn as such."""
 
 
 def write_score_card(
@@ -88,16 +84,26 @@ def write_score_card(
         license: of the model, as the Hub names it.
     """
     model, tokenizer = load_checkpoint(folder, answers=False)
-    config = model.config
-    classes = aim.name == "class" and not getattr(aim, "regression", False)
-    groups = [group for group in scores.metrics if group != ALL]
+    config, name = model.config, folder.resolve().name
+    finder = finder_of(tokenizer)
+    texts = list(Texts(aim, rows, settings, finder).by_row())
+    marked = finder is not None and any(
+        rule.column or rule.function for rule in finder.rules.values()
+    )
+    classes = aim.auto_name == CLASSIFIER and config.problem_type != "regression"
+    own_code = hasattr(config, "auto_map")
     metric = next(iter(scores.metrics[ALL]))
-    texts = list(Texts(aim, rows, settings, None).by_row())
+    groups = [group for group in scores.metrics if group != ALL]
+    if metric not in RATES:
+        groups = []
     if groups:
         _picture(scores, groups, metric, str(by)).savefig(folder / PICTURE_FILE, dpi=150)
     text = TEMPLATE.format(
-        data=_metadata(folder.name, aim, scores, by, license).to_yaml(),
-        name=folder.name,
+        data=_metadata(name, aim, scores, by, license, bool(_symbols(config))).to_yaml(),
+        name=name,
+        imported="from hf_alpha import MarkedText\n" if marked else "",
+        trust=", trust_remote_code=True" if own_code else "",
+        installed="With hf_alpha installed no trust flag is needed.\n" if own_code else "",
         description=_description(config, aim, classes),
         model_type=config.model_type,
         objective=aim.name,
@@ -105,11 +111,11 @@ def write_score_card(
         encoding=_encoding_line(config, tokenizer),
         parameters=model.num_parameters(),
         vocabulary=len(tokenizer),
-        texts=", ".join(map(repr, min(texts, key=_length))),
+        texts=", ".join(_written(text, marked) for text in min(filter(any, texts), key=_length)),
         told=CLASS if classes else "",
         command=command,
         date=date,
-        table=table({folder.name: scores}, by),
+        table=table({name: scores}, by),
         picture=f"![{metric} by {by}]({PICTURE_FILE})\n" if groups else "",
         limits=_limits(scores, groups, metric, by),
         examples=_examples(texts, scores, by) if classes else "",
@@ -141,6 +147,13 @@ def _encoding_line(config: PreTrainedConfig, tokenizer: Any) -> str:
     return f"| symbol encoding | `{config.symbol_encoding}`, symbols: {counts} |\n"
 
 
+def _written(text: str, marked: bool) -> str:
+    """A text as code, with the places of its names where rules alone do not find them."""
+    if not marked:
+        return repr(str(text))
+    return f"MarkedText({str(text)!r}, {[tuple(span) for span in getattr(text, 'spans', ())]})"
+
+
 def _length(texts: Iterable[str]) -> int:
     return sum(map(len, texts))
 
@@ -151,6 +164,8 @@ def _limits(scores: Scores, groups: Sequence[str], metric: str, by: str | None) 
         return ""
     found = {group: 100 * scores.metrics[group][metric] for group in groups}
     best, worst = max(groups, key=found.__getitem__), min(groups, key=found.__getitem__)
+    if found[best] == found[worst]:
+        return ""
     return (
         f"By `{by}`, {metric} is highest with {best} ({found[best]:.1f} %) and lowest with {worst} "
         f"({found[worst]:.1f} %).\n"
@@ -191,12 +206,11 @@ def _picture(scores: Scores, groups: Sequence[str], metric: str, by: str) -> "Fi
 
 
 def _metadata(
-    name: str, aim: Objective, scores: Scores, by: str | None, license: str | None
+    name: str, aim: Objective, scores: Scores, by: str | None, license: str | None, symbols: bool
 ) -> ModelCardData:
-    pipeline = PIPELINES[aim.name]
     results = [
         EvalResult(
-            task_type=pipeline,
+            task_type=aim.pipeline,
             dataset_type=f"{name}-test",
             dataset_name=f"test data with {by} {group}" if group != ALL else "test data",
             # Part of a result's identity: without it the metadata would merge all groups into one.
@@ -210,8 +224,8 @@ def _metadata(
     return ModelCardData(
         license=license,
         library_name="transformers",
-        pipeline_tag=pipeline,
-        tags=["hf_alpha", "alpha-equivalence", aim.name],
+        pipeline_tag=aim.pipeline,
+        tags=["hf_alpha", *["alpha-equivalence"] * symbols],
         model_name=name,
         eval_results=results,
     )

@@ -19,6 +19,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+OPTIONS = ("stories", "k234", "gender")
 
 def facts(row: dict[str, Any], rng: random.Random) -> str:
     """Return the facts of a row in words."""
@@ -68,6 +69,8 @@ def convert(original: Path, file: Path, options: Collection[str], orders: int) -
 
 if __name__ == "__main__":
     clutrr, folder, options = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+    if unknown := [o for o in options if o not in OPTIONS and not o.isdecimal()]:
+        sys.exit(f"unknown: {unknown[0]}; known are {', '.join(OPTIONS)} and a number")
     split = "k234" if "k234" in options else "k23"
     for part in ("train", "test"):
         original = clutrr / f"{split}_{part}.jsonl.gz"

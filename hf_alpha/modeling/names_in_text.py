@@ -77,7 +77,8 @@ class NameRule:
         column: of the data, with the names of each row, or their [start, stop] in its source.
         function: `package.module:function`, from a text to the [start, stop] of its names.
         reserved: words that are no names of the class, whatever the pattern or function says.
-        count: symbols that the vocabulary has for the class; None for as many as a row needs.
+        count: symbols that the vocabulary has for the class; None for as many as one text
+            of the data has names, and 10 at least.
     """
 
     pattern: str | None = None

@@ -37,10 +37,14 @@ class Objective(ABC):
 
     Attributes:
         name: as a recipe names it.
+        pipeline: what the Hub calls it.
+        has_record_per_row: whether `records` are of rows; else they are of sequences.
         takes_segments: whether texts may have segments (`transducer` in a recipe).
     """
 
     name: ClassVar[str]
+    pipeline: ClassVar[str]
+    has_record_per_row: ClassVar[bool] = True
     takes_segments: ClassVar[bool] = True
 
     max_length: int = field(
@@ -125,7 +129,7 @@ class Objective(ABC):
         rows: Dataset,
         made: Dataset,
         settings: DataSource,
-        finder: NameFinder | None = None,
+        finder: NameFinder | None,
     ) -> str:
         """Return how much training data there is, and how much of it is left out."""
         return f"{len(rows):,} rows, {len(made):,} sequences"

@@ -32,6 +32,7 @@ class Classes(Objective):
     """
 
     name: ClassVar[str] = "class"
+    pipeline: ClassVar[str] = "text-classification"
 
     regression: bool = field(
         default=False, metadata=meaning("class: the target is a number, not a class")
@@ -174,7 +175,7 @@ class Classes(Objective):
         rows: Dataset,
         made: Dataset,
         settings: DataSource,
-        finder: NameFinder | None = None,
+        finder: NameFinder | None,
     ) -> str:
         lengths = pc.list_value_length(made.with_format("arrow")[:]["input_ids"])
         full = pc.sum(pc.equal(lengths, self.max_length), min_count=0).as_py()

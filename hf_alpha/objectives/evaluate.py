@@ -94,7 +94,11 @@ def evaluate_model(
         batch_size: rows, or sequences, in a batch.
         seed: of what is drawn: what is masked.
         progress: show bars.
+
+    Raises:
+        ValueError: rows cannot be grouped by that column.
     """
+    values = None if by is None else _groups(aim, rows, by)
     config = model.config
     made = aim.features(rows, settings, tokenizer, config, seed=seed, training=False)
     with TemporaryDirectory() as scratch:
@@ -116,9 +120,9 @@ def evaluate_model(
     )
     found = aim.records(outputs, labels, rows, made, settings, config)
     groups: dict[str, list[Record]] = {}
-    if by is not None:
-        for value, record in zip(rows[by], found, strict=True):
-            record[by] = value
+    if by is not None and values is not None:
+        for value, record in zip(values, found, strict=True):
+            record.setdefault(by, value)  # it may be the column of what is right
             groups.setdefault(value, []).append(record)
     ordered = {f"{name}": groups[name] for name in sorted(groups)} | {ALL: found}
     return Scores(
@@ -126,6 +130,18 @@ def evaluate_model(
         {name: len(some) for name, some in ordered.items()},
         found,
     )
+
+
+def _groups(aim: Objective, rows: Dataset, by: str) -> list[Any]:
+    """The value of each row in a column that metrics are grouped by."""
+    if not aim.has_record_per_row:
+        raise ValueError(f"the objective {aim.name!r} has metrics of sequences, not of rows")
+    values = list(rows[by])
+    for row, value in enumerate(values):
+        if not isinstance(value, str | int | float):
+            held = "nothing" if value is None else repr(value)
+            raise ValueError(f"row {row}: the column {by!r} holds {held}, which names no group")
+    return values
 
 
 def _rows_at(values: Any, order: np.ndarray) -> Any:
@@ -177,20 +193,22 @@ def table(scores: Mapping[str, Scores], by: str | None = None) -> str:
     groups, names = list(some.metrics), list(some.metrics[ALL])
     width = max(map(len, scores))
     left = max(len(name) for name in [*names, "samples"])
-    lines = [_line("x100", f"{by}:" if by else "", groups, left, width)]
+    cell = max(8, *(len(group) + 2 for group in groups))
+    lines = [_line("x100", f"{by}:" if by else "", groups, left, width, cell)]
     lines.append("-" * len(lines[0]))
     for name in names:
         shown = name
         for model, found in scores.items():
             cells = [f"{100 * found.metrics[group][name]:.1f}" for group in groups]
-            lines.append(_line(shown, model, cells, left, width))
+            lines.append(_line(shown, model, cells, left, width, cell))
             shown = ""
-    lines.append(_line("samples", "", [f"{some.samples[group]}" for group in groups], left, width))
+    counts = [f"{some.samples[group]}" for group in groups]
+    lines.append(_line("samples", "", counts, left, width, cell))
     return "\n".join(lines)
 
 
-def _line(one: str, two: str, cells: Sequence[str], left: int, width: int) -> str:
-    return f"{one:<{left}}  {two:<{width}}" + "".join(f"{cell:>8}" for cell in cells)
+def _line(one: str, two: str, cells: Sequence[str], left: int, width: int, cell: int) -> str:
+    return f"{one:<{left}}  {two:<{width}}" + "".join(f"{text:>{cell}}" for text in cells)
 
 
 __all__ = ["Scores", "evaluate_checkpoint", "evaluate_model", "table", "validating"]

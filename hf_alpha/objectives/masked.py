@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 import torch
 from datasets import Dataset, Features, List, Value
+from datasets.exceptions import DatasetGenerationError
 from datasets.fingerprint import Hasher
 from torch import nn
 from transformers import DataCollatorForLanguageModeling, PreTrainedConfig, PreTrainedModel
@@ -64,6 +65,8 @@ class Masked(Objective):
     """
 
     name: ClassVar[str] = "masked"
+    pipeline: ClassVar[str] = "fill-mask"
+    has_record_per_row: ClassVar[bool] = False
 
     sentences: str = field(
         default="nsp",
@@ -189,13 +192,18 @@ class Masked(Objective):
                 f"no sequence can be made with sentences: {self.sentences} (nsp needs two "
                 "documents, sop two sentences in one); `documents` says what documents are"
             )
-        return Dataset.from_generator(
-            self._sequences,
-            features=self._kinds(tokenizer),
-            fingerprint=self._fingerprint(rows, settings.source, tokenizer, seed, training),
-            gen_kwargs=told,
-            num_proc=workers if workers > 1 else None,
-        )
+        try:
+            return Dataset.from_generator(
+                self._sequences,
+                features=self._kinds(tokenizer),
+                fingerprint=self._fingerprint(rows, settings.source, tokenizer, seed, training),
+                gen_kwargs=told,
+                num_proc=workers if workers > 1 else None,
+            )
+        except DatasetGenerationError as error:
+            if isinstance(error.__cause__, ValueError):
+                raise error.__cause__ from None
+            raise
 
     def _kinds(self, tokenizer: Any) -> Features:
         """The columns of features."""
@@ -207,9 +215,10 @@ class Masked(Objective):
             kinds |= {"sentence_label": Value("int64"), "sentences": Value("int64")}
         return Features({**kinds, "place": Value("int64")})
 
-    def _fingerprint(self, rows: Dataset, *told: Any) -> str:
+    def _fingerprint(
+        self, rows: Dataset, column: str, tokenizer: Any, seed: int, training: bool
+    ) -> str:
         """Name of the sequences in the cache of `datasets`."""
-        column, tokenizer, *numbers = told
         code = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("masked", "names")]
         beneath = [tokenizer.backend_tokenizer.to_str(), getattr(tokenizer, "transducer", None)]
         if (finder := finder_of(tokenizer)) is not None:
@@ -218,7 +227,9 @@ class Masked(Objective):
                 tokenizer.settings(),
                 *(inspect.getsource(each) for each in modules if each),
             ]
-        return Hasher.hash([rows._fingerprint, column, beneath, numbers, asdict(self), code])
+        return Hasher.hash(
+            [rows._fingerprint, column, beneath, [seed, training], asdict(self), code]
+        )
 
     def _sequences(
         self,
@@ -310,7 +321,7 @@ class Masked(Objective):
         rows: Dataset,
         made: Dataset,
         settings: DataSource,
-        finder: NameFinder | None = None,
+        finder: NameFinder | None,
     ) -> str:
         """With pairs, sentences for which there is no second part are in no sequence."""
         found = super().summary(rows, made, settings, finder)

@@ -32,6 +32,7 @@ class Spans(Objective):
     """
 
     name: ClassVar[str] = "span"
+    pipeline: ClassVar[str] = "question-answering"
     takes_segments: ClassVar[bool] = False
 
     max_length: int = field(

@@ -42,6 +42,7 @@ class Tokens(Objective):
     """
 
     name: ClassVar[str] = "token"
+    pipeline: ClassVar[str] = "token-classification"
 
     spans: bool = field(
         default=True,
@@ -171,7 +172,7 @@ class Tokens(Objective):
         rows: Dataset,
         made: Dataset,
         settings: DataSource,
-        finder: NameFinder | None = None,
+        finder: NameFinder | None,
     ) -> str:
         total, seen = (sum(map(len, column)) for column in (rows[settings.source], made["words"]))
         said = super().summary(rows, made, settings, finder)

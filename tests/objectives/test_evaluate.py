@@ -1,7 +1,15 @@
-from small_objectives import recipe, relations, write_rows
+import json
+
+from datasets import ClassLabel, Dataset
+from small_objectives import BERT, recipe, relations, write_rows
+from transformers import BertConfig, BertForSequenceClassification
 from typer.testing import CliRunner
 
 from hf_alpha.cli import app
+from hf_alpha.objectives.classes import Classes
+from hf_alpha.objectives.evaluate import evaluate_model
+from hf_alpha.objectives.tokenizers import make_tokenizer
+from hf_alpha.recipe import DataSettings
 from hf_alpha.train import train
 
 
@@ -22,3 +30,62 @@ def test_a_model_without_answers_is_refused_where_answers_are_needed(tmp_path):
     assert "name a file of pairs with --data" in str(no_test.exception)
     by = CliRunner().invoke(app, ["evaluate", out, "--data", data["train"], "--by", "length"])
     assert "has no column 'length'" in str(by.exception)
+
+
+def test_groups_leave_metrics_as_they_are(tmp_path):
+    rows = [
+        {**row, "number": n % 2, "holes": [None, "x"][n % 2]} for n, row in enumerate(relations(20))
+    ]
+    file = write_rows(tmp_path / "train.jsonl", rows)
+    data = {"source": "story", "target": "kind", "train": file, "test": file}
+    train(recipe(tmp_path, "class", data, {"max_steps": 30}))
+    out, found = str(tmp_path / "out"), {}
+    for by in ("kind", "number"):
+        done = CliRunner().invoke(app, ["evaluate", out, "--by", by, "--out", str(tmp_path / by)])
+        assert done.exit_code == 0, done.output
+        found[by] = json.loads((tmp_path / by / "metrics.json").read_text())["metrics"]["all"]
+    assert found["kind"] == found["number"]
+    holes = CliRunner().invoke(app, ["evaluate", out, "--by", "holes"])
+    assert "row 0: the column 'holes' holds nothing" in str(holes.exception)
+
+
+def test_groups_of_a_class_that_the_data_declares(tmp_path):
+    """The column of what is right may be the one that groups: it is not written over."""
+    kinds = ClassLabel(names=["mother", "sister", "aunt"])
+    rows = Dataset.from_list(
+        [{"source": row["story"], "target": kinds.str2int(row["kind"])} for row in relations(12)]
+    ).cast_column("target", kinds)
+    aim, settings = Classes(), DataSettings()
+    config = BertConfig(
+        **{k: v for k, v in BERT.items() if k != "model_type"},
+        vocab_size=99,
+        **aim.config_settings([rows], settings),
+    )
+    tokenizer = make_tokenizer("words", rows["source"])
+    model = BertForSequenceClassification(config).eval()
+    told = [
+        evaluate_model(aim, model, tokenizer, rows, settings, by=by, progress=False).metrics["all"]
+        for by in (None, "target")
+    ]
+    assert told[0] == told[1]
+
+
+def test_sequences_are_not_grouped(tmp_path):
+    file = write_rows(tmp_path / "train.jsonl", [{"source": "one two three", "kind": "a"}] * 4)
+    data = {"train": file, "test": file}
+    train(recipe(tmp_path, {"name": "masked", "sentences": "none"}, data))
+    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out"), "--by", "kind"])
+    assert "metrics of sequences, not of rows" in str(done.exception)
+
+
+def test_reports_of_two_models_do_not_land_beside_their_weights(tmp_path):
+    file = write_rows(tmp_path / "train.jsonl", relations(8))
+    data = {"source": "story", "target": "kind", "train": file, "test": file}
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        train(recipe(tmp_path / name, "class", data, {"max_steps": 1}))
+    models = [str(tmp_path / name / "out") for name in "ab"]
+    done = CliRunner().invoke(app, ["evaluate", *models, "--out", str(tmp_path / "report")])
+    assert done.exit_code == 0, done.output
+    assert len(list((tmp_path / "report").rglob("metrics.json"))) == 2
+    assert not list((tmp_path / "a").rglob("metrics.json"))

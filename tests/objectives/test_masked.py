@@ -409,6 +409,9 @@ def test_sequences_with_too_many_names_are_refused():
         ValueError, match=r"in a sequence: 3 names of class 'person', .* has 2 symbols .*`count`"
     ):
         aim.features(lines, DATA, tokenizer, None)
+    after = Dataset.from_list([*single[:1], {"text": "", "names": []}, *single])  # the second one
+    with pytest.raises(ValueError, match="in a sequence: 3 names of class 'person'"):
+        aim.features(after, DATA, tokenizer, None)
 
 
 def pretrain(folder, sentences="nsp", **training):
