@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import measure
-from hf_alpha.evaluation.curves import COLORS, MARKERS
+from hf_alpha.evaluation.curves import BASELINE, COLORS, MARKERS
 from hf_alpha.folders import replacing
 from hf_alpha.objectives.evaluate import ALL, Scores, evaluate_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
@@ -207,13 +207,9 @@ def draw(results: Mapping[str, Mapping[str, Cells]], path: Path) -> None:
     for panel, (split, models) in zip(panels, results.items(), strict=True):
         panel.axvspan(1.5, int(split[-1]) + 0.5, color="0.93", zorder=0)
         for name, cells in models.items():
-            index = list(LABELS).index(name)
             facts = [group for group in cells if group != ALL]
             means = [sum(cells[group]) / len(cells[group]) for group in facts]
-            panel.plot(
-                [int(group) for group in facts], means, label=LABELS[name], ms=5, lw=1.8,
-                color=COLORS[index], marker=MARKERS[index],
-            )  # fmt: skip
+            panel.plot([int(group) for group in facts], means, label=LABELS[name], **style(name))
         panel.set_title(f"trained on k = {', '.join(split[1:])} (shaded)", fontsize=10)
         panel.set_xlabel("facts in the story, k")
         panel.set_ylim(0, 100)
@@ -224,6 +220,14 @@ def draw(results: Mapping[str, Mapping[str, Cells]], path: Path) -> None:
     figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
+
+
+def style(name: str) -> dict[str, Any]:
+    """How a line looks: those without a model are grey."""
+    if name not in RECIPES:
+        return {"color": BASELINE, "ls": ":" if name == SAME_FACTS else "--", "lw": 1.5}
+    index = list(RECIPES).index(name)
+    return {"color": COLORS[index], "marker": MARKERS[index], "ms": 5, "lw": 1.8}
 
 
 def tables(results: Mapping[str, Mapping[str, Cells]]) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import all_streams
+import clutrr
 import ltl
 import measure
 import propositional
@@ -293,6 +294,11 @@ def folnet_cost() -> str:
     return measure.table(["forward and backward, times BERT's", *columns], lines)
 
 
+def kinship() -> str:
+    """Right answers about kinship told by facts, by number of facts and model."""
+    return clutrr.tables(stored("clutrr-facts")["data"]["accuracy"])
+
+
 def transduction() -> str:
     """Medians of the sentences that transducers and peers read in a second."""
     lines = []
@@ -375,6 +381,7 @@ TABLES = {
     "rest": rest,
     "retrofit": retrofit_costs,
     "retrofit-study": partial(tables_of, "retrofit-study"),
+    "clutrr-facts": kinship,
     "folnet": folnet_cost,
     "folnet-original": folnet_original,
     "geometric": geometric,

@@ -290,6 +290,8 @@ def test_clutrr_with_other_names_cannot_be_answered_by_heart(tmp_path):
     assert len({story["story"].split()[1] for story in told}) == 2, "facts come in any order"
     seen = study.by_heart("k23", tmp_path / "facts", study.same_facts)
     assert seen == {"2": [100.0], "all": [100.0]}
+    study.draw({"k23": dict.fromkeys(study.LABELS, seen)}, tmp_path / "all.png")
+    assert (tmp_path / "all.png").stat().st_size
 
 
 def test_extrapolation_has_a_line_for_each_change(capsys, monkeypatch, tmp_path):
