@@ -21,6 +21,7 @@ from typing import Any
 
 OPTIONS = ("stories", "k234", "gender")
 
+
 def facts(row: dict[str, Any], rng: random.Random) -> str:
     """Return the facts of a row in words."""
     people = [person.partition(":")[0] for person in row["genders"].split(",")]
