@@ -109,7 +109,7 @@ def test_sentences_that_are_in_no_sequence_are_counted(sentences):
     lost = total - len(shown) if sentences == "sop" else 0
     said = f"{lost} of {total} sentences are in none"
     rows = Dataset.from_dict({"text": texts})
-    assert aim.summary(rows, made, DATA) == f"50 rows, {len(made)} sequences; {said}"
+    assert aim.summary(rows, made, DATA, None) == f"50 rows, {len(made)} sequences; {said}"
     assert (lost >= 10) == (sentences == "sop")
 
 

@@ -97,7 +97,7 @@ def test_what_is_said_of_a_token_is_said_of_its_word(side, data):
             assert seen == list(range(len(seen)))
     total = sum(len(row["source"]) for row in rows)
     cut = total - sum(map(len, made["words"]))
-    assert f"; {cut} of {total} words are cut off" in aim.summary(told, made, source)
+    assert f"; {cut} of {total} words are cut off" in aim.summary(told, made, source, None)
 
 
 @pytest.mark.parametrize("model", [BERT, FOLNET], ids=["bert", "folnet"])
