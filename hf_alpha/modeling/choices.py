@@ -13,13 +13,4 @@ def check_unique(name: str, values: list[str]) -> None:
         raise ValueError(f"{name}: one is given twice: {values}")
 
 
-def check_tied(tied: bool) -> None:
-    """Raise a ValueError for a model whose projection would not be its embedding."""
-    if not tied:
-        raise ValueError(
-            "tie_word_embeddings is false, but the projection to the vocabulary is the embedding "
-            "itself: leave it true"
-        )
-
-
-__all__ = ["check_choice", "check_tied", "check_unique"]
+__all__ = ["check_choice", "check_unique"]

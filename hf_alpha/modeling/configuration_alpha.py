@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers.activations import ACT2FN
 
-from .choices import check_choice, check_tied
+from .choices import check_choice
 from .configuration_symbols import SymbolModelConfig
 
 CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
@@ -124,7 +124,6 @@ class AlphaConfig(SymbolModelConfig):
     def validate_architecture(self) -> None:
         """Part of `@strict` validation: cross-field checks."""
         super().validate_architecture()
-        check_tied(self.tie_word_embeddings)
         check_choice("encoder_position", self.encoder_position, ENCODER_POSITIONS)
         check_choice("decoder_position", self.decoder_position, DECODER_POSITIONS)
         check_choice("aggregated_attention_norm", self.aggregated_attention_norm, AGGREGATED_NORMS)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers.activations import ACT2FN
 
-from .choices import check_choice, check_tied, check_unique
+from .choices import check_choice, check_unique
 from .configuration_symbols import SymbolModelConfig
 from .segment_relations import RELATIONS
 
@@ -212,7 +212,6 @@ class FolnetConfig(SymbolModelConfig):
     def validate_architecture(self) -> None:
         """Part of `@strict` validation: cross-field checks."""
         super().validate_architecture()
-        check_tied(self.tie_word_embeddings)
         for name, choices in (
             ("position_scheme", POSITION_SCHEMES),
             ("boolean_form", BOOLEAN_FORMS),

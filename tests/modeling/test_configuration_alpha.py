@@ -143,7 +143,6 @@ def test_configurations_share_nothing():
         ({"symbol_ranges": {"proposition": [[10, 15, 3]]}}, r"must list \[start, stop\]"),
         ({"symbol_ranges": {"proposition": [[15, 10]]}}, "with 0 <= start < stop"),
         ({"activation_function": "rleu"}, "activation_function 'rleu' is unknown"),
-        ({"tie_word_embeddings": False}, "tie_word_embeddings is false, but the projection"),
         ({"encoder_layers": -3}, "encoder_layers must be at least 0, not -3"),
         ({"decoder_attention_heads": 0}, "decoder_attention_heads must be at least 1, not 0"),
         ({"layer_norm_eps": -1.0}, "layer_norm_eps must be finite and above 0, not -1.0"),
