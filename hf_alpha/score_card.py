@@ -53,7 +53,7 @@ outputs = model(**tokenizer({texts}, return_tensors="pt"))
 CLASS = "model.config.id2label[int(outputs.logits.argmax(-1))]\n"
 CLASSIFIER = "AutoModelForSequenceClassification"
 PICTURE_FILE = "results.png"
-RATES = ("accuracy", "f1", "exact", "masked_accuracy")
+RATES = ("accuracy", "f1", "exact")
 """Metrics that are shares, from 0 to 1, and so can be drawn as such."""
 
 

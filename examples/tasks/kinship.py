@@ -36,10 +36,9 @@ def pair(row: dict[str, Any], rng: random.Random, options: Collection[str]) -> d
     """Return source and target of a row, and its names: women and men."""
     one, two = row["query"]
     people = [person.split(":") for person in row["genders"].split(",")]
-    told = row["story"].translate(str.maketrans("", "", "[]"))
+    plain = row["story"].translate(str.maketrans("", "", "[]"))
+    told = plain if "stories" in options else facts(row, rng)
     asked = f"who is {two} to {one} ?"
-    if "stories" not in options:
-        told = facts(row, rng)
     if "gender" in options:
         noun = "woman" if [two, "female"] in people else "man"
         asked = f"who is {two} , a {noun} , to {one} ?"
