@@ -8,6 +8,7 @@ from hf_alpha.reproduce.covariance import Covariance
 from hf_alpha.reproduce.draws import Draws
 from hf_alpha.reproduce.encodings import Encodings
 from hf_alpha.reproduce.heatmaps import Heatmaps
+from hf_alpha.reproduce.normalization import Normalization
 from hf_alpha.reproduce.specifications import Specifications
 from hf_alpha.reproduce.table import Table
 from hf_alpha.reproduce.top_n import TopN
@@ -23,6 +24,7 @@ TABLES: dict[str, Table] = {
         Draws(),
         Cost(),
         Copying(),
+        Normalization(),
         Specifications(),
         Covariance(),
     )
