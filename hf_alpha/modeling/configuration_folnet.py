@@ -59,7 +59,8 @@ class FolnetConfig(SymbolModelConfig):
         binary_operators: likewise: `a` assoc, `t` trans, `p` prod.
         position_scheme: `"relative"`: binary base atoms for clipped distances (Appendix A.4), which
             work for longer sequences than those of training; `"absolute"`: learned positions;
-            `"shaw"`: the static vectors of Shaw et al. (2018), RPE* in Table 3; `"none"`.
+            `"shaw"`: vectors for the same distances in join and assoc (Shaw et al. 2018), RPE* in
+            Table 3; `"none"`.
         max_distance: where distances are clipped, Delta.
         max_position_embeddings: longest sequence, for `"absolute"` only.
         cls_atoms: the first token that is not padding is [CLS], with distances of its own; in
@@ -184,6 +185,11 @@ class FolnetConfig(SymbolModelConfig):
         super().__post_init__(**kwargs)
 
     @classmethod
+    def base(cls, **settings: Any) -> "FolnetConfig":
+        """The base model of Table 8, as the defaults are; `settings` are other fields."""
+        return cls(**settings)
+
+    @classmethod
     def large(cls, **settings: Any) -> "FolnetConfig":
         """The large model of Table 8; `settings` are other fields."""
         return cls(**{**LARGE, **settings})
@@ -294,14 +300,13 @@ class FolnetConfig(SymbolModelConfig):
         """Width of unary kernels and premises, H * S."""
         return self.num_attention_heads * self.head_size
 
-    def numbers_per_pair(self, layers: int, keeps: str, autocast: bool) -> int:
+    def numbers_per_pair(self, layers: int, keeps: str) -> int:
         """How many numbers a stack holds at a time for each pair of positions; rather too few.
 
         Args:
             layers: that deduce binary atoms.
             keeps: for gradients, of each layer: `"all"`, its `"inputs"` (gradient checkpointing),
                 or `"nothing"`.
-            autocast: then the binary Boolean operator is not computed again for gradients.
         """
         wide, written = self.binary_hidden_size, len(self.binary_operators)
         if layers < 1:
@@ -310,10 +315,9 @@ class FolnetConfig(SymbolModelConfig):
         if "t" in self.binary_operators and self.trans_channels == "binary":
             heads += 2 * wide
         gradients = keeps != "nothing"
-        between = self.binary_intermediate_size if autocast and gradients else 0
-        at_work = (2 + 2 * self.boolean_cascade + written + gradients) * wide + heads + between
+        at_work = (2 + 2 * self.boolean_cascade + written + gradients) * wide + heads
         norms = 2 + (1 + bool(written)) * self.boolean_cascade  # and what goes into them
-        kept = {"all": norms * wide + heads + between, "inputs": wide, "nothing": 0}
+        kept = {"all": norms * wide + heads, "inputs": wide, "nothing": 0}
         return at_work + (layers - 1) * kept[keeps]
 
     @property

@@ -8,6 +8,10 @@ Two sums are taken in another order than they are written, which changes no resu
 less: mu sums atoms before it projects them, and prod multiplies its three projections before it
 applies them to an atom.
 
+In a decoder, positions see earlier ones only. Kernels that are normalised and that Table 5 masks
+get no share of the softmax: multiplied by 0 behind it, they would leave traces in the sum. Premises
+of pairs (x, y) that nothing reads are not masked.
+
 Shapes: N rows of a batch (samples, or their streams), T positions x whose atoms are deduced, M
 positions that they relate to (T in an encoder; in a decoder those of the source and of the past
 come before the T of the present), D1 and D2 widths of unary and binary atoms, H heads, S size of a
@@ -202,6 +206,8 @@ class LogicOperator(nn.Module):
 class Join(LogicOperator):
     """U <- B x U: u_hs(x) = sum_a K_h(x, a) v_hs(a), K normalised over a (self-attention).
 
+    Table 5 masks K_h(x, a).
+
     Where the encoding of symbols relates positions, gate_rh(x) r(x, a) is added to the scores of
     K_h for each relation r, and half of the heads begin with "the same symbol as".
     """
@@ -247,7 +253,8 @@ class Join(LogicOperator):
 class Mu(LogicOperator):
     """U <- B x B: u_hs(x) = sum_a K_h(x, a) v_s(x, a), K normalised over a (general RPE).
 
-    The sum over a comes before the projection to v, which has no bias.
+    The sum over a comes before the projection to v, which has no bias. Table 5 masks K_h(x, a),
+    and v_s(x, a) of the same pairs.
     """
 
     letter, name = "m", "mu"
@@ -269,8 +276,9 @@ class Mu(LogicOperator):
 class ConjugateJoin(LogicOperator):
     """U <- U x B: u_hs(x) = sum_a K_hs(a) v_h(x, a), K normalised over a.
 
-    In a decoder, over the visible a: u_hs(x) = sum_a e^K_hs(a) v_h(x, a) / sum_a e^K_hs(a). With
-    `cjoin_premise="size"`, u_sh(x) = sum_a K_sh(a) v_s(a, x).
+    Table 5 masks v_h(x, a). In a decoder, over the visible a:
+    u_hs(x) = sum_a e^K_hs(a) v_h(x, a) / sum_a e^K_hs(a). With `cjoin_premise="size"`,
+    u_sh(x) = sum_a K_sh(a) v_s(a, x).
     """
 
     letter, name = "c", "cjoin"
@@ -322,7 +330,10 @@ class ConjugateJoin(LogicOperator):
 
 
 class Assoc(LogicOperator):
-    """B <- U x U: u_h(x, y) = sum_w K_hw(x) v_hw(y) (scores of self-attention)."""
+    """B <- U x U: u_h(x, y) = sum_w K_hw(x) v_hw(y) (scores of self-attention).
+
+    K is linear, and Table 5 masks nothing.
+    """
 
     letter, name = "a", "assoc"
 
@@ -346,6 +357,8 @@ class Assoc(LogicOperator):
 
 class Prod(LogicOperator):
     """B <- U x B: u_h(x, y) = sum_w K_hw(x) v_w(x, y) (general RPE).
+
+    K is linear; Table 5 masks v_w(x, y), of pairs whose result nothing reads.
 
     Without an implication, what x does to the atoms u(x, y) is one matrix, for all y.
     """
@@ -380,6 +393,8 @@ class Prod(LogicOperator):
 
 class Trans(LogicOperator):
     """B <- B x B: u_c(x, y) = sum_a K_c(x, a) v_c(a, y), K normalised over a.
+
+    Table 5 masks K_c(x, a) and v_c(a, y): the sum is over y <= a <= x.
 
     There are H channels c, or D2 with `trans_channels="binary"`. In an encoder-decoder a is in the
     source as well as in the target; v(a, y) is the encoder's where both are in the source, and 0

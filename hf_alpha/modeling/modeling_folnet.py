@@ -411,10 +411,8 @@ class FolnetStack(FolnetPreTrainedModel):
         if torch.compiler.is_compiling() or torch.jit.is_tracing() or device.type == "meta":
             return
         keeps, way_out = self._keeps()
-        numbers = self.config.numbers_per_pair(
-            len(self.layers) - (not output_binary_states), keeps,
-            torch.is_autocast_enabled(device.type),
-        )  # fmt: skip
+        layers = len(self.layers) - (not output_binary_states)
+        numbers = self.config.numbers_per_pair(layers, keeps)
         check_memory(
             rows * queries * keys * numbers * self.symbols.owner.dtype.itemsize, device,
             f"relations of {queries} times {keys} positions in {rows} rows", way_out,

@@ -23,14 +23,16 @@ Hidden = Callable[[torch.Tensor], torch.Tensor]
 
 
 def can_recompute(*tensors: torch.Tensor) -> bool:
-    """Whether nothing looks into what is computed: compilers, tracers, autocast, transforms."""
-    device = tensors[0].device.type
+    """Whether nothing looks into what is computed (compilers, tracers, transforms) and the dtypes
+    go together: all are the same, or autocast makes them so, which leaves double precision alone.
+    """
+    dtypes = {x.dtype for x in tensors}
+    autocast = torch.is_autocast_enabled(tensors[0].device.type)
     return (
         not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()
-        and not torch.is_autocast_enabled(device)
         and not is_transformed()
-        and len({x.dtype for x in tensors}) == 1
+        and (torch.float64 not in dtypes if autocast else len(dtypes) == 1)
     )
 
 
@@ -45,7 +47,15 @@ def boolean(
         weights: matrices and biases of the first and of the second product and, if `transposed`, of
             the linear skip of u(y, x).
         transposed: whether u(y, x) takes part; T is M then.
+
+    With autocast, all of it is of autocast's dtype.
     """
+    device = atoms_NTMD.device.type
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+        cast = [x.to(dtype) for x in (atoms_NTMD, *weights)]
+        with torch.autocast(device, enabled=False):
+            return boolean(hidden, cast[0], tuple(cast[1:]), transposed)
     if torch.is_grad_enabled():
         return _Boolean.apply(hidden, transposed, atoms_NTMD, *weights)
     return _forward(hidden, transposed, atoms_NTMD, *weights)

@@ -3,6 +3,7 @@
 import pytest
 
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
+from hf_alpha.recipe import read_recipe
 
 
 def test_the_vocabulary_without_symbols_is_all_base_tokens():
@@ -17,6 +18,9 @@ def test_large_is_that_of_table_8():
     config = FolnetConfig.large(vocab_size=50)
     assert (config.num_hidden_layers, config.hidden_size, config.unary_size) == (24, 1024, 1024)
     assert config.vocab_size == 50
+    recipe = read_recipe("folnet/pretrain-large")
+    assert FolnetConfig(**recipe.model).to_dict() == FolnetConfig.large().to_dict()
+    assert FolnetConfig.base(max_distance=8).to_dict() == FolnetConfig(max_distance=8).to_dict()
 
 
 def test_layers_of_a_decoder():

@@ -73,3 +73,36 @@ def test_half_precision_keeps_the_sums_of_many_blocks():
     for parameter, right in zip(module.parameters(), expected, strict=True):
         assert F.cosine_similarity(parameter.grad.flatten().float(), right.flatten(), 0) > 0.9999
         assert (parameter.grad.float() - right).norm() < 0.02 * right.norm()
+
+
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize("form", FORMS)
+def test_autocast_computes_again_what_it_does_not_keep(form, transposed):
+    """In its own dtype, with gradients in that of the weights, from atoms of any dtype."""
+    module, found = operator(form, transposed).float(), {}
+    for plain in (True, False):
+        atoms = torch.linspace(-1, 1, 2 * 5 * 5 * 6).view(2, 5, 5, 6).requires_grad_()
+        module.zero_grad()
+        widths = []
+
+        def keep(x, widths=widths):
+            if x.shape[:-1].numel() == 50:
+                widths.append(x.shape[-1])
+            return x
+
+        way = patch.object(logic_operators, "can_recompute", return_value=not plain)
+        hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x)
+        with way, hooks, torch.autocast("cpu", torch.bfloat16):
+            result = module(atoms)
+        result.float().square().sum().backward()
+        found[plain] = [result, atoms.grad, *(p.grad for p in module.parameters())]
+        assert max(widths) >= 10 if plain else max(widths) == 6
+        assert result.dtype == torch.bfloat16 and atoms.grad.dtype == torch.float32
+    for one, two in zip(found[True], found[False], strict=True):
+        assert one.dtype == two.dtype and (one - two).norm() <= 0.02 * one.norm()
+
+
+def test_autocast_leaves_double_precision_alone():
+    module, atoms = operator("mlp", True), torch.randn(2, 3, 3, 6, dtype=torch.float64)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert module(atoms).dtype == torch.float64
