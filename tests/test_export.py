@@ -104,7 +104,7 @@ def test_exported_programs_take_other_sizes(encoding, module):
             )
 
 
-@pytest.mark.parametrize(("encoding", "module"), cases(("streams, tree", States)))
+@pytest.mark.parametrize(("encoding", "module"), cases(("relational", States)))
 def test_onnx_models_take_other_sizes(encoding, module, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     whole, small, large, shapes = prepared(module, encoding)

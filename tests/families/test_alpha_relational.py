@@ -19,7 +19,7 @@ class TestRelational(
     AlphaFamily, ExactExtension, Batching, DecoderPrompts, Caching, Conversion, RoundTrip, Training
 ):
     encoding = "relational"
-    renamings, generated_renamings, most_renamings = 250, 30, 10_000
+    renamings, generated_renamings, most_renamings = 100, 20, 10_000
     extensions, batches, cached = 30, 40, 20
     conversion_atol = 1e-5
 

@@ -21,7 +21,7 @@ class TestStreams(
     AlphaFamily, ExactExtension, Batching, DecoderPrompts, Caching, Conversion, RoundTrip, Training
 ):
     encoding = "streams"
-    renamings, generated_renamings, most_renamings = 250, 30, 10_000
+    renamings, generated_renamings, most_renamings = 100, 20, 10_000
     extensions, batches, cached = 30, 40, 20
 
     def converted(self, seed, data):

@@ -102,6 +102,7 @@ def test_compiled_training_is_compiled_once(fresh_compiler):
 # Sharded training ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fully_sharded_training_takes_the_steps_of_one_process(tmp_path):
     """FSDP2 over gloo on two CPU processes."""
     torch.multiprocessing.spawn(sharded.run, (tmp_path,), nprocs=2)  # raises what a process raises
