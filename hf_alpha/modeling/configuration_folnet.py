@@ -314,10 +314,11 @@ class FolnetConfig(SymbolModelConfig):
         heads = self.num_attention_heads * len(self.unary_operators + self.binary_operators)
         if "t" in self.binary_operators and self.trans_channels == "binary":
             heads += 2 * wide
-        gradients = keeps != "nothing"
-        at_work = (2 + 2 * self.boolean_cascade + written + gradients) * wide + heads
+        if keeps == "nothing":  # what operators deduce is added up, one after the other
+            return (2 + (written > 0) + 2 * (written > 1)) * wide + heads
+        at_work = (3 + 2 * self.boolean_cascade + written) * wide + heads
         norms = 2 + (1 + bool(written)) * self.boolean_cascade  # and what goes into them
-        kept = {"all": norms * wide + heads, "inputs": wide, "nothing": 0}
+        kept = {"all": norms * wide + heads, "inputs": wide}
         return at_work + (layers - 1) * kept[keeps]
 
     @property

@@ -300,6 +300,20 @@ class FolnetLayer(GradientCheckpointingLayer):
             traced: of the scope, as arguments: what reentrant checkpointing knows of.
         """
         scope = scope.carrying(*traced)
+        by_unary, by_binary, attention = self._deduce(unary_NTD, binary_NTMD, scope, only_unary)
+        unary_NTD, binary_NTMD = self._add(unary_NTD, by_unary), self._add(binary_NTMD, by_binary)
+        del by_unary, by_binary
+        if self.cascade:
+            unary_NTD = self._add(unary_NTD, self.unary_bool(self.unary_bool_norm(unary_NTD)))
+            if not only_unary:
+                last = self.binary_bool(self.binary_bool_norm(binary_NTMD))
+                binary_NTMD = self._add(binary_NTMD, last)
+        return unary_NTD, binary_NTMD, attention
+
+    def _deduce(
+        self, unary_NTD: torch.Tensor, binary_NTMD: torch.Tensor, scope: Scope, only_unary: bool
+    ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+        """What is added to each branch, None for nothing, and join's kernel."""
         operators = [self.operator(letter) for letter in self.letters(only_unary)]
         atoms = Atoms.of(
             self.unary_norm(unary_NTD), self.binary_norm(binary_NTMD), scope, operators
@@ -309,27 +323,28 @@ class FolnetLayer(GradientCheckpointingLayer):
             attention = kernel.transpose(0, 1)
             # Gradients pass through what is returned, for those who look at them.
             atoms.kernels[Join.letter] = attention.transpose(0, 1)
-        deduced = {operator.letter: operator(atoms) for operator in operators}
-        unary = [deduced[letter] for letter in self.unary_letters]
-        binary = [deduced[letter] for letter in self.binary_letters if letter in deduced]
+        by_unary = by_binary = None
+        for operator in operators:  # one after the other: what each deduces is not kept
+            if operator.letter in self.unary_letters:
+                by_unary = _plus(by_unary, operator(atoms))
+            else:
+                by_binary = _plus(by_binary, operator(atoms))
         if not self.cascade:
-            unary.append(self.unary_bool(atoms.unary))
-            binary += [] if only_unary else [self.binary_bool(atoms.binary)]
-        unary_NTD, binary_NTMD = self._add(unary_NTD, unary), self._add(binary_NTMD, binary)
-        if self.cascade:
-            last = self.unary_bool(self.unary_bool_norm(unary_NTD))
-            unary_NTD = self._add(unary_NTD, [last])
+            by_unary = _plus(by_unary, self.unary_bool(atoms.unary))
             if not only_unary:
-                last = self.binary_bool(self.binary_bool_norm(binary_NTMD))
-                binary_NTMD = self._add(binary_NTMD, [last])
-        return unary_NTD, binary_NTMD, attention
+                by_binary = _plus(by_binary, self.binary_bool(atoms.binary))
+        return by_unary, by_binary, attention
 
     def letters(self, only_unary: bool) -> str:
         """The operators that are at work."""
         return self.unary_letters + ("" if only_unary else self.binary_letters)
 
-    def _add(self, atoms: torch.Tensor, deduced: list[torch.Tensor]) -> torch.Tensor:
-        return atoms + self.dropout(sum(deduced[1:], deduced[0])) if deduced else atoms
+    def _add(self, atoms: torch.Tensor, deduced: torch.Tensor | None) -> torch.Tensor:
+        return atoms if deduced is None else atoms + self.dropout(deduced)
+
+
+def _plus(total: torch.Tensor | None, more: torch.Tensor) -> torch.Tensor:
+    return more if total is None else total + more
 
 
 class FolnetPreTrainedModel(SymbolModel):
