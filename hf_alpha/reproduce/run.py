@@ -74,7 +74,8 @@ def overview(
     Models that are trained already, for another table perhaps, take no hours any more; those that
     several tables lack are counted for each.
     """
-    lines = []
+    lines, tables = [], list(tables)
+    width = max(len(table.name) for table in tables)
     for table in tables:
         results = Results.of(out, table.name, size.name)
         wanted = _wanted(table.rows(size), seeds)
@@ -82,7 +83,7 @@ def overview(
         hours = _hours(left, size, runs / size.name)
         time = f", about {hours:.1f} h of training missing" if hours else ""
         done = f"{len(wanted) - len(left)} of {len(wanted)} done"
-        lines.append(f"{table.name:<12} {table.summary}: {done}{time}")
+        lines.append(f"{table.name:<{width}} {table.summary}: {done}{time}")
     return "\n".join(lines)
 
 
