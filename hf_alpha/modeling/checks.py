@@ -127,6 +127,19 @@ def check_cache(past_key_values: Cache | None) -> None:
         )
 
 
+def check_cached_prefix(past_key_values: Cache | None) -> None:
+    """Raise a ValueError for a cache that holds tokens, where nothing says which are the prefix."""
+    if past_key_values is None or not (known := past_key_values.get_seq_length()):
+        return
+    raise ValueError(
+        f"past_key_values holds {known} tokens, and prefix_mask is missing: by default the whole "
+        "input is the prefix, but these tokens have not seen what follows them. Pass the "
+        "prefix_mask that they were computed with, (samples, length): 1 for tokens of their prefix "
+        "(where generate made the cache, the attention_mask of its prompt, or ones), 0 behind it, "
+        "which may be left out"
+    )
+
+
 def refuse_vectors(kwargs: dict[str, Any]) -> None:
     """Raise a ValueError for inputs that are vectors."""
     for name in ("inputs_embeds", "decoder_inputs_embeds"):
@@ -315,6 +328,7 @@ __all__ = [
     "IGNORE",
     "can_look",
     "check_cache",
+    "check_cached_prefix",
     "check_classes",
     "check_dimensions",
     "check_ids",

@@ -30,6 +30,7 @@ from transformers.utils import ModelOutput, can_return_tuple
 from .checks import (
     IGNORE,
     check_cache,
+    check_cached_prefix,
     check_classes,
     check_dimensions,
     check_ids,
@@ -1402,6 +1403,7 @@ class FolnetForCausalLM(FolnetGenerator):
         output_binary_states: bool = False,
         shift_labels: torch.Tensor | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
+        logits_to_keep: int | torch.Tensor = 0,
         **kwargs: Any,
     ) -> FolnetLMOutput:
         """Scores of the next token at each position, and the loss where labels are given.
@@ -1413,12 +1415,19 @@ class FolnetForCausalLM(FolnetGenerator):
                 the prediction of the position before. The others are as in [`FolnetDecoder`].
             shift_labels: in place of `labels`, the token that follows each one: (B, T); where a
                 text is cut into parts, the last token of a part needs it.
+            logits_to_keep: how many of the last positions have scores and a loss, 0 for all; or
+                which ones, as indices.
+
+        Raises:
+            ValueError: an input is missing or does not fit the others.
         """
         refuse_vectors(kwargs)
         check_dimensions(input_ids, 2)
         assert input_ids is not None
         if shift_labels is None and labels is not None:
+            check_label_rows(labels, *input_ids.shape)
             shift_labels = F.pad(labels[:, 1:], (0, 1), value=IGNORE)
+        check_label_rows(shift_labels, *input_ids.shape)
         if shift_labels is not None and self.config.prefix_lm and prefix_mask is None:
             before_BT = F.pad(shift_labels, (1, 0), value=IGNORE)[:, :-1]
             prefix_mask = (before_BT != IGNORE).cumsum(1) == 0
@@ -1433,10 +1442,12 @@ class FolnetForCausalLM(FolnetGenerator):
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
             output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
-        check_label_rows(shift_labels, *input_ids.shape)
         hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSTD.dtype)
-        logits, loss = self.predict(hidden_BSTD, streams, shift_labels, num_items_in_batch)
+        last = isinstance(logits_to_keep, int)
+        kept = slice(-logits_to_keep, None) if last else logits_to_keep
+        wanted = None if shift_labels is None else shift_labels[:, kept]
+        logits, loss = self.predict(hidden_BSTD[:, :, kept], streams, wanted, num_items_in_batch)
         return FolnetLMOutput(
             loss=loss,
             logits=logits,
@@ -1447,9 +1458,17 @@ class FolnetForCausalLM(FolnetGenerator):
         )
 
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
-        """As in Transformers; with `config.prefix_lm`, the prompt is a prefix."""
+        """As in Transformers; with `config.prefix_lm`, the prompt is a prefix.
+
+        Raises:
+            ValueError: with `config.prefix_lm`, `past_key_values` holds tokens and there is no
+                `prefix_mask`: what is cached has not seen the rest of the prompt.
+        """
         prompt = kwargs.get("input_ids") if inputs is None else inputs
         if self.config.prefix_lm and prompt is not None and kwargs.get("prefix_mask") is None:
+            # An assistant only proposes tokens, and the model that it assists may have no prefix.
+            if not getattr(kwargs.get("generation_config"), "is_assistant", False):
+                check_cached_prefix(kwargs.get("past_key_values"))
             mask = kwargs.get("attention_mask")
             kwargs["prefix_mask"] = torch.ones_like(prompt) if mask is None else mask
         return super().generate(inputs, *args, **kwargs)

@@ -401,3 +401,63 @@ def test_reentrant_checkpointing_reaches_the_encoder():
         found.append({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
     for other in found[1:]:
         torch.testing.assert_close(other, found[0])
+
+
+def test_scores_of_some_positions_are_those_among_all():
+    model = make_folnet("AutoModelForCausalLM", **LEARNED)
+    batch = labelled(model, "AutoModelForCausalLM")
+    labels = batch.pop("labels")
+    everything = model(**batch).logits
+    places = torch.tensor([1, 4])
+    for kept, expected in ((2, everything[:, -2:]), (places, everything[:, places])):
+        assert torch.equal(model(**batch, logits_to_keep=kept).logits, expected)
+    behind = labels[:, 1:][:, places]
+    theirs = F.cross_entropy(everything[:, places].flatten(0, 1), behind.flatten())
+    found = model(**batch, labels=labels, logits_to_keep=places).loss
+    torch.testing.assert_close(found, theirs)
+    shapes = []
+    model.logit_scale.register_forward_hook(lambda *given: shapes.append(given[2].shape[-2]))
+    model.generate(**batch, max_new_tokens=3, min_new_tokens=3)
+    assert shapes == [1, 1, 1]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_prefix_model_goes_on_from_a_kept_cache(side):
+    """With the prefix that the cache was made with, as without a cache; else it is an error."""
+    model = make_folnet("AutoModelForCausalLM", prefix_lm=True, **LEARNED)
+    batch = folnet_batch(1, model.config, [(6, 2), (6, 1)], side=side)
+    prompt, prefix = batch["input_ids"], batch["attention_mask"]
+    if side == "left":
+        prefix[0, :2] = 0
+    often = {"max_new_tokens": 4, "min_new_tokens": 4, "return_dict_in_generate": True}
+    first = model.generate(prompt, attention_mask=prefix, **often)
+    text = torch.cat((first.sequences, prompt[:, -3:]), dim=1)
+    mask = F.pad(prefix, (0, text.shape[1] - prefix.shape[1]), value=1)
+    with pytest.raises(ValueError, match="holds 9 tokens, and prefix_mask is missing"):
+        model.generate(text, attention_mask=mask, past_key_values=first.past_key_values, **often)
+    ways = [
+        model.generate(
+            text, attention_mask=mask, prefix_mask=prefix, past_key_values=cache,
+            output_logits=True, **often,
+        )
+        for cache in (None, first.past_key_values)
+    ]  # fmt: skip
+    assert torch.equal(ways[0].sequences, ways[1].sequences)
+    torch.testing.assert_close(ways[0].logits, ways[1].logits, atol=1e-5, rtol=1e-5)
+
+
+def test_all_ways_to_generate_with_a_prefix_give_the_same():
+    """Those that use a cache of their own."""
+    model, assistant = (
+        make_folnet("AutoModelForCausalLM", seed, prefix_lm=True, **LEARNED) for seed in (0, 1)
+    )
+    batch = folnet_batch(1, model.config, [(6, 2)])
+    expected = model.generate(**batch, max_new_tokens=8)
+    for how in (
+        {"assistant_model": assistant}, {"prompt_lookup_num_tokens": 2}, {"use_cache": False},
+        {"prefill_chunk_size": 4},
+    ):  # fmt: skip
+        assert model.generate(**batch, max_new_tokens=8, **how).equal(expected)
+    causal = make_folnet("AutoModelForCausalLM", 2, **LEARNED)
+    expected = causal.generate(**batch, max_new_tokens=8)
+    assert causal.generate(**batch, max_new_tokens=8, assistant_model=model).equal(expected)
