@@ -34,7 +34,7 @@ DIMENSIONS = {
 
 
 FOLNET = {
-    "hidden_size": 16, "binary_hidden_size": 8, "num_hidden_layers": 1, "decoder_layers": 1,
+    "hidden_size": 16, "binary_hidden_size": 8, "num_hidden_layers": 1,
     "num_attention_heads": 2, "head_size": 4, "intermediate_size": 32, "pad_token_id": 0,
     "binary_intermediate_size": 16, "bos_token_id": 1, "eos_token_id": 2,
     "decoder_start_token_id": 1, "vocab_size": 54,

@@ -26,13 +26,17 @@ def can_look(x: torch.Tensor) -> bool:
     return x.device.type == "cpu" or bool(os.environ.get(DEBUG))
 
 
-def check_dimensions(ids: torch.Tensor | None, dimensions: int) -> None:
+def check_dimensions(ids: torch.Tensor | None, dimensions: int, name: str = "input_ids") -> None:
     """Raise a ValueError if there are no ids, or not with so many dimensions, 2 or 3."""
     if ids is None:
-        raise ValueError("input_ids are missing")
+        raise ValueError(f"{name} are missing")
+    wanted = "(samples, length)" if dimensions == 2 else "(samples, choices, length)"
     if ids.dim() != dimensions:
-        wanted = "(samples, length)" if dimensions == 2 else "(samples, choices, length)"
-        raise ValueError(f"input_ids are {tuple(ids.shape)}: give {wanted}")
+        raise ValueError(f"{name} are {tuple(ids.shape)}: give {wanted}")
+    if 0 in ids.shape:
+        raise ValueError(
+            f"{name} are {tuple(ids.shape)}, without a token: give {wanted}, 1 or more of each"
+        )
 
 
 def check_ids(config: PreTrainedConfig, ids_BL: torch.Tensor) -> None:
@@ -109,12 +113,25 @@ def check_label_rows(
     """
     if labels_BT is None:
         return
-    if labels_BT.shape[0] != samples:
-        raise ValueError(f"labels has {labels_BT.shape[0]} rows for {samples} inputs")
+    rows = labels_BT.shape[0] if labels_BT.dim() else 0
+    if rows != samples:
+        raise ValueError(f"labels has {rows} rows for {samples} inputs")
     if length is not None and labels_BT.shape != (samples, length):
         raise ValueError(
             f"labels is {tuple(labels_BT.shape)}, and there are {samples} rows of {length} tokens: "
             "give a label for each token, -100 where no loss is wanted"
+        )
+
+
+def check_label_shape(
+    labels: torch.Tensor, samples: int, numbers: int = 1, name: str = "labels"
+) -> None:
+    """Raise a ValueError unless each sample has so many labels: (B, numbers), or (B,) for one."""
+    wanted = (samples, numbers) if numbers > 1 else (samples,)
+    if labels.shape != wanted and labels.shape != (samples, numbers):
+        raise ValueError(
+            f"{name} is {tuple(labels.shape)}, and there are {samples} inputs with {numbers} "
+            f"label{'s' * (numbers > 1)} each: give {wanted}"
         )
 
 
@@ -127,6 +144,19 @@ def check_cache(past_key_values: Cache | None) -> None:
         )
 
 
+def check_cached_prefix(past_key_values: Cache | None) -> None:
+    """Raise a ValueError for a cache that holds tokens, where nothing says which are the prefix."""
+    if past_key_values is None or not (known := past_key_values.get_seq_length()):
+        return
+    raise ValueError(
+        f"past_key_values holds {known} tokens, and prefix_mask is missing: by default the whole "
+        "input is the prefix, but these tokens have not seen what follows them. Pass the "
+        "prefix_mask that they were computed with, (samples, length): 1 for tokens of their prefix "
+        "(where generate made the cache, the attention_mask of its prompt, or ones), 0 behind it, "
+        "which may be left out"
+    )
+
+
 def refuse_vectors(kwargs: dict[str, Any]) -> None:
     """Raise a ValueError for inputs that are vectors."""
     for name in ("inputs_embeds", "decoder_inputs_embeds"):
@@ -135,6 +165,17 @@ def refuse_vectors(kwargs: dict[str, Any]) -> None:
                 f"{name} is not supported: give token ids. A symbol's vector depends on the "
                 "stream, so prompt tuning and other methods that put vectors before the input do "
                 "not work with this model; LoRA and its kin do"
+            )
+
+
+def refuse_positions(kwargs: dict[str, Any]) -> None:
+    """Raise a ValueError for positions of tokens."""
+    for name in ("position_ids", "decoder_position_ids"):
+        if kwargs.get(name) is not None:
+            raise ValueError(
+                f"{name} is not supported: the tokens of a row are counted from the first one that "
+                "is no padding, by attention_mask. Leave it out, and give each text a row of its "
+                "own"
             )
 
 
@@ -183,6 +224,19 @@ def check_classes(labels: torch.Tensor, num_labels: int, name: str = "labels") -
         raise ValueError(
             f"{name}{place} is {labels[tuple(place)].item()}, but the model has {num_labels} "
             f"classes, 0 to {num_labels - 1}"
+        )
+
+
+def check_multi_labels(labels: torch.Tensor) -> None:
+    """Raise a ValueError for a label of one of several classes that does not lie in [0, 1]."""
+    if not can_look(labels):
+        return
+    outside = ~((labels >= 0) & (labels <= 1))
+    if outside.any():
+        place = outside.nonzero()[0].tolist()
+        raise ValueError(
+            f"labels{place} is {labels[tuple(place)].item()}: in multi_label_classification, give "
+            "1 for each class that a sample has and 0 for the others"
         )
 
 
@@ -315,13 +369,16 @@ __all__ = [
     "IGNORE",
     "can_look",
     "check_cache",
+    "check_cached_prefix",
     "check_classes",
     "check_dimensions",
     "check_ids",
     "check_label_rows",
+    "check_label_shape",
     "check_labels",
     "check_mask",
     "check_memory",
+    "check_multi_labels",
     "check_positions",
     "check_prefix",
     "check_rows",
@@ -331,5 +388,6 @@ __all__ = [
     "check_types",
     "free_memory",
     "group_memory",
+    "refuse_positions",
     "refuse_vectors",
 ]

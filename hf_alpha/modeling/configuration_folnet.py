@@ -52,7 +52,8 @@ class FolnetConfig(SymbolModelConfig):
 
     Args:
         hidden_size, binary_hidden_size: widths D1 of unary and D2 of binary atoms.
-        num_hidden_layers, decoder_layers: L; a decoder beside an encoder has as many by default.
+        num_hidden_layers, decoder_layers: L; a decoder beside an encoder has as many by default,
+            and only such a one has `decoder_layers`.
         num_attention_heads, head_size: H and S; unary kernels and premises are H * S wide.
         intermediate_size, binary_intermediate_size: of the Boolean operators of both branches.
         unary_operators: letters of Table 2, in any order: `j` join, `m` mu, `c` cjoin.
@@ -68,7 +69,7 @@ class FolnetConfig(SymbolModelConfig):
         type_vocab_size: kinds of `token_type_ids`.
         segment_labels: in an encoder with `"relative"` positions, labels of symbolic segments that
             stand beside the tokens ([`GeometricConfig`]): their relations are binary base atoms.
-        prefix_lm: in a decoder, the prompt of `generate` sees itself in both directions.
+        prefix_lm: in a decoder alone, the prompt of `generate` sees itself in both directions.
         hidden_act: of the Boolean operators.
         boolean_form: `"mlp"`, or `"reglu"` (an option of the original code).
         boolean_cascade: the Boolean operators follow the others; otherwise they run beside them
@@ -179,6 +180,8 @@ class FolnetConfig(SymbolModelConfig):
 
     def __post_init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("auto_map", dict(AUTO_MAP))
+        if "num_decoder_layers" in kwargs:
+            raise ValueError("num_decoder_layers follows from the others: set decoder_layers")
         if not self.num_base_tokens:
             total = self.vocab_size or VOCABULARY
             self.num_base_tokens = total - sum(self.symbol_classes.values())
@@ -254,6 +257,16 @@ class FolnetConfig(SymbolModelConfig):
                 "is_decoder is a decoder alone, is_encoder_decoder an encoder with a decoder: set "
                 "one of them"
             )
+        if self.decoder_layers is not None and not self.is_encoder_decoder:
+            raise ValueError(
+                "decoder_layers are those of a decoder beside an encoder (is_encoder_decoder=True):"
+                " a stack alone has num_hidden_layers, so leave decoder_layers out"
+            )
+        if self.prefix_lm and not self.is_decoder:
+            raise ValueError(
+                "prefix_lm is for a decoder alone: set is_decoder=True, or leave it out, since an "
+                "encoder sees its whole input in both directions anyway"
+            )
         decodes = self.is_decoder or self.is_encoder_decoder
         if decodes and self.cjoin_premise == "size" and "c" in self.unary_operators:
             raise ValueError(
@@ -282,8 +295,7 @@ class FolnetConfig(SymbolModelConfig):
     @property
     def num_decoder_layers(self) -> int:
         """Layers of the decoder, in the forms that have one."""
-        beside = self.is_encoder_decoder and self.decoder_layers is not None
-        return self.decoder_layers if beside else self.num_hidden_layers  # type: ignore[return-value]
+        return self.num_hidden_layers if self.decoder_layers is None else self.decoder_layers
 
     @property
     def num_distances(self) -> int:

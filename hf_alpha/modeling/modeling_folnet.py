@@ -19,29 +19,27 @@ from transformers.activations import ACT2FN
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 from transformers.generation import GenerationMixin
 from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers.modeling_outputs import (
-    MultipleChoiceModelOutput,
-    QuestionAnsweringModelOutput,
-    SequenceClassifierOutput,
-    TokenClassifierOutput,
-)
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .checks import (
     IGNORE,
     check_cache,
+    check_cached_prefix,
     check_classes,
     check_dimensions,
     check_ids,
     check_label_rows,
+    check_label_shape,
     check_mask,
     check_memory,
+    check_multi_labels,
     check_positions,
     check_prefix,
     check_rows,
     check_span,
     check_told_apart,
     check_types,
+    refuse_positions,
     refuse_vectors,
 )
 from .configuration_folnet import FolnetConfig
@@ -61,21 +59,21 @@ from .masks import additive, first_states
 from .positions import clipped_ids, distance_ids, token_positions
 from .premises import HISTORY, Columns, Source, use_premise_layers
 from .segment_relations import Segments, distances_and_names
-from .streams import Streams, SymbolEncoderOutput, match_rows
+from .streams import Streams, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, SymbolModel, shift_right
 from .symbols import unpack_streams
 
 
 @dataclass
-class FolnetOutput(SymbolEncoderOutput):
+class FolnetOutput(ModelOutput):
     """Atoms that a stack has deduced.
 
     Attributes:
         last_hidden_state: unary atoms u_L(x): (B, L, S * D1).
+        pooler_output: of [CLS], in an encoder: (B, D1).
         binary_hidden_state: binary atoms u_L(x, y): (B, L, M, S * D2); in a decoder, 0 where y is
             hidden from x.
-        pooler_output: of [CLS], in an encoder: (B, D1).
         past_key_values: premises of a decoder.
         hidden_states: unary atoms of all layers, each (B, L, S * D1).
         attentions: kernels of the join operators, each (N, H, L, M).
@@ -83,9 +81,17 @@ class FolnetOutput(SymbolEncoderOutput):
         symbol_pointer: what the head adds to the scores of symbols: (B, T, S); see [`Streams`].
     """
 
-    binary_hidden_state: torch.Tensor | None = None
+    # Optional only because every field of a ModelOutput is.
+    last_hidden_state: torch.Tensor = None  # type: ignore[assignment]
     pooler_output: torch.Tensor | None = None
+    binary_hidden_state: torch.Tensor | None = None
     past_key_values: Cache | None = None
+    hidden_states: tuple[torch.Tensor, ...] | None = None
+    attentions: tuple[torch.Tensor, ...] | None = None
+    stream_ids: torch.Tensor = None  # type: ignore[assignment]
+    own_streams: torch.Tensor = None  # type: ignore[assignment]
+    renaming: torch.Tensor | None = None
+    symbol_memory: torch.Tensor | None = None
     symbol_pointer: torch.Tensor | None = None
 
 
@@ -142,6 +148,43 @@ class FolnetLMOutput(ModelOutput):
     encoder_binary_hidden_state: torch.Tensor | None = None
     encoder_hidden_states: tuple[torch.Tensor, ...] | None = None
     encoder_attentions: tuple[torch.Tensor, ...] | None = None
+
+
+@dataclass
+class FolnetClassOutput(ModelOutput):
+    """Scores of classes or choices.
+
+    Attributes:
+        logits: (B, classes); of tokens (B, L, classes). The other fields are as in
+            [`FolnetOutput`].
+    """
+
+    loss: torch.Tensor | None = None
+    logits: torch.Tensor | None = None
+    binary_hidden_state: torch.Tensor | None = None
+    hidden_states: tuple[torch.Tensor, ...] | None = None
+    attentions: tuple[torch.Tensor, ...] | None = None
+
+
+@dataclass
+class FolnetSpanOutput(ModelOutput):
+    """Scores of where answers begin and end.
+
+    Attributes:
+        start_logits, end_logits: (B, L). The other fields are as in [`FolnetOutput`].
+    """
+
+    loss: torch.Tensor | None = None
+    start_logits: torch.Tensor | None = None
+    end_logits: torch.Tensor | None = None
+    binary_hidden_state: torch.Tensor | None = None
+    hidden_states: tuple[torch.Tensor, ...] | None = None
+    attentions: tuple[torch.Tensor, ...] | None = None
+
+
+def completed(outputs: Any, **fields: Any) -> Any:
+    """An output with further fields, in the order of its class; set later, they would come last."""
+    return type(outputs)(**{**outputs, **fields})
 
 
 def layer_norm(config: FolnetConfig, width: int) -> nn.LayerNorm:
@@ -526,9 +569,12 @@ class FolnetEncoder(FolnetStack):
             ValueError: ids are out of range, or there is not enough memory for the binary atoms.
         """
         config = self.config
+        refuse_vectors(kwargs)
+        refuse_positions(kwargs)
+        check_dimensions(input_ids, 2)
         check_mask(attention_mask, *input_ids.shape)
         check_types(token_type_ids, input_ids, config.type_vocab_size)
-        output_binary_states = output_binary_states or self.diagonal is not None
+        deduces = output_binary_states or self.diagonal is not None
         batch, length = input_ids.shape
         segments = Segments.of(
             segment_ids, segment_starts, segment_ends, batch, length, len(config.segment_labels)
@@ -536,7 +582,7 @@ class FolnetEncoder(FolnetStack):
         if segments is None and config.segment_labels and self.training:
             segments = Segments.nothing(batch, input_ids.device)
         more = 0 if segments is None else segments.ids.shape[1]
-        size = length + more, length + more, input_ids.device, output_binary_states
+        size = length + more, length + more, input_ids.device, deduces
         self._check_memory(batch, *size)  # before symbols have relations, which are pairs too
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
         words = self.symbols.embed(input_ids, streams)
@@ -560,7 +606,7 @@ class FolnetEncoder(FolnetStack):
         scope = Scope(mask, relations=one_stream(within), **vectors)
         outputs, _ = self._deduce(
             unary, binary, [scope] * len(self.layers), number, output_attentions,
-            output_hidden_states, output_binary_states,
+            output_hidden_states, deduces,
         )  # fmt: skip
         if self.diagonal is not None:
             self._add_diagonal(outputs, number)
@@ -569,9 +615,8 @@ class FolnetEncoder(FolnetStack):
         last = unpack_streams(outputs.last_hidden_state, config.hidden_size)
         if self.symbols.owner.symbol_memory is not None:
             streams = self.symbols.remember(last[:, 0], streams)
-        for name, value in streams.fields().items():
-            outputs[name] = value
-        return outputs
+        binary = outputs.binary_hidden_state if output_binary_states else None
+        return completed(outputs, binary_hidden_state=binary, **streams.fields())
 
     def _distances(
         self,
@@ -646,6 +691,9 @@ class FolnetDecoder(FolnetStack):
         Raises:
             ValueError: masks or the cache do not fit.
         """
+        check_dimensions(
+            input_ids, 2, "decoder_input_ids" if self.config.is_encoder_decoder else "input_ids"
+        )
         batch, length = input_ids.shape
         past_key_values = self._cache(past_key_values, use_cache)
         own = past_key_values
@@ -671,7 +719,7 @@ class FolnetDecoder(FolnetStack):
                 visible, distances, source.unary.shape[1], match_rows(encoder_attention_mask, batch)
             )
         relations = self._relations(streams)
-        unary, binary = self.embeddings(words, keys[:, -length:], distances, relations)
+        unary, pairs = self.embeddings(words, keys[:, -length:], distances, relations)
         mask = for_streams(additive(visible, words.dtype), number)
         vectors = self.embeddings.vectors(distances, number)
         vectors["relations"] = one_stream(relations)
@@ -680,20 +728,19 @@ class FolnetDecoder(FolnetStack):
             for index in range(len(self.layers))
         ]
         outputs, kernel = self._deduce(
-            unary, binary, scopes, number, output_attentions, output_hidden_states,
+            unary, pairs, scopes, number, output_attentions, output_hidden_states,
             output_binary_states,
         )  # fmt: skip
-        if outputs.binary_hidden_state is not None:
-            shown = visible[..., None]
-            outputs.binary_hidden_state = outputs.binary_hidden_state.masked_fill(~shown, 0.0)
+        binary = outputs.binary_hidden_state
+        if binary is not None:
+            binary = binary.masked_fill(~visible[..., None], 0.0)
         if source is not None and kernel is not None and self.symbols.points:
             weights = kernel[..., : source.unary.shape[1]]
             streams = self.symbols.point(streams, weights)
-        outputs.past_key_values = past_key_values
-        outputs.symbol_pointer = streams.pointer
-        for name, value in streams.fields().items():
-            outputs[name] = value
-        return outputs
+        return completed(
+            outputs, binary_hidden_state=binary, past_key_values=past_key_values,
+            symbol_pointer=streams.pointer, **streams.fields(),
+        )  # fmt: skip
 
     def _cache(self, cache: Cache | None, use_cache: bool | None) -> Cache | None:
         """The cache to go on from, or a new one."""
@@ -898,20 +945,24 @@ class FolnetModel(FolnetPreTrainedModel):
             ValueError: an input is missing, or does not fit the form of the model.
         """
         refuse_vectors(kwargs)
+        refuse_positions(kwargs)
+        if prefix_mask is not None and self.encoder is not None:
+            raise ValueError(
+                "prefix_mask is for a decoder alone (is_decoder=True): an encoder sees its input "
+                "in both directions, and the decoder beside it has no prefix. Leave it out"
+            )
         returned = {
             "output_attentions": output_attentions,
             "output_hidden_states": output_hidden_states,
             "return_dict": True,
         }
         if self.encoder is None:
-            check_dimensions(input_ids, 2)
             assert self.decoder is not None
             return self.decoder(
                 input_ids, None, attention_mask, None, past_key_values, use_cache, prefix_mask,
                 output_binary_states=output_binary_states, **returned,
             )  # fmt: skip
         if encoder_outputs is None:
-            check_dimensions(input_ids, 2)
             wanted = output_binary_states or self.decoder is not None
             encoder_outputs = self.encoder(
                 input_ids, attention_mask, token_type_ids, stream_ids,
@@ -920,9 +971,10 @@ class FolnetModel(FolnetPreTrainedModel):
             )  # fmt: skip
         if self.decoder is None:
             encoded: Any = encoder_outputs
-            if self.pooler is not None:
-                encoded.pooler_output = self.pooler(self.view(encoded), attention_mask)
-            return encoded
+            if self.pooler is None:
+                return encoded
+            pooled = self.pooler(self.view(encoded), attention_mask)
+            return completed(encoded, pooler_output=pooled)
         if decoder_input_ids is None:
             raise ValueError(
                 "decoder_input_ids are missing (or give labels to the model with a head)"
@@ -1125,13 +1177,7 @@ class FolnetForMaskedLM(FolnetLMHead):
         hidden_BSLD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSLD.dtype)
         logits, loss = self.predict(hidden_BSLD, streams, labels, num_items)
-        return FolnetLMOutput(
-            loss=loss,
-            logits=logits,
-            binary_hidden_state=outputs.binary_hidden_state,
-            hidden_states=outputs.hidden_states,
-            attentions=outputs.attentions,
-        )
+        return FolnetLMOutput(loss=loss, logits=logits, **states_of(outputs))
 
 
 class FolnetForPreTraining(FolnetForMaskedLM):
@@ -1165,21 +1211,25 @@ class FolnetForPreTraining(FolnetForMaskedLM):
             ValueError: there are such labels, and no `token_type_ids` that tell sentences apart.
         """
         if next_sentence_label is not None:
+            check_dimensions(input_ids, 2)
+            assert input_ids is not None
+            check_label_shape(next_sentence_label, len(input_ids), name="next_sentence_label")
+            next_sentence_label = next_sentence_label.flatten()
             check_told_apart(token_type_ids, next_sentence_label)
         outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
             output_hidden_states, output_binary_states, **kwargs,
         )  # fmt: skip
         predicted = self._predict(outputs, labels, num_items_in_batch)
-        predicted.seq_relationship_logits = self.cls.seq_relationship(outputs.pooler_output)
+        pairs, total = self.cls.seq_relationship(outputs.pooler_output), predicted.loss
         if next_sentence_label is not None:
             check_classes(next_sentence_label, 2, "next_sentence_label")
-            loss = class_loss(predicted.seq_relationship_logits, next_sentence_label)
+            loss = class_loss(pairs, next_sentence_label)
             if labels is not None and num_items_in_batch is not None:
                 items = torch.as_tensor(num_items_in_batch, device=loss.device).clamp(min=1)
                 loss = loss * (labels != IGNORE).sum().to(loss.device) / items
-            predicted.loss = loss if predicted.loss is None else predicted.loss + loss
-        return predicted
+            total = loss if total is None else total + loss
+        return completed(predicted, loss=total, seq_relationship_logits=pairs)
 
 
 class FolnetHead(FolnetPreTrainedModel):
@@ -1202,7 +1252,11 @@ class FolnetHead(FolnetPreTrainedModel):
 
 def states_of(outputs: FolnetOutput) -> dict[str, Any]:
     """The fields of the encoder's output that every output has."""
-    return {"hidden_states": outputs.hidden_states, "attentions": outputs.attentions}
+    return {
+        "binary_hidden_state": outputs.binary_hidden_state,
+        "hidden_states": outputs.hidden_states,
+        "attentions": outputs.attentions,
+    }
 
 
 class FolnetForSequenceClassification(FolnetHead):
@@ -1226,13 +1280,16 @@ class FolnetForSequenceClassification(FolnetHead):
         output_hidden_states: bool | None = None,
         output_binary_states: bool = False,
         **kwargs: Any,
-    ) -> SequenceClassifierOutput:
+    ) -> FolnetClassOutput:
         """Scores of the classes, and the loss where labels are given.
 
         Args:
             labels: (B,); classes, or numbers where `config.num_labels` is 1; (B, num_labels) where
-                `config.problem_type` says that there are several. The others are as in
-                [`FolnetEncoder`].
+                `config.problem_type` says that there are several, each from 0 to 1 in
+                `"multi_label_classification"`. The others are as in [`FolnetEncoder`].
+
+        Raises:
+            ValueError: labels are too few or too many, or no such label exists.
         """
         outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
@@ -1241,15 +1298,21 @@ class FolnetForSequenceClassification(FolnetHead):
         logits = self.classifier(self.dropout(outputs.pooler_output))
         loss = None
         if labels is not None:
-            kind = self.config.problem_type
-            whole = self.num_labels > 1 and not labels.is_floating_point()
-            if kind == "single_label_classification" or (kind is None and whole):
-                check_classes(labels, self.num_labels)
-                labels = labels.long()
-            else:
-                labels = labels.to(logits.dtype)
-            loss = self.loss_function(labels, logits, self.config)
-        return SequenceClassifierOutput(loss=loss, logits=logits, **states_of(outputs))
+            loss = self.loss_function(self._checked(labels, logits), logits, self.config)
+        return FolnetClassOutput(loss=loss, logits=logits, **states_of(outputs))
+
+    def _checked(self, labels: torch.Tensor, logits_BC: torch.Tensor) -> torch.Tensor:
+        """Labels as the loss takes them: (B,) for classes, else (B, num_labels)."""
+        kind, samples = self.config.problem_type, len(logits_BC)
+        whole = self.num_labels > 1 and not labels.is_floating_point()
+        if kind == "single_label_classification" or (kind is None and whole):
+            check_label_shape(labels, samples)
+            check_classes(labels, self.num_labels)
+            return labels.long()
+        check_label_shape(labels, samples, self.num_labels)
+        if kind == "multi_label_classification" or (kind is None and self.num_labels > 1):
+            check_multi_labels(labels)
+        return labels.to(logits_BC.dtype).reshape(logits_BC.shape)
 
 
 class FolnetForTokenClassification(FolnetHead):
@@ -1275,7 +1338,7 @@ class FolnetForTokenClassification(FolnetHead):
         output_hidden_states: bool | None = None,
         output_binary_states: bool = False,
         **kwargs: Any,
-    ) -> TokenClassifierOutput:
+    ) -> FolnetClassOutput:
         """Scores of the classes at each position; `labels` (B, L), -100 where no loss is wanted."""
         outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, output_attentions,
@@ -1287,7 +1350,7 @@ class FolnetForTokenClassification(FolnetHead):
             check_label_rows(labels, *logits.shape[:2])
             check_classes(labels, self.num_labels)
             loss = class_loss(logits, labels)
-        return TokenClassifierOutput(loss=loss, logits=logits, **states_of(outputs))
+        return FolnetClassOutput(loss=loss, logits=logits, **states_of(outputs))
 
 
 class FolnetForMultipleChoice(FolnetHead):
@@ -1310,7 +1373,7 @@ class FolnetForMultipleChoice(FolnetHead):
         output_hidden_states: bool | None = None,
         output_binary_states: bool = False,
         **kwargs: Any,
-    ) -> MultipleChoiceModelOutput:
+    ) -> FolnetClassOutput:
         """Scores (B, choices); inputs are (B, choices, L), `labels` (B,)."""
         refuse_vectors(kwargs)
         check_dimensions(input_ids, 3)
@@ -1327,9 +1390,10 @@ class FolnetForMultipleChoice(FolnetHead):
         logits = self.classifier(self.dropout(outputs.pooler_output)).view(-1, choices)
         loss = None
         if labels is not None:
+            check_label_shape(labels, len(logits))
             check_classes(labels, choices)
             loss = class_loss(logits, labels)
-        return MultipleChoiceModelOutput(loss=loss, logits=logits, **states_of(outputs))
+        return FolnetClassOutput(loss=loss, logits=logits, **states_of(outputs))
 
 
 class FolnetForQuestionAnswering(FolnetHead):
@@ -1353,7 +1417,7 @@ class FolnetForQuestionAnswering(FolnetHead):
         output_hidden_states: bool | None = None,
         output_binary_states: bool = False,
         **kwargs: Any,
-    ) -> QuestionAnsweringModelOutput:
+    ) -> FolnetSpanOutput:
         """Scores of starts and ends, and the loss where both are given.
 
         Args:
@@ -1361,7 +1425,7 @@ class FolnetForQuestionAnswering(FolnetHead):
                 input for no loss: (B,). The others are as in [`FolnetEncoder`].
 
         Raises:
-            ValueError: one of them is missing or negative.
+            ValueError: one of them is missing or negative, or has not B numbers.
         """
         check_span(start_positions, end_positions)
         outputs = self._encode(
@@ -1371,8 +1435,10 @@ class FolnetForQuestionAnswering(FolnetHead):
         start, end = self.qa_outputs(self.folnet.view(outputs)).unbind(-1)
         loss = None
         if start_positions is not None and end_positions is not None:
+            check_label_shape(start_positions, len(start), name="start_positions")
+            check_label_shape(end_positions, len(end), name="end_positions")
             loss = (place_loss(start, start_positions) + place_loss(end, end_positions)) / 2
-        return QuestionAnsweringModelOutput(
+        return FolnetSpanOutput(
             loss=loss,
             start_logits=start.contiguous(),
             end_logits=end.contiguous(),
@@ -1415,6 +1481,7 @@ class FolnetForCausalLM(FolnetGenerator):
         output_binary_states: bool = False,
         shift_labels: torch.Tensor | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
+        logits_to_keep: int | torch.Tensor = 0,
         **kwargs: Any,
     ) -> FolnetLMOutput:
         """Scores of the next token at each position, and the loss where labels are given.
@@ -1426,12 +1493,19 @@ class FolnetForCausalLM(FolnetGenerator):
                 the prediction of the position before. The others are as in [`FolnetDecoder`].
             shift_labels: in place of `labels`, the token that follows each one: (B, T); where a
                 text is cut into parts, the last token of a part needs it.
+            logits_to_keep: how many of the last positions have scores and a loss, 0 for all; or
+                which ones, as indices.
+
+        Raises:
+            ValueError: an input is missing or does not fit the others.
         """
         refuse_vectors(kwargs)
         check_dimensions(input_ids, 2)
         assert input_ids is not None
         if shift_labels is None and labels is not None:
+            check_label_rows(labels, *input_ids.shape)
             shift_labels = F.pad(labels[:, 1:], (0, 1), value=IGNORE)
+        check_label_rows(shift_labels, *input_ids.shape)
         if shift_labels is not None and self.config.prefix_lm and prefix_mask is None:
             before_BT = F.pad(shift_labels, (1, 0), value=IGNORE)[:, :-1]
             prefix_mask = (before_BT != IGNORE).cumsum(1) == 0
@@ -1446,23 +1520,33 @@ class FolnetForCausalLM(FolnetGenerator):
             output_attentions=output_attentions, output_hidden_states=output_hidden_states,
             output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
-        check_label_rows(shift_labels, *input_ids.shape)
         hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSTD.dtype)
-        logits, loss = self.predict(hidden_BSTD, streams, shift_labels, num_items_in_batch)
+        last = isinstance(logits_to_keep, int)
+        kept = slice(-logits_to_keep, None) if last else logits_to_keep
+        wanted = None if shift_labels is None else shift_labels[:, kept]
+        logits, loss = self.predict(hidden_BSTD[:, :, kept], streams, wanted, num_items_in_batch)
         return FolnetLMOutput(
             loss=loss,
             logits=logits,
             past_key_values=outputs.past_key_values,
-            binary_hidden_state=outputs.binary_hidden_state,
-            hidden_states=outputs.hidden_states,
-            attentions=outputs.attentions,
+            **states_of(outputs),
         )
 
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
-        """As in Transformers; with `config.prefix_lm`, the prompt is a prefix."""
+        """As in Transformers; with `config.prefix_lm`, the prompt is a prefix.
+
+        Raises:
+            ValueError: with `config.prefix_lm`, `past_key_values` holds tokens and there is no
+                `prefix_mask`: what is cached has not seen the rest of the prompt.
+        """
         prompt = kwargs.get("input_ids") if inputs is None else inputs
+        if prompt is not None:
+            check_dimensions(prompt, 2)
         if self.config.prefix_lm and prompt is not None and kwargs.get("prefix_mask") is None:
+            # An assistant only proposes tokens, and the model that it assists may have no prefix.
+            if not getattr(kwargs.get("generation_config"), "is_assistant", False):
+                check_cached_prefix(kwargs.get("past_key_values"))
             mask = kwargs.get("attention_mask")
             kwargs["prefix_mask"] = torch.ones_like(prompt) if mask is None else mask
         return super().generate(inputs, *args, **kwargs)
@@ -1500,6 +1584,7 @@ class FolnetForConditionalGeneration(FolnetGenerator):
         """
         if labels is not None:
             use_cache = False
+            check_dimensions(labels, 2, "labels")
             if decoder_input_ids is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         outputs = self.folnet(

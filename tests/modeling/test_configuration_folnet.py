@@ -26,9 +26,7 @@ def test_large_is_that_of_table_8():
 def test_layers_of_a_decoder():
     beside = FolnetConfig(is_encoder_decoder=True, num_hidden_layers=4, decoder_layers=2)
     assert beside.num_decoder_layers == beside.get_text_config(decoder=True).num_hidden_layers == 2
-    assert (
-        FolnetConfig(is_decoder=True, num_hidden_layers=4, decoder_layers=2).num_decoder_layers == 4
-    )
+    assert FolnetConfig(is_decoder=True, num_hidden_layers=4).num_decoder_layers == 4
 
 
 @pytest.mark.parametrize(
@@ -39,6 +37,11 @@ def test_layers_of_a_decoder():
         ({"position_scheme": "rope"}, "position_scheme must be one of relative"),
         ({"position_scheme": "shaw", "unary_operators": "m"}, "use both operators"),
         ({"is_decoder": True, "is_encoder_decoder": True}, "set one of them"),
+        ({"is_decoder": True, "decoder_layers": 2}, "a stack alone has num_hidden_layers"),
+        ({"decoder_layers": 2}, "a stack alone has num_hidden_layers"),
+        ({"is_encoder_decoder": True, "num_decoder_layers": 2}, "set decoder_layers"),
+        ({"prefix_lm": True}, "prefix_lm is for a decoder alone: set is_decoder=True"),
+        ({"prefix_lm": True, "is_encoder_decoder": True}, "prefix_lm is for a decoder alone"),
         ({"is_decoder": True, "cjoin_premise": "size"}, 'set "heads"'),
         ({"is_decoder": True, "diagonal_link": True}, "diagonal_link is for encoders"),
         ({"is_decoder": True, "symbol_encoding": "streams"}, "a decoder alone has no input"),

@@ -1,10 +1,11 @@
 """What FOLNet's heads do beside the shared promises: losses, vocabularies, precisions, refusals."""
 
 import weakref
+from dataclasses import fields
 
 import pytest
 import torch
-from folnets import NO_DROPOUT, folnet_batch, make_folnet
+from folnets import FORMS, NO_DROPOUT, folnet_batch, make_folnet
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import Trainer, TrainingArguments
@@ -18,6 +19,7 @@ ALL = [
     *TAGGERS, "AutoModel", "AutoModelForPreTraining", "AutoModelForSequenceClassification",
     "AutoModelForMultipleChoice", "AutoModelForQuestionAnswering",
 ]  # fmt: skip
+HEADS = [name for name in ALL if name not in (*WRITERS, "AutoModel")]
 LEARNED = {"symbol_encoding": "learned"}
 NO_SYMBOLS = {**LEARNED, "symbol_classes": {}, "num_base_tokens": 20}
 
@@ -401,3 +403,186 @@ def test_reentrant_checkpointing_reaches_the_encoder():
         found.append({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
     for other in found[1:]:
         torch.testing.assert_close(other, found[0])
+
+
+@pytest.mark.parametrize("auto_class", HEADS)
+def test_heads_return_the_binary_atoms_that_are_asked_for(auto_class):
+    """Those of the model beneath; and without being asked none, whatever they read themselves."""
+    model = make_folnet(auto_class, **LEARNED, diagonal_link=True)
+    ids = folnet_batch(1, model.config, SIZES)["input_ids"]
+    given = ids.view(3, 1, -1).expand(-1, 2, -1) if "Choice" in auto_class else ids
+    found = model(given, output_binary_states=True, output_hidden_states=True)
+    atoms = model.folnet(given.flatten(0, -2)).binary_hidden_state
+    assert torch.equal(found.binary_hidden_state, atoms)
+    assert "binary_hidden_state" not in model(given)
+    assert "binary_hidden_state" in model.config.keys_to_ignore_at_inference
+
+
+def test_outputs_have_the_order_of_their_class():
+    """As tuples too, where Trainer looks for the loss in front."""
+    model = make_folnet("AutoModelForPreTraining", **LEARNED)
+    batch = folnet_batch(1, model.config, SIZES)
+    labels = {"next_sentence_label": torch.tensor([0, 1, 1])}
+    loss, logits, pairs = model(**batch, **labels, return_dict=False)
+    assert (loss.dim(), logits.shape[:2], pairs.shape) == (0, batch["input_ids"].shape, (3, 2))
+    labels["labels"] = labelled(model, "AutoModelForMaskedLM")["labels"]
+    found = model(**batch, **labels, output_hidden_states=True, output_binary_states=True)
+    assert list(found) == [
+        "loss", "logits", "seq_relationship_logits", "binary_hidden_state", "hidden_states"
+    ]  # fmt: skip
+    base = model.folnet(**batch, output_hidden_states=True)
+    assert list(base)[:4] == [
+        "last_hidden_state", "pooler_output", "binary_hidden_state", "hidden_states"
+    ]  # fmt: skip
+    for auto_class in WRITERS:
+        model = make_folnet("AutoModel", symbol_encoding="learned", **FORMS[auto_class])
+        found = model(**folnet_batch(1, model.config, SIZES), use_cache=True)
+        names = [field.name for field in fields(found)]
+        assert list(found) == sorted(found, key=names.index) and "past_key_values" in found
+
+
+@pytest.mark.parametrize("encoding", ["learned", "relational"])
+def test_what_the_encoder_returns_as_a_tuple_is_taken(encoding):
+    model = make_folnet(symbol_encoding=encoding)
+    batch = folnet_batch(1, model.config, SIZES)
+    target = batch.pop("decoder_input_ids")
+    encoded = model.get_encoder()(**batch, return_dict=False, output_hidden_states=True)
+    mask = {"attention_mask": batch["attention_mask"], "decoder_input_ids": target}
+    found = model(**mask, encoder_outputs=encoded).logits
+    assert torch.equal(found, model(**batch, decoder_input_ids=target).logits)
+
+
+@pytest.mark.parametrize("auto_class", ALL)
+def test_inputs_without_a_token_and_positions_are_refused(auto_class):
+    model = make_folnet(auto_class, **LEARNED)
+    ids, more = torch.full((2, 3), 3), {}
+    if model.config.is_encoder_decoder:
+        more["decoder_input_ids"] = ids
+    if "Choice" in auto_class:
+        ids = ids[:, None]
+    with pytest.raises(ValueError, match="position_ids is not supported: the tokens of a row"):
+        model(ids, **more, position_ids=torch.arange(3)[None])
+    for nothing in (ids[:0], ids[..., :0]):
+        with pytest.raises(ValueError, match=r"input_ids are \(.*0.*\), without a token: give"):
+            model(nothing, **more)
+        if auto_class in WRITERS:
+            with pytest.raises(ValueError, match=r"input_ids are \(.*0.*\), without a token"):
+                model.generate(nothing, max_new_tokens=2)
+    if more:
+        with pytest.raises(ValueError, match=r"decoder_input_ids are \(2, 0\), without a token"):
+            model(ids, decoder_input_ids=ids[:, :0])
+    if auto_class != "AutoModelForCausalLM":
+        with pytest.raises(ValueError, match="prefix_mask is for a decoder alone"):
+            model(ids, **more, prefix_mask=torch.ones(2, 2))
+
+
+def test_a_label_of_several_classes_lies_between_0_and_1():
+    ids = torch.tensor([[3, 4, 5], [5, 4, 3]])
+    for kind in ({"problem_type": "multi_label_classification"}, {}):
+        model = make_folnet("AutoModelForSequenceClassification", num_labels=3, **kind, **LEARNED)
+        labels = torch.tensor([[0.0, 1.0, 0.5], [1.0, 0.0, 0.0]])
+        theirs = F.binary_cross_entropy_with_logits(model(ids).logits, labels)
+        torch.testing.assert_close(model(ids, labels=labels).loss, theirs)
+        for wrong in (5.0, -100.0, float("nan")):
+            labels[0, 2] = wrong
+            with pytest.raises(ValueError, match=rf"labels\[0, 2\] is {wrong}: in multi_label"):
+                model(ids, labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("auto_class", "settings", "labels", "said"),
+    [
+        ("AutoModelForSequenceClassification", {}, [1], r"\(1,\), and .* give \(2,\)"),
+        ("AutoModelForSequenceClassification", {}, [[0, 1], [1, 0]], r"\(2, 2\).* give \(2,\)"),
+        ("AutoModelForSequenceClassification", {"num_labels": 1}, [0.5] * 3, r"give \(2,\)"),
+        ("AutoModelForSequenceClassification", {"problem_type": "regression"}, [1, 2],
+         r"2 inputs with 2 labels each: give \(2, 2\)"),
+        ("AutoModelForMultipleChoice", {}, [0], r"labels is \(1,\), .* give \(2,\)"),
+        ("AutoModelForCausalLM", {}, [3, 4], r"labels is \(2,\), and there are 2 rows of 3"),
+        ("AutoModelForCausalLM", {}, 3, "labels has 0 rows for 2 inputs"),
+        ("AutoModelForSeq2SeqLM", {}, [3, 4], r"labels are \(2,\): give \(samples, length\)"),
+    ],
+)  # fmt: skip
+def test_labels_of_another_number_are_refused(auto_class, settings, labels, said):
+    model = make_folnet(auto_class, **settings, **LEARNED)
+    ids = torch.full((2, 2, 3) if "Choice" in auto_class else (2, 3), 3)
+    with pytest.raises(ValueError, match=said):
+        model(ids, labels=torch.tensor(labels))
+
+
+def test_a_label_for_each_input_may_stand_in_a_column():
+    ids, types = torch.tensor([[3, 4, 5], [5, 4, 3]]), torch.tensor([[0, 1, 1], [0, 0, 1]])
+    for auto_class, names in (
+        ("AutoModelForSequenceClassification", ["labels"]),
+        ("AutoModelForQuestionAnswering", ["start_positions", "end_positions"]),
+        ("AutoModelForPreTraining", ["next_sentence_label"]),
+    ):
+        model = make_folnet(auto_class, **LEARNED)
+        label = torch.tensor([1, 0])
+        losses = [
+            model(ids, token_type_ids=types, **dict.fromkeys(names, x)).loss
+            for x in (label, label[:, None])
+        ]
+        assert losses[0] == losses[1]
+        with pytest.raises(ValueError, match=rf"{names[0]} is \(1,\), and there are 2 inputs"):
+            model(ids, token_type_ids=types, **dict.fromkeys(names, label[:1]))
+
+
+def test_scores_of_some_positions_are_those_among_all():
+    model = make_folnet("AutoModelForCausalLM", **LEARNED)
+    batch = labelled(model, "AutoModelForCausalLM")
+    labels = batch.pop("labels")
+    everything = model(**batch).logits
+    places = torch.tensor([1, 4])
+    for kept, expected in ((2, everything[:, -2:]), (places, everything[:, places])):
+        assert torch.equal(model(**batch, logits_to_keep=kept).logits, expected)
+    behind = labels[:, 1:][:, places]
+    theirs = F.cross_entropy(everything[:, places].flatten(0, 1), behind.flatten())
+    found = model(**batch, labels=labels, logits_to_keep=places).loss
+    torch.testing.assert_close(found, theirs)
+    shapes = []
+    model.logit_scale.register_forward_hook(lambda *given: shapes.append(given[2].shape[-2]))
+    model.generate(**batch, max_new_tokens=3, min_new_tokens=3)
+    assert shapes == [1, 1, 1]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_prefix_model_goes_on_from_a_kept_cache(side):
+    """With the prefix that the cache was made with, as without a cache; else it is an error."""
+    model = make_folnet("AutoModelForCausalLM", prefix_lm=True, **LEARNED)
+    batch = folnet_batch(1, model.config, [(6, 2), (6, 1)], side=side)
+    prompt, prefix = batch["input_ids"], batch["attention_mask"]
+    if side == "left":
+        prefix[0, :2] = 0
+    often = {"max_new_tokens": 4, "min_new_tokens": 4, "return_dict_in_generate": True}
+    first = model.generate(prompt, attention_mask=prefix, **often)
+    text = torch.cat((first.sequences, prompt[:, -3:]), dim=1)
+    mask = F.pad(prefix, (0, text.shape[1] - prefix.shape[1]), value=1)
+    with pytest.raises(ValueError, match="holds 9 tokens, and prefix_mask is missing"):
+        model.generate(text, attention_mask=mask, past_key_values=first.past_key_values, **often)
+    ways = [
+        model.generate(
+            text, attention_mask=mask, prefix_mask=prefix, past_key_values=cache,
+            output_logits=True, **often,
+        )
+        for cache in (None, first.past_key_values)
+    ]  # fmt: skip
+    assert torch.equal(ways[0].sequences, ways[1].sequences)
+    torch.testing.assert_close(ways[0].logits, ways[1].logits, atol=1e-5, rtol=1e-5)
+
+
+def test_all_ways_to_generate_with_a_prefix_give_the_same():
+    """Those that use a cache of their own."""
+    model, assistant = (
+        make_folnet("AutoModelForCausalLM", seed, prefix_lm=True, **LEARNED) for seed in (0, 1)
+    )
+    batch = folnet_batch(1, model.config, [(6, 2)])
+    expected = model.generate(**batch, max_new_tokens=8)
+    for how in (
+        {"assistant_model": assistant}, {"prompt_lookup_num_tokens": 2}, {"use_cache": False},
+        {"prefill_chunk_size": 4},
+    ):  # fmt: skip
+        assert model.generate(**batch, max_new_tokens=8, **how).equal(expected)
+    causal = make_folnet("AutoModelForCausalLM", 2, **LEARNED)
+    expected = causal.generate(**batch, max_new_tokens=8)
+    assert causal.generate(**batch, max_new_tokens=8, assistant_model=model).equal(expected)

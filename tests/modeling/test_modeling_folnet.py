@@ -17,7 +17,7 @@ from hf_alpha.modeling.relations import START
 CLOSE = {"atol": 1e-9, "rtol": 1e-9}
 WORDS, PAD = 17, 0
 SIZES = {
-    "hidden_size": 14, "binary_hidden_size": 9, "num_hidden_layers": 2, "decoder_layers": 3,
+    "hidden_size": 14, "binary_hidden_size": 9, "num_hidden_layers": 2,
     "num_attention_heads": 3, "head_size": 4, "intermediate_size": 11, "max_distance": 3,
     "binary_intermediate_size": 10, "vocab_size": WORDS, "pad_token_id": PAD, "bos_token_id": 1,
     "eos_token_id": 2, "decoder_start_token_id": 1,
@@ -36,7 +36,7 @@ SIDES = pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 LENGTHS = [6, 1, 4]
 NAMES = {"vocab_size": WORDS + 4, "symbol_classes": {"person": 4}, "symbol_encoding": "relational"}
 RELATED = [*OPTIONS[:4], {"unary_operators": "cj", "binary_operators": "ta"}]
-ENCODER, DECODER, BOTH = {}, {"is_decoder": True}, {"is_encoder_decoder": True}
+ENCODER, DECODER, BOTH = {}, {"is_decoder": True}, {"is_encoder_decoder": True, "decoder_layers": 3}
 
 
 def make_model(cls, seed=0, dtype=torch.float64, **settings):
