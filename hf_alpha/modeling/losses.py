@@ -1,9 +1,10 @@
-"""Losses of classes that are 0, and no NaN, where nothing is to be learned."""
+"""Losses of classes that are 0, and no NaN, where nothing is to be learned, and their labels."""
 
 import torch
 from torch.nn import functional as F
+from transformers import PreTrainedConfig
 
-from .checks import IGNORE
+from .checks import IGNORE, check_classes, check_label_shape, check_multi_labels
 
 
 def class_loss(
@@ -30,4 +31,30 @@ def place_loss(logits_BL: torch.Tensor, place_B: torch.Tensor) -> torch.Tensor:
     return class_loss(logits_BL, place_B.masked_fill(place_B >= logits_BL.shape[1], IGNORE))
 
 
-__all__ = ["class_loss", "place_loss"]
+def labels_for_loss(
+    labels: torch.Tensor, logits_BC: torch.Tensor, config: PreTrainedConfig
+) -> torch.Tensor:
+    """Labels as the loss of Transformers for texts takes them, by `config.problem_type`.
+
+    Args:
+        labels: (B,) for classes, and for numbers where `config.num_labels` is 1; else
+            (B, num_labels).
+        logits_BC: scores of the classes.
+        config: of the model; without a `problem_type`, whole labels are classes.
+
+    Raises:
+        ValueError: labels are too few or too many, or no such label exists.
+    """
+    kind, (samples, classes) = config.problem_type, logits_BC.shape
+    whole = classes > 1 and not labels.is_floating_point()
+    if kind == "single_label_classification" or (kind is None and whole):
+        check_label_shape(labels, samples)
+        check_classes(labels, classes)
+        return labels.long()
+    check_label_shape(labels, samples, classes)
+    if kind == "multi_label_classification" or (kind is None and classes > 1):
+        check_multi_labels(labels)
+    return labels.to(logits_BC.dtype).reshape(logits_BC.shape)
+
+
+__all__ = ["class_loss", "labels_for_loss", "place_loss"]

@@ -32,7 +32,6 @@ from .checks import (
     check_label_shape,
     check_mask,
     check_memory,
-    check_multi_labels,
     check_positions,
     check_prefix,
     check_rows,
@@ -54,7 +53,7 @@ from .logic_operators import (
     UnaryBool,
 )
 from .logit_scale import LogitScale
-from .losses import class_loss, place_loss
+from .losses import class_loss, labels_for_loss, place_loss
 from .masks import additive, first_states
 from .positions import clipped_ids, distance_ids, token_positions
 from .premises import HISTORY, Columns, Source, use_premise_layers
@@ -1298,21 +1297,9 @@ class FolnetForSequenceClassification(FolnetHead):
         logits = self.classifier(self.dropout(outputs.pooler_output))
         loss = None
         if labels is not None:
-            loss = self.loss_function(self._checked(labels, logits), logits, self.config)
+            wanted = labels_for_loss(labels, logits, self.config)
+            loss = self.loss_function(wanted, logits, self.config)
         return FolnetClassOutput(loss=loss, logits=logits, **states_of(outputs))
-
-    def _checked(self, labels: torch.Tensor, logits_BC: torch.Tensor) -> torch.Tensor:
-        """Labels as the loss takes them: (B,) for classes, else (B, num_labels)."""
-        kind, samples = self.config.problem_type, len(logits_BC)
-        whole = self.num_labels > 1 and not labels.is_floating_point()
-        if kind == "single_label_classification" or (kind is None and whole):
-            check_label_shape(labels, samples)
-            check_classes(labels, self.num_labels)
-            return labels.long()
-        check_label_shape(labels, samples, self.num_labels)
-        if kind == "multi_label_classification" or (kind is None and self.num_labels > 1):
-            check_multi_labels(labels)
-        return labels.to(logits_BC.dtype).reshape(logits_BC.shape)
 
 
 class FolnetForTokenClassification(FolnetHead):

@@ -32,13 +32,14 @@ from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 from .checks import (
     check_classes,
     check_ids,
+    check_label_rows,
     check_mask,
     check_positions,
     check_types,
 )
 from .configuration_geometric import GeometricConfig
 from .cpu import BitDropout, BlockLinear, prefers_products
-from .losses import class_loss
+from .losses import class_loss, labels_for_loss
 from .masks import additive, first_states
 from .positions import rotary, rotate, token_positions
 from .saving import SavesCode
@@ -513,6 +514,7 @@ class GeometricForMaskedLM(GeometricHead):
         logits = self.lm_head(outputs.last_hidden_state)
         loss = None
         if labels is not None:
+            check_label_rows(labels, *logits.shape[:2])
             check_classes(labels, self.config.vocab_size)
             loss = class_loss(logits, labels, num_items_in_batch)
         return MaskedLMOutput(loss, logits, outputs.hidden_states, outputs.attentions)
@@ -550,6 +552,7 @@ class GeometricForTokenClassification(GeometricHead):
         logits = self.classifier(self.dropout(outputs.last_hidden_state))
         loss = None
         if labels is not None:
+            check_label_rows(labels, *logits.shape[:2])
             check_classes(labels, self.num_labels)
             loss = class_loss(logits, labels, num_items_in_batch)
         return TokenClassifierOutput(loss, logits, outputs.hidden_states, outputs.attentions)
@@ -586,8 +589,12 @@ class GeometricForSequenceClassification(GeometricHead):
         """Scores of the classes, and the loss where labels are given.
 
         Args:
-            labels: (B,); classes, or numbers where `config.num_labels` is 1. The others are as in
+            labels: (B,); classes, or numbers where `config.num_labels` is 1; (B, num_labels) where
+                `config.problem_type` says that there are several. The others are as in
                 [`GeometricModel`].
+
+        Raises:
+            ValueError: labels are too few or too many, or no such label exists.
         """
         outputs = self.geometric(
             input_ids, attention_mask, token_type_ids, segment_ids, segment_starts, segment_ends,
@@ -596,9 +603,8 @@ class GeometricForSequenceClassification(GeometricHead):
         logits = self.classifier(self.dropout(outputs.pooler_output))
         loss = None
         if labels is not None:
-            if self.num_labels > 1 and not labels.is_floating_point():
-                check_classes(labels, self.num_labels)
-            loss = self.loss_function(labels, logits, self.config)
+            wanted = labels_for_loss(labels, logits, self.config)
+            loss = self.loss_function(wanted, logits, self.config)
         return SequenceClassifierOutput(loss, logits, outputs.hidden_states, outputs.attentions)
 
 

@@ -1,5 +1,7 @@
 """Geometric encoders: against references, BERT itself, and their promises."""
 
+import re
+
 import pytest
 import torch
 from geometrics import FORMS, LABELS, SMALL, batch, small_config, small_model
@@ -282,6 +284,22 @@ def test_it_compiles_whole(form):
     with torch.no_grad():
         wanted = model(**inputs).logits
         torch.testing.assert_close(compiled(**inputs).logits, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_labels_that_do_not_fit_are_named(head):
+    model, inputs = small_model(head), batch()
+    rows, length = inputs["input_ids"].shape
+    shape = (rows - 1,) if head is GeometricForSequenceClassification else (rows, length - 1)
+    with pytest.raises(ValueError, match=rf"labels is {re.escape(str(shape))}, and there are"):
+        model(**inputs, labels=torch.zeros(shape, dtype=torch.long))
+
+
+def test_a_label_of_several_classes_lies_between_0_and_1():
+    model = small_model(GeometricForSequenceClassification, num_labels=2)
+    labels = torch.tensor([[0.0, 1.0], [5.0, 0.0], [1.0, 1.0]])
+    with pytest.raises(ValueError, match=r"labels\[1, 0\] is 5.0: in multi_label"):
+        model(**batch(), labels=labels)
 
 
 def test_no_label_is_no_loss():
