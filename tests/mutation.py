@@ -64,6 +64,7 @@ STREAMS = "tests/families/test_alpha_streams.py"
 RELATIONS = "tests/modeling/test_relations.py"
 REFERENCE = f"{RELATIONS} -k 'equals_reference and two'"
 FOLNET = "tests/modeling/test_modeling_folnet.py"
+HEADS = "tests/modeling/test_folnet_heads.py"
 OPERATORS = "tests/modeling/test_logic_operators.py"
 RECOMPUTED = "tests/modeling/test_recomputed.py"
 RELATIONAL = "tests/families/test_alpha_relational.py -k caches_change_nothing"
@@ -196,8 +197,17 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
          f"{FOLNET} -k later_tokens"),
         ("self.layers[-1] and not output_binary_states", "self.layers[-1]",
          f"{FOLNET} -k test_encoders"),
+        ("**{**outputs, **fields}", "**{**fields, **outputs}", f"{HEADS} -k order"),
+        ('"binary_hidden_state": outputs.binary_hidden_state,', "", f"{HEADS} -k asked_for"),
+        ("hidden_BSTD[:, :, kept]", "hidden_BSTD[:, :, -1:]", f"{HEADS} -k positions_are"),
+        ("check_cached_prefix(kwargs.get", "bool(kwargs.get", f"{HEADS} -k kept_cache"),
+    ],
+    "modeling/losses.py": [
+        ("check_multi_labels(labels)", "pass", f"{HEADS} -k several_classes"),
+        ("check_label_shape(labels, samples)", "pass", f"{HEADS} -k another_number"),
     ],
     "modeling/recomputed.py": [
+        ("cast = [x.to(dtype) for x", "cast = [x for x", f"{RECOMPUTED} -k autocast"),
         ("by_atom += by_flipped.transpose(1, 2)", "by_atom += by_flipped", RECOMPUTED),
         ("wide = torch.promote_types(atoms.dtype, torch.float32)", "wide = atoms.dtype",
          RECOMPUTED),

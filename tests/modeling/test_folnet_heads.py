@@ -430,6 +430,8 @@ def test_outputs_have_the_order_of_their_class():
     assert list(found) == [
         "loss", "logits", "seq_relationship_logits", "binary_hidden_state", "hidden_states"
     ]  # fmt: skip
+    words = model(**batch, labels=labels["labels"]).loss
+    torch.testing.assert_close(found.loss, words + loss)
     base = model.folnet(**batch, output_hidden_states=True)
     assert list(base)[:4] == [
         "last_hidden_state", "pooler_output", "binary_hidden_state", "hidden_states"
