@@ -540,8 +540,6 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
         # Heads leave some weights of a body without gradients.
         "ddp_find_unused_parameters": recipe.aim is not None,
     }
-    if recipe.aim is None:  # else Trainer would ask for FOLNet's `shift_labels` too
-        defaults["label_names"] = ["labels"]
     if recipe.data.streaming:  # else several processes would get parts of one batch
         defaults["accelerator_config"] = {"dispatch_batches": False}
     if recipe.training.get("label_smoothing_factor") and recipe.aim is None:

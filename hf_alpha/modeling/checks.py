@@ -124,14 +124,22 @@ def check_label_rows(
 
 
 def check_label_shape(
-    labels: torch.Tensor, samples: int, numbers: int = 1, name: str = "labels"
+    labels: torch.Tensor, samples: int, numbers: int = 1, name: str = "labels", way_out: str = ""
 ) -> None:
-    """Raise a ValueError unless each sample has so many labels: (B, numbers), or (B,) for one."""
+    """Raise a ValueError unless each sample has so many labels: (B, numbers), or (B,) for one.
+
+    Args:
+        labels: what is given.
+        samples: B.
+        numbers: of each sample.
+        name: of the labels, in the error.
+        way_out: another one, behind the error.
+    """
     wanted = (samples, numbers) if numbers > 1 else (samples,)
     if labels.shape != wanted and labels.shape != (samples, numbers):
         raise ValueError(
             f"{name} is {tuple(labels.shape)}, and there are {samples} inputs with {numbers} "
-            f"label{'s' * (numbers > 1)} each: give {wanted}"
+            f"label{'s' * (numbers > 1)} each: give {wanted}{way_out}"
         )
 
 

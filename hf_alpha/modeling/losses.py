@@ -6,6 +6,11 @@ from transformers import PreTrainedConfig
 
 from .checks import IGNORE, check_classes, check_label_shape, check_multi_labels
 
+OTHER_KINDS = (
+    ", or set config.problem_type: single_label_classification, multi_label_classification or "
+    "regression"
+)
+
 
 def class_loss(
     logits: torch.Tensor,
@@ -48,13 +53,13 @@ def labels_for_loss(
     kind, (samples, classes) = config.problem_type, logits_BC.shape
     whole = classes > 1 and not labels.is_floating_point()
     if kind == "single_label_classification" or (kind is None and whole):
-        check_label_shape(labels, samples)
+        check_label_shape(labels, samples, way_out=OTHER_KINDS)
         check_classes(labels, classes)
         return labels.long()
-    check_label_shape(labels, samples, classes)
+    check_label_shape(labels, samples, classes, way_out=OTHER_KINDS)
     if kind == "multi_label_classification" or (kind is None and classes > 1):
         check_multi_labels(labels)
-    return labels.to(logits_BC.dtype).reshape(logits_BC.shape)
+    return labels.float().reshape(logits_BC.shape)  # half precision would round large numbers
 
 
 __all__ = ["class_loss", "labels_for_loss", "place_loss"]

@@ -469,7 +469,8 @@ class FolnetStack(FolnetPreTrainedModel):
             return
         keeps, way_out = self._keeps()
         layers = len(self.layers) - (not output_binary_states)
-        numbers = self.config.numbers_per_pair(layers, keeps)
+        autocast = torch.is_autocast_enabled(device.type)
+        numbers = self.config.numbers_per_pair(layers, keeps, autocast)
         check_memory(
             rows * queries * keys * numbers * self.symbols.owner.dtype.itemsize, device,
             f"relations of {queries} times {keys} positions in {rows} rows", way_out,
@@ -1298,7 +1299,7 @@ class FolnetForSequenceClassification(FolnetHead):
         loss = None
         if labels is not None:
             wanted = labels_for_loss(labels, logits, self.config)
-            loss = self.loss_function(wanted, logits, self.config)
+            loss = self.loss_function(wanted, logits.float(), self.config)
         return FolnetClassOutput(loss=loss, logits=logits, **states_of(outputs))
 
 
@@ -1466,7 +1467,6 @@ class FolnetForCausalLM(FolnetGenerator):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         output_binary_states: bool = False,
-        shift_labels: torch.Tensor | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         logits_to_keep: int | torch.Tensor = 0,
         **kwargs: Any,
@@ -1478,10 +1478,10 @@ class FolnetForCausalLM(FolnetGenerator):
                 default, with `config.prefix_lm` and `labels`, the tokens before the first label.
             labels: the same ids, -100 where no loss is wanted: (B, T). The model compares each with
                 the prediction of the position before. The others are as in [`FolnetDecoder`].
-            shift_labels: in place of `labels`, the token that follows each one: (B, T); where a
-                text is cut into parts, the last token of a part needs it.
             logits_to_keep: how many of the last positions have scores and a loss, 0 for all; or
                 which ones, as indices.
+            **kwargs: `shift_labels`, in place of `labels`: the token that follows each one, (B, T);
+                where a text is cut into parts, the last token of a part needs it.
 
         Raises:
             ValueError: an input is missing or does not fit the others.
@@ -1489,6 +1489,8 @@ class FolnetForCausalLM(FolnetGenerator):
         refuse_vectors(kwargs)
         check_dimensions(input_ids, 2)
         assert input_ids is not None
+        # No parameter: Trainer would ask for whatever is called labels.
+        shift_labels = kwargs.pop("shift_labels", None)
         if shift_labels is None and labels is not None:
             check_label_rows(labels, *input_ids.shape)
             shift_labels = F.pad(labels[:, 1:], (0, 1), value=IGNORE)

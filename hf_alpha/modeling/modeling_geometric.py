@@ -604,7 +604,7 @@ class GeometricForSequenceClassification(GeometricHead):
         loss = None
         if labels is not None:
             wanted = labels_for_loss(labels, logits, self.config)
-            loss = self.loss_function(wanted, logits, self.config)
+            loss = self.loss_function(wanted, logits.float(), self.config)
         return SequenceClassifierOutput(loss, logits, outputs.hidden_states, outputs.attentions)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch.nn import functional as F
+from transformers.utils.generic import maybe_autocast
 
 from .cpu import is_transformed
 
@@ -26,14 +27,10 @@ def can_recompute(*tensors: torch.Tensor) -> bool:
     """Whether nothing looks into what is computed (compilers, tracers, transforms) and the dtypes
     go together: all are the same, or autocast makes them so, which leaves double precision alone.
     """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or is_transformed():
+        return False
     dtypes = {x.dtype for x in tensors}
-    autocast = torch.is_autocast_enabled(tensors[0].device.type)
-    return (
-        not torch.compiler.is_compiling()
-        and not torch.jit.is_tracing()
-        and not is_transformed()
-        and (torch.float64 not in dtypes if autocast else len(dtypes) == 1)
-    )
+    return torch.float64 not in dtypes if _autocasts(tensors[0]) else len(dtypes) == 1
 
 
 def boolean(
@@ -50,15 +47,19 @@ def boolean(
 
     With autocast, all of it is of autocast's dtype.
     """
-    device = atoms_NTMD.device.type
-    if torch.is_autocast_enabled(device):
+    if _autocasts(atoms_NTMD):
+        device = atoms_NTMD.device.type
         dtype = torch.get_autocast_dtype(device)
         cast = [x.to(dtype) for x in (atoms_NTMD, *weights)]
-        with torch.autocast(device, enabled=False):
+        with maybe_autocast(device, enabled=False):
             return boolean(hidden, cast[0], tuple(cast[1:]), transposed)
     if torch.is_grad_enabled():
         return _Boolean.apply(hidden, transposed, atoms_NTMD, *weights)
     return _forward(hidden, transposed, atoms_NTMD, *weights)
+
+
+def _autocasts(x: torch.Tensor) -> bool:
+    return x.device.type != "meta" and torch.is_autocast_enabled(x.device.type)
 
 
 def _forward(
@@ -89,8 +90,13 @@ class _Boolean(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        with maybe_autocast(gradients[0].device.type, enabled=False):  # as in `forward`
+            return _Boolean._backward(ctx, gradients[0])
+
+    @staticmethod
+    def _backward(ctx: Any, gradient: torch.Tensor) -> Any:
         if torch.is_grad_enabled():  # these gradients are to be differentiated again
-            return _differentiable_backward(ctx, gradients[0])
+            return _differentiable_backward(ctx, gradient)
         atoms, *weights = ctx.saved_tensors
         width, transposed = atoms.shape[-1], ctx.transposed
         # The sums of many blocks would lose what a half-precision number cannot hold.
@@ -100,7 +106,7 @@ class _Boolean(torch.autograd.Function):
         by_flipped = torch.empty_like(by_atom) if transposed else None
         for place in _blocks(atoms):
             rows_RD = _pairs(atoms, place, transposed)
-            grad_RD = gradients[0][place].reshape(-1, width)
+            grad_RD = gradient[place].reshape(-1, width)
             grad_rows_RD = _backward(ctx.hidden, rows_RD, grad_RD, weights, by_weight)
             target = by_atom[place]
             target.copy_(grad_rows_RD[:, :width].view(target.shape))

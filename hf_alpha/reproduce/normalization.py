@@ -141,9 +141,10 @@ class Normalization(Table):
             "that AdaCos adapts in training and that starts at sqrt(2) ln(C - 1) for the C "
             "`columns` of logits in training; products that are no cosines are not scaled. Logic: "
             f"as many problems of each number of names from 1 to {size.most_names}, of at most "
-            f"{size.length} tokens. Copying: the strings of the table above. Over its 277 copying "
-            "models the paper found that f_fn and AdaCos help and that f_bn does not, with more "
-            "difference between seeds than between these; in logic, that nothing goes without f_bn."
+            f"{size.length} tokens. Copying: the strings of the table above. Over the paper's 277 "
+            "copying models, whose results vary much, f_fn and AdaCos go with smaller distances "
+            "and f_bn with slightly larger ones; in logic, its models fall from 91 to 30 % (LTL) "
+            "and from 78 to 14 % without f_bn."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:

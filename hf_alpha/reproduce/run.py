@@ -75,7 +75,7 @@ def overview(
     several tables lack are counted for each.
     """
     lines, tables = [], list(tables)
-    width = max(len(table.name) for table in tables)
+    width = max((len(table.name) for table in tables), default=0)
     for table in tables:
         results = Results.of(out, table.name, size.name)
         wanted = _wanted(table.rows(size), seeds)

@@ -1,5 +1,6 @@
 """The Boolean operator that keeps only its atoms, against PyTorch's own derivatives."""
 
+from contextlib import nullcontext
 from unittest.mock import patch
 
 import pytest
@@ -75,10 +76,19 @@ def test_half_precision_keeps_the_sums_of_many_blocks():
         assert (parameter.grad.float() - right).norm() < 0.02 * right.norm()
 
 
+def plainly(plain: bool):
+    """Compute in the plain way, or in whichever way is chosen."""
+    return (
+        patch.object(logic_operators, "can_recompute", return_value=False)
+        if plain
+        else nullcontext()
+    )
+
+
 @pytest.mark.parametrize("transposed", [True, False])
 @pytest.mark.parametrize("form", FORMS)
 def test_autocast_computes_again_what_it_does_not_keep(form, transposed):
-    """In its own dtype, with gradients in that of the weights, from atoms of any dtype."""
+    """In its own dtype, with gradients in that of the weights; backward within autocast too."""
     module, found = operator(form, transposed).float(), {}
     for plain in (True, False):
         atoms = torch.linspace(-1, 1, 2 * 5 * 5 * 6).view(2, 5, 5, 6).requires_grad_()
@@ -90,11 +100,11 @@ def test_autocast_computes_again_what_it_does_not_keep(form, transposed):
                 widths.append(x.shape[-1])
             return x
 
-        way = patch.object(logic_operators, "can_recompute", return_value=not plain)
         hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x)
-        with way, hooks, torch.autocast("cpu", torch.bfloat16):
-            result = module(atoms)
-        result.float().square().sum().backward()
+        with torch.autocast("cpu", torch.bfloat16):
+            with plainly(plain), hooks:
+                result = module(atoms)
+            result.float().square().sum().backward()
         found[plain] = [result, atoms.grad, *(p.grad for p in module.parameters())]
         assert max(widths) >= 10 if plain else max(widths) == 6
         assert result.dtype == torch.bfloat16 and atoms.grad.dtype == torch.float32
@@ -102,7 +112,21 @@ def test_autocast_computes_again_what_it_does_not_keep(form, transposed):
         assert one.dtype == two.dtype and (one - two).norm() <= 0.02 * one.norm()
 
 
+def test_autocast_around_the_backward_pass_alone_changes_nothing():
+    module, atoms = operator("mlp", True).float(), torch.randn(2, 5, 5, 6).requires_grad_()
+    module(atoms).square().sum().backward()
+    wanted, atoms.grad = atoms.grad, None
+    loss = module(atoms).square().sum()
+    with torch.autocast("cpu", torch.bfloat16):
+        loss.backward()
+    assert torch.equal(atoms.grad, wanted)
+
+
 def test_autocast_leaves_double_precision_alone():
     module, atoms = operator("mlp", True), torch.randn(2, 3, 3, 6, dtype=torch.float64)
     with torch.autocast("cpu", torch.bfloat16):
         assert module(atoms).dtype == torch.float64
+
+
+def test_shapes_without_numbers_are_computed():
+    assert operator("mlp", True).float().to("meta")(torch.empty(2, 3, 3, 6, device="meta")).is_meta
