@@ -34,6 +34,7 @@ SIZES = {
     "decoder_attention_heads": 2,
     "encoder_ffn_dim": 24,
     "decoder_ffn_dim": 24,
+    "adacos": True,  # the default when they were pinned
 }
 VARIANTS: dict[str, dict[str, Any]] = {
     "learned": {"symbol_encoding": "learned"},

@@ -49,8 +49,9 @@ def ranges_of(layout: list[int]) -> dict[str, list[list[int]]]:
 
 
 def make_model(seed: int = 0, **settings) -> AlphaForConditionalGeneration:
-    """A model with random weights, norms and biases included, in evaluation mode."""
-    config = AlphaConfig(**{**SMALL, "symbol_classes": {"proposition": 5}, **settings})
+    """A model with random weights, norms and biases included, and AdaCos, in evaluation mode."""
+    usual = {**SMALL, "symbol_classes": {"proposition": 5}, "adacos": True}
+    config = AlphaConfig(**{**usual, **settings})
     torch.manual_seed(seed)
     model = AlphaForConditionalGeneration(config)
     with torch.no_grad():

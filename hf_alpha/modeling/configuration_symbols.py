@@ -14,6 +14,7 @@ from .saving import SavesCode
 from .symbol_encodings import SymbolEncoding, encoding_class
 from .symbol_vocabulary import SymbolVocabulary, check_size
 
+FIXED_SCALE = 10.0  # of cosines; AdaCos gets there with 20,000 columns
 SYMBOL_RENAMINGS = ("none", "random", "random_per_batch", "first_occurrence")
 
 
@@ -48,9 +49,11 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         normalize_embeddings: divide every embedding row by its norm (f_fn on rows).
         normalize_features: divide the feature vectors by their norm too, so that logits are scaled
             cosines. Needs `normalize_embeddings`.
-        adacos: adapt the scale of cosines in training (Zhang et al. 2019); otherwise it is fixed.
-        logit_scale: the (starting) scale, finite and above 0; by default sqrt(2) ln(C - 1) for
-            cosines and 1 otherwise.
+        adacos: adapt the scale of cosines in training (Zhang et al. 2019), as the papers do;
+            otherwise it is fixed. It ends near ln(C - 1) for C columns, which is too little for
+            less than some thousands of them.
+        logit_scale: the (starting) scale, finite and above 0; by default 10 for cosines,
+            sqrt(2) ln(C - 1) with `adacos`, and 1 for products that are no cosines.
         label_smoothing: mass spread over the columns that a sample can use, in [0, 1).
 
     Raises:
@@ -78,7 +81,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     scale_embedding: bool = False
     normalize_embeddings: bool = True
     normalize_features: bool = True
-    adacos: bool = True
+    adacos: bool = False
     logit_scale: float | int | None = None
     label_smoothing: float | int = 0.0
 
@@ -220,6 +223,8 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
             return float(self.logit_scale)
         if not self.normalize_features:
             return 1.0
+        if not self.adacos:
+            return FIXED_SCALE
         return math.sqrt(2.0) * math.log(max(self.vocab_size - 1, 2))
 
     def extend_symbols(self, counts: dict[str, int]) -> None:

@@ -70,7 +70,7 @@ VARIANTS = {
 def model(task: str, encoding: str, norms: Norms, size: Size) -> Model:
     """The model of a task with these norms; that of the table of encodings where it has them."""
     usual = encodings.model(task, encoding, "normal")
-    adaptive = size.recipe(usual.recipe, usual.changes).model.get("adacos", True)
+    adaptive = size.recipe(usual.recipe, usual.changes).model.get("adacos", False)
     if norms == VARIANTS[encoding][0 if adaptive else 1]:
         return usual
     name = f"{task}-{encoding}-norms-{norms.slug}"

@@ -115,7 +115,7 @@ def test_configurations_share_nothing():
         ({"decoder_position": "tree"}, "decoder_position must be one of rope"),
         ({"aggregated_attention_norm": "none"}, "aggregated_attention_norm must be one of post"),
         ({"normalize_embeddings": False, "adacos": False}, "normalize_features needs"),
-        ({"normalize_features": False}, "adacos scales cosines"),
+        ({"normalize_features": False, "adacos": True}, "adacos scales cosines"),
         ({"label_smoothing": 1.0}, "label_smoothing must lie in"),
         ({"vocab_size": 20}, "vocab_size is 20, but 10 base tokens and 5 symbols make 15"),
         ({"symbol_classes": {"x": 0}}, "symbol class 'x' has no symbols"),

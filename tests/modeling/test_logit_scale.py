@@ -134,8 +134,10 @@ def test_initial_scale(classes):
     for encoding in ("streams", "learned", "relational"):
         model = make_model(symbol_classes=classes, symbol_encoding=encoding)
         assert scale_of(model) == pytest.approx(math.sqrt(2) * math.log(vocabulary - 1))
-    assert scale_of(make_model(adacos=False, logit_scale=10)) == 10
+    assert scale_of(make_model(adacos=False)) == 10
+    assert scale_of(make_model(adacos=False, logit_scale=5)) == 5
     assert scale_of(make_model(adacos=False, normalize_features=False)) == 1
+    assert not AlphaConfig().adacos
 
 
 # In training
