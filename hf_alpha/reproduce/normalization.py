@@ -7,7 +7,7 @@ from hf_alpha.evaluation.report import Rates
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.reproduce import encodings, measures
 from hf_alpha.reproduce.copying import TASK as COPYING_TASK
-from hf_alpha.reproduce.copying import Copying
+from hf_alpha.reproduce.copying import Copying, distance
 from hf_alpha.reproduce.models import Model
 from hf_alpha.reproduce.results import Results
 from hf_alpha.reproduce.sizes import Size
@@ -110,28 +110,21 @@ class Normalization(Table):
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         assert folder is not None
         loaded, _ = load_checkpoint(folder)
-        if row.task == COPYING_TASK:
-            found = COPYING.measure(row, folder, size, runs)
-        else:
-            found = _by_names(row.task, folder, size, runs)
+        measured = _copies if row.task == COPYING_TASK else _answers
         scale = round(float(loaded.logit_scale.scale), measures.DIGITS)
-        return {**found, "scale": scale, "columns": loaded.config.vocab_size}
+        found = {"scale": scale, "columns": loaded.config.vocab_size}
+        return {**measured(row, folder, size, runs), **found}
 
     def blocks(self, size: Size) -> tuple[Block, ...]:
-        answers = (
+        columns = (
             Column("names of training", "correct known names"),
             Column("more names", "correct more names"),
             Column("all", "correct by names"),
-        )
-        (copies,) = COPYING.blocks(size)
-        scale = (
+            Column("edit distance", "distance", distance),
             Column("scale at the end", "scale", _two_digits),
             Column("columns", "columns", number),
         )
-        return (
-            Block("correct answers, %", (*answers, *scale), self.name),
-            Block(copies.title, (*copies.columns, *scale), f"{self.name}-copying"),
-        )
+        return (Block("correct answers, %", columns, self.name),)
 
     def text(self, size: Size) -> str:
         return (
@@ -141,10 +134,11 @@ class Normalization(Table):
             "that AdaCos adapts in training and that starts at sqrt(2) ln(C - 1) for the C "
             "`columns` of logits in training; products that are no cosines are not scaled. Logic: "
             f"as many problems of each number of names from 1 to {size.most_names}, of at most "
-            f"{size.length} tokens. Copying: the strings of the table above. Over the paper's 277 "
-            "copying models, whose results vary much, f_fn and AdaCos go with smaller distances "
-            "and f_bn with slightly larger ones; in logic, its models fall from 91 to 30 % (LTL) "
-            "and from 78 to 14 % without f_bn."
+            f"{size.length} tokens. Copying: the strings of the table above, `more names` among "
+            "those that are no longer than in training, and their mean edit distance. Over the "
+            "paper's 277 copying models, whose results vary much, f_fn and AdaCos go with smaller "
+            "distances and f_bn with slightly larger ones; in logic, its models fall from 91 to "
+            "30 % (LTL) and from 78 to 14 % without f_bn."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
@@ -153,7 +147,7 @@ class Normalization(Table):
         for task in dict.fromkeys(row.task for row in rows.values()):
             for encoding, variants in VARIANTS.items():
                 names = {f"{task}-{encoding}-{norms.slug}": norms for norms in variants}
-                order = ranked([rows[name] for name in names], results, _overall(task))
+                order = ranked([rows[name] for name in names], results, "correct by names")
                 if len(order) < len(names):
                     continue
                 ranking = ", ".join(f"{names[row.name]} {percent(mean)} %" for row, mean in order)
@@ -168,10 +162,10 @@ class Normalization(Table):
         return found
 
 
-def _by_names(task: str, folder: Path, size: Size, runs: Path) -> dict[str, Any]:
+def _answers(row: Row, folder: Path, size: Size, runs: Path) -> dict[str, Any]:
     """Rates of problems with as many names as in training, with more, and of all."""
-    problems = measures.by_names(task, size, runs)
-    report = measures.answers(folder, task, problems, "names", runs)
+    problems = measures.by_names(row.task, size, runs)
+    report = measures.answers(folder, row.task, problems, "names", runs)
     more = [record for record in report.records if record.num_symbols > size.names]
     known = [record for record in report.records if record.num_symbols <= size.names]
     return {
@@ -181,8 +175,12 @@ def _by_names(task: str, folder: Path, size: Size, runs: Path) -> dict[str, Any]
     }
 
 
-def _overall(task: str) -> str:
-    return "correct all" if task == COPYING_TASK else "correct by names"
+def _copies(row: Row, folder: Path, size: Size, runs: Path) -> dict[str, Any]:
+    """The same of copied strings no longer than in training; of all strings, the distance too."""
+    found = COPYING.measure(row, folder, size, runs)
+    parts = {"as in training": "known names", "more characters": "more names", "all": "by names"}
+    shares = {f"correct {own}": found.get(f"correct {theirs}") for theirs, own in parts.items()}
+    return {**shares, "distance": found["distance all"]}
 
 
 def _two_digits(value: float) -> str:
