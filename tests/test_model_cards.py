@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = {
     "propositional": "small",
     "propositional-relational": "medium",
+    "propositional-converted": "medium",
     "ltl-relational": "ltl-medium",
+    "ltl-converted": "ltl-medium",
 }
 """Task, or model, -> folder of its results; others are called as the task is."""
 RELEASED = sorted(path for path in (ROOT / "model_cards").iterdir() if path.is_dir())
