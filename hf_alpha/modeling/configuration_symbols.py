@@ -255,4 +255,4 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         self.symbol_classes, self.symbol_ranges, self.vocab_size = classes, ranges, total
 
 
-__all__ = ["SYMBOL_RENAMINGS", "SymbolModelConfig"]
+__all__ = ["FIXED_SCALE", "SYMBOL_RENAMINGS", "SymbolModelConfig"]

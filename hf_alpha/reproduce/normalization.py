@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from hf_alpha.evaluation.report import Rates
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.modeling.configuration_symbols import FIXED_SCALE, SymbolModelConfig
 from hf_alpha.reproduce import encodings, measures
 from hf_alpha.reproduce.copying import TASK as COPYING_TASK
 from hf_alpha.reproduce.copying import Copying, distance
@@ -15,9 +16,8 @@ from hf_alpha.reproduce.table import TASKS, Block, Column, Row, Table, number, p
 
 COPYING = Copying()
 PARTS, ROWS = "f_bn", "f_fn"
-SCALES = {"fixed": "10", "AdaCos": "null", "none": "null"}
-"""What logits are multiplied by -> `logit_scale` of the model."""
-FIXED, ADACOS, UNSCALED = SCALES
+FIXED, ADACOS, UNSCALED = "fixed", "AdaCos", "none"
+"""What logits are multiplied by."""
 
 
 class Norms(NamedTuple):
@@ -26,7 +26,7 @@ class Norms(NamedTuple):
     Attributes:
         norms: of `PARTS` (the learned and the random part of a name each) and `ROWS` (every row of
             the embedding, and the features).
-        scale: of `SCALES`.
+        scale: `FIXED`, `ADACOS` or `UNSCALED`.
     """
 
     norms: tuple[str, ...]
@@ -42,7 +42,7 @@ class Norms(NamedTuple):
             "adacos": self.scale == ADACOS,
         }
         switched = (f"model.{key}={str(value).lower()}" for key, value in switches.items())
-        return (*switched, f"model.logit_scale={SCALES[self.scale]}")
+        return (*switched, "model.logit_scale=null")  # the default of each
 
     @property
     def slug(self) -> str:
@@ -70,7 +70,8 @@ VARIANTS = {
 def model(task: str, encoding: str, norms: Norms, size: Size) -> Model:
     """The model of a task with these norms; that of the table of encodings where it has them."""
     usual = encodings.model(task, encoding, "normal")
-    adaptive = size.recipe(usual.recipe, usual.changes).model.get("adacos", False)
+    settings = size.recipe(usual.recipe, usual.changes).model
+    adaptive = settings.get("adacos", SymbolModelConfig.adacos)
     if norms == VARIANTS[encoding][0 if adaptive else 1]:
         return usual
     name = f"{task}-{encoding}-norms-{norms.slug}"
@@ -130,7 +131,7 @@ class Normalization(Table):
         return (
             "`f_bn`: the learned and the random part of a name are each divided by their norm. "
             "`f_fn`: every row of the embedding is, and the features that are compared with them, "
-            f"so that logits are cosines. They are multiplied by {SCALES[FIXED]}, or by a number "
+            f"so that logits are cosines. They are multiplied by {FIXED_SCALE:g}, or by a number "
             "that AdaCos adapts in training and that starts at sqrt(2) ln(C - 1) for the C "
             "`columns` of logits in training; products that are no cosines are not scaled. Logic: "
             f"as many problems of each number of names from 1 to {size.most_names}, of at most "
