@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import measure
-from hf_alpha.cli import integers
+from hf_alpha.cli.options import integers
 from hf_alpha.data.read import training_problems
 from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
 from hf_alpha.evaluation.report import Report

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import measure
-from hf_alpha.cli import integers
+from hf_alpha.cli.options import integers
 from hf_alpha.convert import (
     convert_checkpoint,
     convert_checkpoint_to_dual_part,

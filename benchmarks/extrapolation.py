@@ -21,7 +21,7 @@ from transformers.utils import SAFE_WEIGHTS_NAME
 
 import measure
 from checkpoints import checkpoints, rates
-from hf_alpha.cli import integers
+from hf_alpha.cli.options import integers
 from hf_alpha.data.keys import SPLITS
 from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
 from hf_alpha.loading import load_checkpoint

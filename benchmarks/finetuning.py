@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import measure
-from hf_alpha.cli import integers
+from hf_alpha.cli.options import integers
 from hf_alpha.folders import write_text
 from hf_alpha.objectives.evaluate import ALL, evaluate_checkpoint
 from hf_alpha.objectives.formats import read_format

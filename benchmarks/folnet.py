@@ -31,7 +31,7 @@ import torch
 from transformers import BertConfig, BertModel, PreTrainedModel
 
 import memory
-from hf_alpha.cli import integers
+from hf_alpha.cli.options import integers
 from hf_alpha.convert.folnet import convert_state
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.modeling_folnet import FolnetForMaskedLM, FolnetModel

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from transformers import BertConfig, BertModel, PreTrainedModel
 
-from hf_alpha.cli import integers
+from hf_alpha.cli.options import integers
 from hf_alpha.modeling.configuration_geometric import GeometricConfig
 from hf_alpha.modeling.modeling_geometric import GeometricModel
 from measure import add_out, finish, in_turns, ratios, table, three

@@ -40,7 +40,7 @@ from transformers import BartConfig, BartForConditionalGeneration, PreTrainedMod
 import memory
 import multiply_adds
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
-from hf_alpha.cli import integers
+from hf_alpha.cli.options import integers
 from hf_alpha.modeling.symbols import first_occurrence
 from measure import add_out, finish, in_turns, ratios, table, three
 from streams import Batch, Step, generation, training_step, without_streams

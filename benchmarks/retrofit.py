@@ -29,7 +29,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, BartConfig, PreTrainedConfig, T5Config
 
 import memory
-from hf_alpha.cli import integers
+from hf_alpha.cli.options import integers
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
 from hf_alpha.modeling.symbol_encodings import encoding_class

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import measure
-from hf_alpha.cli import integers
+from hf_alpha.cli.options import integers
 from hf_alpha.convert import SymbolConfig, get_symbol_model
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe

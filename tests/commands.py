@@ -4,6 +4,7 @@ import contextlib
 import io
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from hf_alpha.cli import main
 
@@ -38,3 +39,7 @@ def hf_alpha(*arguments: object, stdin: str = "") -> Result:
         sys.argv, sys.stdin = before
     assert isinstance(code, int)
     return Result(code, out.getvalue(), err.getvalue())
+
+
+def weights_of(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()

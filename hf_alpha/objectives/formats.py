@@ -6,6 +6,7 @@ A format is a function from a file to its rows: mappings with the columns `sourc
 
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -124,9 +125,30 @@ def dimsum(path: Path) -> Iterator[Row]:
         yield {"source": [cells[1] for cells in rows], "target": [cells[4] for cells in rows]}
 
 
-FORMATS: dict[str, Format] = {
-    each.__name__: each for each in (clutrr, folio, mrpc, cola, sst2, squad, conll, dimsum)
-}  # fmt: skip
+def streusle(path: Path) -> Iterator[Row]:
+    """STREUSLE's readable form (`.vis`): a line has a number and a text with its expressions.
+
+    `had_ a|DET routine|ADJ _surgery|V.LVC.full` has the tags B o o I. `_` joins the words of a
+    strong expression; those of a weak one (`~`) and what follows `|` are left out.
+    """
+    for _, _, text in _cells(path, 2):
+        words, tags, in_gap = list[str](), list[str](), False
+        for goes_on, joined, opens in _UNIT.findall(text):
+            parts = joined.split("_") if len(joined) > 1 else [joined]
+            in_gap = in_gap and not goes_on
+            first = "I" if goes_on else "B" if opens or len(parts) > 1 else "O"
+            some = first + "I" * (len(parts) - 1)
+            words += parts
+            tags += some.lower() if in_gap else some
+            in_gap = in_gap or bool(opens)
+        yield {"source": words, "target": tags}
+
+
+_UNIT = re.compile(r"(?<![^ ~])(_(?![ ~|]|$))?([^_ ~][^ ~|]*?|[_|])(_?)(?=[ ~|]|$)")
+"""Words joined by `_`; that before or behind them says that the expression has a gap there."""
+
+_FORMATS = (clutrr, folio, mrpc, cola, sst2, squad, conll, dimsum, streusle)
+FORMATS: dict[str, Format] = {each.__name__: each for each in _FORMATS}
 
 
 def read_format(name: str, where: str) -> list[Row]:

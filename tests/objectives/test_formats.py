@@ -73,3 +73,22 @@ def test_expressions_of_dimsum_are_read(tmp_path):
     (tmp_path / "d").write_text(f"{text}4\tat\n")
     with pytest.raises(ValueError, match="d, line 4: 2 cells, 9 are expected"):
         read_format("dimsum", str(tmp_path / "d"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "tags"),
+    [
+        ("I|PRON had_ a|DET routine|ADJ _surgery|V.LVC.full", "I had a routine surgery", "OBooI"),
+        ("gave_ them a_lot|DET _the_run|V.VID .", "gave them a lot the run .", "BobiIIO"),
+        ("got|V-v.stative~ a|DET ~bill|N look|V~for|P", "got a bill look for", "OOOOO"),
+        ("taking_time|V.LVC~away_from|P-p.Locus it", "taking time away from it", "BIBIO"),
+        ("a _ | ||PUNCT _|SYM b", "a _ | | _ b", "OOOOOO"),
+    ],
+)
+def test_expressions_of_streusle_are_read(tmp_path, text, words, tags):
+    (tmp_path / "s").write_text(f"reviews-1\t{text}\n")
+    found = {"source": words.split(), "target": list(tags)}
+    assert read_format("streusle", str(tmp_path / "s")) == [found]
+    (tmp_path / "s").write_text(f"reviews-1\t{text}\n{text}\n")
+    with pytest.raises(ValueError, match="s, line 2: 1 cells, 2 are expected"):
+        read_format("streusle", str(tmp_path / "s"))

@@ -1,0 +1,73 @@
+"""What several commands do: load quietly, check and read what they are given."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hf_alpha.recipe import Recipe
+
+
+def quiet_bars() -> None:
+    """Switch off the bars of Transformers, whose import takes a second or more."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+
+
+def check_places(*models: str) -> None:
+    """Refuse a mistyped folder before torch is loaded, which takes seconds."""
+    from hf_alpha.folders import checkpoint_place
+
+    for model in models:
+        checkpoint_place(model)
+
+
+def read_inputs(given: list[str] | None, file: Path | None, what: str) -> list[str]:
+    """Texts given as arguments and in the lines of a file, or else on standard input."""
+    texts = list(given or [])
+    if file is not None:
+        try:  # some editors begin a file with a mark of its encoding
+            texts += file.read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{file} is no text in UTF-8: {error}") from None
+    elif not texts:
+        if sys.stdin.isatty():
+            raise ValueError(
+                f"no {what}: give one as an argument, with --file or on standard input"
+            )
+        try:
+            texts = sys.stdin.read().splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"standard input is no text in UTF-8: {error}") from None
+    texts = [text for text in texts if text.strip()]
+    if not texts:
+        raise ValueError(f"no {what}: the input is empty")
+    return texts
+
+
+def own_test_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
+    """Rows of the user's own pairs: those given, or the recipe's test."""
+    from hf_alpha.data.own import own_rows, read_own
+
+    where = test_data(recipe, data)
+    solved = recipe.solved
+    pairs = read_own(recipe.data, where, solved.finder, "test", split)  # type: ignore[attr-defined]
+    return own_rows(pairs, solved)
+
+
+def test_data(recipe: "Recipe", data: str | None) -> Any:
+    """Where test data is: what is given, or what a recipe says."""
+    where = data or recipe.data.test
+    if where is None:
+        raise ValueError("name a file of pairs with --data: no recipe of the model has data.test")
+    path = where if isinstance(where, str) else where["path"]
+    if data is None and not Path(path).exists() and path.count("/") != 1:
+        raise ValueError(
+            f"the recipe's data.test, {path}, is not here (it is relative to the folder in which "
+            "training was started): name a file of pairs with --data"
+        )
+    return where
+
+
+__all__ = ["check_places", "own_test_rows", "quiet_bars", "read_inputs", "test_data"]

@@ -1,0 +1,152 @@
+"""Options that several commands have, and how values of options are read."""
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
+
+TASKS = ", ".join(built_in_tasks())
+Task = Annotated[
+    str, typer.Option(help=f"What is solved: {TASKS}, or package.module:Class of your own.")
+]
+ModelsTask = Annotated[
+    str | None,
+    typer.Option(
+        help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what the "
+        f"model's recipe.yaml or tokenizer says; without one, {DEFAULT_TASK}."
+    ),
+]
+Beams = Annotated[
+    int | None, typer.Option(min=1, help="Number of beams, 1 for greedy; by default the task's.")
+]
+Hard = Annotated[
+    float,
+    typer.Option(
+        min=0, max=1, help="Least share of hard formulas; the data's README.md says what is hard."
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Training data of a model: no formula tested is equivalent to one of its rows, those "
+        "of a split called test left aside. For models trained on data of another version; may be "
+        "repeated."
+    ),
+]
+Workers = Annotated[int, typer.Option(min=1, help="Processes; they do not change the result.")]
+Seed = Annotated[int, typer.Option(help="Everything drawn is a function of it.")]
+Device = Annotated[str, typer.Option(help="auto (an accelerator if there is one), cpu, cuda:1")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
+
+
+def integers(text: str) -> list[int]:
+    """Read `3`, `1-8` or `1,2,5-7` as sorted numbers.
+
+    Raises:
+        ValueError: the text is something else.
+    """
+    numbers: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if match is None:
+            raise ValueError(f"{text!r} is no range of numbers: write 3, 1-8 or 1,2,5-7")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first > last:
+            raise ValueError(f"{part.strip()!r} is an empty range: write {last}-{first}")
+        numbers.update(range(first, last + 1))
+    return sorted(numbers)
+
+
+def row_names(models: list[str]) -> list[str]:
+    """Call each model by the last part of its name, or by all of it where that says too little.
+
+    Raises:
+        ValueError: a model is given twice.
+    """
+    if len(set(models)) < len(models):
+        raise ValueError(f"a model is given twice: {' '.join(models)}")
+    names = [Path(model).expanduser().resolve().name for model in models]
+    return names if len(set(names)) == len(names) else models
+
+
+def renamings(text: str) -> int | None:
+    """Read a limit on renamings; None for `all`.
+
+    Raises:
+        ValueError: the text is neither a number from 2 on nor `all`.
+    """
+    if text == "all":
+        return None
+    if not re.fullmatch(r"\d+", text) or int(text) < 2:
+        raise ValueError(f"--renamings {text}: write a number from 2 on, or all")
+    return int(text)
+
+
+def fraction(text: str) -> tuple[int, int]:
+    """Read `3/16` as two numbers.
+
+    Raises:
+        ValueError: the text is something else.
+    """
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None:
+        raise ValueError(f"--shard {text}: write 3/16 for the third of sixteen")
+    return int(match[1]), int(match[2])
+
+
+def by_class(text: str) -> dict[str, str]:
+    """Read `name=a b,number=1` as class -> text; a text without classes as that of the class ''."""
+    from hf_alpha.modeling.names_in_text import CLASS_NAME
+
+    parts = re.split(rf",(?={CLASS_NAME}=)", text)
+    found = [re.fullmatch(rf"({CLASS_NAME})=(.+)", part, re.DOTALL) for part in parts]
+    if all(found):
+        return {match[1]: match[2] for match in found if match}
+    return {"": text}
+
+
+def json_object(option: str, text: str | None) -> dict[str, Any]:
+    """Read the value of an option."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError as error:
+        raise ValueError(f"{option} {text}: no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{option} {text}: write a JSON object")
+    return found
+
+
+def one_of(known: dict[str, Any], what: str, name: str) -> Any:
+    """Find what an argument names.
+
+    Raises:
+        ValueError: there is no such thing.
+    """
+    if name not in known:
+        raise ValueError(f"no {what} {name!r}: choose from {', '.join(known)}")
+    return known[name]
+
+
+__all__ = [
+    "TASKS",
+    "Beams",
+    "Device",
+    "Exclude",
+    "Hard",
+    "ModelsTask",
+    "Quiet",
+    "Seed",
+    "Task",
+    "Workers",
+    "by_class",
+    "fraction",
+    "integers",
+    "json_object",
+    "one_of",
+    "renamings",
+    "row_names",
+]

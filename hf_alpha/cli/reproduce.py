@@ -1,0 +1,60 @@
+"""`hf-alpha reproduce`: the tables of the papers, measured again."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hf_alpha.cli.options import integers, one_of
+from hf_alpha.reproduce import FOLDER
+
+
+def reproduce(
+    table: Annotated[
+        str | None, typer.Argument(help="Which one; without it they are listed.")
+    ] = None,
+    size: Annotated[
+        str, typer.Option(help="cpu (minutes for each row), or full (the papers', for a GPU).")
+    ] = "cpu",
+    seeds: Annotated[str, typer.Option(help="Of weights and batches.")] = "0,1",
+    only: Annotated[
+        str | None, typer.Option(help="Rows, or patterns such as '*-normal', with commas.")
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Folder for models, problems and reports.")] = Path(
+        "runs/reproduce"
+    ),
+    out: Annotated[Path, typer.Option(help="Folder for the results, a file each.")] = FOLDER,
+    write_document: Annotated[
+        bool,
+        typer.Option(
+            "--write-document",
+            help="Write docs/results.md (results.md in another --out) and its pictures.",
+        ),
+    ] = False,
+) -> None:
+    """Measure a table of the papers again: train and test what is missing of it.
+
+    A run that was killed goes on where it stopped. What is done is not done again.
+    """
+    from hf_alpha.reproduce.document import write_document as write
+    from hf_alpha.reproduce.run import overview
+    from hf_alpha.reproduce.run import reproduce as run
+    from hf_alpha.reproduce.sizes import SIZES
+    from hf_alpha.reproduce.tables import TABLES
+    from hf_alpha.train import Interrupted
+
+    chosen, numbers = one_of(SIZES, "size", size), integers(seeds)
+    if table is not None:
+        rows = [] if only is None else only.split(",")
+        try:
+            run(one_of(TABLES, "table", table), chosen, numbers, rows, runs, out, typer.echo)
+        except Interrupted as stop:
+            typer.echo(str(stop), err=True)
+            raise typer.Exit(130) from None
+    if write_document:
+        typer.echo(f"{write(TABLES.values(), SIZES.values(), out)} is written")
+    elif table is None:
+        typer.echo(overview(TABLES.values(), chosen, numbers, runs, out))
+
+
+__all__ = ["reproduce"]

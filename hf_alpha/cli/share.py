@@ -1,0 +1,62 @@
+"""`hf-alpha release`, `push`, `info` and `env`: what others get, and what they are told."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hf_alpha.cli.common import check_places
+
+
+def release(
+    run: Annotated[
+        Path,
+        typer.Argument(help="Output folder of a finished training run, or one of its checkpoints."),
+    ],
+    out: Annotated[
+        Path | None, typer.Argument(help="Folder to make; left out, RUN's code is renewed.")
+    ] = None,
+) -> None:
+    """Make the folder to share from a training run: model, code, recipe and log, no more."""
+    from hf_alpha.release import refresh
+    from hf_alpha.release import release as make
+
+    if out is None:
+        refresh(run)
+        typer.echo(f"{run} has this version's code")
+    else:
+        make(run, out)
+        typer.echo(f"{out}: add a card with hf-alpha evaluate {out} --out DIR --card")
+
+
+def info(
+    models: Annotated[list[str], typer.Argument(help="Folders or Hub names.")],
+) -> None:
+    """Say what a model is: encoding and promises, sizes, vocabulary, training, how to load it."""
+    check_places(*models)
+    from hf_alpha.info import describe_model
+
+    typer.echo("\n\n".join(describe_model(model) for model in models))
+
+
+def env() -> None:
+    """Print the versions of everything that matters, for a bug report."""
+    from hf_alpha.environment import describe_environment
+
+    typer.echo(describe_environment())
+
+
+def push(
+    folder: Annotated[Path, typer.Argument(help="Model folder, or dataset folder.")],
+    repository: Annotated[str, typer.Argument(help="owner/name on the Hub.")],
+    private: Annotated[
+        bool, typer.Option("--private", help="Make the repository private.")
+    ] = False,
+) -> None:
+    """Share a model with its tokenizer, card and code, or a dataset, on the Hugging Face Hub."""
+    from hf_alpha.push import push as run
+
+    typer.echo(run(folder, repository, private=private))
+
+
+__all__ = ["env", "info", "push", "release"]

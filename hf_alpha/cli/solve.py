@@ -1,0 +1,198 @@
+"""`hf-alpha solve`: a model answers, and a solver checks."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hf_alpha.cli.common import check_places, quiet_bars, read_inputs
+from hf_alpha.cli.options import Beams, Device, ModelsTask, by_class
+from hf_alpha.tasks.registry import DEFAULT_TASK
+
+if TYPE_CHECKING:
+    from hf_alpha.solve import Solution
+    from hf_alpha.tasks import Task
+
+
+TRIED = 10  # answers among which solve looks for a correct one
+
+
+def solve(
+    formulas: Annotated[
+        list[str] | None, typer.Argument(help="Prefix or infix; standard input if there are none.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="File with a formula in each line.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Folder or Hub name; by default the released one of the task."),
+    ] = None,
+    task: ModelsTask = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Print the N best answers; 1 by default.")
+    ] = None,
+    first_correct: Annotated[
+        bool,
+        typer.Option(
+            "--first-correct",
+            help="Print the first of the N best answers (--top, 10 by default, of as many beams) "
+            "that is correct, or else the best.",
+        ),
+    ] = False,
+    beams: Beams = None,
+    notation: Annotated[
+        str | None, typer.Option(help="prefix, compact or infix; detected by default.")
+    ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Texts, where a rule reads names from a column: those of your texts, zoe,max, or "
+            "person=zoe,max, once for each class."
+        ),
+    ] = None,
+    device: Device = "auto",
+) -> None:
+    """Solve formulas, and check every answer with a solver; or have a model answer your texts.
+
+    hf-alpha solve 'request & !grant' '|a&bc'
+
+    Models always answer. Where no answer is right and the solver proves that the formula has none,
+    it says unsatisfiable in place of them.
+
+    Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
+    """
+    problems = read_inputs(formulas, file, "formula")
+    solved = _task_of(task, model)
+    if first_correct and not solved.has_check:
+        raise ValueError(f"--first-correct: task {solved.name!r} has no check of answers")
+    if names:
+        problems = _with_names(problems, names, solved)
+    faults = _faults(solved.name, problems, notation)
+    readable = [problem for problem, fault in zip(problems, faults, strict=True) if fault is None]
+    top = top or (TRIED if first_correct else 1)
+    solutions = _solutions(readable, model, solved, top, first_correct, beams, notation, device)
+    unsolved = 0
+    for problem, fault in zip(problems, faults, strict=True):
+        solution = next(solutions) if fault is None else None
+        answered = solution is not None and bool(solution.answers) and not solved.has_check
+        unsolved += solution is None or not (solution.solved or answered)
+        typer.echo(problem)
+        if solution is not None and solution.read_as is not None:
+            typer.echo(f"  {'read as':<10} {solution.read_as}")
+        if error := fault if solution is None else solution.error:
+            typer.echo(f"  error: {error}", err=True)
+        if solution is None:
+            continue
+        if solution.unsatisfiable:
+            typer.echo("  unsatisfiable")
+            continue
+        for answer, verdict in solution.answers:
+            label = verdict.value if solved.has_check else "answer"
+            typer.echo(f"  {label:<10} {answer or solved.empty_answer}")
+    if unsolved:
+        raise typer.Exit(1)
+
+
+def _task_of(task: str | None, model: str | None) -> "Task":
+    """The task that is asked for, or that of the model."""
+    if model is not None:
+        check_places(model)
+        quiet_bars()
+        from hf_alpha.recipe import recipe_for
+
+        return recipe_for(model, task).solved
+    from hf_alpha.tasks import get_task
+
+    return get_task(task or DEFAULT_TASK)
+
+
+def _with_names(texts: list[str], names: list[str], solved: "Task") -> list[str]:
+    """Mark names in texts, as the column of a rule does for a row.
+
+    Raises:
+        ValueError: the task finds no names by rules, it is not clear of which class names are, or
+            one stands in no text.
+    """
+    finder = getattr(solved, "finder", None)
+    if finder is None:
+        raise ValueError(f"--names is for texts with rules for names: {solved.name!r} has none")
+    by_row = [name for name, rule in finder.rules.items() if rule.by_row]
+    classes = by_row or list(finder.rules)
+    listed: dict[str, list[str]] = {}
+    for option in names:
+        for kind, said in by_class(option).items():
+            if kind not in finder.rules and (kind or len(classes) > 1):
+                known = ", ".join(finder.rules)
+                raise ValueError(
+                    f"--names {option}: write {classes[0]}=..., with one of the classes {known}"
+                )
+            some = filter(None, map(str.strip, said.split(",")))
+            listed.setdefault(kind or classes[0], []).extend(some)
+    marked = [finder.mark(text, listed) for text in texts]
+    found = {text[start:stop] for text in marked for start, stop, _ in text.spans}
+    if absent := [name for some in listed.values() for name in some if name not in found]:
+        raise ValueError(f"--names: {absent[0]!r} stands in no text, or not as a whole word")
+    return marked
+
+
+def _faults(task: str, problems: list[str], notation: str | None) -> list[str | None]:
+    """What is wrong with the syntax of each formula; found without importing torch.
+
+    A task that is unknown, or has no grammar, finds no fault here.
+    """
+    from hf_alpha.modeling.grammar import FormulaError, Grammar
+    from hf_alpha.resources import resource_path
+
+    data = None
+    with contextlib.suppress(FileNotFoundError):
+        path = resource_path("tokenizer", task, "tokenizer_config.json")
+        data = json.loads(path.read_text(encoding="utf-8"))["grammar"]
+    faults: list[str | None] = [None] * len(problems)
+    if data is not None:
+        grammar = Grammar.from_dict(data)
+        for index, problem in enumerate(problems):
+            try:
+                grammar.parse(problem, notation)
+            except FormulaError as error:
+                faults[index] = str(error)
+    return faults
+
+
+def _solutions(
+    problems: list[str],
+    model: str | None,
+    solved: "Task",
+    top: int,
+    first_correct: bool,
+    beams: int | None,
+    notation: str | None,
+    device: str,
+) -> "Iterator[Solution]":
+    """Load a model, at the first problem, and solve."""
+    quiet_bars()
+    from hf_alpha.loading import load_checkpoint
+    from hf_alpha.processes import choose_device
+    from hf_alpha.resources import resource_path
+    from hf_alpha.solve import solve as run
+    from hf_alpha.tasks import name_of
+
+    work_on = choose_device(device)
+    if model is None and solved.released_model is None:
+        raise ValueError(f"no model of task {name_of(solved)!r} is released: name one with --model")
+    where = model or resource_path("model_cards", f"{solved.released_model}")
+    loaded, tokenizer = load_checkpoint(where)
+    yield from run(
+        loaded.to(work_on),
+        tokenizer,
+        solved,
+        problems,
+        top=top,
+        first_correct=first_correct,
+        num_beams=beams,
+        notation=notation,
+    )
+
+
+__all__ = ["solve"]

@@ -1,0 +1,85 @@
+"""`hf-alpha train`: a recipe becomes a model."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from hf_alpha.tasks.registry import DEFAULT_TASK
+
+
+def _print_settings(asked: bool) -> None:
+    if asked:
+        from hf_alpha.recipe import describe_settings
+
+        typer.echo(describe_settings())
+        raise typer.Exit
+
+
+def _print_schema(asked: bool) -> None:
+    if asked:
+        from hf_alpha.recipe import recipe_schema
+
+        typer.echo(json.dumps(recipe_schema(), indent=1))
+        raise typer.Exit
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help=f"A YAML file, or a name: {DEFAULT_TASK}/debug.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Changes: training.max_steps=100 model.d_model=64")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Refuse to resume what is in the output folder.")
+    ] = False,
+    allow_changes: Annotated[
+        bool,
+        typer.Option("--allow-changes", help="Resume with other settings than the run so far."),
+    ] = False,
+    drop_bad: Annotated[
+        bool,
+        typer.Option("--drop-bad", help="Your own pairs: leave out those that cannot be learned."),
+    ] = False,
+    help_recipe: Annotated[
+        bool,
+        typer.Option(
+            "--help-recipe",
+            is_eager=True,
+            callback=_print_settings,
+            help="Print every key of a recipe: its type, default and meaning.",
+        ),
+    ] = False,
+    recipe_schema: Annotated[
+        bool,
+        typer.Option(
+            "--recipe-schema",
+            is_eager=True,
+            callback=_print_schema,
+            help="Print the JSON schema of recipes, for editors.",
+        ),
+    ] = False,
+) -> None:
+    """Train as a recipe says; a run that was killed, or stopped by Ctrl-C, is resumed.
+
+    On several GPUs: accelerate launch -m hf_alpha.cli train RECIPE
+
+    In several processes on CPUs: torchrun --nproc-per-node 2 -m hf_alpha.cli train RECIPE
+    """
+    from hf_alpha.resources import recipe_file
+
+    recipe_file(recipe)  # a mistyped name is said before torch is loaded
+    from hf_alpha.recipe import read_recipe
+    from hf_alpha.train import Interrupted
+    from hf_alpha.train import train as run
+
+    try:
+        changes = [*(overrides or []), *["data.drop_bad=true"] * drop_bad]
+        trainer = run(read_recipe(recipe, changes), not fresh, allow_changes, typer.echo)
+    except Interrupted as stop:
+        typer.echo(str(stop), err=True)
+        raise typer.Exit(130) from None
+    if trainer.is_world_process_zero():
+        typer.echo(f"the trained model is in {trainer.args.output_dir}")
+
+
+__all__ = ["train"]

@@ -1,0 +1,86 @@
+import pytest
+from commands import hf_alpha
+from datasets import load_dataset
+
+
+def test_generated_data_can_be_made_again_and_extended_nowhere(data):
+    rows = load_dataset(str(data))
+    assert sum(len(split) for split in rows.values()) <= 120
+    assert {max(split["size"]) for split in rows.values()} == {6}
+    arguments = ["--samples", 120, "--sizes", "1-6", "--symbols", 3, "--constants", 0.1, "--quiet"]
+    again = hf_alpha("generate-data", data, *arguments)
+    assert again.code == 0 and again.out.startswith(f"{data}: {len(rows['train'])} train, ")
+    assert "seed is 0 there and 1 here" in (
+        hf_alpha("generate-data", data, *arguments, "--seed", 1).error
+    )
+
+
+def test_shards_and_hard_formulas(tmp_path):
+    shared = ["generate-data", tmp_path / "data", "--task", "ltl", "--samples", 60, "--symbols", 2,
+              "--sizes", "8-10", "--hard", 0.5, "--quiet"]  # fmt: skip
+    for shard in ("2/2", "1/2"):
+        assert f"shard {shard} has ended" in hf_alpha(*shared, "--shard", shard).out
+    assert hf_alpha(*shared).code == 0
+    rows = [row for rows in load_dataset(str(tmp_path / "data")).values() for row in rows]
+    assert len(rows) == 60 and sum(row["witness_length"] > 1 for row in rows) >= 30
+    assert "write 3/16 for the third" in hf_alpha(*shared, "--shard", "half").error
+    assert "counted from 1/4 to 4/4" in hf_alpha(
+        "generate-data", tmp_path / "x", "--shard", "0/4"
+    ).error  # fmt: skip
+
+
+def test_a_grid_has_each_cell(tmp_path):
+    folder, arguments = tmp_path / "grid", ["--grid", "--per-cell", 2, "--quiet"]
+    done = hf_alpha("generate-data", folder, *arguments, "--symbols", "1,3", "--sizes", "4,6")
+    assert done.code == 0, done.err
+    rows = load_dataset(str(folder))["test"]
+    assert done.out == f"{folder}: {len(rows)} test\n"
+    cells = list(zip(rows["num_symbols"], rows["size"], strict=True))
+    assert set(cells) <= {(1, 4), (1, 6), (3, 6)} and cells.count((3, 6)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sizes", "x"], "'x' is no range of numbers: write 3, 1-8 or 1,2,5-7"),
+        (["--sizes", "1,5"], "--sizes 1,5: without --grid sizes are one range"),
+        (["--sizes", "0-3"], "from 1 on"),
+        (["--alpha", "2"], "alpha must be between 0 and 1"),
+        (["--targets", "best"], "unknown targets 'best': choose one of equivariant, papers"),
+        (["--task", "chess"], "unknown task 'chess'"),
+        (["--samples", "0"], "Invalid value for '--samples'"),
+        (["--sample", "3"], "No such option"),
+        (
+            ["--grid", "--symbols", "9", "--sizes", "1-3"],
+            "no problem with an answer with these settings",
+        ),
+    ],
+)
+def test_data_that_cannot_be_made(tmp_path, arguments, message):
+    done = hf_alpha("generate-data", tmp_path / "out", "--quiet", *arguments)
+    assert message in done.error
+
+
+def test_the_other_tasks_have_data_too(tmp_path):
+    out, quiet = tmp_path / "ltl", ["--samples", 60, "--symbols", 2, "--quiet"]
+    done = hf_alpha("generate-data", out, "--task", "ltl", *quiet, "--few-symbols", 5)
+    assert done.code == 0, done.err
+    rows = load_dataset(str(out))["train"]
+    assert {"witness_length"} < set(rows.column_names) and max(rows["size"]) <= 35
+    out, quiet = tmp_path / "copying", ["--per-cell", 2, "--quiet"]
+    done = hf_alpha("generate-data", out, "--task", "copying", "--grid", "--symbols", "1-3",
+                    "--sizes", "3-5", *quiet)  # fmt: skip
+    assert done.code == 0, done.err
+    rows = load_dataset(str(out))["test"]
+    assert rows["problem"] == rows["answer"]
+
+
+def test_perturbed_data(tmp_path, data):
+    out = tmp_path / "renamed"
+    done = hf_alpha("perturb", data, out, "--kind", "renamed")
+    assert done.code == 0 and done.out.startswith(f"{out}: "), done.err
+    assert set(load_dataset(str(out))) == set(load_dataset(str(data)))
+    done = hf_alpha("perturb", data, out, "--kind", "reduced", "--samples", 5)
+    assert f"{out} exists" in done.error
+    assert "no dataset nowhere" in hf_alpha("perturb", "nowhere", out, "--kind", "renamed").error
+    assert "'upside': choose one of" in hf_alpha("perturb", data, out, "--kind", "upside").error

@@ -1,0 +1,147 @@
+import json
+import re
+import shutil
+
+import pytest
+from commands import hf_alpha
+from datasets import load_dataset
+from pictures import shows_reports
+from transformers import BertConfig, BertForSequenceClassification
+
+
+def test_convert_evaluate_solve(tmp_path, vanilla, data):
+    converted, out = tmp_path / "converted", tmp_path / "report"
+    done = hf_alpha("convert", vanilla, converted, "--add-aggregated-attention", "encoder, decoder")
+    assert done.code == 0, done.err
+    assert "identical to the vanilla model's" in done.out
+    assert json.loads((converted / "config.json").read_text())["decoder_aggregated_attention"]
+
+    arguments = ["evaluate", vanilla, converted, "--out", out, "--quiet", "--symbols", "2-4",
+                 "--sizes", "3-8", "--samples", 2, "--beams", 2, "--top-n", 2, "--covariance", 1,
+                 "--trained-symbols", 3, "--trained-size", 6]  # fmt: skip
+    done = hf_alpha(*arguments)
+    assert done.code == 0 and done.err == ""
+    assert "vanilla" in done.out and "converted" in done.out and "random assignment" in done.out
+    assert "\N{EN DASH}" in done.out
+    assert shows_reports(out, ["vanilla", "converted"], tmp_path / "again.png")
+    heatmap = json.loads((out / "vanilla" / "heatmap.json").read_text())
+    assert "[[0, 3], [1, 6]]" in json.dumps(heatmap)
+
+    # Stopped before the second report was there: the first is not made again.
+    written = (out / "vanilla" / "records.jsonl").stat().st_mtime_ns
+    shutil.rmtree(out / "converted")
+    assert hf_alpha(*arguments).out == done.out
+    assert (out / "vanilla" / "records.jsonl").stat().st_mtime_ns == written
+    assert "choose another folder" in hf_alpha(*arguments, "--top-n", 1).error
+
+    dual = tmp_path / "dual"
+    done = hf_alpha("convert", vanilla, dual, "--to", "dual_part", "--random-dim", 9, "--seed", 3)
+    assert done.code == 0, done.err
+    assert "It has to be trained" in done.out
+    config = json.loads((dual / "config.json").read_text())
+    assert (config["symbol_encoding"], config["random_dim"]) == ("dual_part", 9)
+    assert config["symbol_seed"] == 3 and (dual / "random_numbers.py").is_file()
+    again = ["evaluate", dual, "--out", tmp_path / "dual report", *arguments[5:]]
+    assert hf_alpha(*again).code == 0
+    error = hf_alpha("convert", vanilla, dual, "--to", "x").error
+    assert "choose streams, relational or dual_part" in error
+
+    relational = tmp_path / "relational"
+    done = hf_alpha("convert", vanilla, relational, "--to", "relational", "--actual", "b")
+    assert done.code == 0, done.err
+    assert "without symbols, and with b only, all states are identical" in done.out
+    assert "It has to be trained" in done.out and (relational / "relations.py").is_file()
+    done = hf_alpha("convert", vanilla, tmp_path / "mean", "--to", "relational")
+    assert done.code == 0 and "without symbols all states are identical" in done.out
+    again = ["evaluate", relational, "--out", tmp_path / "relational report", *arguments[5:]]
+    assert hf_alpha(*again).code == 0
+    again = hf_alpha("convert", relational, tmp_path / "again", "--to", "relational")
+    assert "'relational' already" in again.error and not (tmp_path / "again").exists()
+
+    done = hf_alpha("solve", "--model", converted, "--top", 2, "p & q & r & s & t")
+    assert done.code in (0, 1) and len(done.out.splitlines()) == 3
+
+
+def test_evaluate_on_given_data(tmp_path, vanilla, data):
+    (tmp_path / "pairs.txt").write_text("&ab\na1b1\n|a!c\na1\n1\n\n&a&b&cd\na1b1c1d1\n")
+    shared = ["evaluate", vanilla, "--quiet", "--beams", 1, "--covariance", 2]
+    one = [*shared, "--out", tmp_path / "one", "--data", tmp_path / "pairs.txt"]
+    done = hf_alpha(*one, "--renamings", "3", "--batch-size", 2, "--workers", 1, "--timeout", 5,
+                    "--device", "cpu")  # fmt: skip
+    assert done.code == 0, done.err
+    assert re.search(r"symbols: +0 +2 +4 +all\n", done.out)
+    line = "alpha-covariance: 2 problems a column, "
+    assert f"{line}at most 3 renamings each (seed 0); vanilla skipped 1 of 3\n" in done.out
+    settings = json.loads((tmp_path / "one" / "vanilla" / "report.json").read_text())["settings"]
+    assert settings["timeout"] == 5
+    # A finished report stays, alpha-covariance is measured as it is asked for now.
+    done = hf_alpha(*one, "--timeout", 5, "--renamings", "all")
+    assert f"{line}all renamings of each; vanilla skipped 1 of 3\n" in done.out
+    load_dataset(str(data))["test"].to_parquet(str(tmp_path / "some.parquet"))
+    for name in ("some.parquet", "missing.parquet"):
+        done = hf_alpha(*shared, "--out", tmp_path / name[:4], "--data", tmp_path / name,
+                        "--covariance", 0)  # fmt: skip
+        assert done.code == (0 if name == "some.parquet" else 2), done.err
+    done = hf_alpha(*shared, "--out", tmp_path / "two", "--data", data, "--covariance", 0)
+    assert done.code == 0 and "alpha_covariance" not in done.out
+    assert "no split 'dev'" in (
+        hf_alpha(*shared, "--out", tmp_path / "x", "--data", data, "--split", "dev").error
+    )
+    assert "no file or folder" in (
+        hf_alpha(*shared, "--out", tmp_path / "x", "--data", "nothing/at/all").error
+    )
+
+
+def test_evaluate_leaves_out_training_data(tmp_path, vanilla):
+    (tmp_path / "test.txt").write_text("&ab\na1b1\n|a!c\na1\n^ab\na1b0\n")
+    (tmp_path / "train.txt").write_text("|!xy\ny1\n")
+    shared = ["evaluate", vanilla, "--quiet", "--beams", 1, "--covariance", 0,
+              "--exclude", tmp_path / "train.txt"]  # fmt: skip
+    done = hf_alpha(*shared, "--out", tmp_path / "one", "--data", tmp_path / "test.txt")
+    assert done.code == 0 and re.search(r"samples +2 +2\n", done.out), done.err
+    drawn = ["--symbols", 2, "--sizes", "3-4", "--samples", 50]
+    done = hf_alpha(*shared, "--out", tmp_path / "two", *drawn)
+    settings = json.loads((tmp_path / "two/problems/generation.json").read_text())["settings"]
+    assert done.code == 0 and settings["exclude"]["problems"] == 1
+    assert "--exclude is for test data" in (
+        hf_alpha("generate-data", tmp_path / "three", *shared[-2:]).error
+    )
+
+
+def test_evaluate_without_symbols(tmp_path, vanilla):
+    (tmp_path / "pairs.txt").write_text("1\n\n|10\n\n")
+    done = hf_alpha("evaluate", vanilla, "--out", tmp_path / "out", "--quiet", "--beams", 1,
+                    "--data", tmp_path / "pairs.txt", "--split", "pairs")  # fmt: skip
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--trained-symbols", "3"], "--trained-size outline a region together"),
+        (["--data", "somewhere", "--hard", "0.5"], "--hard is for formulas that are drawn"),
+        (["--symbols", "three"], "'three' is no range of numbers"),
+        (["--task", "chess"], "unknown task 'chess'"),
+        (["--beams", "0"], "Invalid value for '--beams'"),
+        (["--renamings", "1"], "--renamings 1: write a number from 2 on, or all"),
+        (["--device", "abacus"], "no device 'abacus' here: choose auto or cpu"),
+        (["--device", "cuda:99"], "no device 'cuda:99' here: choose auto or cpu"),
+        (["--generation", "{}"], "--generation is for models that are asked: add --few-shot or"),
+        (["--few-shot", "--served", "some-model"], "--served is for a service: name it with"),
+        (["--key-from", "KEY"], "--key-from is for a service: name it with --address"),
+        (["--parallel", "4"], "--parallel is for a service: name it with --address"),
+    ],
+)
+def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):
+    done = hf_alpha("evaluate", vanilla, "--out", tmp_path / "out", "--quiet", *arguments)
+    assert message in done.error
+
+
+@pytest.mark.parametrize("option", [("--address", "http://127.0.0.1:1/v1"), ("--few-shot",)])
+def test_models_that_do_not_answer_are_not_asked(tmp_path, option):
+    BertForSequenceClassification(BertConfig(
+        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=8,
+    )).save_pretrained(tmp_path)  # fmt: skip
+    done = hf_alpha("evaluate", tmp_path, "--out", tmp_path / "out", *option)
+    assert f"does not write answers: leave out {option[0]}" in done.error

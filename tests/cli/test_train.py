@@ -1,0 +1,93 @@
+import json
+import re
+import signal
+import time
+from pathlib import Path
+
+import own_process
+import pytest
+from commands import hf_alpha, weights_of
+
+
+def test_training_resumes_and_refuses_to(tmp_path, data):
+    arguments = [
+        "train",
+        "propositional/debug",
+        f"data.path={data}",
+        "data.generate={}",
+        "training.eval_strategy=no",
+        "training.save_steps=2",
+        "training.lr_scheduler_type=constant",
+        f"training.output_dir={tmp_path}",
+    ]
+    assert hf_alpha(*arguments, "training.max_steps=2").code == 0
+    done = hf_alpha(*arguments, "training.max_steps=4")
+    assert f"{tmp_path} holds a run with other settings: training.max_steps: 2 -> 4;" in done.error
+    done = hf_alpha(*arguments, "training.max_steps=4", "--allow-changes")
+    assert f"{tmp_path}: resuming from {tmp_path}/checkpoint-2, step 2\n" in done.out
+    state = json.loads((tmp_path / "trainer_state.json").read_text())
+    assert state["global_step"] == 4
+    assert [row["step"] for row in state["log_history"] if "loss" in row] == [1, 2, 3, 4]
+    done = hf_alpha(*arguments, "training.max_steps=6", "--fresh")
+    assert f"{tmp_path} holds a checkpoint already" in done.error
+    assert hf_alpha("solve", "--model", tmp_path, "a & b").code in (0, 1)
+
+
+def test_ctrl_c_in_training_leaves_a_checkpoint_to_go_on_from(tmp_path, data):
+    command = ["-m", "hf_alpha.cli", "train", "propositional/debug",
+               f"data.path={data}", "data.generate={}", "training.eval_strategy=no",
+               "training.save_strategy=no", "training.max_steps=400", "training.disable_tqdm=true",
+               "training.logging_steps=1", "training.lr_scheduler_type=constant"]  # fmt: skip
+    whole, out = tmp_path / "whole", tmp_path / "stopped"
+
+    def run(folder: Path, *more: str) -> own_process.Process:
+        return own_process.Process(*command, f"training.output_dir={folder}", *more)
+
+    process, deadline = run(out), time.monotonic() + 120
+    while "  loss " not in process.stdout:
+        assert process.poll() is None and time.monotonic() < deadline, process.stderr
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    code, error = process.wait(), process.stderr
+    assert code == 130 and "Traceback" not in error, error
+    found = re.search(r"stopped at step (\d+), which (.*) holds: the same command goes on", error)
+    assert found and 0 < int(found[1]) < 400 and Path(found[2]) == out / f"checkpoint-{found[1]}"
+    assert not (out / "model.safetensors").exists()
+    assert (out / "recipe.yaml").is_file()
+
+    end = [f"training.max_steps={int(found[1]) + 5}"]
+    process, other = run(out, *end, "--allow-changes"), run(whole, *end)
+    assert process.wait() == other.wait() == 0, process.stderr + other.stderr
+    assert f"{out}: resuming from {found[2]}, step {found[1]}\n" in process.stdout
+    assert weights_of(out) == weights_of(whole)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["propositional/debug", "training.max_stepz=3"], "did you mean 'max_steps'?"),
+        (["propositional/debug", "model.d_modell=3"], "did you mean 'd_model'?"),
+        (["propositional/debug", "colour=red"], "unknown key 'colour'"),
+        (["propositional/debug", "training.max_steps"], "write it as key=value"),
+        (["propositional/debug", "model.d_model=wide"], "d_model"),
+        (["propositional/nothing"], "no recipe 'propositional/nothing'"),
+        (["nothing"], "training/ has: copying, folnet, geometric, ltl, propositional, text."),
+        (["."], "no recipe '.'"),
+        (["propositional/debug", "training.report_to=paper"], "report_to: paper is not supported"),
+        (["propositional/debug", "training.report_to=swanlab"], "report_to: SwanLab"),
+        (["propositional/debug", f"training.output_dir={__file__}"], "test_train.py is a file"),
+        (["propositional/debug", f"data.path={__file__}"], "data: "),
+    ],
+)
+def test_recipes_that_cannot_be_read(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in hf_alpha("train", *arguments).error
+    assert not (tmp_path / "runs").exists()
+
+
+def test_every_key_of_a_recipe_is_explained_and_in_the_schema():
+    explained = hf_alpha("train", "--help-recipe")
+    assert explained.code == 0 and explained.out.startswith("A recipe is a YAML file\n")
+    schema = json.loads(hf_alpha("train", "--recipe-schema").out)
+    for key in schema["properties"]["training"]["properties"]:
+        assert f"\ntraining.{key}: " in explained.out
