@@ -77,10 +77,13 @@ def test_card_says_what_the_report_says(tmp_path):
         assert f"{record.problem}\n  {record.outcome:<10} {record.answers[0]}\n" in card.text
     assert report.records[1].problem not in card.text
     records = [replace(report.records[0], problem="```", answers=("",)),
-               replace(report.records[2], answers=None, verdicts=("malformed",))]  # fmt: skip
+               replace(report.records[2], answers=None, verdicts=("malformed",)),
+               replace(report.records[1], num_symbols=9, verdicts=("correct",),
+                       problem="p\n  q", answers=("a\n b",))]  # fmt: skip
     text = _examples(task, replace(report, records=records))
-    assert "\n````\n```\n" in text and text.endswith("no answer\n````\n")
-    assert f" {task.empty_answer}\n" in text
+    assert "\n````\n```\n" in text and f" {task.empty_answer}\n" in text
+    assert "  malformed  no answer\n" in text
+    assert text.endswith(f"\np\n  q\n  correct    a\n{'':13} b\n````\n")
     for name in (HEATMAP_FILE, CURVE_FILE):
         assert f"]({name})" in card.text and imread(tmp_path / "toy" / name).ndim == 3
     (axis,) = make_curve(log).axes

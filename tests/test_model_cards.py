@@ -81,6 +81,8 @@ for line in sys.stdin:
         print(json.dumps(tokenizer.batch_decode(answer, names=batch.names)[0]), flush=True)
 """
 EXAMPLES = re.compile(r"^## Examples\n.*?```\n(.*?)```", re.DOTALL | re.MULTILINE)
+ANSWERED = re.compile(r"((?:(?!  [a-z ]{10} ).*\n)+?)  [a-z ]{10} (.*(?:\n {13}.*)*)\n")
+"""A problem, how it was answered, and the answer; both may have several lines."""
 
 
 def test_a_user_without_the_package_gets_the_answers_of_the_cards(tmp_path):
@@ -88,18 +90,21 @@ def test_a_user_without_the_package_gets_the_answers_of_the_cards(tmp_path):
     asked, wanted = [], []
     for folder in RELEASED:
         card = (folder / "README.md").read_text(encoding="utf-8")
-        shown = EXAMPLES.search(card)[1].splitlines()
+        shown = EXAMPLES.search(card)[1]
         copy = shutil.copytree(folder, tmp_path / folder.name)  # links become files
         if folder in TELLING:
-            task, beams = None, None
-            answers = [line.strip().partition(" (right: ")[0] for line in shown[1::2]]
+            task, beams, lines = None, None, shown.splitlines()
+            problems = lines[::2]
+            answers = [line.strip().partition(" (right: ")[0] for line in lines[1::2]]
         else:
-            task = get_task(read_recipe(folder / RECIPE_FILE).task)
+            task = read_recipe(folder / RECIPE_FILE).solved
             beams = int(re.search(r"num_beams=(\d+)", card)[1])
-            answers = [line.strip().partition(" ")[2].strip() for line in shown[1::2]]  # or empty
-        asked.append([str(copy), beams, shown[::2]])
-        wanted += [(task, *pair) for pair in zip(shown[::2], answers, strict=True)]
-        assert len(shown) == 6
+            found = ANSWERED.findall(shown)
+            problems = [problem.rstrip("\n") for problem, _ in found]
+            answers = [answer.replace(f"\n{'':13}", "\n").strip() for _, answer in found]
+        asked.append([str(copy), beams, problems])
+        wanted += [(task, *pair) for pair in zip(problems, answers, strict=True)]
+        assert len(problems) == 3
     done = subprocess.run(
         [sys.executable, "-I", "-c", USER],
         input="\n".join(map(json.dumps, asked)),
