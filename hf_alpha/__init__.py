@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from hf_alpha.transduction import Rule as Rule
     from hf_alpha.transduction import Transducer as Transducer
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 _MODULES = {
     "AlphaCollator": "hf_alpha.data.collate",

@@ -72,6 +72,7 @@ RENAMINGS = {
     ),
 }
 HEATMAP_FILE, CURVE_FILE = "heatmap.png", "training_log.png"
+NOTES_FILE = "NOTES.md"
 METRICS = {
     "correct": ("accuracy", "correct answers"),
     "edit_distance": ("edit_distance", "mean edit distance"),
@@ -130,7 +131,7 @@ def write_card(
         measure=METRICS[task.measure][1],
         heatmap=HEATMAP_FILE,
         examples=_examples(task, report),
-        limits=_limits(task, report, baseline, trained),
+        limits="\n\n".join(filter(None, [_limits(task, report, baseline, trained), notes(folder)])),
         training=describe_training(folder),
     )
     card = ModelCard(text, ignore_metadata_errors=False)
@@ -228,6 +229,12 @@ def _list(numbers: Sequence[int]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def notes(folder: Path) -> str:
+    """What a model's NOTES.md says, for its card: what no result tells, or "" without one."""
+    file = folder / NOTES_FILE
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+
+
 def describe_training(folder: Path) -> str:
     """Return the recipe, and the course of training where there is a log, which is drawn."""
     if not (folder / RECIPE_FILE).is_file():
@@ -319,5 +326,6 @@ __all__ = [
     "describe_encoding",
     "describe_training",
     "make_curve",
+    "notes",
     "write_card",
 ]

@@ -8,7 +8,7 @@ from datasets import Dataset
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig
 
-from hf_alpha.card import describe_encoding, describe_training
+from hf_alpha.card import describe_encoding, describe_training, notes
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives import Objective
@@ -48,7 +48,7 @@ outputs = model(**tokenizer({texts}, return_tensors="pt"))
 ```
 {table}
 ```
-{picture}{limits}
+{picture}{extremes}{limits}
 {examples}{training}"""
 CLASS = "model.config.id2label[int(outputs.logits.argmax(-1))]\n"
 CLASSIFIER = "AutoModelForSequenceClassification"
@@ -117,7 +117,8 @@ def write_score_card(
         date=date,
         table=table({name: scores}, by),
         picture=f"![{metric} by {by}]({PICTURE_FILE})\n" if groups else "",
-        limits=_limits(scores, groups, metric, by),
+        extremes=_extremes(scores, groups, metric, by),
+        limits=f"\n## Limits\n{said}" if (said := notes(folder)) else "",
         examples=_examples(texts, scores, by) if classes else "",
         training=describe_training(folder),
     )
@@ -158,7 +159,7 @@ def _length(texts: Iterable[str]) -> int:
     return sum(map(len, texts))
 
 
-def _limits(scores: Scores, groups: Sequence[str], metric: str, by: str | None) -> str:
+def _extremes(scores: Scores, groups: Sequence[str], metric: str, by: str | None) -> str:
     """Where it is best, and where it is worst."""
     if len(groups) < 2:
         return ""

@@ -20,6 +20,7 @@ def test_card_of_a_copying_model(tmp_path):
     model = make_model(num_base_tokens=3, symbol_classes={"character": 3}, encoder_position="rope")
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "NOTES.md").write_text("Knows no capitals.\n")
     report = evaluate(model, tokenizer, "copying", rows, progress=False, max_new_tokens=4)
     write_card(tmp_path, report, evaluate_random("copying", rows), "the command", "2026-01-02")
     card = ModelCard.load(tmp_path / "README.md")
@@ -28,6 +29,8 @@ def test_card_of_a_copying_model(tmp_path):
         (f"strings with {k} symbols", "edit_distance", round(rates.edit_distance, 4))
         for k, rates in report.by_num_symbols.items()
     ]
+    limits = card.text.partition("## Limits\n")[2].strip()
+    assert limits.endswith("as `hf-alpha solve` does.\n\nKnows no capitals.")
     assert "--task copying" in card.text and "num_beams=1" in card.text
     assert "up to renaming" not in card.text and "random string" in card.text
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import ModelCard
 
+from hf_alpha.card import notes
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.release import LOG_FILE
@@ -37,6 +38,7 @@ def test_released_model_is_complete(folder):
     assert model.config.vocab_size == len(tokenizer)
     assert sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) < 4e6
     recipe = read_recipe(folder / RECIPE_FILE)
+    assert notes(folder) in (folder / "README.md").read_text()
     log = json.loads((folder / LOG_FILE).read_text())
     assert max(row["step"] for row in log) == recipe.training["max_steps"]
 

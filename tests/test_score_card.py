@@ -31,6 +31,7 @@ def test_card_of_a_model_of_classes_says_what_was_found_and_runs(tmp_path):
     train(recipe(tmp_path, "class", data, {"max_steps": 30}, model=model, symbols=PERSON))
     folder = tmp_path / "released"
     release(tmp_path / "out", folder)
+    (folder / "NOTES.md").write_text("Knows no aunts.\n")
     out = tmp_path / "report"
     card = evaluated(folder, "--by", "kind", "--license", "cc-by-nc-4.0", "--out", str(out))
     assert card.data.license == "cc-by-nc-4.0" and card.data.pipeline_tag == "text-classification"
@@ -41,6 +42,7 @@ def test_card_of_a_model_of_classes_says_what_was_found_and_runs(tmp_path):
         for group, metrics in found.items()
     }
     assert (out / "report.txt").read_text().strip() in card.text
+    assert "\n## Limits\nKnows no aunts.\n\n## Examples\n" in card.text
     assert "a name is only where it stands" in card.text and "relational" in card.text
     assert (folder / "results.png").stat().st_size and (folder / "training_log.png").is_file()
 

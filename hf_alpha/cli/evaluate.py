@@ -101,7 +101,12 @@ def evaluate(
     timeout: Annotated[float, typer.Option(min=0, help="Seconds for a call of a solver.")] = 10.0,
     device: Device = "auto",
     card: Annotated[
-        bool, typer.Option("--card", help="Write each model's README.md from the results.")
+        bool,
+        typer.Option(
+            "--card",
+            help="Write each model's README.md from the results, and from the NOTES.md in its "
+            "folder, if there is one.",
+        ),
     ] = False,
     license: Annotated[
         str | None, typer.Option(help="For --card: the model's, such as cc-by-nc-4.0.")
