@@ -147,7 +147,7 @@ class DataSettings:
         metadata=meaning("use only the first so many (the papers' `reduced`: 80,000)", least=1),
     )
     max_eval_samples: int = field(
-        default=2000, metadata=meaning("validation samples for the loss during training", least=0)
+        default=2000, metadata=meaning("validation samples for the loss during training", least=1)
     )
     max_answer_samples: int = field(
         default=64,
@@ -695,9 +695,15 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile("(true|True|false|False)$"), list("tTfF")
 )
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
-)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts a text such as 1e3, which `_Loader` would read as a number, in quotes."""
+
+
+_POWER_OF_TEN = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$")
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _POWER_OF_TEN, list("-+0123456789"))
 
 
 def _parse_yaml(text: str, where: str) -> Any:
@@ -749,7 +755,9 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     lines = "".join(f"{note}\n" for note in notes)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write_text(lines + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        file.write_text(
+            lines + yaml.dump(content, Dumper=_Dumper, sort_keys=False), encoding="utf-8"
+        )
 
 
 def _said(settings: Any) -> dict[str, Any]:

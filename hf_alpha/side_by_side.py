@@ -86,6 +86,8 @@ def compare_encodings(
             "models are compared from scratch: leave out 'checkpoint'. Of trained models, hf-alpha "
             "evaluate MODEL MODEL --out DIR makes the table"
         )
+    if len(set(encodings)) < len(encodings):
+        raise ValueError(f"an encoding is given twice: {', '.join(encodings)}")
     if unknown := [name for name in encodings if name not in ENCODINGS]:
         raise ValueError(f"no encoding {unknown[0]!r}: choose from {', '.join(ENCODINGS)}")
     task, models = recipe.solved, []

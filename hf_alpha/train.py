@@ -52,7 +52,14 @@ from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.evaluation.evaluate import answer_limit, evaluate
 from hf_alpha.folders import read_json
 from hf_alpha.generation import fit_tokenizer
-from hf_alpha.loading import auto_class, check_segments, load_checkpoint, load_for, load_parts
+from hf_alpha.loading import (
+    CheckpointError,
+    auto_class,
+    check_segments,
+    load_checkpoint,
+    load_for,
+    load_parts,
+)
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import Objective
@@ -325,6 +332,8 @@ def own_pairs(recipe: Recipe, say: Callable[[str], object] = print) -> OwnPairs 
         )
     with _named("check"):
         _try_check(task, pairs, say)
+    with _named("measures"):
+        _try_measures(task, pairs)
     return pairs
 
 
@@ -341,6 +350,12 @@ def _try_check(task: Any, pairs: OwnPairs, say: Callable[[str], object]) -> None
             raise ValueError(f"{place}: {error}") from error
         if not verdict.is_correct:
             say(f"check: {place}: {verdict}")
+
+
+def _try_measures(task: Any, pairs: OwnPairs) -> None:
+    """Ask the user's own measures, if there are some, about targets: before hours of training."""
+    targets = [pair["answer"] for pair in own_rows(pairs.train, task, TRIED)]
+    task.measured(targets, targets)
 
 
 def _own_data(
@@ -657,7 +672,7 @@ def train(
     notes = [] if start is None else _notes(recipe, out, _state(start).global_step, allow_changes)
     finished = start is not None and _is_finished(_state(start), arguments)
     set_seed(arguments.seed)  # for the weights of a new model
-    at_end = start if finished else None
+    at_end = _final_weights(arguments, start) if start is not None and finished else None
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):
         if recipe.aim is None:
@@ -827,8 +842,13 @@ def _run(
         _check_shapes(trainer.model, saved, start)
         _check_vocabulary(trainer.processing_class, theirs, start)
         say(f"{out}: resuming from {start}, step {_state(start).global_step}")
-    with stop.listening(alone=trainer.args.world_size == 1):
-        trainer.train(resume_from_checkpoint=None if start is None else str(start))
+    try:
+        with stop.listening(alone=trainer.args.world_size == 1):
+            trainer.train(resume_from_checkpoint=None if start is None else str(start))
+    except KeyError as error:
+        if "metric_for_best_model" not in str(error):
+            raise
+        raise RecipeError(f"training: {error.args[0]}") from error
     if stop.interrupted and not _is_finished(trainer.state, trainer.args):
         step = trainer.state.global_step
         raise Interrupted(
@@ -920,6 +940,23 @@ def _has_model(out: Path, state: TrainerState) -> bool:
     """Whether the model of this state has been written behind its last checkpoint."""
     done = (out / TRAINER_STATE).is_file() and any(out.glob("*.safetensors"))
     return done and _state(out).global_step == state.global_step
+
+
+def _final_weights(arguments: Seq2SeqTrainingArguments, start: Path) -> Path:
+    """The folder with the weights of a finished run: its own, or the checkpoint they come from.
+
+    Raises:
+        CheckpointError: the best checkpoint was to be loaded at the end, and is gone.
+    """
+    out, state = Path(arguments.output_dir), _state(start)
+    if _has_model(out, state):
+        return out
+    if not arguments.load_best_model_at_end or state.best_model_checkpoint is None:
+        return start
+    best = out / Path(state.best_model_checkpoint).name
+    if not best.is_dir():
+        raise CheckpointError(f"{best}, the best checkpoint of the finished run, is missing")
+    return best
 
 
 def last_checkpoint(output_dir: str | Path) -> Path | None:

@@ -3,9 +3,12 @@ import re
 import shutil
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from hf_alpha.recipe import (
     OWN_KEYS,
@@ -249,12 +252,28 @@ def test_recipes_of_own_pairs(tmp_path, change, message):
 def test_zeros_are_written(tmp_path):
     recipe = parse_recipe({
         "task": "text",
-        "data": {"train": "x.jsonl", "max_answer_samples": 0, "max_eval_samples": 0},
+        "data": {"train": "x.jsonl", "max_answer_samples": 0},
         "symbols": {"x": "[a-z]"},
         "training": {"output_dir": "out"},
     })  # fmt: skip
     write_recipe(recipe, tmp_path / "recipe.yaml")
     assert read_recipe(tmp_path / "recipe.yaml") == recipe
+
+
+@given(st.from_regex(r"[-+]?[0-9][0-9.eE_:x+-]{0,5}", fullmatch=True))
+@example("1e5")
+@example("1.5e3")
+@example("no")
+def test_texts_like_numbers_stay_texts(text):
+    recipe = parse_recipe({
+        "task": "text",
+        "data": {"train": "x.jsonl", "source": text},
+        "symbols": {"x": [text, "a"]},
+        "training": {"output_dir": "out"},
+    })  # fmt: skip
+    with TemporaryDirectory() as folder:
+        write_recipe(recipe, Path(folder) / "recipe.yaml")
+        assert read_recipe(Path(folder) / "recipe.yaml") == recipe
 
 
 def test_what_is_said_of_a_text_reaches_its_task(tmp_path):

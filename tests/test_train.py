@@ -427,6 +427,30 @@ def test_a_check_that_fails_ends_before_training(own_task, body, message):
     assert not (own_task / "out" / "model.safetensors").exists()
 
 
+def test_a_measure_that_returns_no_number_ends_before_training(own_task):
+    (own_task / "poor.py").write_text("def score(predictions, references):\n    return 'good'\n")
+    with pytest.raises(RecipeError, match="measures: measure poor:score: it returned 'good'"):
+        train(read_recipe("own.yaml", [*QUIET, "measures={score: 'poor:score'}"]))
+    assert not (own_task / "out" / "model.safetensors").exists()
+
+
+def test_a_metric_that_there_is_not_is_named(own_task):
+    with pytest.raises(RecipeError, match=r"metric_for_best_model.*'eval_nope'"):
+        train(read_recipe("own.yaml", [*QUIET, "training.metric_for_best_model=nope"]))
+
+
+def test_a_tokenizer_without_a_start_token(own_task):
+    """T5's and BERT's have none."""
+    tokenizer = unigram(end=True)
+    tokenizer.bos_token = None
+    tokenizer.save_pretrained(own_task / "t5")
+    model = train(read_recipe("own.yaml", [*QUIET, "tokenizer=./t5"])).model
+    assert model.config.bos_token_id is None
+    assert model.config.decoder_start_token_id == model.config.pad_token_id
+    reloaded, _ = load_checkpoint(own_task / "out")
+    assert_same(reloaded.state_dict(), model.state_dict())
+
+
 @pytest.mark.parametrize(
     ("override", "prepare", "message"),
     [
@@ -633,16 +657,23 @@ def test_another_dataset_chooses_the_checkpoint(data_dir, tmp_path):
         "num_symbols=7", f"data.validation={{path: {tmp_path / 'wider'}, generate: {wider}}}",
         "training.save_steps=4", "training.eval_steps=4", "training.save_total_limit=null",
         "training.load_best_model_at_end=true", "training.metric_for_best_model=loss",
-        "training.learning_rate=0.5", "training.max_steps=12",
+        "training.learning_rate=0.5", "training.max_steps=12", "training.greater_is_better=true",
     ]  # fmt: skip
     recipe = debug(data_dir, tmp_path / "out", *changes)
     train_data, valid_data = prepare_data(recipe, build_tokenizer("propositional", 7))
     assert max(map(len, train_data["stream_ids"])) <= 5 < max(map(len, valid_data["stream_ids"]))
     trainer = train(recipe)
     losses = {e["step"]: e["eval_loss"] for e in trainer.state.log_history if "eval_loss" in e}
-    best = min(losses, key=lambda step: losses[step])
+    best = max(losses, key=lambda step: losses[step])  # the worst, so it is not the last
     assert sorted(losses) == [4, 8, 12] and trainer.state.best_global_step == best
-    assert_same(weights(tmp_path / "out"), weights(tmp_path / "out" / f"checkpoint-{best}"))
+    assert best != 12
+    chosen = weights(tmp_path / "out" / f"checkpoint-{best}")
+    assert_same(weights(tmp_path / "out"), chosen)
+    assert_same(train(recipe).model.state_dict(), chosen)  # a finished run: nothing is done
+    for name in ("model.safetensors", "trainer_state.json"):  # as if killed while they were written
+        (tmp_path / "out" / name).unlink()
+    train(recipe)
+    assert_same(weights(tmp_path / "out"), chosen)
 
 
 def test_checkpoints_cut_off_are_passed_over(tmp_path):

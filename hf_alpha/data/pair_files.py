@@ -7,13 +7,22 @@ import io
 import json
 import os
 from collections.abc import Sequence
+from datetime import datetime
 from glob import escape
 from pathlib import Path
 from typing import Any
 
-from datasets import Features, Value, load_dataset, load_from_disk
+from datasets import (
+    Dataset,
+    DatasetDict,
+    Features,
+    IterableDatasetDict,
+    Value,
+    load_dataset,
+    load_from_disk,
+)
 
-from .read import load_from_hub, read_named
+from .read import load_from_hub, read_named, splits_of_folder
 
 # What lies beside the files of a dataset and holds no rows.
 _DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json"}
@@ -73,14 +82,48 @@ def _read_files(path: Path, wanted: list[str], streaming: bool, encoding: str | 
             elif kind == "json" and encoding is None and not streaming:
                 _check_utf_8(file)
         if path.is_dir():
-            return read_named(load_dataset, path, str(path), **options)
-        builder = "csv" if kind == "tsv" else kind
-        return read_named(load_dataset, path, builder, data_files=escape(str(path)), **options)
+            splits = splits_of_folder(path, files)
+            data = read_named(load_dataset, path, str(path), **options)
+        else:
+            splits, builder = {"train": [path]}, "csv" if kind == "tsv" else kind
+            data = read_named(load_dataset, path, builder, data_files=escape(str(path)), **options)
+        dates = kind == "json" and any(_has_dates(split, wanted) for split in data.values())
+        return _texts_of_json(splits, encoding, streaming) if dates else data
     except ValueError as error:
         faults = (_fault(file, encoding) for file in files if kind != "parquet")
         if fault := next(filter(None, faults), None):
             raise ValueError(fault) from error
         raise
+
+
+def _has_dates(data: Any, wanted: Sequence[str]) -> bool:
+    """Whether a column holds what JSON's reader takes for dates: texts such as 2010-05-01."""
+    if data.features is None:  # a stream that has not begun
+        first: dict[str, Any] = next(iter(data), {})
+        return any(isinstance(first.get(name), datetime) for name in wanted)
+    return any("timestamp" in repr(data.features.get(name)) for name in wanted)
+
+
+def _texts_of_json(
+    splits: dict[str, list[Path]], encoding: str | None, streaming: bool
+) -> DatasetDict | IterableDatasetDict:
+    """Read JSON by Python, for which a text is a text."""
+    read = DatasetDict()
+    for split, files in splits.items():
+        rows = [row for file in files for row in _json_rows(file, encoding)]
+        columns = {name: None for row in rows for name in row}
+        read[split] = Dataset.from_dict({name: [row.get(name) for row in rows] for name in columns})
+    if not streaming:
+        return read
+    return IterableDatasetDict({name: data.to_iterable_dataset() for name, data in read.items()})
+
+
+def _json_rows(path: Path, encoding: str | None) -> list[dict[str, Any]]:
+    with _opened(path) as file:
+        text = file.read().decode(encoding or "utf-8-sig")
+    if text.lstrip().startswith("["):
+        return json.loads(text)
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
 def _options(kind: str, wanted: list[str], encoding: str | None) -> dict[str, Any]:

@@ -1,11 +1,18 @@
 """Read datasets of problems and answers, whichever way they are stored."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset, DatasetDict, IterableDatasetDict, load_dataset, load_from_disk
+from datasets import (
+    Dataset,
+    DatasetDict,
+    IterableDatasetDict,
+    load_dataset,
+    load_dataset_builder,
+    load_from_disk,
+)
 from huggingface_hub.constants import ENDPOINT
 
 from hf_alpha.modeling.grammar import FormulaError
@@ -151,7 +158,8 @@ def _load_folder(path: Path) -> Dataset | DatasetDict:
         return read_named(load_from_disk, path, str(path))
     if (path / PARTS).exists() and not (path / SETTINGS).exists():
         raise ValueError(f"{path} holds an unfinished run: start the same generation again")
-    if any(path.rglob("*.parquet")):
+    if tables := sorted(path.rglob("*.parquet")):
+        splits_of_folder(path, tables)
         return read_named(load_dataset, path, str(path))
     files = sorted(path.glob("*.txt"))
     if files:
@@ -160,6 +168,26 @@ def _load_folder(path: Path) -> Dataset | DatasetDict:
         f"{path} holds no dataset: expected save_to_disk's files, parquet files or two-line "
         "files (train.txt, val.txt, test.txt)"
     )
+
+
+def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]:
+    """Say of which split each file of a folder is, by `datasets`' rules for their names.
+
+    Raises:
+        ValueError: where some names say a split (`train`, `test`), others say none: `datasets`
+            would leave these out.
+    """
+    builder = read_named(load_dataset_builder, path, str(path))
+    named = (builder.config.data_files or {}).items()
+    splits = {f"{split}": [Path(file) for file in found] for split, found in named}
+    taken = {file.resolve() for found in splits.values() for file in found}
+    if left := [file for file in files if file.resolve() not in taken]:
+        said = ", ".join(f"{file.name} ({split})" for split in splits for file in splits[split][:1])
+        raise ValueError(
+            f"{path}: it is not clear of which split {left[0].name} is: names of other files say "
+            f"one, {said}. Rename it, or name one file"
+        )
+    return splits
 
 
 def read_named(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any) -> Any:

@@ -3,6 +3,7 @@
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -283,8 +284,10 @@ def compare(
         "progress": progress,
     }
     reports, notes = [], []
-    for entry in models:
-        settings, folder = entry.settings(task, rows, wanted), out / _slug(entry.name)
+    chance = evaluate_random(task, rows, seed=seed, top_n=top_n, solver=solver, timeout=timeout)
+    folders = _folders(out, [*(entry.name for entry in models), chance.model])
+    for entry, folder in zip(models, folders, strict=False):
+        settings = entry.settings(task, rows, wanted)
         report = entry.evaluate(task, rows, folder, settings)
         if covariance and not _is_measured(report, len(probes), max_renamings, seed):
             report.alpha_covariance = entry.covariance(
@@ -295,10 +298,9 @@ def compare(
         if measured := _measured(task, report):
             notes.append(f"{entry.name}: {measured}")
         notes += entry.notes(task, rows, folder, settings, draws)
-    _draw_heatmaps(reports, task.measure, region, out, caption)
-    chance = evaluate_random(task, rows, seed=seed, top_n=top_n, solver=solver, timeout=timeout)
+    _draw_heatmaps(reports, task.measure, region, out, folders, caption)
     reports.append(chance)
-    reports[-1].save(out / _slug(reports[-1].model))
+    chance.save(folders[-1])
     text = "\n".join([table(reports, measure=task.measure), *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
@@ -319,13 +321,14 @@ def _draw_heatmaps(
     measure: str,
     region: Region | None,
     out: Path,
+    folders: Sequence[Path],
     caption: str | None,
 ) -> None:
     """Write one picture of all reports, and the numbers of each beside its report."""
     pictures = [Heatmap.of(report, measure, region) for report in reports]
     draw(pictures, out / HEATMAP_FILE, caption=caption)
-    for report, picture in zip(reports, pictures, strict=True):
-        picture.save(out / _slug(report.model) / "heatmap.json")
+    for picture, folder in zip(pictures, folders, strict=False):
+        picture.save(folder / "heatmap.json")
 
 
 def _probes(rows: Sequence[Mapping[str, Any]], count: int, seed: int) -> list[str]:
@@ -352,8 +355,18 @@ def _is_measured(report: Report, problems: int, max_renamings: int | None, seed:
     )
 
 
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "model"
+def _folders(out: Path, names: Sequence[str]) -> list[Path]:
+    """A folder for each name; of names that differ in case and signs only, later ones get a number.
+
+    The order of the names decides, so that the same command finds its folders again.
+    """
+    taken: Counter[str] = Counter()
+    found = []
+    for name in names:
+        slug = re.sub(r"[\W_]+", "-", name.lower()).strip("-") or "model"
+        taken[slug] += 1
+        found.append(out / (slug if taken[slug] == 1 else f"{slug}-{taken[slug]}"))
+    return found
 
 
 __all__ = ["EvaluatedModel", "choose_rows", "compare", "draw_problems"]

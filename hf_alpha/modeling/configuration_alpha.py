@@ -99,7 +99,7 @@ class AlphaConfig(SymbolModelConfig):
     layer_norm_eps: float = 1e-6
 
     pad_token_id: int = 0
-    bos_token_id: int = 1
+    bos_token_id: int | None = 1
     decoder_start_token_id: int = 1
 
     use_cache: bool = True

@@ -173,6 +173,28 @@ def test_bad_folders_encodings_and_rows_that_are_streamed(tmp_path):
             list(streamed)
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+def test_texts_that_look_like_dates_stay_texts(tmp_path, streaming):
+    rows = [{"source": "2010-05-01", "target": "2010-05-01 10:00", "n": n} for n in range(3)]
+    (tmp_path / "list.json").write_text(json.dumps(rows))
+    for name in ("list.json", "a.jsonl", "a.jsonl.gz", "a.csv"):
+        place = tmp_path / name if name == "list.json" else write(tmp_path / name, rows)
+        found = read_pairs(place, finder=NameFinder({"x": "[a-z]"}), streaming=streaming)
+        texts = [(row["problem"], row["answer"]) for row in found.with_format(None)]
+        assert texts == [("2010-05-01", "2010-05-01 10:00")] * 3, place
+
+
+@pytest.mark.parametrize("end", [".jsonl", ".parquet"])
+def test_all_files_of_a_folder_count_or_none(tmp_path, end):
+    """`datasets` leaves files out whose names say no split, if those of others do."""
+    write(tmp_path / f"part1{end}", ROWS)
+    write(tmp_path / f"part2{end}", ROWS)
+    assert len(read_pairs(tmp_path, finder=FINDER)) == 2 * len(ROWS)
+    write(tmp_path / f"part3-test{end}", ROWS)
+    with pytest.raises(ValueError, match=rf"split part1{end} is: .* part3-test{end} \(test\)"):
+        read_pairs(tmp_path, finder=FINDER)
+
+
 def spans_of(dataset) -> list[list[tuple[str, str]]]:
     texts = problems(next(iter(dataset.with_format(None).iter(100))))
     assert all(type(text) is MarkedText for text in texts)
