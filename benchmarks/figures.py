@@ -315,7 +315,7 @@ def transduction() -> str:
         ]
         lines.append([f"{row['entries']:,}", *rates, *costs])
     sides = stored("transduction")["data"]["rows"][0]["processor_seconds"]
-    return measure.table(["entries", *sides, "load, s", "MB", "token trie, MB"], lines)
+    return measure.table(["entries", *sides, "ours: load, s", "ours: MB", "token trie: MB"], lines)
 
 
 CARDS = measure.ROOT / "model_cards"
