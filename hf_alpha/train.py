@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -116,6 +117,15 @@ class _Runs(Trainer):
         folder = Path(self.args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")
         with _written(folder):
             super()._save_checkpoint(*args, **kwargs)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        try:
+            super()._load_optimizer_and_scheduler(checkpoint)
+        except (RuntimeError, EOFError, UnpicklingError) as error:
+            raise CheckpointError(
+                f"{checkpoint}: the optimiser's state cannot be read: {error}; without this folder "
+                "the run goes on from the checkpoint before"
+            ) from error
 
     def _get_train_sampler(self, train_dataset: Dataset | None = None) -> Sampler | None:
         dataset = train_dataset if train_dataset is not None else self.train_dataset

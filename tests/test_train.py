@@ -30,7 +30,7 @@ from hf_alpha.data.read import load
 from hf_alpha.evaluation.compare import EvaluatedModel, compare
 from hf_alpha.evaluation.covariance import alpha_covariance
 from hf_alpha.evaluation.evaluate import evaluate, read_samples
-from hf_alpha.loading import load_checkpoint
+from hf_alpha.loading import CheckpointError, load_checkpoint
 from hf_alpha.recipe import RecipeError, read_recipe
 from hf_alpha.release import release
 from hf_alpha.resources import resource_path
@@ -582,6 +582,15 @@ def test_a_damaged_checkpoint_is_not_resumed(data_dir, tmp_path):
     more = debug(data_dir, tmp_path, "training.eval_strategy=no", "training.max_steps=20")
     with pytest.raises(ValueError, match=r"checkpoint-10: model\.safetensors cannot be read"):
         train(more, allow_changes=True)
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_damaged_state_of_the_optimiser_is_named(data_dir, tmp_path, size):
+    train(debug(data_dir, tmp_path))
+    state = tmp_path / "checkpoint-10" / "optimizer.pt"
+    os.truncate(state, size)
+    with pytest.raises(CheckpointError, match="checkpoint-10: the optimiser's state cannot be"):
+        train(debug(data_dir, tmp_path, "training.max_steps=12"), allow_changes=True)
 
 
 def test_a_full_disk_ends_training_with_the_last_whole_checkpoint(data_dir, tmp_path):
