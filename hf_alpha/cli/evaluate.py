@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hf_alpha.evaluation.compare import Entrant
     from hf_alpha.evaluation.report import Report
     from hf_alpha.recipe import Recipe
+    from hf_alpha.tasks import Task
 
 
 ASKED = "Models that follow instructions"  # a panel of options
@@ -163,8 +165,7 @@ def evaluate(
     check_places(*models)
     from datasets import disable_progress_bars
 
-    from hf_alpha.data.read import leave_out, load, training_problems
-    from hf_alpha.evaluation.compare import choose_rows, compare, draw_problems
+    from hf_alpha.evaluation.compare import compare
     from hf_alpha.loading import ANSWERING, auto_class, load_config
     from hf_alpha.processes import choose_device
     from hf_alpha.tasks import get_task
@@ -208,33 +209,16 @@ def evaluate(
     solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
     if out is None and address is not None:
         raise ValueError("name a folder for the report with --out")
-    own = recipe is not None and solved.own_data
-    drawn = data is None and not own
-    out = out or _beside(models, data, *([] if drawn else [symbols, sizes, samples]))
-    if own and (hard or exclude):
-        option = "--hard" if hard else "--exclude"
-        raise ValueError(f"{option} is for formulas: leave it out with pairs of your own")
-    known = [problem for each in exclude or () for problem in training_problems(each)]
-    if drawn:
-        rows = draw_problems(
-            solved,
-            out / "problems",
-            integers(symbols or "1-8"),
-            integers(sizes or "1-15"),
-            samples or 100,
-            seed,
-            hard,
-            known,
-            progress=not quiet,
-        )
+    problems = _Problems(symbols, sizes, samples, hard, exclude or [], seed)
+    if recipe is not None and solved.own_data:
+        out = out or _beside(models, data, symbols, sizes, samples)
+        rows = problems.of_own(recipe, data, split)
+    elif data is not None:
+        out = out or _beside(models, data, symbols, sizes, samples)
+        rows = problems.of_data(solved, data, split)
     else:
-        if recipe is not None and own:
-            rows = own_test_rows(recipe, data, split)
-        else:
-            dataset = load(str(data), split, solved, preferred_split="test")
-            rows = list(leave_out(dataset, known, solved) if known else dataset)
-        many, long = (None if text is None else integers(text) for text in (symbols, sizes))
-        rows = choose_rows(rows, many, long, samples, seed)
+        out = out or _beside(models, data)
+        rows = problems.drawn(solved, out / "problems", progress=not quiet)
     table, reports = compare(
         loaded,
         solved,
@@ -256,6 +240,54 @@ def evaluate(
         _write_cards(models, reports, license)
     typer.echo(table)
     typer.echo(f"report and pictures are in {out}")
+
+
+@dataclass(frozen=True)
+class _Problems:
+    """Which problems are tested, as the options of the same names say."""
+
+    symbols: str | None
+    sizes: str | None
+    samples: int | None
+    hard: float
+    exclude: list[str]
+    seed: int
+
+    def drawn(self, task: "Task", folder: Path, progress: bool) -> list[dict[str, Any]]:
+        """New ones, which `folder` keeps."""
+        from hf_alpha.evaluation.compare import draw_problems
+
+        numbers, sizes = integers(self.symbols or "1-8"), integers(self.sizes or "1-15")
+        return draw_problems(
+            task, folder, numbers, sizes, self.samples or 100, self.seed, self.hard, self._known(),
+            progress=progress,
+        )  # fmt: skip
+
+    def of_data(self, task: "Task", data: str, split: str | None) -> list[dict[str, Any]]:
+        """Those of a dataset."""
+        from hf_alpha.data.read import leave_out, load
+
+        dataset, known = load(data, split, task, preferred_split="test"), self._known()
+        return self._chosen(list(leave_out(dataset, known, task) if known else dataset))
+
+    def of_own(self, recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
+        """Those of the user's own pairs."""
+        if self.hard or self.exclude:
+            option = "--hard" if self.hard else "--exclude"
+            raise ValueError(f"{option} is for formulas: leave it out with pairs of your own")
+        return self._chosen(own_test_rows(recipe, data, split))
+
+    def _known(self) -> list[str]:
+        """Problems of training, to be left out."""
+        from hf_alpha.data.read import training_problems
+
+        return [problem for each in self.exclude for problem in training_problems(each)]
+
+    def _chosen(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        from hf_alpha.evaluation.compare import choose_rows
+
+        many, long = (None if x is None else integers(x) for x in (self.symbols, self.sizes))
+        return choose_rows(rows, many, long, self.samples, self.seed)
 
 
 def _recipe_of(models: list[str], task: str | None, few_shot: bool) -> "Recipe | None":
