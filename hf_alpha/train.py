@@ -119,13 +119,12 @@ class _Runs(Trainer):
             super()._save_checkpoint(*args, **kwargs)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        try:
+        with _readable(checkpoint, "the optimiser's state"):
             super()._load_optimizer_and_scheduler(checkpoint)
-        except (RuntimeError, EOFError, UnpicklingError) as error:
-            raise CheckpointError(
-                f"{checkpoint}: the optimiser's state cannot be read: {error}; without this folder "
-                "the run goes on from the checkpoint before"
-            ) from error
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        with _readable(checkpoint, "the state of random numbers"):
+            super()._load_rng_state(checkpoint)
 
     def _get_train_sampler(self, train_dataset: Dataset | None = None) -> Sampler | None:
         dataset = train_dataset if train_dataset is not None else self.train_dataset
@@ -207,6 +206,20 @@ class AnswerRates:
         ).overall
         distance = {} if found.edit_distance is None else {"edit_distance": found.edit_distance}
         return {"correct": found.correct, **distance}
+
+
+@contextmanager
+def _readable(checkpoint: str | None, what: str) -> Iterator[None]:
+    """Say which part of a checkpoint is damaged."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, EOFError, UnpicklingError) as error:
+        raise CheckpointError(
+            f"{checkpoint}: {what} cannot be read: {f'{error}' or 'it is empty'}; without this "
+            "folder the run goes on from the checkpoint before, or begins again where there is none"
+        ) from error
 
 
 @contextmanager
@@ -364,6 +377,8 @@ def _try_check(task: Any, pairs: OwnPairs, say: Callable[[str], object]) -> None
 
 def _try_measures(task: Any, pairs: OwnPairs) -> None:
     """Ask the user's own measures, if there are some, about targets: before hours of training."""
+    if not task.own_measures:
+        return
     targets = [pair["answer"] for pair in own_rows(pairs.train, task, TRIED)]
     task.measured(targets, targets)
 
@@ -927,6 +942,8 @@ def _starting_point(arguments: Seq2SeqTrainingArguments, resume: bool) -> Path |
     if out.exists() and not out.is_dir():
         raise RecipeError(f"training: output_dir {out} is a file: name a folder")
     start = last_checkpoint(out)
+    if start is not None and _ended_behind(out, start, arguments):
+        start = out  # its last checkpoint is gone: with save_total_limit, only the best one stays
     if start is None and (out / TRAINER_STATE).is_file():
         start = out
         if not _is_finished(_state(out), arguments):
@@ -939,6 +956,14 @@ def _starting_point(arguments: Seq2SeqTrainingArguments, resume: bool) -> Path |
             f"{out} holds a checkpoint already: resume it, or choose another training.output_dir"
         )
     return start
+
+
+def _ended_behind(out: Path, start: Path, arguments: Seq2SeqTrainingArguments) -> bool:
+    """Whether the folder has the model of a finished run, of a later step than a checkpoint."""
+    if not (out / TRAINER_STATE).is_file() or not any(out.glob("*.safetensors")):
+        return False
+    state = _state(out)
+    return _is_finished(state, arguments) and state.global_step > _state(start).global_step
 
 
 def _state(folder: Path) -> TrainerState:

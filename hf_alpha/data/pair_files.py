@@ -6,8 +6,8 @@ import gzip
 import io
 import json
 import os
-from collections.abc import Sequence
-from datetime import datetime
+import re
+from collections.abc import Iterator, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,18 @@ from datasets import (
     Dataset,
     DatasetDict,
     Features,
+    IterableDataset,
     IterableDatasetDict,
     Value,
     load_dataset,
     load_from_disk,
 )
 
-from .read import load_from_hub, read_named, splits_of_folder
+from .read import files_below, load_from_hub, read_named, splits_of_folder
 
 # What lies beside the files of a dataset and holds no rows.
-_DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json"}
+_DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json"}
+_DATE = re.compile(r'"\d{4}-\d\d-\d\d')
 FILES = {
     ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".parquet": "parquet",
 }  # fmt: skip
@@ -63,7 +65,7 @@ def load_files(
 
 
 def _read_files(path: Path, wanted: list[str], streaming: bool, encoding: str | None) -> Any:
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if _kind(file))
+    files = [path] if path.is_file() else [file for file in files_below(path) if _kind(file)]
     kinds = {kind for file in files if (kind := _kind(file)) is not None}
     if len(kinds) != 1:
         found = f"holds files of several kinds ({', '.join(sorted(kinds))})" if kinds else (
@@ -76,19 +78,16 @@ def _read_files(path: Path, wanted: list[str], streaming: bool, encoding: str | 
     kind = kinds.pop()
     options = {**_options(kind, wanted, encoding), "streaming": streaming}
     try:
-        for file in files:
-            if kind in ("csv", "tsv"):
+        if kind in ("csv", "tsv"):
+            for file in files:
                 _check_header(file, wanted, encoding)
-            elif kind == "json" and encoding is None and not streaming:
-                _check_utf_8(file)
+        splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
+        if kind == "json" and (streaming or any([_has_date(file, encoding) for file in files])):
+            return _read_json(splits, encoding, streaming)
         if path.is_dir():
-            splits = splits_of_folder(path, files)
-            data = read_named(load_dataset, path, str(path), **options)
-        else:
-            splits, builder = {"train": [path]}, "csv" if kind == "tsv" else kind
-            data = read_named(load_dataset, path, builder, data_files=escape(str(path)), **options)
-        dates = kind == "json" and any(_has_dates(split, wanted) for split in data.values())
-        return _texts_of_json(splits, encoding, streaming) if dates else data
+            return read_named(load_dataset, path, str(path), **options)
+        builder = "csv" if kind == "tsv" else kind
+        return read_named(load_dataset, path, builder, data_files=escape(str(path)), **options)
     except ValueError as error:
         faults = (_fault(file, encoding) for file in files if kind != "parquet")
         if fault := next(filter(None, faults), None):
@@ -96,34 +95,55 @@ def _read_files(path: Path, wanted: list[str], streaming: bool, encoding: str | 
         raise
 
 
-def _has_dates(data: Any, wanted: Sequence[str]) -> bool:
-    """Whether a column holds what JSON's reader takes for dates: texts such as 2010-05-01."""
-    if data.features is None:  # a stream that has not begun
-        first: dict[str, Any] = next(iter(data), {})
-        return any(isinstance(first.get(name), datetime) for name in wanted)
-    return any("timestamp" in repr(data.features.get(name)) for name in wanted)
-
-
-def _texts_of_json(
+def _read_json(
     splits: dict[str, list[Path]], encoding: str | None, streaming: bool
 ) -> DatasetDict | IterableDatasetDict:
-    """Read JSON by Python, for which a text is a text."""
+    """Read JSON by Python, for which a text is a text; `datasets` takes 2010-05-01 for a date."""
+    told: dict[str, dict[str, Any]] = {
+        split: {"files": files, "encoding": encoding} for split, files in splits.items()
+    }
+    if streaming:
+        streams = {split: IterableDataset.from_generator(_rows, gen_kwargs=kwargs)
+                   for split, kwargs in told.items()}  # fmt: skip
+        return IterableDatasetDict(streams)
     read = DatasetDict()
-    for split, files in splits.items():
-        rows = [row for file in files for row in _json_rows(file, encoding)]
-        columns = {name: None for row in rows for name in row}
+    for split, kwargs in told.items():
+        rows = list(_rows(**kwargs))
+        columns = dict.fromkeys(name for row in rows for name in row)
         read[split] = Dataset.from_dict({name: [row.get(name) for row in rows] for name in columns})
-    if not streaming:
-        return read
-    return IterableDatasetDict({name: data.to_iterable_dataset() for name, data in read.items()})
+    return read
 
 
-def _json_rows(path: Path, encoding: str | None) -> list[dict[str, Any]]:
+def _rows(files: list[Path], encoding: str | None) -> Iterator[dict[str, Any]]:
+    """The rows of JSON files, each an array or an object in each line."""
+    for path in files:
+        with _opened(path) as file:
+            lines = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="\n")
+            for number, line in enumerate(lines, start=1):
+                if line.lstrip().startswith("["):
+                    yield from json.loads(line + lines.read())
+                elif line.strip():
+                    try:
+                        yield json.loads(line)
+                    except json.JSONDecodeError as error:
+                        raise ValueError(f"{path}, line {number} is no JSON: {error}") from error
+
+
+def _has_date(path: Path, encoding: str | None) -> bool:
+    """Whether a text of a JSON file begins like a date.
+
+    Raises:
+        UnicodeDecodeError: the file is in another encoding, which JSON's reader would let through.
+    """
+    decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
+    found, end = False, ""
     with _opened(path) as file:
-        text = file.read().decode(encoding or "utf-8-sig")
-    if text.lstrip().startswith("["):
-        return json.loads(text)
-    return [json.loads(line) for line in text.split("\n") if line.strip()]
+        while block := file.read(1 << 20):
+            text = end + decoder.decode(block)
+            found = found or _DATE.search(text) is not None
+            end = text[-len('"2010-05-01') :]
+        decoder.decode(b"", final=True)
+    return found
 
 
 def _options(kind: str, wanted: list[str], encoding: str | None) -> dict[str, Any]:
@@ -165,15 +185,6 @@ def _check_header(path: Path, wanted: list[str], encoding: str | None) -> None:
             f"{path}: the header has {len(header)} cells, the first row {len(first)}: put a text "
             "with a separator in double quotes"
         )
-
-
-def _check_utf_8(path: Path) -> None:
-    """Raise UnicodeDecodeError, a ValueError, for what JSON's reader would let through."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with _opened(path) as file:
-        while block := file.read(1 << 20):
-            decoder.decode(block)
-        decoder.decode(b"", final=True)
 
 
 def _opened(path: Path) -> Any:

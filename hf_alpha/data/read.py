@@ -1,6 +1,7 @@
 """Read datasets of problems and answers, whichever way they are stored."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -158,7 +159,7 @@ def _load_folder(path: Path) -> Dataset | DatasetDict:
         return read_named(load_from_disk, path, str(path))
     if (path / PARTS).exists() and not (path / SETTINGS).exists():
         raise ValueError(f"{path} holds an unfinished run: start the same generation again")
-    if tables := sorted(path.rglob("*.parquet")):
+    if tables := [file for file in files_below(path) if file.suffix == ".parquet"]:
         splits_of_folder(path, tables)
         return read_named(load_dataset, path, str(path))
     files = sorted(path.glob("*.txt"))
@@ -170,8 +171,20 @@ def _load_folder(path: Path) -> Dataset | DatasetDict:
     )
 
 
+def files_below(path: Path) -> list[Path]:
+    """The files of a folder, without those that `datasets` never reads: hidden ones."""
+    return sorted(
+        file
+        for file in path.rglob("*")
+        if file.is_file()
+        and not any(part.startswith((".", "__")) for part in file.relative_to(path).parts)
+    )
+
+
 def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]:
     """Say of which split each file of a folder is, by `datasets`' rules for their names.
+
+    A README.md whose header names the files has the last word.
 
     Raises:
         ValueError: where some names say a split (`train`, `test`), others say none: `datasets`
@@ -181,13 +194,21 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
     named = (builder.config.data_files or {}).items()
     splits = {f"{split}": [Path(file) for file in found] for split, found in named}
     taken = {file.resolve() for found in splits.values() for file in found}
-    if left := [file for file in files if file.resolve() not in taken]:
+    left = [file for file in files if file.resolve() not in taken]
+    if left and not _header_names_files(path / "README.md"):
         said = ", ".join(f"{file.name} ({split})" for split in splits for file in splits[split][:1])
         raise ValueError(
             f"{path}: it is not clear of which split {left[0].name} is: names of other files say "
             f"one, {said}. Rename it, or name one file"
         )
     return splits
+
+
+def _header_names_files(readme: Path) -> bool:
+    if not readme.is_file():
+        return False
+    header = re.match(r"---\n(.*?)\n---", readme.read_text(encoding="utf-8"), re.DOTALL)
+    return header is not None and "data_files:" in header[1]
 
 
 def read_named(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any) -> Any:

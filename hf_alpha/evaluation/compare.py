@@ -3,9 +3,9 @@
 import math
 import random
 import re
-from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
@@ -284,8 +284,7 @@ def compare(
         "progress": progress,
     }
     reports, notes = [], []
-    chance = evaluate_random(task, rows, seed=seed, top_n=top_n, solver=solver, timeout=timeout)
-    folders = _folders(out, [*(entry.name for entry in models), chance.model])
+    folders = _folders(out, [*(entry.name for entry in models), task.random_name])
     for entry, folder in zip(models, folders, strict=False):
         settings = entry.settings(task, rows, wanted)
         report = entry.evaluate(task, rows, folder, settings)
@@ -299,8 +298,9 @@ def compare(
             notes.append(f"{entry.name}: {measured}")
         notes += entry.notes(task, rows, folder, settings, draws)
     _draw_heatmaps(reports, task.measure, region, out, folders, caption)
-    reports.append(chance)
+    chance = evaluate_random(task, rows, seed=seed, top_n=top_n, solver=solver, timeout=timeout)
     chance.save(folders[-1])
+    reports.append(chance)
     text = "\n".join([table(reports, measure=task.measure), *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
@@ -360,13 +360,12 @@ def _folders(out: Path, names: Sequence[str]) -> list[Path]:
 
     The order of the names decides, so that the same command finds its folders again.
     """
-    taken: Counter[str] = Counter()
-    found = []
+    found: list[str] = []
     for name in names:
         slug = re.sub(r"[\W_]+", "-", name.lower()).strip("-") or "model"
-        taken[slug] += 1
-        found.append(out / (slug if taken[slug] == 1 else f"{slug}-{taken[slug]}"))
-    return found
+        ways = (slug if number == 1 else f"{slug}-{number}" for number in count(1))
+        found.append(next(way for way in ways if way not in found))
+    return [out / name for name in found]
 
 
 __all__ = ["EvaluatedModel", "choose_rows", "compare", "draw_problems"]

@@ -129,12 +129,13 @@ def streusle(path: Path) -> Iterator[Row]:
     """STREUSLE's readable form (`.vis`): a line has a number and a text with its expressions.
 
     `had_ a|DET routine|ADJ _surgery|V.LVC.full` has the tags B o o I. `_` joins the words of a
-    strong expression; those of a weak one (`~`) and what follows `|` are left out.
+    strong expression; those of a weak one (`~`) and what follows `|` are left out. A word that has
+    one of these letters itself, such as `^_^`, cannot be told from that.
     """
     for _, _, text in _cells(path, 2):
         words, tags, in_gap = list[str](), list[str](), False
         for goes_on, joined, opens in _UNIT.findall(text):
-            parts = joined.split("_") if len(joined) > 1 else [joined]
+            parts = joined.split("_") if joined.strip("_") else [joined]
             in_gap = in_gap and not goes_on
             first = "I" if goes_on else "B" if opens or len(parts) > 1 else "O"
             some = first + "I" * (len(parts) - 1)
@@ -144,7 +145,7 @@ def streusle(path: Path) -> Iterator[Row]:
         yield {"source": words, "target": tags}
 
 
-_UNIT = re.compile(r"(?<![^ ~])(_(?![ ~|]|$))?([^_ ~][^ ~|]*?|[_|])(_?)(?=[ ~|]|$)")
+_UNIT = re.compile(r"(?<![^ ~])(_(?!_*(?:[ ~|]|$)))?([^_ ~][^ ~|]*?|_+|[|])(_?)(?=[ ~|]|$)")
 """Words joined by `_`; that before or behind them says that the expression has a gap there."""
 
 _FORMATS = (clutrr, folio, mrpc, cola, sst2, squad, conll, dimsum, streusle)

@@ -175,13 +175,31 @@ def test_bad_folders_encodings_and_rows_that_are_streamed(tmp_path):
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_texts_that_look_like_dates_stay_texts(tmp_path, streaming):
-    rows = [{"source": "2010-05-01", "target": "2010-05-01 10:00", "n": n} for n in range(3)]
-    (tmp_path / "list.json").write_text(json.dumps(rows))
-    for name in ("list.json", "a.jsonl", "a.jsonl.gz", "a.csv"):
-        place = tmp_path / name if name == "list.json" else write(tmp_path / name, rows)
-        found = read_pairs(place, finder=NameFinder({"x": "[a-z]"}), streaming=streaming)
-        texts = [(row["problem"], row["answer"]) for row in found.with_format(None)]
-        assert texts == [("2010-05-01", "2010-05-01 10:00")] * 3, place
+    dates = [{"source": "2010-05-01", "target": "2010-05-01 10:00", "n": n} for n in range(3)]
+    words = [{"source": "May", "target": "none", "n": 3}]
+    (tmp_path / "list.json").write_text(json.dumps(dates, indent=1))
+    places = [tmp_path / "list.json"]
+    places += [write(tmp_path / name, dates) for name in ("a.jsonl", "a.jsonl.gz", "a.csv")]
+    places += [
+        write(tmp_path / "b.jsonl", dates + words),
+        write(tmp_path / "c.jsonl", words + dates),
+    ]
+    places += [write(tmp_path / "d.jsonl", dates, "utf-16")]
+    (tmp_path / "two").mkdir()
+    places += [write(tmp_path / "two" / "1.jsonl", words).parent]
+    write(tmp_path / "two" / "2.jsonl", dates)
+    finder = NameFinder({"x": "[a-z]"})
+    for place in places:
+        encoding = "utf-16" if place.name == "d.jsonl" else None
+        found = read_pairs(place, finder=finder, streaming=streaming, encoding=encoding)
+        texts = {(row["problem"], row["answer"]) for row in found.with_format(None)}
+        more = {("May", "none")} if place.name in ("b.jsonl", "c.jsonl", "two") else set()
+        assert texts == {("2010-05-01", "2010-05-01 10:00")} | more, place
+    (tmp_path / "splits").mkdir()
+    for split, rows in (("train", words), ("test", dates)):
+        write(tmp_path / "splits" / f"{split}.jsonl", rows)
+    found = read_pairs(tmp_path / "splits", finder=finder, split="test", streaming=streaming)
+    assert next(iter(found.with_format(None)))["problem"] == "2010-05-01"
 
 
 @pytest.mark.parametrize("end", [".jsonl", ".parquet"])
@@ -189,10 +207,17 @@ def test_all_files_of_a_folder_count_or_none(tmp_path, end):
     """`datasets` leaves files out whose names say no split, if those of others do."""
     write(tmp_path / f"part1{end}", ROWS)
     write(tmp_path / f"part2{end}", ROWS)
+    for hidden in (".cache", "__old"):
+        (tmp_path / hidden).mkdir()
+        write(tmp_path / hidden / f"train{end}", ROWS)
+    (tmp_path / "config.json").write_text("{}")
     assert len(read_pairs(tmp_path, finder=FINDER)) == 2 * len(ROWS)
     write(tmp_path / f"part3-test{end}", ROWS)
     with pytest.raises(ValueError, match=rf"split part1{end} is: .* part3-test{end} \(test\)"):
         read_pairs(tmp_path, finder=FINDER)
+    header = f"---\nconfigs:\n- config_name: default\n  data_files: part1{end}\n---\n"
+    (tmp_path / "README.md").write_text(header)
+    assert len(read_pairs(tmp_path, finder=FINDER)) == len(ROWS)
 
 
 def spans_of(dataset) -> list[list[tuple[str, str]]]:

@@ -81,12 +81,12 @@ def test_edit_distances_side_by_side(rows, tmp_path):
 
 
 def test_names_that_differ_in_signs_have_folders_of_their_own(rows, tmp_path):
-    names = ["A_1", "a-1", "ß", "ü", "Random string"]
+    names = ["A_1", "a-1", "a-1-2", "ß", "ü", "Random string"]
     one = entrant("learned")
     entries = [replace(one, name=name) for name in names]
     compare(entries, get_task("copying"), rows[:2], tmp_path, covariance=0, progress=False)
     found = {path.parent.name for path in tmp_path.glob("*/report.json")}
-    assert found == {"a-1", "a-1-2", "ß", "ü", "random-string", "random-string-2"}
+    assert found == {"a-1", "a-1-2", "a-1-2-2", "ß", "ü", "random-string", "random-string-2"}
 
 
 def test_the_spread_over_draws_stands_below_the_table(rows, tmp_path):

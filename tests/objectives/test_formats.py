@@ -82,7 +82,7 @@ def test_expressions_of_dimsum_are_read(tmp_path):
         ("gave_ them a_lot|DET _the_run|V.VID .", "gave them a lot the run .", "BobiIIO"),
         ("got|V-v.stative~ a|DET ~bill|N look|V~for|P", "got a bill look for", "OOOOO"),
         ("taking_time|V.LVC~away_from|P-p.Locus it", "taking time away from it", "BIBIO"),
-        ("a _ | ||PUNCT _|SYM b", "a _ | | _ b", "OOOOOO"),
+        ("a _ | ||PUNCT _|SYM ___ b", "a _ | | _ ___ b", "OOOOOOO"),
     ],
 )
 def test_expressions_of_streusle_are_read(tmp_path, text, words, tags):
