@@ -25,7 +25,7 @@ def build_tokenizer(task: str | Task, num_symbols: int = NUM_SYMBOLS) -> AlphaTo
     return AlphaTokenizer(
         base_tokens=task.base_tokens,
         symbol_classes=dict.fromkeys(task.symbol_classes, num_symbols),
-        grammar=task.grammar,
+        grammar=task.model_grammar,
     )
 
 

@@ -341,9 +341,15 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
         own = next(name for name in built_in_tasks() if get_task(name).own_data)
         return Recipe(own, DataSettings(), {}, symbols=rules_of(tokenizer))
     if tokenizer.grammar is not None:
-        built_in = built_in_tasks()
-        fitting = (name for name in built_in if get_task(name).grammar == tokenizer.grammar)
-        task = next(fitting, task)
+        tasks = {name: get_task(name) for name in built_in_tasks()}
+        task = next(
+            (
+                name
+                for name, known in tasks.items()
+                if tokenizer.grammar in (known.model_grammar, known.grammar)
+            ),
+            task,
+        )
     if task is None:
         raise RecipeError(
             f"{model} has no {RECIPE_FILE}, and its tokenizer does not say which task it is for: "

@@ -88,7 +88,7 @@ def solve(
             (answer, check_answer(task, prefix, answer, solver=solver)) for answer in answers
         )
         found = _first_correct(checked) if first_correct else list(checked)
-        solution = Solution(problem, found, read_as=_rewritten(task, problem, tokens, notation))
+        solution = Solution(problem, found, read_as=_rewritten(tokenizer, problem, notation))
         if not solution.solved:
             solution.unsatisfiable = task.has_answer(prefix) is False
         yield solution
@@ -120,11 +120,12 @@ def _prefix(task: Task, tokens: list[str]) -> str:
     return " ".join(tokens) if task.grammar is None else task.grammar.format(tokens)
 
 
-def _rewritten(task: Task, problem: str, tokens: list[str], notation: str | None) -> str | None:
-    """The problem in infix, if operators of it were rewritten while reading."""
-    if task.grammar is None or not task.grammar.rewrites(problem, notation):
+def _rewritten(tokenizer: AnyTokenizer, problem: str, notation: str | None) -> str | None:
+    """The problem in infix as the model reads it, if operators of it are rewritten for that."""
+    grammar = getattr(tokenizer, "grammar", None)
+    if grammar is None or not grammar.rewrites(problem, notation):
         return None
-    return task.grammar.format(tokens, "infix")
+    return grammar.format(grammar.parse(problem, notation), "infix")
 
 
 __all__ = ["Solution", "solve"]

@@ -240,6 +240,11 @@ class Task(ABC):
         """Whether an answer can be judged where the data has no target."""
         return True
 
+    @property
+    def model_grammar(self) -> Grammar | None:
+        """How the tokenizers of the task's models read problems; by default as the task does."""
+        return self.grammar
+
     @abstractmethod
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Draw a well-formed answer at random: the baseline that a model has to beat."""

@@ -30,30 +30,30 @@ def test_patterns_can_be_read_and_dwyers_are_those_of_the_tests():
 def test_released_models_and_chance_are_measured_without_training(tmp_path, monkeypatch):
     """On two patterns of Dwyer et al. and one of another family."""
     monkeypatch.chdir(tmp_path)
-    some = tuple(patterns()[place] for place in (0, 14, 60))
+    some = tuple(patterns()[place] for place in (0, 49, 60))
     monkeypatch.setattr("hf_alpha.reproduce.specifications.patterns", lambda: some)
     table = Specifications()
     rows = [row.name for row in table.rows(TINY) if row.model is None]
     released = {path.name for path in resource_path("model_cards").glob("ltl-*")}
-    assert {*rows} == {*released, "ltl-random"} and "ltl-streams-small" in released
-    only = ["ltl-learned-small", "ltl-streams-small", "ltl-random"]
+    assert {*rows} == {*released, "ltl-random"} and "ltl-relational-small" in released
+    only = ["ltl-learned-small", "ltl-relational-small", "ltl-random"]
     results = reproduce(table, TINY, [0], only, Path("runs"), Path("out"), lambda _: None)
-    streams = results.measured("ltl-streams-small")[0]
-    assert (streams["samples"], streams["samples DAC"], streams["samples EH"]) == (3, 2, 1)
+    found = results.measured("ltl-relational-small")[0]
+    assert (found["samples"], found["samples DAC"], found["samples EH"]) == (3, 2, 1)
     weights = {name: results.rows[name][0]["settings"].get("weights") for name in only}
     assert len({*weights.values()}) == 3 and weights["ltl-random"] is None
-    failed = {place: OUTCOMES[outcome] for place, *_, outcome in streams["failed"]}
-    assert streams["correct"] == round(1 - len(failed) / 3, 6)
-    assert 1 in failed, "bounded existence is not solved by any released model"
+    failed = {place: OUTCOMES[outcome] for place, *_, outcome in found["failed"]}
+    assert found["correct"] == round(1 - len(failed) / 3, 6)
+    assert 1 in failed, "this one solves no such chain"
     sentences = table.findings(results, TINY)
     assert sentences[1].startswith(
-        "ltl-streams-small (released) solves 1 of the 2 patterns of Dwyer et al; not solved: "
-        "bounded existence, after Q until R (3 names, "
+        "ltl-relational-small (released) solves 1 of the 2 patterns of Dwyer et al; not solved: "
+        "response chain 1-2, after Q until R (5 names, "
     )
     assert sentences[1].endswith(f" tokens, witness of 1 step: {failed[1]}).")
     chance = results.measured("ltl-random")[0]["correct"]
     assert f"it is right in {percent(chance)} %; " in sentences[-1] and len(sentences) == 3
-    assert "| ltl-streams-small (released) | 50.0 |" in table.render(results, TINY)
+    assert "| ltl-relational-small (released) | 50.0 |" in table.render(results, TINY)
     assert not table.findings(Results(Path(), "x", "y"), TINY)
 
 

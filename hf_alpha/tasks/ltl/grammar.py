@@ -1,5 +1,7 @@
 """The notations of linear temporal logic."""
 
+from dataclasses import replace
+
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks.connectives import DERIVED, SPELLINGS
 
@@ -73,4 +75,22 @@ need no quotes; infix is written with them, so that Spot reads it.
 
 Beware of names that begin with F, G or X: as in Spot, infix reads `Grant` as G of `rant`. Write
 `"Grant"`, or use spaced prefix notation, where words stay whole.
+"""
+
+LTL_WITHOUT_OR = replace(
+    LTL,
+    operators={token: arity for token, arity in LTL.operators.items() if token != "|"},
+    derived={
+        **LTL.derived,
+        "|": "! & ! $1 ! $2",
+        "->": "! & $1 ! $2",
+        "<-": "! & ! $1 $2",
+        "<->": "& ! & $1 ! $2 ! & ! $1 $2",
+        "^": "& ! & $1 $2 ! & ! $1 ! $2",
+    },
+)
+"""How models read formulas: training formulas have no `|`, as DeepLTL's have none.
+
+A model that is given one all the same reads a token that it was never trained to read, though it
+writes it in answers.
 """

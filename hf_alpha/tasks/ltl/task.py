@@ -19,7 +19,7 @@ from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
 
 from . import lasso
-from .grammar import LTL
+from .grammar import LTL, LTL_WITHOUT_OR
 from .prompt import TracePrompt
 from .sampler import LtlSampler
 from .trace import Step, Trace, cube_step, read_trace, same_trace, write_trace
@@ -33,7 +33,8 @@ class LTLTask(FormulaTask):
     """Find a symbolic trace all of whose words satisfy a formula of linear temporal logic.
 
     Formulas have not, and, or, next, until and the constants; the other operators of infix and
-    Spot's syntax (`F G R W M -> <-> xor`) are rewritten while reading. An answer is a lasso: steps
+    Spot's syntax (`F G R W M -> <-> xor`) are rewritten while reading, and for models `|` too,
+    which training formulas have not. An answer is a lasso: steps
     that are Boolean formulas, separated by `;`, the last ones in braces and repeated forever:
     `a;&ab;{b}`, or `request ; { grant }` with long names. What a step leaves open is open at every
     visit anew.
@@ -87,6 +88,11 @@ class LTLTask(FormulaTask):
     sizes: ClassVar[tuple[int, int]] = (10, 35)
     alpha: ClassVar[float] = 0.112
     constant_priority: ClassVar[float] = 1.0
+
+    @property
+    def model_grammar(self) -> Grammar:
+        """The task's, with `|` rewritten too."""
+        return LTL_WITHOUT_OR
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
         """Compute an answer to a formula given as canonical tokens, None if none is found.

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.tasks.ltl import spot
-from hf_alpha.tasks.ltl.grammar import LTL
+from hf_alpha.tasks.ltl.grammar import LTL, LTL_WITHOUT_OR
 
 try:
     import spot as library
@@ -94,6 +95,16 @@ def test_precedence_and_side_are_spots():
             text = f"! aa {first} X bb {second} FG cc"
             reading = spots_reading(library.formula(text))
             assert spot.are_equivalent(parse(text), reading), text
+
+
+@needs_spot
+@given(st.data())
+@settings(deadline=None)
+def test_models_read_the_same_without_or(data):
+    text = data.draw(spot_formulas(NAMES)).to_str()
+    tokens = LTL_WITHOUT_OR.parse(text, "infix")
+    assert spot.are_equivalent(tokens, LTL.parse(text, "infix"))
+    assert "|" not in tokens and ("!", "!") not in set(pairwise(tokens))
 
 
 @needs_spot
