@@ -24,7 +24,9 @@ import propositional
 import retrofit
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 
-STUDIES = tuple(f"geometric-study{name}" for name in ("", "-small", "-wnut17", "-masked"))
+STUDIES = tuple(
+    f"geometric-study{name}" for name in ("", "-small", "-streusle", "-wnut17", "-masked")
+)
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)
 BEAMS = "the three beams of ltl-streams-small"
 MIXED = "right answers and corrupted ones"

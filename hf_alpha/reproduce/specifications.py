@@ -97,7 +97,8 @@ class Specifications(Table):
             "Released models are those under `model_cards/`; the others were trained for the table "
             "of encodings. A pattern with more names than a model's vocabulary counts as not "
             "correct. Tokens are counted with the operators that the task has, into which `W`, "
-            "`F`, `G` and others are rewritten. Steps are those of the shortest witness; patterns "
+            "`F`, `G` and others are rewritten; models read them with `|` rewritten too, which "
+            "training formulas have not. Steps are those of the shortest witness; patterns "
             "that need more than 5, or of which that was not found out, are in no column of steps."
         )
 
