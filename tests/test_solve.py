@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -6,12 +7,14 @@ import pytest
 import torch
 from commands import hf_alpha
 from strategies import make_model
+from transformers import AutoTokenizer
 
 from hf_alpha import MarkedText, TextTask, TextTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.solve import _first_correct, solve
 from hf_alpha.tasks import Verdict
+from hf_alpha.tasks.ltl.grammar import LTL
 from hf_alpha.tasks.propositional import PropositionalTask
 
 TASK = PropositionalTask()
@@ -266,6 +269,13 @@ def test_the_task_is_what_the_model_says(ltl, tmp_path, hub):
         f"error: {ltl} is for the task 'ltl', not for 'propositional': leave out --task, or name "
         "another model"
     )
+    older = tmp_path / "older"  # saved when models read | as it is
+    shutil.copytree(ltl, older)
+    tokenizer = AutoTokenizer.from_pretrained(ltl)
+    tokenizer.grammar = LTL
+    tokenizer.save_pretrained(older)
+    said = hf_alpha("solve", "--model", older, "G(a -> F b)").out
+    assert "  read as    !(1 U !(!a | 1 U b))\n" in said
     copies = make_model(num_base_tokens=3, symbol_classes={"character": 3}, encoder_position="rope")
     copies.save_pretrained(tmp_path)
     build_tokenizer("copying", 3).save_pretrained(tmp_path)

@@ -34,10 +34,9 @@ class LTLTask(FormulaTask):
 
     Formulas have not, and, or, next, until and the constants; the other operators of infix and
     Spot's syntax (`F G R W M -> <-> xor`) are rewritten while reading, and for models `|` too,
-    which training formulas have not. An answer is a lasso: steps
-    that are Boolean formulas, separated by `;`, the last ones in braces and repeated forever:
-    `a;&ab;{b}`, or `request ; { grant }` with long names. What a step leaves open is open at every
-    visit anew.
+    which training formulas have not. An answer is a lasso: steps that are Boolean formulas,
+    separated by `;`, the last ones in braces and repeated forever: `a;&ab;{b}`, or `request ;
+    { grant }` with long names. What a step leaves open is open at every visit anew.
 
     Targets:
         equivariant: a trace with as few steps as possible, then the shortest loop, then the fewest
