@@ -341,15 +341,11 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
         own = next(name for name in built_in_tasks() if get_task(name).own_data)
         return Recipe(own, DataSettings(), {}, symbols=rules_of(tokenizer))
     if tokenizer.grammar is not None:
-        tasks = {name: get_task(name) for name in built_in_tasks()}
-        task = next(
-            (
-                name
-                for name, known in tasks.items()
-                if tokenizer.grammar in (known.model_grammar, known.grammar)
-            ),
-            task,
+        known = ((name, get_task(name)) for name in built_in_tasks())
+        fitting = (
+            name for name, one in known if tokenizer.grammar in (one.model_grammar, one.grammar)
         )
+        task = next(fitting, task)
     if task is None:
         raise RecipeError(
             f"{model} has no {RECIPE_FILE}, and its tokenizer does not say which task it is for: "

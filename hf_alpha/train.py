@@ -960,7 +960,7 @@ def _starting_point(arguments: Seq2SeqTrainingArguments, resume: bool) -> Path |
 
 def _ended_behind(out: Path, start: Path, arguments: Seq2SeqTrainingArguments) -> bool:
     """Whether the folder has the model of a finished run, of a later step than a checkpoint."""
-    if not (out / TRAINER_STATE).is_file() or not any(out.glob("*.safetensors")):
+    if not _holds_model(out):
         return False
     state = _state(out)
     return _is_finished(state, arguments) and state.global_step > _state(start).global_step
@@ -973,8 +973,12 @@ def _state(folder: Path) -> TrainerState:
 
 def _has_model(out: Path, state: TrainerState) -> bool:
     """Whether the model of this state has been written behind its last checkpoint."""
-    done = (out / TRAINER_STATE).is_file() and any(out.glob("*.safetensors"))
-    return done and _state(out).global_step == state.global_step
+    return _holds_model(out) and _state(out).global_step == state.global_step
+
+
+def _holds_model(out: Path) -> bool:
+    """Whether a run has written its model, and the state that belongs to it, beside checkpoints."""
+    return (out / TRAINER_STATE).is_file() and any(out.glob("*.safetensors"))
 
 
 def _final_weights(arguments: Seq2SeqTrainingArguments, start: Path) -> Path:

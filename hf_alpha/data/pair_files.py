@@ -82,6 +82,7 @@ def _read_files(path: Path, wanted: list[str], streaming: bool, encoding: str | 
             for file in files:
                 _check_header(file, wanted, encoding)
         splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
+        # A list, so that the encoding of every file is checked.
         if kind == "json" and (streaming or any([_has_date(file, encoding) for file in files])):
             return _read_json(splits, encoding, streaming)
         if path.is_dir():

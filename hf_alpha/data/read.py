@@ -1,7 +1,6 @@
 """Read datasets of problems and answers, whichever way they are stored."""
 
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from datasets import (
     load_dataset_builder,
     load_from_disk,
 )
+from huggingface_hub import metadata_load
 from huggingface_hub.constants import ENDPOINT
 
 from hf_alpha.modeling.grammar import FormulaError
@@ -205,10 +205,8 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
 
 
 def _header_names_files(readme: Path) -> bool:
-    if not readme.is_file():
-        return False
-    header = re.match(r"---\n(.*?)\n---", readme.read_text(encoding="utf-8"), re.DOTALL)
-    return header is not None and "data_files:" in header[1]
+    header = (metadata_load(readme) if readme.is_file() else None) or {}
+    return any("data_files" in config for config in header.get("configs", []))
 
 
 def read_named(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any) -> Any:
