@@ -10,7 +10,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig
 
 from hf_alpha.evaluation.curves import COLORS
-from hf_alpha.evaluation.heatmap import Heatmap, draw
+from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, Recipe, read_recipe
@@ -41,7 +41,7 @@ from transformers import {auto}, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
 model = {auto}.from_pretrained(folder, trust_remote_code=True)
-batch = tokenizer(["{example}"], return_tensors="pt", padding=True)
+batch = tokenizer([{example}], return_tensors="pt", padding=True)
 tokenizer.batch_decode(model.generate(**batch, num_beams={num_beams}){answer}, names=batch.names)
 ```
 With hf_alpha installed no trust flag is needed, and `{solve} --model {name}` {solves}.
@@ -90,6 +90,7 @@ def write_card(
     command: str,
     date: str,
     license: str | None = None,
+    region: Region | None = None,
 ) -> ModelCard:
     """Write README.md beside a model, and its pictures: a heatmap, and the course of training.
 
@@ -102,12 +103,12 @@ def write_card(
         date: of the report.
         license: of the model, as the Hub names it; by default Apache 2.0, or for a converted model
             none, as that of its backbone holds.
+        region: symbols and sizes of the training data, where the recipe does not say.
     """
     model, tokenizer = load_checkpoint(folder)
     config, task = model.config, get_task(report.settings["task"])
     recipe = read_recipe(folder / RECIPE_FILE) if (folder / RECIPE_FILE).is_file() else None
-    trained = _trained(recipe)
-    region = ((0, trained[0]), (1, trained[1])) if trained else None
+    region = _trained(recipe) or region
     draw(Heatmap.of(report, task.measure, region), folder / HEATMAP_FILE)
     text = TEMPLATE.format(
         data=_metadata(folder.name, report, config, license).to_yaml(),
@@ -120,7 +121,7 @@ def write_card(
         symbols=", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items()),
         auto=auto_class(config).__name__,
         answer="" if config.is_encoder_decoder else BEHIND_PROMPT,
-        example=task.example,
+        example=_example(task, report),
         num_beams=task.num_beams,
         solve="hf-alpha solve" + f" --task {name_of(task)}" * (task.name != DEFAULT_TASK),
         solves="checks\nevery answer" if task.has_check else "answers\nyour texts",
@@ -131,7 +132,7 @@ def write_card(
         measure=METRICS[task.measure][1],
         heatmap=HEATMAP_FILE,
         examples=_examples(task, report),
-        limits="\n\n".join(filter(None, [_limits(task, report, baseline, trained), notes(folder)])),
+        limits="\n\n".join(filter(None, [_limits(task, report, baseline, region), notes(folder)])),
         training=describe_training(folder),
     )
     card = ModelCard(text, ignore_metadata_errors=False)
@@ -139,19 +140,20 @@ def write_card(
     return card
 
 
-def _trained(recipe: Recipe | None) -> tuple[int, int] | None:
-    """Most symbols and most tokens of the training data; None where the recipe does not say."""
+def _trained(recipe: Recipe | None) -> Region | None:
+    """Symbols and sizes of the training data; None where the recipe does not say."""
     if recipe is None or not {"num_symbols", "sizes"} <= recipe.data.generate.keys():
         return None
     data = recipe.data.generate
-    return max(data["num_symbols"], data.get("up_to_symbols", 0)), data["sizes"][1]
+    most = max(data["num_symbols"], data.get("up_to_symbols", 0))
+    return (0, most), (1, data["sizes"][1])
 
 
-def _limits(task: Task, report: Report, baseline: Report, trained: tuple[int, int] | None) -> str:
+def _limits(task: Task, report: Report, baseline: Report, region: Region | None) -> str:
     """What the numbers say about what the model cannot do, in words."""
     said = []
-    if trained is not None:
-        symbols, tokens = trained
+    if region is not None:
+        symbols, tokens = (most for _, most in region)
         said.append(
             f"It was trained on {task.problems} with at most {_symbols(symbols)} and {tokens} "
             f"tokens.{_inside_and_outside(report, symbols, tokens, task.measure)}"
@@ -169,6 +171,12 @@ def _limits(task: Task, report: Report, baseline: Report, trained: tuple[int, in
     if task.has_check:
         said.append("Its answers may be wrong, so check them, as `hf-alpha solve` does.")
     return " ".join(said)
+
+
+def _example(task: Task, report: Report) -> str:
+    """A problem to try, as code: the task's, or of the user's own texts the shortest tested."""
+    shortest = min((record.problem for record in report.records), key=len, default="")
+    return json.dumps(task.example or shortest, ensure_ascii=False)
 
 
 def _examples(task: Task, report: Report) -> str:
@@ -311,10 +319,11 @@ def _metadata(
     ]
     if license is None and backbone_type(config) is None:  # a backbone has its own
         license = "apache-2.0"
+    logic = ["logic"] if task.grammar is not None else []
     return ModelCardData(
         license=license,
         library_name="transformers",
-        tags=["hf_alpha", "alpha-equivalence", "logic", task.name],
+        tags=["hf_alpha", "alpha-equivalence", *logic, task.name],
         model_name=name,
         eval_results=results,
     )

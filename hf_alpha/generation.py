@@ -352,11 +352,13 @@ def encode_problems(tokenizer: AnyTokenizer, problems: Sequence[str]) -> list[Al
 
     Raises:
         FormulaError: a problem cannot be read.
-        ValueError: the problems are one string.
+        ValueError: the problems are one string, or one of them is none.
     """
     check_list("problems", problems)
     encodings = []
     for index, problem in enumerate(problems):
+        if not isinstance(problem, str):
+            raise ValueError(f"problem {index} is no string but a {type(problem).__name__}")
         try:
             encodings.append(encode_problem(tokenizer, problem))
         except FormulaError as error:
@@ -365,7 +367,13 @@ def encode_problems(tokenizer: AnyTokenizer, problems: Sequence[str]) -> list[Al
 
 
 def plan_batches(encodings: Sequence[AlphaEncoding | None], batch_size: int) -> list[list[int]]:
-    """Group indices by (symbols, length), the most expensive first: memory runs out at once."""
+    """Group indices by (symbols, length), the most expensive first: memory runs out at once.
+
+    Raises:
+        ValueError: a batch would have no row.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}: give 1 or more")
     order = [index for index, encoding in enumerate(encodings) if encoding is not None]
     order.sort(key=lambda index: _cost(encodings[index]), reverse=True)
     return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]

@@ -21,6 +21,7 @@ from hf_alpha.train import TRAINER_STATE
 PROMISES = {
     "renaming": "renaming the input moves the logits' columns and changes nothing else, to the bit",
     "extension": "a larger vocabulary changes no logit of the old columns, to the bit",
+    "close extension": "a larger vocabulary changes logits of the old columns by rounding only",
 }
 """What each of `SymbolEncoding.promises` means."""
 SHOWN_TOKENS = 24

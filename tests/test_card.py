@@ -7,7 +7,15 @@ from matplotlib.image import imread
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.card import CURVE_FILE, HEATMAP_FILE, _examples, _trained, make_curve, write_card
+from hf_alpha.card import (
+    CURVE_FILE,
+    HEATMAP_FILE,
+    _example,
+    _examples,
+    _trained,
+    make_curve,
+    write_card,
+)
 from hf_alpha.evaluation import alpha_covariance, evaluate, evaluate_random
 from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
 from hf_alpha.release import LOG_FILE
@@ -22,7 +30,9 @@ def test_card_of_a_copying_model(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     (tmp_path / "NOTES.md").write_text("Knows no capitals.\n")
     report = evaluate(model, tokenizer, "copying", rows, progress=False, max_new_tokens=4)
-    write_card(tmp_path, report, evaluate_random("copying", rows), "the command", "2026-01-02")
+    region = (1, 2), (2, 6)
+    baseline = evaluate_random("copying", rows)
+    write_card(tmp_path, report, baseline, "the command", "2026-01-02", region=region)
     card = ModelCard.load(tmp_path / "README.md")
     values = [(r.dataset_name, r.metric_type, r.metric_value) for r in card.data.eval_results]
     assert values == [
@@ -30,8 +40,10 @@ def test_card_of_a_copying_model(tmp_path):
         for k, rates in report.by_num_symbols.items()
     ]
     limits = card.text.partition("## Limits\n")[2].strip()
+    assert "trained on strings with at most 2 symbols and 6 tokens." in limits
     assert limits.endswith("as `hf-alpha solve` does.\n\nKnows no capitals.")
     assert "--task copying" in card.text and "num_beams=1" in card.text
+    assert "logic" not in card.data.tags
     assert "up to renaming" not in card.text and "random string" in card.text
 
 
@@ -72,7 +84,7 @@ def test_card_says_what_the_report_says(tmp_path):
     assert f"at most 3 symbols and {most} tokens" in card.text
     assert "Of those tested within that, 0.0 % are answered right." in card.text
     many = ["data.generate.many_symbols=3200", "data.generate.up_to_symbols=8"]
-    assert _trained(read_recipe("ltl/relational-small", many)) == (8, 15)
+    assert _trained(read_recipe("ltl/relational-small", many)) == ((0, 8), (1, 15))
     # A model without any training is right less often than a random assignment.
     assert [report.by_num_symbols[k].correct for k in (2, 3)] == [0, 0]
     assert "no better than the random assignment" in card.text
@@ -89,5 +101,9 @@ def test_card_says_what_the_report_says(tmp_path):
     assert text.endswith(f"\np\n  q\n  correct    a\n{'':13} b\n````\n")
     for name in (HEATMAP_FILE, CURVE_FILE):
         assert f"]({name})" in card.text and imread(tmp_path / "toy" / name).ndim == 3
+    assert card.data.tags == ["hf_alpha", "alpha-equivalence", "logic", "propositional"]
+    assert f'tokenizer(["{task.example}"]' in card.text
+    own = get_task("text")  # shows the shortest of the user's own texts
+    assert json.loads(_example(own, replace(report, records=records))) == "```"
     (axis,) = make_curve(log).axes
     assert [line.get_xydata().tolist() for line in axis.lines] == [[[1, 2], [2, 1]], [[1, 1.5]]]

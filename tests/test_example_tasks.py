@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from hf_alpha.data.own import own_rows, read_own
+from hf_alpha.data.pairs import overlap
 from hf_alpha.recipe import read_recipe
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "tasks"
@@ -46,6 +47,11 @@ def test_inlined_functions_compute_the_same(tmp_path):
         values = [[Fraction(rng.randint(1, 99), 7) for _ in range(9)] for _ in range(5)]
         assert computed(source, values) == computed(row["target"], values)
     assert names_in("inline", tmp_path) == sorted(list(range(4, 10)) * 60)
+    data, finder = (found := read_recipe("text/inline")).data, found.solved.finder
+    train, test = (
+        read_own(data, str(tmp_path / f"{name}.jsonl"), finder, name) for name in ("train", "test")
+    )
+    assert overlap(train, test, finder) == 0
 
 
 def computed(text, values):

@@ -165,6 +165,11 @@ def evaluated() -> Iterator[tuple[str, str]]:
     two = ten["witness length:", "top_n", "ltl-relational"][1]
     assert float(ten["witness length:", "top_n", "random step"][1]) == 0
     yield "docs/models.md", f"takes two steps, {two} % against none"
+    inlined = rows_of(read(RESULTS / "inline-t5" / "table.txt"))
+    right = inlined["symbols:", "correct", "inline-t5"]
+    yield "README.md", f"right in {right[-1]} % with 4 to 9 of them, after training with 4 to 8"
+    assert set(right[:-2]) == {"100.0"}
+    yield "docs/retrofit.md", f"answers all of those, and {right[-2]} % with 9."
     copying = rows_of(read(RESULTS / "copying" / "table.txt"))
     streams, learned = (
         copying["symbols:", "edit_distance", f"copying-{name}-small"][-1]
@@ -173,6 +178,9 @@ def evaluated() -> Iterator[tuple[str, str]]:
     count = int(copying["symbols:", "samples", ""][-1])
     yield "docs/models.md", f"(mean edit distance {streams} on {count:,} strings;"
     yield "docs/models.md", f"within its 5 characters, {learned} over all"
+    draws = json.loads(read(RESULTS / "copying-draws" / "copying-dual-part-small" / "draws.json"))
+    least, most = (100 * draws["correct"][which] for which in ("minimum", "maximum"))
+    yield "docs/models.md", f"with others it copies {least:.1f} to {most:.0f} % of 400 strings"
     said = read(RESULTS / "quickstart" / "output.txt")
     seconds = re.search(r"(\d+) seconds in all", said)[1]
     yield "README.md", f"this run of `hf-alpha quickstart`: {seconds} seconds after the install"

@@ -232,3 +232,7 @@ def test_batches_hold_problems_alike_the_most_expensive_first():
     costs = [(len(encodings[i]["stream_ids"]), len(encodings[i]["input_ids"]))
              for batch in batches for i in batch]  # fmt: skip
     assert costs == sorted(costs, reverse=True)
+    with pytest.raises(ValueError, match="batch_size is 0: give 1 or more"):
+        plan_batches(encodings, 0)
+    with pytest.raises(ValueError, match="problem 1 is no string but a NoneType"):
+        encode_problems(make_tokenizer(), ["&ab", None])

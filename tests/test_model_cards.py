@@ -24,6 +24,7 @@ RESULTS = {
     "propositional-converted": "medium",
     "ltl-relational": "ltl-medium",
     "ltl-converted": "ltl-medium",
+    "inline-t5": "inline-t5",
 }
 """Task, or model, -> folder of its results; others are called as the task is."""
 RELEASED = sorted(path for path in (ROOT / "model_cards").iterdir() if path.is_dir())
@@ -36,7 +37,7 @@ TELLING = [path for path in RELEASED if path not in FOLDERS]
 def test_released_model_is_complete(folder):
     model, tokenizer = load_checkpoint(folder, answers=False)
     assert model.config.vocab_size == len(tokenizer)
-    assert sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) < 4e6
+    assert sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) < 12e6
     recipe = read_recipe(folder / RECIPE_FILE)
     assert notes(folder) in (folder / "README.md").read_text()
     log = json.loads((folder / LOG_FILE).read_text())
@@ -110,6 +111,7 @@ def test_a_user_without_the_package_gets_the_answers_of_the_cards(tmp_path):
             found = ANSWERED.findall(shown)
             problems = [problem.rstrip("\n") for problem, _ in found]
             answers = [answer.replace(f"\n{'':13}", "\n").strip() for _, answer in found]
+            answers = ["" if answer == task.empty_answer else answer for answer in answers]
         asked.append([str(copy), beams, problems])
         wanted += [(task, *pair) for pair in zip(problems, answers, strict=True)]
         assert len(problems) == 3

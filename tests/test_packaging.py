@@ -111,10 +111,10 @@ def test_code_in_data_folders_is_in_the_distributions(built: Path, wheel: Path):
 
 
 def test_default_checkpoints_stay_small():
-    """Each released model under model_cards/ is committed and shipped: 4 MB at most."""
+    """Each released model under model_cards/ is committed and shipped: 5 MB at most."""
     for folder in (path for path in (ROOT / "model_cards").iterdir() if path.is_dir()):
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        assert size <= 4e6, f"{folder.name} takes {size / 1e6:.1f} MB"
+        assert size <= 5e6, f"{folder.name} takes {size / 1e6:.1f} MB"
 
 
 def test_installed_package_is_its_own(installed: Installed):

@@ -1,14 +1,17 @@
 """Make pairs for a rewriting of Python functions: a variable is inlined; identifiers are names.
 
-    python examples/tasks/inline.py data/inline
+    python examples/tasks/inline.py data/inline      # 4 to 6 names in training, 4 to 9 in the test
+    python examples/tasks/inline.py data/inline-8 8  # 4 to 8 in training
 
 Source: the variable and a function; target: the function without it; as `ast.unparse` writes them.
+No source of the test is, names aside, one of training.
 """
 
 import ast
 import copy
 import json
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -73,8 +76,25 @@ def save(file: Path, pairs: list[dict[str, str]]) -> None:
     file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
 
 
+def shape(pair: dict[str, str]) -> str:
+    """Write names as their ranks, by first occurrence: what renaming leaves of a source."""
+    ranks: dict[str, int] = {}
+    return re.sub(
+        rf"\b({'|'.join(NAMES)})\b",
+        lambda name: f"n{ranks.setdefault(name[0], len(ranks))}",
+        pair["source"],
+    )
+
+
 if __name__ == "__main__":
-    folder, rng = Path(sys.argv[1]), random.Random(0)
+    folder, largest = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 6
+    rng = random.Random(0)
     folder.mkdir(parents=True, exist_ok=True)
-    save(folder / "train.jsonl", [pair(rng, rng.randint(4, 6)) for _ in range(20_000)])
-    save(folder / "test.jsonl", [pair(rng, names) for names in range(4, 10) for _ in range(60)])
+    train = [pair(rng, rng.randint(4, largest)) for _ in range(20_000)]
+    seen, test = set(map(shape, train)), list[dict[str, str]]()
+    while len(test) < 6 * 60:
+        drawn = pair(rng, 4 + len(test) // 60)
+        if shape(drawn) not in seen:
+            test.append(drawn)
+    save(folder / "train.jsonl", train)
+    save(folder / "test.jsonl", test)

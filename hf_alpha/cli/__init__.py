@@ -29,6 +29,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "convert": convert.convert,
     "convert-folnet": convert.convert_folnet,
     "convert-geometric": convert.convert_geometric,
+    "grow": convert.grow,
     "evaluate": evaluate.evaluate,
     "zero-shot": zero_shot.zero_shot,
     "compare": compare.compare,

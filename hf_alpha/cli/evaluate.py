@@ -28,6 +28,7 @@ from hf_alpha.tasks.registry import DEFAULT_TASK
 
 if TYPE_CHECKING:
     from hf_alpha.evaluation.compare import Entrant
+    from hf_alpha.evaluation.heatmap import Region
     from hf_alpha.evaluation.report import Report
     from hf_alpha.recipe import Recipe
     from hf_alpha.tasks import Task
@@ -219,12 +220,13 @@ def evaluate(
     else:
         out = out or _beside(models, data)
         rows = problems.drawn(solved, out / "problems", progress=not quiet)
+    region = _region(trained_symbols, trained_size)
     table, reports = compare(
         loaded,
         solved,
         rows,
         out,
-        region=_region(trained_symbols, trained_size),
+        region=region,
         num_beams=beams,
         top_n=top_n,
         covariance=covariance,
@@ -237,7 +239,7 @@ def evaluate(
         progress=not quiet,
     )
     if card:
-        _write_cards(models, reports, license)
+        _write_cards(models, reports, license, region)
     typer.echo(table)
     typer.echo(f"report and pictures are in {out}")
 
@@ -425,9 +427,7 @@ def _evaluate_objective(
     return f"{written}\nmetrics and predictions are in {out}"
 
 
-def _region(
-    symbols: str | None, size: str | None
-) -> tuple[tuple[int, int], tuple[int, int]] | None:
+def _region(symbols: str | None, size: str | None) -> "Region | None":
     """Smallest and largest number of symbols, and size, seen in training; None if not given."""
     if symbols is None or size is None:
         return None
@@ -439,11 +439,14 @@ def _bounds(text: str, smallest: int) -> tuple[int, int]:
     return (numbers[0] if len(numbers) > 1 else smallest), numbers[-1]
 
 
-def _write_cards(models: list[str], reports: "list[Report]", license: str | None) -> None:
+def _write_cards(
+    models: list[str], reports: "list[Report]", license: str | None, region: "Region | None"
+) -> None:
     from hf_alpha.card import write_card
 
+    made = _this_command(), f"{date.today()}"
     for folder, report in zip(models, reports, strict=False):
-        write_card(Path(folder), report, reports[-1], _this_command(), f"{date.today()}", license)
+        write_card(Path(folder), report, reports[-1], *made, license, region)
 
 
 def _this_command() -> str:

@@ -29,7 +29,10 @@ def zero_shot(
     template: Annotated[str | None, typer.Option(help="Another prompt: '{0}? {mask}, {1}'")] = None,
     words: Annotated[
         str | None,
-        typer.Option(help="Other words for labels: entailment=Yes,not_entailment=No"),
+        typer.Option(
+            help="Other words for labels: entailment=Yes,not_entailment=No. Labels of your own are "
+            "numbered in this order, where the data has numbers."
+        ),
     ] = None,
     max_length: Annotated[int, typer.Option(min=1, help="Tokens in a prompt.")] = 128,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows in a batch.")] = 32,

@@ -16,7 +16,7 @@ from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.evaluate import answer_limit, evaluate, evaluate_random
-from hf_alpha.evaluation.heatmap import Heatmap, draw
+from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.random_parts import sensitivity
 from hf_alpha.evaluation.report import Report, table
 from hf_alpha.folders import write_text
@@ -25,7 +25,6 @@ from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.tasks import Task
 from hf_alpha.tasks.base import EQUIVALENCES
 
-Region = tuple[tuple[int, int], tuple[int, int]]
 TABLE_FILE, HEATMAP_FILE = "table.txt", "heatmap.png"
 
 

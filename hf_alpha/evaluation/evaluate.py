@@ -46,6 +46,13 @@ from hf_alpha.tasks.prompts import NoAnswer
 MAX_NEW_TOKENS = 128
 PROGRESS_FILE = "progress.json"
 PROGRESS_PARTS = "progress-*.jsonl"
+ORIGIN = {
+    *("transformers_version", "_name_or_path", "architectures", "auto_map", "dtype"),
+    *("max_length", "max_new_tokens", "_from_model_config"),
+}
+"""Keys of configurations on which answers do not depend."""
+LATER = {"configuration", "generation", "tokenizer"}
+"""Settings that older runs have not written down."""
 
 Row = Mapping[str, Any]
 
@@ -83,7 +90,10 @@ class _Search:
     def settings(self) -> dict[str, Any]:
         return {
             "weights": fingerprint(self.module),
+            "configuration": digest(_plain_settings(self.module.config)),
+            "generation": digest(_plain_settings(self.module.generation_config)),
             "vocabulary": self.tokenizer.vocab_size,
+            "tokenizer": digest(self.tokenizer.settings()),
             **self.search,
         }
 
@@ -524,7 +534,7 @@ def _read_parts(folder: Path) -> dict[int, Record]:
 def _check_settings(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     # Through JSON, as the stored ones have been.
     settings = json.loads(json.dumps(settings))
-    for key in dict.fromkeys([*stored, *settings]):
+    for key in dict.fromkeys([*stored, *(settings.keys() - (LATER - stored.keys()))]):
         if stored.get(key) != settings.get(key):
             raise ValueError(
                 f"{folder} holds an evaluation with {key} = {stored.get(key)!r}, this one has "
@@ -541,9 +551,27 @@ def fingerprint(model: torch.nn.Module) -> str:
     return digest.hexdigest()[:16]
 
 
-def _hash_samples(samples: Sequence[Sample]) -> str:
-    text = json.dumps([(sample.problem, sample.target) for sample in samples])
+def digest(data: Any) -> str:
+    """Return a hash of plain data."""
+    text = json.dumps(data, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _plain_settings(config: Any) -> dict[str, Any]:
+    """What a configuration changes, without places, versions and what a search sets itself."""
+    return _without_origin(json.loads(config.to_json_string(use_diff=True)))
+
+
+def _without_origin(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_origin(value) if isinstance(value, Mapping) else value
+        for key, value in settings.items()
+        if key not in ORIGIN
+    }
+
+
+def _hash_samples(samples: Sequence[Sample]) -> str:
+    return digest([(sample.problem, sample.target) for sample in samples])
 
 
 __all__ = ["answer_limit", "evaluate", "evaluate_answers", "evaluate_random"]

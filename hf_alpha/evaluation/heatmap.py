@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
+Region = tuple[tuple[int, int], tuple[int, int]]
+"""((fewest, most symbols), (shortest, longest)) of the problems of training."""
 COLORS = ("#d73027", "#fc8d59", "#fee090", "#8fd3c8", "#2f9ee0")
 """From red over yellow to blue: like red to green, but told apart by the colour-blind too."""
 
@@ -75,14 +77,14 @@ class Heatmap:
     metric: str
     overall: float
     cells: tuple[Cell, ...]
-    training_region: tuple[tuple[int, int], tuple[int, int]] | None = None
+    training_region: Region | None = None
 
     @classmethod
     def of(
         cls,
         report: Report,
         metric: str = "correct",
-        training_region: tuple[tuple[int, int], tuple[int, int]] | None = None,
+        training_region: Region | None = None,
     ) -> "Heatmap":
         """Take a heatmap from a report.
 
@@ -283,7 +285,7 @@ def _box(cell: Cell, side: float, **style: Any) -> "Rectangle":
     return Rectangle(corner, side, side, **style)
 
 
-def _outline(axis: "Axes", region: tuple[tuple[int, int], tuple[int, int]]) -> None:
+def _outline(axis: "Axes", region: Region) -> None:
     """Draw the box of the training data, as far as it lies within the picture."""
     from matplotlib.patches import Rectangle
 

@@ -19,7 +19,7 @@ import torch
 from transformers import PreTrainedModel
 
 from hf_alpha.evaluation.covariance import AlphaCovariance, Group, covariance_of
-from hf_alpha.evaluation.evaluate import Given, Row, evaluate_answers, fingerprint
+from hf_alpha.evaluation.evaluate import Given, Row, digest, evaluate_answers, fingerprint
 from hf_alpha.evaluation.names import Items, Table, rename
 from hf_alpha.evaluation.report import Report
 from hf_alpha.generation import answer_room, generate_rows
@@ -116,7 +116,7 @@ class LocalModel:
         drawn = {"seed": seed} if self.sampled else {}
         self.settings = {
             "weights": fingerprint(model),
-            "encoded": _digest(self._encode(SAMPLE)["input_ids"]),
+            "encoded": digest(self._encode(SAMPLE)["input_ids"]),
             "generation": self.generation,
             **drawn,
         }
@@ -140,10 +140,10 @@ class LocalModel:
         size, wanted = len(rows[0]["input_ids"]), self.generation["max_new_tokens"]
         room = answer_room(self.module.config, size, wanted, "the prompt")
         settings = {**self.generation, "max_new_tokens": room}
-        digest = hashlib.sha256(json.dumps([self.seed, *prompts]).encode()).digest()
+        drawn = hashlib.sha256(json.dumps([self.seed, *prompts]).encode()).digest()
         with torch.random.fork_rng(enabled=self.sampled):
             if self.sampled:
-                torch.manual_seed(int.from_bytes(digest[:4], "big"))
+                torch.manual_seed(int.from_bytes(drawn[:4], "big"))
             replies = generate_rows(self.module, self.tokenizer, rows, settings)
         for prompt, ids in zip(prompts, replies, strict=True):
             text = self.tokenizer.decode(ids, skip_special_tokens=True)
@@ -175,7 +175,7 @@ class KeptReplies:
     def __init__(self, asked: Asked, folder: Path | None):
         self.asked = asked
         self.known: dict[str, Reply] = {}
-        self._by = _digest(asked.settings)
+        self._by = digest(asked.settings)
         self._lock = Lock()
         self._file: Path | None = None
         if folder is not None:
@@ -230,7 +230,7 @@ class _Problems:
     @property
     def settings(self) -> dict[str, Any]:
         shown = self.ask(self.task.example)
-        return {"prompt": _digest(shown), **self.replies.asked.settings}
+        return {"prompt": digest(shown), **self.replies.asked.settings}
 
     def ask(self, problem: str) -> str:
         return self.prompt.ask(self.task.parse(problem), self.replies.asked.plain)
@@ -401,10 +401,6 @@ class AskedModel:
 def _tokens(answer: str) -> Items:
     """The tokens of an answer as tasks write it: compact, or with spaces."""
     return tuple(word for word, _ in words(answer)) if " " in answer else tuple(answer)
-
-
-def _digest(data: Any) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
 __all__ = ["AskedModel", "Formulas", "KeptReplies", "LocalModel", "Reply"]

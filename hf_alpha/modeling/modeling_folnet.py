@@ -1367,6 +1367,9 @@ class FolnetForMultipleChoice(FolnetHead):
         check_dimensions(input_ids, 3)
         assert input_ids is not None
         choices = input_ids.shape[1]
+        for name, value in kwargs.items():
+            if name.startswith("segment_") and value is not None:
+                kwargs[name] = value.flatten(0, 1)
         ids, mask, types, streams = (
             None if x is None else x.flatten(0, 1)
             for x in (input_ids, attention_mask, token_type_ids, stream_ids)

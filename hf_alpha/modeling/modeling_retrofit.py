@@ -272,6 +272,24 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         """
         self.backbone.requires_grad_(False)
 
+    def activation_checkpointing_enable(
+        self, activation_checkpointing_kwargs: dict[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        """As in Transformers.
+
+        Raises:
+            ValueError: reentrant checkpointing of a model whose layers share a mask that is
+                trained: each layer's part of the backward pass would free the mask's graph.
+        """
+        given = activation_checkpointing_kwargs
+        # PyTorch's default is True, Transformers' False.
+        if self.relations is not None and given is not None and given.get("use_reentrant", True):
+            raise ValueError(
+                "`relational` models cannot be checkpointed in the reentrant way: give "
+                "use_reentrant=False"
+            )
+        super().activation_checkpointing_enable(activation_checkpointing_kwargs, **kwargs)
+
     # -- forward ----------------------------------------------------------------------------------
 
     def encode(

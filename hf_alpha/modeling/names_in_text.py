@@ -131,6 +131,7 @@ class NameRule:
             raise ValueError(f"{where}: 'count' is {self.count!r}: give a whole number from 1 on")
         if self.pattern is not None:
             try:
+                regex.compile(self.pattern)  # alone: errors say where in it
                 matches_empty = whole_words(self.pattern).match("")
             except regex.error as error:
                 raise ValueError(f"{where}: the pattern {self.pattern!r}: {error}") from None

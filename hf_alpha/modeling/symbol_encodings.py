@@ -36,7 +36,8 @@ class SymbolEncoding:
         description: what a model card says.
         promises: what holds exactly, beside what holds for all models: `"renaming"` (a renamed
             input gives the same logits, columns moved, bit for bit) and `"extension"` (a larger
-            vocabulary changes no logit of the old columns). docs/exactness.md states them.
+            vocabulary changes no logit of the old columns), or `"close extension"` (it does so up
+            to rounding). docs/exactness.md states them.
         lists_symbols: whether `stream_ids`, the list of the input's symbols, is needed; answers
             then hold no others.
         opens_streams: whether a hidden state has a stream for each symbol of the input.
@@ -208,7 +209,7 @@ class DualPartEncoding(SymbolEncoding):
         "`extend_symbols`. The draw of random parts lies in the checkpoint; "
         "`model.redraw_symbols(seed)` makes another one."
     )
-    promises = frozenset({"extension"})
+    promises = frozenset({"close extension"})
     random_parts = True
     rows_per_class = 1
 

@@ -83,6 +83,8 @@ class Classes(Objective):
             fault = None
             if value is None or value == "":
                 fault = "holds nothing"
+            elif isinstance(value, list | dict):
+                fault = f"holds {value!r}, which is no single class or number"
             elif self.regression and _number(value) is None:
                 fault = f"holds {value!r}, which is no finite number"
             elif named and not 0 <= value < len(named):

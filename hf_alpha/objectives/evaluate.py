@@ -141,6 +141,11 @@ def _groups(aim: Objective, rows: Dataset, by: str) -> list[Any]:
         if not isinstance(value, str | int | float):
             held = "nothing" if value is None else repr(value)
             raise ValueError(f"row {row}: the column {by!r} holds {held}, which names no group")
+        if value == ALL:
+            raise ValueError(
+                f"row {row}: the column {by!r} holds {ALL!r}, which is what all rows are called: "
+                "call that group otherwise"
+            )
     return values
 
 

@@ -177,7 +177,7 @@ def read_format(name: str, where: str) -> list[Row]:
         raise FileNotFoundError(f"no file {where} to read as {name!r}")
     try:
         return list(read(path))
-    except (KeyError, AttributeError, UnicodeDecodeError) as error:
+    except (KeyError, AttributeError, TypeError, UnicodeDecodeError) as error:
         raise ValueError(f"{where} is not of the format {name!r}: {_said(error)}") from error
 
 

@@ -93,6 +93,9 @@ def kept(rows: Dataset, where: Mapping[str, Any]) -> Dataset:
     """Return the rows that have one of the given values in each of the given columns."""
     chosen = np.ones(len(rows), dtype=bool)
     for column, values in where.items():
+        held = next((value for value in rows[column] if isinstance(value, list | dict)), None)
+        if held is not None:
+            raise ValueError(f"where: the column {column!r} holds {held!r}: it takes single values")
         known = set(values) if isinstance(values, list) else {values}
         chosen &= np.array([value in known for value in rows[column]], dtype=bool)
     return rows if chosen.all() else rows.select(np.flatnonzero(chosen))

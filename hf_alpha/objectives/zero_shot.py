@@ -127,8 +127,12 @@ def label_ids(prompt: Prompt, tokenizer: Any) -> list[int]:
     return found
 
 
-def fill(prompt: Prompt, texts: Sequence[str], tokenizer: Any, max_length: int) -> list[int]:
-    """The ids of a prompt with texts; where it is too long, the longer text loses its end.
+def fill(
+    prompt: Prompt, texts: Sequence[str], tokenizer: Any, max_length: int
+) -> tuple[list[int], int]:
+    """The ids of a prompt with texts, and the place of its gap: texts may have masks of their own.
+
+    Where it is too long, the longer text loses its end.
 
     Raises:
         ValueError: the tokenizer has no mask, or there is no room for texts.
@@ -137,8 +141,10 @@ def fill(prompt: Prompt, texts: Sequence[str], tokenizer: Any, max_length: int) 
         raise ValueError(f"{type(tokenizer).__name__} has no mask token")
     pieces: list[list[int]] = []
     owners: dict[int, int] = {}  # piece -> text
+    gap = 0  # piece
     for part in filter(None, PARTS.split(prompt.template)):
         if part == "{mask}":
+            gap = len(pieces)
             pieces.append([tokenizer.mask_token_id])
             continue
         text = part
@@ -156,8 +162,9 @@ def fill(prompt: Prompt, texts: Sequence[str], tokenizer: Any, max_length: int) 
         others = [len(pieces[place]) for place in owners if place != longest]
         cut = min(surplus, max(len(pieces[longest]) - max([1, *others]), 1))
         del pieces[longest][-cut:]
-    ids = [i for piece in pieces for i in piece]
-    return _framed(ids, tokenizer)
+    before, behind = _frame(tokenizer)
+    ids = [*before, *(i for piece in pieces for i in piece), *behind]
+    return ids, len(before) + sum(map(len, pieces[:gap]))
 
 
 def _worded(prompt: Prompt, text: str, number: int) -> str:
@@ -168,14 +175,14 @@ def _worded(prompt: Prompt, text: str, number: int) -> str:
     return text.rstrip(".?! ") or text if "{0}?" in prompt.template else text
 
 
-def _framed(ids: list[int], tokenizer: Any) -> list[int]:
-    """Ids with what the tokenizer writes around one text."""
+def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The ids that the tokenizer writes before and behind one text."""
     around = tokenizer("a", return_special_tokens_mask=True)
     special = around["special_tokens_mask"]
     first = special.index(0) if 0 in special else 1
     last = len(special) - special[::-1].index(0) if 0 in special else 1
     found: list[int] = around["input_ids"]
-    return [*found[:first], *ids, *found[last:]]
+    return found[:first], found[last:]
 
 
 @torch.no_grad()
@@ -205,10 +212,12 @@ def predict(
     found: list[list[float]] = []
     left = iter(rows)
     while some := list(islice(left, batch_size)):
-        ids = [{"input_ids": fill(prompt, texts, tokenizer, max_length)} for texts in some]
+        filled = [fill(prompt, texts, tokenizer, max_length) for texts in some]
+        ids = [{"input_ids": each} for each, _ in filled]
         batch = tokenizer.pad(ids, return_tensors="pt").to(model.device)
         logits = model(**batch).logits.float()
-        gaps = (batch["input_ids"] == tokenizer.mask_token_id).int().argmax(1)
+        pads = tokenizer.padding_side == "left"
+        gaps = [gap + pads * (logits.shape[1] - len(each)) for each, gap in filled]
         chosen = logits[torch.arange(len(some)), gaps][:, words]
         found += chosen.softmax(-1).tolist()
     return found
@@ -287,6 +296,8 @@ def read_task(
     if task not in PROMPTS:
         raise ValueError(f"no prompt for the task {task!r}: known are {', '.join(PROMPTS)}")
     prompt = PROMPTS[task]
+    if words and set(words) == set(prompt.words):  # labels that are numbers count in this order
+        words = {label: words[label] for label in prompt.words}
     if template or words:
         prompt = replace(prompt, template=template or prompt.template, words=words or prompt.words)
     named = ("source", "pair", "target") if prompt.paired else ("source", "target")

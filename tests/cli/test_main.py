@@ -29,7 +29,7 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         assert words == {
             *("generate-data", "train", "convert", "evaluate", "solve", "release", "push"),
             *("perturb", "quickstart", "env", "info", "compare", "zero-shot", "convert-folnet"),
-            *("transduce", "convert-geometric", "reproduce"),
+            *("transduce", "convert-geometric", "reproduce", "grow"),
         }
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}

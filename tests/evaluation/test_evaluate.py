@@ -1,3 +1,4 @@
+import copy
 import json
 import random
 import textwrap
@@ -121,6 +122,22 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert finished.checks == 0
     with pytest.raises(ValueError, match="holds an evaluation with data"):
         evaluate(model, tokenizer, TASK, rows[1:], folder=tmp_path, **settings)
+
+    report_file, told = tmp_path / "report.json", json.loads((tmp_path / "report.json").read_text())
+    other = copy.deepcopy(model)
+    other.generation_config.suppress_tokens = [3]
+    renamed = copy.deepcopy(model)
+    renamed.config.symbol_renaming = "first_occurrence"
+    wider = build_tokenizer("propositional", 5)
+    wider.name_patterns = {"proposition": "[a-e]"}
+    changed = [("generation", other, tokenizer), ("configuration", renamed, tokenizer)]
+    for key, each, tokens in [*changed, ("tokenizer", model, wider)]:
+        with pytest.raises(ValueError, match=f"holds an evaluation with {key}"):
+            evaluate(each, tokens, TASK, rows, folder=tmp_path, **settings)
+        del told["settings"][key]  # as older versions wrote
+    report_file.write_text(json.dumps(told))
+    assert evaluate(other, wider, finished, rows, folder=tmp_path, **settings).records
+    assert finished.checks == 0
 
     (tmp_path / "records.jsonl").unlink()  # as where only reports are kept in a repository
     again = CountingTask()

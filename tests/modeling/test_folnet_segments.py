@@ -6,7 +6,11 @@ from folnets import folnet_batch, make_folnet
 from reference.folnet_segments import SegmentsReference
 
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
-from hf_alpha.modeling.modeling_folnet import FolnetForTokenClassification, FolnetModel
+from hf_alpha.modeling.modeling_folnet import (
+    FolnetForMultipleChoice,
+    FolnetForTokenClassification,
+    FolnetModel,
+)
 
 LABELS = ["compound", "date"]
 SIZES = {
@@ -145,3 +149,17 @@ def test_other_forms_refuse_them(settings):
 def test_models_without_labels_refuse_segments():
     with pytest.raises(ValueError, match="the model knows 0 segment_labels"):
         make_model(segment_labels=[])(**make_batch())
+
+
+def test_choices_have_segments_of_their_own():
+    model, batch = make_model(FolnetForMultipleChoice), make_batch()
+    with torch.no_grad():
+        together = model(**{name: value[None] for name, value in batch.items()}).logits
+        alone = [
+            model(**{name: value[None, row : row + 1] for name, value in batch.items()}).logits
+            for row in range(len(LENGTHS))
+        ]
+        plain = {name: value for name, value in batch.items() if not name.startswith("segment")}
+        without = model(**{name: value[None] for name, value in plain.items()}).logits
+    torch.testing.assert_close(together, torch.cat(alone, 1))
+    assert not torch.allclose(together[0, 0], without[0, 0]), "segments matter"

@@ -411,3 +411,15 @@ def test_training_with_recomputed_layers_generates_without_a_cache():
     model.gradient_checkpointing_enable()
     batch = random_batch(1, model.config, SIZES)
     assert model.generate(**prompt(batch), max_new_tokens=3).shape == (3, 4)
+
+
+def test_reentrant_checkpointing_of_layers_that_share_a_trained_mask_is_refused():
+    model = make_retrofit("bart", symbol_encoding="relational").train()
+    for settings in ({"use_reentrant": True}, {"preserve_rng_state": True}):
+        with pytest.raises(ValueError, match="give use_reentrant=False"):
+            model.activation_checkpointing_enable(settings)
+    for settings in (None, {"use_reentrant": False}):
+        model.activation_checkpointing_enable(settings)
+        batch = random_batch(1, model.config, SIZES)
+        model(**batch, labels=batch["decoder_input_ids"]).loss.backward()
+    make_retrofit("bart").activation_checkpointing_enable({"use_reentrant": True})

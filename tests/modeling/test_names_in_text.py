@@ -148,7 +148,7 @@ def test_spans_are_sorted_and_checked():
         ({"pattern": "x", "cuont": 3}, "unknown key 'cuont'; known: pattern, tokens"),
         ({"pattern": ""}, "'pattern' is '': give a string"),
         ({"column": 3}, "'column' is 3: give a string"),
-        ("(", r"the pattern '\(': missing \)"),
+        ("(", r"the pattern '\(': missing \) at position 1$"),
         ("(?x) x # name", "the pattern .* missing"),
         ("x*", r"the pattern 'x\*' matches the empty text"),
         ({"pattern": "x", "count": 0}, "'count' is 0: give a whole number from 1 on"),

@@ -230,6 +230,12 @@ def test_rows_that_cannot_be_learned_are_named(data, tmp_path):
         file = write_rows(tmp_path / "bad.jsonl", [*rows, {**rows[0], **bad}])
         with pytest.raises(RecipeError, match=message):
             train(recipe(tmp_path, "class", {**data, "train": file}))
+    several = [{**row, "kind": [row["kind"]]} for row in rows]
+    file = write_rows(tmp_path / "several.jsonl", several)
+    with pytest.raises(RecipeError, match=r"row 0: the column 'kind' holds \[.*no single class"):
+        train(recipe(tmp_path, "class", {**data, "train": file}))
+    with pytest.raises(RecipeError, match=r"where: the column 'kind' holds .*: it takes single"):
+        train(recipe(tmp_path, "class", {**data, "train": file, "where": {"kind": "aunt"}}))
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ def test_a_model_without_answers_is_refused_where_answers_are_needed(tmp_path):
 
 def test_groups_leave_metrics_as_they_are(tmp_path):
     rows = [
-        {**row, "number": n % 2, "holes": [None, "x"][n % 2]} for n, row in enumerate(relations(20))
+        {**row, "number": n % 2, "holes": [None, "x"][n % 2], "which": ["some", "all"][n % 2]}
+        for n, row in enumerate(relations(20))
     ]
     file = write_rows(tmp_path / "train.jsonl", rows)
     data = {"source": "story", "target": "kind", "train": file, "test": file}
@@ -47,6 +48,8 @@ def test_groups_leave_metrics_as_they_are(tmp_path):
     assert found["kind"] == found["number"]
     holes = CliRunner().invoke(app, ["evaluate", out, "--by", "holes"])
     assert "row 0: the column 'holes' holds nothing" in str(holes.exception)
+    every = CliRunner().invoke(app, ["evaluate", out, "--by", "which"])
+    assert "row 1: the column 'which' holds 'all', which is what all" in str(every.exception)
 
 
 def test_groups_of_a_class_that_the_data_declares(tmp_path):

@@ -45,6 +45,9 @@ def test_files_of_another_format_are_named_by_line(tmp_path):
     file.write_text('{"premises": []}\n')
     with pytest.raises(ValueError, match="is not of the format 'folio': there is no 'label'"):
         read_format("folio", str(file))
+    file.write_text("[1]\n")
+    with pytest.raises(ValueError, match=r"rows\.tsv is not of the format 'clutrr': list ind"):
+        read_format("clutrr", str(file))
     with pytest.raises(FileNotFoundError, match="no file nowhere to read as 'cola'"):
         read_format("cola", "nowhere")
 

@@ -67,7 +67,11 @@ def parts(row) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
 @settings(deadline=None, max_examples=10)
 @given(st.sampled_from(["nsp", "sop"]), st.integers(8, 40), st.integers(0, 99))
 def test_pairs_are_what_their_label_says(sentences, length, seed):
-    """Half of NSP's second parts are of another document, half of SOP's pairs are swapped."""
+    """Half of NSP's second parts are of another document, half of SOP's pairs are swapped.
+
+    More of NSP's in short sequences: one sentence that fills its chunk is followed by another
+    document, as BERT has it.
+    """
     made = sequences(Masked(length, sentences=sentences), seed=seed)
     for row in made:
         assert len(row["input_ids"]) <= length
@@ -82,7 +86,7 @@ def test_pairs_are_what_their_label_says(sentences, length, seed):
         else:
             assert same and (max(second) < min(first) if row["sentence_label"] else first < second)
     labels = made["sentence_label"]
-    assert 0.15 < sum(labels) / len(labels) < 0.85  # some draws have 40 pairs
+    assert 0.15 < sum(labels) / len(labels) < (0.85 if length >= 12 else 0.95)  # of 40 or more
 
 
 def test_sequences_are_filled_and_nothing_is_lost_without_pairs():

@@ -1,3 +1,4 @@
+import copy
 import json
 
 import pytest
@@ -39,14 +40,16 @@ def folder(tmp_path_factory):
     ],
 )
 def test_prompts_are_those_of_the_paper(task, texts, written):
-    ids = fill(PROMPTS[task], texts, TOKENIZER, 32)
+    ids, gap = fill(PROMPTS[task], texts, TOKENIZER, 32)
     assert TOKENIZER.convert_ids_to_tokens(ids) == written.split()
+    assert gap == written.split().index("[MASK]")
 
 
 def test_long_texts_are_cut_and_the_gap_stays():
-    ids = fill(PROMPTS["rte"], ["Tom purr " * 30, "cats"], TOKENIZER, 16)
+    ids, gap = fill(PROMPTS["rte"], ["Tom purr " * 30, "cats"], TOKENIZER, 16)
     tokens = TOKENIZER.convert_ids_to_tokens(ids)
-    assert len(ids) == 16 and tokens.count("[MASK]") == 1 and tokens[-3:] == [",", "cats", "[SEP]"]
+    assert len(ids) == 16 and tokens.index("[MASK]") == gap
+    assert tokens[-3:] == [",", "cats", "[SEP]"]
     with pytest.raises(ValueError, match="max_length 6 leaves no room"):
         fill(PROMPTS["rte"], ["Tom", "cats"], TOKENIZER, 6)
 
@@ -58,6 +61,39 @@ def test_a_batch_is_its_rows(folder):
     alone = [predict(model, TOKENIZER, PROMPTS["mnli"], [row])[0] for row in rows]
     assert torch.allclose(torch.tensor(together), torch.tensor(alone), atol=1e-5)
     assert all(abs(sum(row) - 1) < 1e-5 and row[0] > 0.9 for row in together)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_masks_of_a_text_are_no_gap(folder, side):
+    model = BertForMaskedLM.from_pretrained(folder).eval()
+    with torch.no_grad():  # a model for which places differ
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=torch.manual_seed(0)))
+    rows = [["Tom [MASK] purr", "cats"], ["Tom " * 9, "cats"]]
+    ids, gap = fill(PROMPTS["rte"], rows[0], TOKENIZER, 32)
+    tokens = TOKENIZER.convert_ids_to_tokens(ids)
+    assert tokens.count("[MASK]") == 2 and tokens[gap : gap + 2] == ["[MASK]", ","]
+    words = TOKENIZER.convert_tokens_to_ids(["Yes", "No"])
+    with torch.no_grad():
+        expected = model(torch.tensor([ids])).logits[0, gap, words].softmax(-1)
+    tokenizer = copy.deepcopy(TOKENIZER)
+    tokenizer.padding_side = "right"
+    found = predict(model, tokenizer, PROMPTS["rte"], rows)[0]
+    torch.testing.assert_close(torch.tensor(found), expected, atol=1e-4, rtol=1e-4)
+    tokenizer.padding_side = side
+    assert predict(model, tokenizer, PROMPTS["rte"], rows[:1])[0] == pytest.approx(found, abs=1e-4)
+
+
+def test_the_order_of_words_changes_no_number_of_a_label(tmp_path):
+    file = write_rows(tmp_path / "rte.jsonl", [{"sentence1": "a", "sentence2": "b", "label": 0}])
+    for words in (
+        {"entailment": "great", "not_entailment": "No"},
+        {"not_entailment": "No", "entailment": "great"},
+    ):
+        prompt, rows = read_task("rte", file, words=words)
+        assert list(prompt.words.items()) == [("entailment", "great"), ("not_entailment", "No")]
+        (record,) = records_of(prompt, [[0.9, 0.1]], [row[-1] for row in rows])
+        assert record == {"prediction": "entailment", "target": "entailment"}
 
 
 def test_the_command_scores_files(folder, tmp_path):

@@ -7,12 +7,14 @@ from reproduce.tiny import TINY
 
 from hf_alpha.reproduce.document import write_document
 from hf_alpha.reproduce.results import Results
+from hf_alpha.reproduce.run import settings_of
 from hf_alpha.reproduce.sizes import SIZES
 from hf_alpha.reproduce.table import papers
 from hf_alpha.reproduce.tables import TABLES
 
 CASES = [(table, size) for table in TABLES.values() for size in (*SIZES.values(), TINY)]
 
+MEASURED = Path(__file__).parents[2] / "docs" / "results" / "tables"
 SAYING = {"encodings", "heatmaps", "ablation", "conversion", "cost", "copying"}
 """Tables that put numbers into sentences."""
 
@@ -34,6 +36,17 @@ def test_rows_are_told_apart_and_their_recipes_can_be_read(case):
             assert not any("runs" in value for value in settings.values()), "no places"
     tasks = [row.task for row in rows]
     assert tasks == sorted(tasks, key=tasks.index), "the tasks one after the other"
+
+
+@pytest.mark.parametrize("case", CASES, ids=of_case)
+def test_what_is_measured_has_the_settings_of_the_rows(case):
+    """Else whoever runs the command meets an error, and the document shows another model."""
+    table, size = case
+    results, rows = Results.of(MEASURED, table.name, size.name), table.rows(size)
+    assert results.rows.keys() <= {row.name for row in rows}
+    for row in rows:
+        for seed in results.rows.get(row.name, {}):
+            assert results.has(row.name, seed, settings_of(table, row, seed, size))
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -5,6 +5,7 @@ import sys
 from contextlib import redirect_stdout
 from functools import cache
 from importlib import import_module
+from numbers import Real
 from typing import Any
 
 
@@ -29,7 +30,7 @@ def check(texts: list[str | None], path: str) -> str | bool | None:
         found = _function(path)(*texts)
     if found is None or isinstance(found, bool):
         return found
-    if isinstance(found, int | float) or type(found).__name__ in ("bool_", "bool"):  # NumPy's
+    if isinstance(found, Real) or type(found).__name__ in ("bool_", "bool"):  # NumPy's
         return bool(found)
     return str(getattr(found, "value", found))
 

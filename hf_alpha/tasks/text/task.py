@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -116,7 +117,7 @@ class TextTask(Task):
             function = getattr(function, "compute", function)
             found = function(predictions=predictions, references=references)
             values = found if isinstance(found, Mapping) else {name: found}
-            kept = {k: v for k, v in values.items() if isinstance(v, int | float)}
+            kept = {k: v for k, v in values.items() if isinstance(v, Real)}
             if not kept:
                 raise ValueError(f"measure {path}: it returned {found!r}: return numbers")
             numbers |= {k: float(v) for k, v in kept.items()}

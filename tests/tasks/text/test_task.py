@@ -34,6 +34,10 @@ def prints(source, answer, target):
     import numpy
     return (numpy.array([1]) == 1).all()
 
+def share(source, answer, target):
+    import numpy
+    return numpy.float32(answer == "y x")
+
 def raises(source, answer, target):
     raise KeyError("no such thing")
 
@@ -42,6 +46,10 @@ def hangs(source, answer, target):
 
 def lengths(predictions, references):
     return {"shorter": sum(len(p) < len(r) for p, r in zip(predictions, references)), "of": "all"}
+
+def of_numpy(predictions, references):
+    import numpy
+    return {"mean": numpy.float32(0.5), "hits": numpy.int64(3), "counts": [1, 2]}
 
 class Metric:
     @staticmethod
@@ -128,6 +136,7 @@ def test_own_checks(own: Path):
     assert verdict_of("nothing") is Verdict.undecided
     assert verdict_of("nonsense") is Verdict.undecided
     assert verdict_of("prints") is Verdict.correct
+    assert verdict_of("share") is Verdict.correct and verdict_of("share", "x") is Verdict.wrong
     assert verdict_of("raises") is Verdict.undecided
     assert verdict_of("hangs") is Verdict.timeout
     with pytest.raises(SolverCrashError, match="KeyError: 'no such thing'"):
@@ -142,6 +151,8 @@ def test_own_measures(own: Path):
         "shorter": 1.0,
         "count": 2.0,
     }
+    numbers = TextTask(SYMBOLS, measures={"all": "own_checks:of_numpy"}).measured(["a"], ["b"])
+    assert numbers == {"mean": 0.5, "hits": 3.0}
     wrong = TextTask(SYMBOLS, measures={"name": "own_checks:nonsense_of"})
     with pytest.raises(ValueError, match="own_checks has no"):
         wrong.measured([], [])
