@@ -188,8 +188,7 @@ def _examples(task: Task, report: Report) -> str:
     for record in report.records:
         if record.outcome != OUTSIDE:
             answer = record.answers[0] if record.answers else record.reason or "no answer"
-            said = (answer or task.empty_answer).replace("\n", f"\n{'':13}")
-            text = f"{record.problem}\n  {record.outcome:<10} {said}"
+            text = f"{record.problem}\n{task.answer_line(record.outcome, answer)}"
             shown.setdefault(record.num_symbols, text)
     if not shown:
         return ""

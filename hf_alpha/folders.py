@@ -93,10 +93,17 @@ def new_folder(path: Path) -> Iterator[Path]:
     if path.exists():
         kind = "folder" if path.is_dir() else "file"
         raise FileExistsError(f"{kind} {path} exists: remove it, or choose another folder")
+    missing = [parent for parent in path.parents if not parent.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with scratch_folder(path) as unfinished:
-        yield unfinished
-        unfinished.rename(path)
+    try:
+        with scratch_folder(path) as unfinished:
+            yield unfinished
+            unfinished.rename(path)
+    except BaseException:
+        for parent in missing:  # the innermost first
+            with suppress(OSError):  # something else is in it by now
+                parent.rmdir()
+        raise
 
 
 @contextmanager

@@ -19,9 +19,17 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
+from hf_alpha.tasks.checking import Answer
 
 Job = TypeVar("Job")
-Answer = TypeVar("Answer")
+Given = TypeVar("Given")
+
+MAX_NEW_TOKENS = 128
+"""Limit of an answer's length where nothing says another one."""
+
+
+class InputTooLong(ValueError):
+    """A problem has more tokens than the model has positions."""
 
 
 def generate_answers(
@@ -31,11 +39,11 @@ def generate_answers(
     *,
     num_beams: int = 3,
     length_penalty: float = 1.0,
-    max_new_tokens: int = 128,
+    max_new_tokens: int = MAX_NEW_TOKENS,
     num_return_sequences: int = 1,
     batch_size: int = 64,
     progress: bool = True,
-) -> list[list[str] | None]:
+) -> list[list[Answer] | None]:
     """Generate answers by greedy or beam search.
 
     In several processes (accelerate) each answers a share, and all of them return everything.
@@ -57,13 +65,14 @@ def generate_answers(
 
     Raises:
         FormulaError: a problem cannot be read; the message has its index.
+        InputTooLong: a problem has more tokens than the model has positions.
         ValueError: fewer beams than answers, or the problems are one string.
     """
     settings = search_settings(num_beams, length_penalty, max_new_tokens, num_return_sequences)
     state = process_state()
     encodings = encode_problems(tokenizer, problems)
     batches = split(plan_batches(encodings, batch_size), state)
-    found: list[tuple[int, list[str]]] = []
+    found: list[tuple[int, list[Answer]]] = []
     answer = beam_search(model, tokenizer, encodings, settings)
     for batch, answers in answer_batches(model, batches, answer, "generating", progress):
         found += zip(batch, answers, strict=True)
@@ -74,11 +83,11 @@ def generate_answers(
 def answer_batches(
     model: torch.nn.Module | None,
     batches: Sequence[list[Job]],
-    answer: Callable[[list[Job]], Sequence[Answer]],
+    answer: Callable[[list[Job]], Sequence[Given]],
     title: str,
     progress: bool = True,
     done: int = 0,
-) -> Generator[tuple[list[Job], Sequence[Answer]], None, None]:
+) -> Generator[tuple[list[Job], Sequence[Given]], None, None]:
     """Answer one batch after the other, with a progress bar and without dropout.
 
     Args:
@@ -108,7 +117,7 @@ def beam_search(
     tokenizer: AnyTokenizer,
     encodings: Sequence[AlphaEncoding | None],
     settings: Mapping[str, Any],
-) -> Callable[[list[int]], list[list[str]]]:
+) -> Callable[[list[int]], list[list[Answer]]]:
     """Return what answers the problems of a batch, given as indices into `encodings`.
 
     Args:
@@ -118,7 +127,7 @@ def beam_search(
         settings: by `search_settings`.
     """
 
-    def answer(batch: list[int]) -> list[list[str]]:
+    def answer(batch: list[int]) -> list[list[Answer]]:
         rows = [encodings[index] for index in batch]
         # A decoder goes on from the last token of its input.
         side = None if model.config.is_encoder_decoder else "left"
@@ -127,8 +136,11 @@ def beam_search(
         room = answer_room(model.config, length, settings["max_new_tokens"], "the longest problem")
         output = generate_ids(model, inputs, {**settings, "max_new_tokens": room})
         texts = tokenizer.batch_decode(output, names=inputs.names)
-        count = len(texts) // len(batch)
-        return [texts[start : start + count] for start in range(0, len(texts), count)]
+        end, _ = _end_and_pad(model, tokenizer, settings)
+        ended = [not end.isdisjoint(row) for row in output.tolist()]
+        answers = list(map(Answer, texts, ended))
+        count = len(answers) // len(batch)
+        return [answers[start : start + count] for start in range(0, len(answers), count)]
 
     return answer
 
@@ -214,12 +226,12 @@ def answer_room(
         The number; None if there is no limit.
 
     Raises:
-        ValueError: the input itself is too long.
+        InputTooLong: the input itself is too long.
     """
     config = getattr(config, "backbone_config", None) or config
     limit = _positions(config, "encoder" if config.is_encoder_decoder else "decoder")
     if limit is not None and length + (not config.is_encoder_decoder) > limit:
-        raise ValueError(
+        raise InputTooLong(
             f"{what} has {length} tokens, but the model has {limit} positions"
             + ("" if config.is_encoder_decoder else ", for input and answer together")
         )
@@ -228,6 +240,42 @@ def answer_room(
         return wanted
     left = known - (1 if config.is_encoder_decoder else length)  # the start token, or the prompt
     return left if wanted is None else min(left, wanted)
+
+
+def room_for(longest: int) -> int:
+    """The limit of answers of which the longest known one has so many tokens.
+
+    It is half as many again, and some; `MAX_NEW_TOKENS` where none is known.
+    """
+    return longest + longest // 2 + 8 if longest else MAX_NEW_TOKENS
+
+
+def own_limit(model: Any) -> int:
+    """How many tokens an answer may have by a model's own settings of generation.
+
+    `MAX_NEW_TOKENS` where they do not say it.
+    """
+    config = model.generation_config
+    if config.max_new_tokens is not None:
+        return config.max_new_tokens
+    if config.max_length is not None and model.config.is_encoder_decoder:
+        return config.max_length - 1  # behind the start token
+    return MAX_NEW_TOKENS
+
+
+def raise_limit(model: Any, wanted: int = 0) -> None:
+    """Have a model's `generate` write at least so many tokens, where its caller says no number.
+
+    A limit of its own that is larger stays. Where it has none, Transformers would end answers after
+    20 tokens: there, `MAX_NEW_TOKENS` is the least. A model with fewer positions gets those.
+    """
+    room = answer_room(model.config, 1, max(wanted, own_limit(model)))
+    assert room is not None
+    config = model.generation_config
+    if model.config.is_encoder_decoder and config.max_new_tokens is None:
+        config.max_length = room + 1
+    else:
+        config.max_new_tokens = room
 
 
 def _positions(config: Any, part: str) -> int | None:
@@ -406,6 +454,8 @@ def evaluation_mode(model: torch.nn.Module | None) -> Iterator[None]:
 
 
 __all__ = [
+    "MAX_NEW_TOKENS",
+    "InputTooLong",
     "answer_batches",
     "answer_room",
     "beam_search",
@@ -417,6 +467,9 @@ __all__ = [
     "generate_answers",
     "generate_ids",
     "generate_rows",
+    "own_limit",
     "plan_batches",
+    "raise_limit",
+    "room_for",
     "search_settings",
 ]

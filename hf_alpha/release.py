@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hf_alpha.code_links import link_code
 from hf_alpha.folders import new_folder, read_json, scratch_folder
+from hf_alpha.generation import own_limit, raise_limit
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE
 from hf_alpha.train import TRAINER_STATE
@@ -55,7 +56,9 @@ def _write(source: Path, out: Path) -> None:
     model, tokenizer = load_checkpoint(source, answers=False)
     if model.can_generate() and not hasattr(model.config, "backbone_config"):  # which has its own
         # This version's defaults, whatever version trained it.
+        trained = own_limit(model)
         model.generation_config = type(model)(model.config).generation_config
+        raise_limit(model, trained)  # the user's own answers may be longer
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     link_code(out)

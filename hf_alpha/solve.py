@@ -5,11 +5,16 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedModel
 
-from hf_alpha.generation import extend_vocabulary, generate_answers
+from hf_alpha.generation import (
+    InputTooLong,
+    extend_vocabulary,
+    generate_answers,
+    own_limit,
+)
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.tasks import Task, Verdict
-from hf_alpha.tasks.checking import check_answer
+from hf_alpha.tasks.checking import Answer, check_answer
 
 
 @dataclass
@@ -18,14 +23,15 @@ class Solution:
 
     Attributes:
         problem: as it was given.
-        answers: best first, in the problem's own names, each with its verdict.
+        answers: best first, in the problem's own names, each with its verdict; `answer.ended` says
+            whether it is whole.
         error: why there is no answer.
         read_as: the problem in infix, if operators of it were rewritten while reading.
         unsatisfiable: it is proved that no answer is right; asked only if none of these is.
     """
 
     problem: str
-    answers: list[tuple[str, Verdict]]
+    answers: list[tuple[Answer, Verdict]]
     error: str | None = None
     read_as: str | None = None
     unsatisfiable: bool = False
@@ -45,11 +51,13 @@ def solve(
     top: int = 1,
     first_correct: bool = False,
     num_beams: int | None = None,
-    max_new_tokens: int = 128,
+    max_new_tokens: int | None = None,
     notation: str | None = None,
     solver: str = "auto",
 ) -> Iterator[Solution]:
-    """Solve problems one after the other; one that cannot be read is a solution with an error.
+    """Solve problems one after the other.
+
+    One that cannot be read, or is too long for the model, is a solution with an error.
 
     A vocabulary of one class that is too small for a problem is extended on the way, if the
     encoding takes new symbols without training.
@@ -59,11 +67,12 @@ def solve(
         first_correct: a solution has one answer, the first correct one of `top`, or else the best;
             those behind it are not checked.
         num_beams: by default the papers'.
-        max_new_tokens: limit of an answer's length.
+        max_new_tokens: limit of an answer's length; by default the model's own.
         notation: of the problems; detected by default.
         solver: as in the task's `check`.
     """
     task.prepare(tokenizer)
+    limit = max_new_tokens or own_limit(model)
     for problem in problems:
         try:
             tokens = task.parse(problem, notation)
@@ -75,10 +84,10 @@ def solve(
                 [prefix],
                 num_beams=max(num_beams or task.num_beams, top),
                 num_return_sequences=top,
-                max_new_tokens=max_new_tokens,
+                max_new_tokens=limit,
                 progress=False,
             )
-        except FormulaError as error:
+        except (FormulaError, InputTooLong) as error:
             yield Solution(problem, [], str(error))
             continue
         if answers is None:
@@ -94,9 +103,9 @@ def solve(
         yield solution
 
 
-def _first_correct(checked: Iterable[tuple[str, Verdict]]) -> list[tuple[str, Verdict]]:
+def _first_correct(checked: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answer, Verdict]]:
     """The first correct answer, or else the best one; none if there are none."""
-    best: list[tuple[str, Verdict]] = []
+    best: list[tuple[Answer, Verdict]] = []
     for answer, verdict in checked:
         if verdict.is_correct:
             return [(answer, verdict)]

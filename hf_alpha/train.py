@@ -52,7 +52,7 @@ from hf_alpha.data.read import load
 from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.evaluation.evaluate import answer_limit, evaluate
 from hf_alpha.folders import read_json
-from hf_alpha.generation import fit_tokenizer
+from hf_alpha.generation import fit_tokenizer, raise_limit, room_for
 from hf_alpha.loading import (
     CheckpointError,
     auto_class,
@@ -306,6 +306,14 @@ def bucket_keys(dataset: TrainingData) -> np.ndarray:
     names = [name for name in ("stream_ids", "input_ids") if name in table.column_names]
     columns = (pc.list_value_length(table[name]) for name in names)
     return np.stack([column.to_numpy() for column in columns], axis=1)
+
+
+def _longest_answer(dataset: TrainingData) -> int:
+    """Tokens of the longest answer; 0 where that is not known, as of a stream."""
+    if not isinstance(dataset, Dataset):
+        return 0
+    lengths = pc.list_value_length(dataset.with_format("arrow")[:]["labels"])
+    return pc.max(lengths).as_py() or 0
 
 
 def prepare_data(
@@ -741,6 +749,7 @@ def _prepare_answers(recipe: Recipe, finished: Path | None, say: Callable[[str],
     model, tokenizer = load_checkpoint(finished) if finished else prepare_model(recipe, own, say)
     task.prepare(tokenizer)
     train_data, valid_data = prepare_data(recipe, tokenizer, own)
+    raise_limit(model, 0 if own is None else room_for(_longest_answer(train_data)))
     rates = None
     if own is not None and own.validation is not None:
         few = own_rows(own.validation, task, recipe.data.max_answer_samples)

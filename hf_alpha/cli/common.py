@@ -1,5 +1,6 @@
 """What several commands do: load quietly, check and read what they are given."""
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,12 +24,25 @@ def check_places(*models: str) -> None:
         checkpoint_place(model)
 
 
-def read_inputs(given: list[str] | None, file: Path | None, what: str) -> list[str]:
-    """Texts given as arguments and in the lines of a file, or else on standard input."""
+def read_inputs(
+    given: list[str] | None, file: Path | None, what: str, column: str | None = None
+) -> list[str]:
+    """Texts given as arguments and in the lines of a file, or else on standard input.
+
+    Args:
+        given: the arguments.
+        file: with a text in each line; in JSON, if it is called `*.jsonl`.
+        what: the texts are, for errors.
+        column: of rows in JSON.
+
+    Raises:
+        ValueError: there are none, or they cannot be read.
+    """
     texts = list(given or [])
     if file is not None:
         try:  # some editors begin a file with a mark of its encoding
-            texts += file.read_text(encoding="utf-8-sig").splitlines()
+            lines = file.read_text(encoding="utf-8-sig").split("\n")
+            texts += _of_json(file, lines, column) if file.suffix == ".jsonl" else lines
         except UnicodeDecodeError as error:
             raise ValueError(f"{file} is no text in UTF-8: {error}") from None
     elif not texts:
@@ -37,12 +51,44 @@ def read_inputs(given: list[str] | None, file: Path | None, what: str) -> list[s
                 f"no {what}: give one as an argument, with --file or on standard input"
             )
         try:
-            texts = sys.stdin.read().splitlines()
+            texts = sys.stdin.read().split("\n")
         except UnicodeDecodeError as error:
             raise ValueError(f"standard input is no text in UTF-8: {error}") from None
     texts = [text for text in texts if text.strip()]
     if not texts:
         raise ValueError(f"no {what}: the input is empty")
+    for text in texts:
+        check_unicode(text, what)
+    return texts
+
+
+def check_unicode(text: str, what: str) -> None:
+    """Refuse what no terminal could print: arguments that are no UTF-8, halves of characters.
+
+    Raises:
+        ValueError: with the text.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{what} {text!a} is no text in UTF-8: {error.reason}") from None
+
+
+def _of_json(file: Path, lines: list[str], column: str | None) -> list[str]:
+    """Texts of lines in JSON: strings, or rows with a column of them."""
+    texts = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{file}, line {number}: no JSON: {error}") from None
+        text = found.get(column) if isinstance(found, dict) and column else found
+        if not isinstance(text, str):
+            row = f" or a row with {column!r}" if column else ""
+            raise ValueError(f"{file}, line {number}: write a string{row}")
+        texts.append(text)
     return texts
 
 

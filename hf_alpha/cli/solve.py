@@ -4,7 +4,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 
 
 TRIED = 10  # answers among which solve looks for a correct one
+PROBLEM = "problem"  # column of data that is generated
 
 
 def solve(
     formulas: Annotated[
         list[str] | None, typer.Argument(help="Prefix or infix; standard input if there are none.")
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="File with a formula in each line.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with a formula in each line; or *.jsonl, for texts of several lines: in "
+            "each line a string, or a row like those of your data."
+        ),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(help="Folder or Hub name; by default the released one of the task."),
@@ -42,6 +49,10 @@ def solve(
         ),
     ] = False,
     beams: Beams = None,
+    max_new_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Tokens in an answer; by default the model's own limit."),
+    ] = None,
     notation: Annotated[
         str | None, typer.Option(help="prefix, compact or infix; detected by default.")
     ] = None,
@@ -63,8 +74,10 @@ def solve(
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
-    problems = read_inputs(formulas, file, "formula")
-    solved = _task_of(task, model)
+    solved, column = _task_of(task, model)
+    problems = read_inputs(formulas, file, "formula", column)
+    if notation is not None and solved.grammar is None:
+        raise ValueError(f"--notation: problems of task {solved.name!r} have one notation only")
     if first_correct and not solved.has_check:
         raise ValueError(f"--first-correct: task {solved.name!r} has no check of answers")
     if names:
@@ -72,7 +85,14 @@ def solve(
     faults = _faults(solved.name, problems, notation)
     readable = [problem for problem, fault in zip(problems, faults, strict=True) if fault is None]
     top = top or (TRIED if first_correct else 1)
-    solutions = _solutions(readable, model, solved, top, first_correct, beams, notation, device)
+    settings = {
+        "top": top,
+        "first_correct": first_correct,
+        "num_beams": beams,
+        "max_new_tokens": max_new_tokens,
+        "notation": notation,
+    }
+    solutions = _solutions(readable, model, solved, device, settings)
     unsolved = 0
     for problem, fault in zip(problems, faults, strict=True):
         solution = next(solutions) if fault is None else None
@@ -90,22 +110,25 @@ def solve(
             continue
         for answer, verdict in solution.answers:
             label = verdict.value if solved.has_check else "answer"
-            typer.echo(f"  {label:<10} {answer or solved.empty_answer}")
+            typer.echo(solved.answer_line(label, answer))
+            if not answer.ended:
+                typer.echo("  note: that answer is cut off: raise --max-new-tokens", err=True)
     if unsolved:
         raise typer.Exit(1)
 
 
-def _task_of(task: str | None, model: str | None) -> "Task":
-    """The task that is asked for, or that of the model."""
+def _task_of(task: str | None, model: str | None) -> tuple["Task", str]:
+    """The task that is asked for, or that of the model, and the column of its data's problems."""
     if model is not None:
         check_places(model)
         quiet_bars()
         from hf_alpha.recipe import recipe_for
 
-        return recipe_for(model, task).solved
+        recipe = recipe_for(model, task)
+        return recipe.solved, recipe.data.source if recipe.solved.own_data else PROBLEM
     from hf_alpha.tasks import get_task
 
-    return get_task(task or DEFAULT_TASK)
+    return get_task(task or DEFAULT_TASK), PROBLEM
 
 
 def _with_names(texts: list[str], names: list[str], solved: "Task") -> list[str]:
@@ -164,13 +187,10 @@ def _solutions(
     problems: list[str],
     model: str | None,
     solved: "Task",
-    top: int,
-    first_correct: bool,
-    beams: int | None,
-    notation: str | None,
     device: str,
+    settings: dict[str, Any],
 ) -> "Iterator[Solution]":
-    """Load a model, at the first problem, and solve."""
+    """Load a model, at the first problem, and solve; `settings` are arguments of `solve`."""
     quiet_bars()
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.processes import choose_device
@@ -183,16 +203,7 @@ def _solutions(
         raise ValueError(f"no model of task {name_of(solved)!r} is released: name one with --model")
     where = model or resource_path("model_cards", f"{solved.released_model}")
     loaded, tokenizer = load_checkpoint(where)
-    yield from run(
-        loaded.to(work_on),
-        tokenizer,
-        solved,
-        problems,
-        top=top,
-        first_correct=first_correct,
-        num_beams=beams,
-        notation=notation,
-    )
+    yield from run(loaded.to(work_on), tokenizer, solved, problems, **settings)
 
 
 __all__ = ["solve"]

@@ -68,12 +68,13 @@ def convert_weights(state: dict[str, Tensor], config: AlphaConfig) -> dict[str, 
     | every other name | the same name |
     """  # noqa: E501
     table = state[EMBEDDING]
+    dtype, table = table.dtype, table.float()
     if config.normalize_embeddings:
         table = F.normalize(table, dim=-1)
     shared = [table[ids].mean(0, keepdim=True) for ids in class_members(config)]
     width = config.encoding(config).row_dim
     rows = torch.cat((table[config.vocabulary.base_ids], *shared))[:, :width]
-    return state | {EMBEDDING: rows.clone()}
+    return state | {EMBEDDING: rows.to(dtype, copy=True)}
 
 
 @torch.no_grad()
@@ -93,7 +94,8 @@ def prove_start(vanilla: PreTrainedModel, converted: PreTrainedModel) -> None:
     old, new = one.model.embedding_table(), two.model.embedding_table()
     base, width = config.vocabulary.base_ids, config.encoding(config).row_dim
     gap = float((_directions(old[base, :width]) - _directions(new[base, :width])).abs().max())
-    if gap > 1e-5 or new[base, width:].any():
+    rounding = max(1e-5, torch.finfo(vanilla.dtype).eps)
+    if not gap <= rounding or new[base, width:].any():
         raise ConversionError(f"proof failed: rows of base tokens differ by up to {gap:.2e}")
     two.symbol_layer.table = lambda *_: old
     symbols = [i for i in range(config.vocab_size) if i not in set(base)]

@@ -83,7 +83,9 @@ def class_row(rows_ND: Tensor, normalized: bool) -> Tensor:
     """
     if len(rows_ND) == 1 or not normalized:
         return rows_ND.mean(0)
-    return F.normalize(F.normalize(rows_ND, dim=-1).mean(0), dim=-1) * rows_ND.norm(dim=-1).mean()
+    rows = rows_ND.float()
+    row = F.normalize(F.normalize(rows, dim=-1).mean(0), dim=-1) * rows.norm(dim=-1).mean()
+    return row.to(rows_ND.dtype)
 
 
 @torch.no_grad()

@@ -33,7 +33,7 @@ from transformers.models.auto.modeling_auto import (
 from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, row_length, table_rows
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.folders import new_folder
-from hf_alpha.generation import fit_tokenizer
+from hf_alpha.generation import fit_tokenizer, raise_limit
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
@@ -166,6 +166,7 @@ def _symbol_model(
     _prove_growth(before, grown, plan.base)
     retrofit = RetrofitForConditionalGeneration(settings, model)
     retrofit.generation_config = _generation(model, retrofit.config)
+    raise_limit(retrofit)
     retrofit.train(model.training)
     _prove(retrofit, probe, grown)
     fit_tokenizer(made, retrofit)

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from hf_alpha.folders import new_folder
-from hf_alpha.generation import fit_tokenizer
+from hf_alpha.generation import fit_tokenizer, own_limit, raise_limit
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
@@ -63,12 +63,13 @@ def converted_model(
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        converted = type(vanilla)(config)
+        converted = type(vanilla)(config).to(vanilla.dtype)
     weights = {name: value for name, value in weights.items() if DRAWS not in name}
     missing, left = converted.load_state_dict(weights, strict=False)
     lacking = [name for name in missing if not any(part in name for part in (DRAWS, *new))]
     if lacking or left:
         raise ConversionError(f"weights do not fit: missing {lacking}, left over {left}")
+    raise_limit(converted, own_limit(vanilla))
     return converted.train(vanilla.training), missing
 
 

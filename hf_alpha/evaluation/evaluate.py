@@ -29,10 +29,12 @@ from hf_alpha.evaluation.report import (
 )
 from hf_alpha.folders import write_text
 from hf_alpha.generation import (
+    MAX_NEW_TOKENS,
     answer_batches,
     beam_search,
     encode_problems,
     plan_batches,
+    room_for,
     search_settings,
 )
 from hf_alpha.modeling.grammar import FormulaError
@@ -40,10 +42,9 @@ from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
-from hf_alpha.tasks.checking import Given, check_answers, load
+from hf_alpha.tasks.checking import Answer, Given, check_answers, load
 from hf_alpha.tasks.prompts import NoAnswer
 
-MAX_NEW_TOKENS = 128
 PROGRESS_FILE = "progress.json"
 PROGRESS_PARTS = "progress-*.jsonl"
 ORIGIN = {
@@ -103,7 +104,7 @@ class _Search:
     def plan(self, inputs: Sequence[AlphaEncoding | None], batch_size: int) -> list[list[int]]:
         return plan_batches(inputs, batch_size)
 
-    def answer(self, inputs: Sequence[AlphaEncoding]) -> list[list[str]]:
+    def answer(self, inputs: Sequence[AlphaEncoding]) -> list[list[Answer]]:
         find = beam_search(self.module, self.tokenizer, inputs, self.search)
         return find(list(range(len(inputs))))
 
@@ -248,7 +249,7 @@ def answer_limit(task: Task, tokenizer: AnyTokenizer, rows: Iterable[Row]) -> in
                     row["problem"], row["answer"], allow_absent_symbols=True
                 )
                 longest = max(longest, len(encoded["labels"]))
-    return longest + longest // 2 + 8 if longest else MAX_NEW_TOKENS
+    return room_for(longest)
 
 
 def evaluate_random(

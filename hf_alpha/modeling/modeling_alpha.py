@@ -6,8 +6,6 @@ D model width, V vocabulary, R rows of the embedding. Inside the model a hidden 
 encoder-decoder.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -739,20 +737,8 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         decoder = self.model.decoder
         if not len(decoder.layers) or (self.training and decoder.gradient_checkpointing):
             kwargs["use_cache"] = False
-        given = kwargs.get("generation_config", args[1] if len(args) > 1 else None)
-        new_tokens = kwargs.get("max_new_tokens") or getattr(given, "max_new_tokens", None)
-        with self._without_limit() if new_tokens is not None else nullcontext():
+        with self.callers_limit(*args, **kwargs):
             return super().generate(*args, **kwargs)
-
-    @contextmanager
-    def _without_limit(self) -> Iterator[None]:
-        """Meanwhile without the model's `max_length`, of which Transformers would warn."""
-        config, limit = self.generation_config, self.generation_config.max_length
-        config.max_length = None
-        try:
-            yield
-        finally:
-            config.max_length = limit
 
     def _reorder_cache(
         self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor

@@ -172,7 +172,8 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         """As in Transformers; layers that recompute their activations keep no cache."""
         if self._recomputes():
             kwargs["use_cache"] = False
-        return super().generate(*args, **kwargs)
+        with self.callers_limit(*args, **kwargs):
+            return super().generate(*args, **kwargs)
 
 
 class RetrofitForConditionalGeneration(RetrofitModel):

@@ -3,6 +3,8 @@
 Shapes: B batch, S streams, L or T length, D model width, V vocabulary.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -243,6 +245,26 @@ class SymbolHead(SymbolModel):
         All, or, where `config.needs_stream_ids`, the base tokens and the symbols of its input.
         """
         return self.symbol_layer.usable_columns(stream_ids)
+
+    @contextmanager
+    def callers_limit(self, *args: Any, **kwargs: Any) -> Iterator[None]:
+        """Meanwhile without the model's own limits of length, if the caller of `generate` has one.
+
+        Transformers would warn of two, and prefer `max_new_tokens`, whoever has said it.
+
+        Args:
+            *args: of `generate`; `**kwargs` likewise.
+        """
+        limits, config = ("max_length", "max_new_tokens"), self.generation_config
+        given = kwargs.get("generation_config", args[1] if len(args) > 1 else None)
+        own = {name: getattr(config, name) for name in limits}
+        if any((kwargs.get(name) or getattr(given, name, None)) is not None for name in limits):
+            config.max_length = config.max_new_tokens = None
+        try:
+            yield
+        finally:
+            for name, limit in own.items():
+                setattr(config, name, limit)
 
     def _get_stopping_criteria(self, generation_config: Any, *args: Any, **kwargs: Any) -> Any:
         """As in `GenerationMixin`.

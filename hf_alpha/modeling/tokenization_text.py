@@ -112,6 +112,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         if target_template is not None:
             self._answers = post_processor(target_template)
             kwargs["target_template"] = dict(target_template)
+        self._from_file = bool(ranges) and kwargs.get("tokenizer_file") is not None
         for key in ("is_local", "local_files_only"):  # where it was loaded from is not its data
             kwargs.pop(key, None)
         super().__init__(
@@ -278,10 +279,11 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         return super().add_special_tokens(dict(special_tokens_dict), replace_extra_special_tokens)
 
     def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
-        if hasattr(self, "_tokens"):  # before, special tokens of the constructor are made known
+        made = hasattr(self, "_tokens")  # before, special tokens of the constructor are made known
+        if made or self._from_file:
             self._refuse_new(new_tokens)
-            if not special_tokens:
-                return 0
+        if made and not special_tokens:
+            return 0
         return super()._add_tokens(new_tokens, special_tokens)
 
     def _refuse_new(self, tokens: Iterable[Any]) -> None:
@@ -408,6 +410,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
                 max_length=max_length if padding == PaddingStrategy.MAX_LENGTH else None,
                 pad_to_multiple_of=pad_to_multiple_of,
                 padding_side=padding_side,
+                return_attention_mask=kwargs.get("return_attention_mask"),
                 return_tensors=return_tensors,
             )
         return _unbatched(encoding, return_tensors) if single else encoding
@@ -514,6 +517,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
                 max_length=max_length,
                 pad_to_multiple_of=pad_to_multiple_of,
                 padding_side=padding_side,
+                return_attention_mask=kwargs.get("return_attention_mask"),
                 return_tensors=return_tensors,
             )
         return _unbatched(result, return_tensors) if single else result
@@ -634,6 +638,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
 
     def _prepare(self, texts: tuple[str, ...], known: Table | None, strict: bool) -> "_Row":
         """Put symbols in place of the names of a row; `known` are those of the row it answers."""
+        for text in texts:
+            _check_unicode(text)
         table = known or {}
         classes = {name: self._class_of[index] for name, index in table.items()}
         if known is None and self._by_row:
@@ -885,6 +891,22 @@ class _Row(NamedTuple):
             (0, 0) if which is None else moved(pieces[which], starts[which], *span)
             for which, span in pairs
         ]
+
+
+def _check_unicode(text: str) -> None:
+    """Refuse what is no character; the tokenizer beneath would call it no string.
+
+    Raises:
+        FormulaError: with the place.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise FormulaError(
+            f"the character {text[error.start]!a} at {error.start} is half of one: the text was "
+            "not read as UTF-8",
+            error.start,
+        ) from None
 
 
 def _merged(ids: Iterable[int]) -> list[list[int]]:

@@ -235,6 +235,10 @@ class Task(ABC):
         """What verdicts depend on beside the task's name: none of a task without settings."""
         return {}
 
+    def answer_line(self, label: str, answer: str) -> str:
+        """What is shown of an answer: its label, and further lines of it below its first one."""
+        return f"  {label:<10} " + (answer or self.empty_answer).replace("\n", f"\n{'':13}")
+
     @property
     def has_check(self) -> bool:
         """Whether an answer can be judged where the data has no target."""

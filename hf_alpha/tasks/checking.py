@@ -6,7 +6,23 @@ from typing import Any
 from .base import Task, Verdict
 from .prompts import NoAnswer
 
-Given = list[str] | NoAnswer
+
+class Answer(str):
+    """An answer of a model.
+
+    Attributes:
+        ended: whether the model has ended it; else the limit of its length has cut it off.
+    """
+
+    ended: bool
+
+    def __new__(cls, text: str, ended: bool = True) -> "Answer":
+        self = super().__new__(cls, text)
+        self.ended = ended
+        return self
+
+
+Given = Sequence[str] | NoAnswer
 """Candidates, the best first, or why there is none."""
 
 
