@@ -2,6 +2,7 @@ from itertools import product
 
 import pytest
 import torch
+from hosts import make_host
 from peft import LoraConfig, get_peft_model
 from strategies import make_model
 from transformers import AutoTokenizer, TextStreamer
@@ -9,7 +10,14 @@ from transformers import AutoTokenizer, TextStreamer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import alpha_covariance, evaluate
 from hf_alpha.evaluation.report import OUTSIDE
-from hf_alpha.generation import encode_problem, encode_problems, generate_answers, plan_batches
+from hf_alpha.generation import (
+    encode_problem,
+    encode_problems,
+    generate_answers,
+    own_limit,
+    plan_batches,
+    raise_limit,
+)
 from hf_alpha.loading import auto_class
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
@@ -159,6 +167,28 @@ def test_answers_of_a_decoder_end_where_its_positions_do(kind):
         assert answers == tokenizer.batch_decode(out[:, -room:], names=names)
     with pytest.raises(ValueError, match=r"problem has 32 tokens, .* 32 positions, for inp"):
         generate_answers(model, tokenizer, ["!" * 30 + "a"], progress=False)
+    found = list(solve(model, tokenizer, PropositionalTask(), ["!" * 30 + "a", "a"]))
+    assert "the model has 32 positions" in found[0].error, "others are answered all the same"
+    assert found[1].error is None and found[1].answers
+
+
+@pytest.mark.parametrize(
+    ("host", "own", "wanted", "limit"),
+    [
+        ("t5", {}, 0, 128),  # Transformers ends answers after 20 tokens
+        ("t5", {}, 200, 200),
+        ("t5", {"max_length": 61}, 0, 60),
+        ("t5", {"max_new_tokens": 60}, 70, 70),
+        ("bart", {}, 0, 63),  # it has 64 positions
+        ("gpt2", {}, 0, 63),
+        ("gpt2", {"max_new_tokens": 30}, 40, 40),
+    ],
+)
+def test_limits_of_answers_are_raised(host, own, wanted, limit):
+    model = make_host(host)
+    model.generation_config.update(**own)
+    raise_limit(model, wanted)
+    assert own_limit(model) == limit
 
 
 def test_dropout_is_off_while_a_model_in_training_answers():

@@ -86,8 +86,51 @@ def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
     assert hf_alpha("solve", "--model", streams, "--file", file).out == expected
     both = hf_alpha("solve", "--model", streams, "!a", "--file", file)
     assert both.out == "!a\n  correct    a0\n" + expected
+    file.write_text("p\x0c\n&\u2028a b\n")  # other signs than \n end no line
+    assert hf_alpha("solve", "--model", streams, "--file", file).out == (
+        "p\x0c\n  correct    p1\n&\u2028a b\n  correct    a1b1\n"
+    )
     file.write_bytes(b"a & b\xff")
     assert f"{file} is no text in UTF-8" in hf_alpha("solve", "--file", file).error
+
+
+def test_rows_of_data_are_read_and_answers_of_many_lines_are_indented(tmp_path):
+    pairs = {"keep x\nand y": "x\ny", "keep y\nand x": "y\nx"}
+    rules = {"variable": {"pattern": "[xyz]", "count": 3}}
+    tokenizer = TextTokenizer.from_texts([*pairs, *pairs.values()], rules)
+    settings = {"encoder_position": "rope", "adacos": False, "logit_scale": 10.0, "dropout": 0.0}
+    model = make_model(
+        symbol_classes=tokenizer.symbol_classes,
+        num_base_tokens=tokenizer.num_base_tokens,
+        **settings,
+    )
+    overfit(model, tokenizer, pairs).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"source": "keep z\\nand x", "target": "?"}\n\n"keep y\\nand x"\n')
+    solved = ["solve", "--model", tmp_path / "model"]
+    done = hf_alpha(*solved, "--file", file)
+    assert done.out == (
+        f"keep z\nand x\n  answer     z\n{'':13}x\nkeep y\nand x\n  answer     y\n{'':13}x\n"
+    )
+    done = hf_alpha(*solved, "--file", file, "--max-new-tokens", 2)
+    assert done.err.count("that answer is cut off: raise --max-new-tokens") == 2
+    for bad, message in (("[1]", "line 1: write a string or a row with"), ("x", "line 1: no JSON")):
+        file.write_text(bad)
+        assert message in hf_alpha(*solved, "--file", file).error
+    assert "have one notation only" in hf_alpha(*solved, "--notation", "infix", "x").error
+    assert "is no text in UTF-8" in hf_alpha(*solved, "x \udcff").error
+
+
+def test_an_answer_says_whether_the_models_own_limit_has_cut_it_off(streams):
+    model, tokenizer = load_checkpoint(streams)
+    (whole,) = solve(model, tokenizer, TASK, ["&ab"])
+    assert [(text, text.ended) for text, _ in whole.answers] == [("a1b1", True)]
+    model.generation_config.max_length = 3
+    (cut,) = solve(model, tokenizer, TASK, ["&ab"])
+    assert [(text, text.ended) for text, _ in cut.answers] == [("a1", False)]
+    (more,) = solve(model, tokenizer, TASK, ["&ab"], max_new_tokens=8)
+    assert more.answers == whole.answers
 
 
 def test_one_bad_formula_does_not_stop_the_others(streams):
@@ -306,7 +349,7 @@ def test_names_of_a_column_are_given_with_the_text(streams, tmp_path):
         MarkedText(text, [(5, 8, "person"), (12, 15, "person"), (19, 23, "place")])
     ]))  # fmt: skip
     done = asked("person=zoe, max", "place=rome")
-    assert done.out == f"{text}\n  answer     {solution.answers[0][0]}\n" and not done.err
+    assert done.out == f"{text}\n  answer     {solution.answers[0][0]}\n"
     assert asked("person=zoe,max,place=rome").out == done.out
     assert "or on the command line by --names" in asked().err
     assert "'ma' stands in no text, or not as" in asked("person=zoe,ma").error

@@ -277,6 +277,25 @@ def test_validation_may_have_more_names_than_training(own_task):
     assert trainer.model.config.symbol_classes == {"variable": 13, "function": 10}
 
 
+def test_answers_may_be_as_long_as_those_of_the_data(own_task):
+    """In `generate`, whoever calls it; so it is in a released model."""
+    row = {"source": "SWAP a b : " + "a b " * 50, "target": "b a " * 50}
+    with (own_task / "train.jsonl").open("a") as file:
+        file.write(f"{json.dumps(row)}\n" * 2)
+    more = ["check=null", "data.validation=null", "training.eval_strategy=no",
+            "training.load_best_model_at_end=false", "training.max_steps=1"]  # fmt: skip
+    train(read_recipe("own.yaml", [*QUIET, *more]), say=lambda _: None)
+    release(Path("out"), Path("shared"))
+    for folder in ("out", "shared"):
+        model, tokenizer = load_checkpoint(folder)
+        longest = len(tokenizer.encode_pair(row["source"], row["target"])["labels"])
+        assert longest > 100 and model.generation_config.max_length == 1 + longest * 3 // 2 + 8
+    batch = tokenizer([row["source"]], return_tensors="pt")
+    forever = {**batch, "suppress_tokens": [0, 1, tokenizer.eos_token_id]}
+    assert model.generate(**forever).shape[1] == model.generation_config.max_length
+    assert model.generate(**forever, max_new_tokens=7).shape[1] == 8
+
+
 @pytest.mark.parametrize("tokenizer", ["words", "bpe:300"])
 def test_a_decoder_answers_own_pairs(own_task, tokenizer):
     model = json.dumps(tiny_decoder("llama"))

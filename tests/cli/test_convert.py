@@ -80,6 +80,7 @@ def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5, monkey
     assert hf_alpha("release", run, tmp_path / "shared").code == 0
     generation = json.loads((tmp_path / "shared" / "generation_config.json").read_text())
     assert generation["encoder_no_repeat_ngram_size"] == 3  # the host's own
+    assert generation["max_length"] == 129, "Transformers would end answers after 20 tokens"
     assert "evaluate" in hf_alpha("compare", tmp_path / "my.yaml", f"checkpoint={out}",
                                   "--data", tmp_path / "train.jsonl").error  # fmt: skip
 
@@ -134,6 +135,9 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
         (["--renaming", "wild"], "symbol_renaming must be one of none, random"),
         (["--names", "[a"], "the pattern '[a'"),
         (["--add-aggregated-attention", "middle"], "encoder or decoder, not 'middle'"),
+        (["--to", "relational", "--placeholder", "x"], "--placeholder has no effect with --to rel"),
+        (["--random-dim", "4"], "--random-dim has no effect with --to streams: leave it out (it "),
+        (["--to", "learned", "--actual", "x"], "--actual has no effect with --to learned"),
     ],
 )
 def test_models_of_transformers_that_cannot_be_converted(tmp_path, t5, options, message):
@@ -173,6 +177,13 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     assert "no checkpoint folder" in error(tmp_path / "absent", out)
     assert "--symbols is for models without" in error(vanilla, out, "--symbols", "3")
     assert "--renaming is for models of Transformers" in error(vanilla, out, "--renaming", "random")
+    for kind, option, value in (
+        ("relational", "--placeholder", "b"),
+        ("relational", "--add-aggregated-attention", "encoder"),
+        ("streams", "--random-method", "normal"),
+        ("dual_part", "--actual", "a"),
+    ):
+        assert f"{option} has no effect" in error(vanilla, out, "--to", kind, option, value)
     (tmp_path / "file").write_text("")
     assert f"file {tmp_path / 'file'} exists: remove it" in error(vanilla, tmp_path / "file")
     shutil.copytree(vanilla, tmp_path / "trained")

@@ -5,7 +5,13 @@ from hypothesis import strategies as st
 from strategies import BASE, POSITIONS, make_model, random_batch, seeds
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.convert import ConversionError, convert_checkpoint_to_dual_part, to_dual_part
+from hf_alpha.convert import (
+    ConversionError,
+    convert_checkpoint,
+    convert_checkpoint_to_dual_part,
+    convert_checkpoint_to_relational,
+    to_dual_part,
+)
 from hf_alpha.convert.dual_part import prove_start
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.random_numbers import RANDOM_METHODS
@@ -49,6 +55,26 @@ def test_all_weights_but_the_embedding_arrive(seed, positions, method, random_di
     if "normalize_embeddings" in other:
         torch.testing.assert_close(new[BASE, :width], mean[:width])
     assert converted(**random_batch(seed, config, [(6, 3)])).logits.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", ["dual_part", "relational", "streams"])
+def test_half_precision_stays(dtype, kind, tmp_path):
+    """Of all conversions; they lived through it as float32, or not at all."""
+    vanilla = make_vanilla(normalize_embeddings=True).to(dtype)
+    vanilla.save_pretrained(tmp_path / "vanilla")
+    build_tokenizer("propositional", 5).save_pretrained(tmp_path / "vanilla")
+    convert = {
+        "dual_part": convert_checkpoint_to_dual_part,
+        "relational": convert_checkpoint_to_relational,
+        "streams": lambda *folders: convert_checkpoint(*folders, "a", "b"),
+    }[kind]
+    converted = convert(tmp_path / "vanilla", tmp_path / "out")
+    loaded, _ = load_checkpoint(tmp_path / "out")
+    assert loaded.dtype == converted.dtype == dtype
+    assert {weight.dtype for weight in loaded.parameters()} == {dtype}
+    batch = random_batch(1, loaded.config, [(6, 3)])
+    assert torch.equal(loaded(**batch).logits, converted.eval()(**batch).logits)
 
 
 def test_it_can_be_trained_and_extended():

@@ -348,6 +348,9 @@ def test_padding(side: str) -> None:
     assert batch["stream_ids"].tolist()[1] == [alone["stream_ids"][0], -1]
     assert batch["labels"].tolist()[1] == [*alone["input_ids"], -100]
     assert len(tokenizer("x", padding="max_length", max_length=5)["input_ids"]) == 5
+    without = {"return_attention_mask": False, "padding": True, "padding_side": side}
+    for some in (tokenizer(["swap x y", "x"], **without), tokenizer("x", **without)):
+        assert "attention_mask" not in some and "input_ids" in some
 
 
 def test_single_and_empty_texts() -> None:
@@ -400,6 +403,14 @@ def test_saved_and_loaded_it_is_the_same(kind: str, tmp_path) -> None:
         decoded = other.batch_decode(batch["input_ids"], names=batch.names)
         assert decoded == tokenizer.batch_decode(expected["input_ids"], names=expected.names)
         assert other.extend_symbols({"function": 1}) == [len(tokenizer)]
+
+
+def test_loading_adds_no_tokens(tmp_path) -> None:
+    TextTokenizer.from_texts(TEXTS, TWO).save_pretrained(tmp_path)
+    for more in ({"pad_token": "<zz>"}, {"extra_special_tokens": ["<more>"]}):
+        with pytest.raises(ValueError, match=r"cannot add token '<(zz|more)>'"):
+            AutoTokenizer.from_pretrained(tmp_path, **more)
+    assert AutoTokenizer.from_pretrained(tmp_path, eos_token="<pad>").eos_token == "<pad>"
 
 
 def test_fresh_process_without_the_package(tmp_path) -> None:
@@ -589,6 +600,10 @@ def test_clear_errors(tmp_path) -> None:
         (lambda: MADE["words"](), "give `text` or `text_target`"),
         (lambda: MADE["words"].decode([10**6]), "id 1000000 is outside"),
         (lambda: MADE["words"].encode_pairs(["x"], []), "1 rows in `problems`, but 0"),
+        (
+            lambda: MADE["bpe:300"](["x", "x \udcff"]),
+            r"row 1: the character '\\udcff' at 2 is half",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             call()
