@@ -152,7 +152,8 @@ def _origin(where: str) -> dict[str, str]:
         if log := _file(where, name):
             content = json.loads(log.read_text(encoding="utf-8"))
             rows = content if isinstance(content, list) else [{"step": content["global_step"]}]
-            found["trained"] = f"{rows[-1]['step']:,} steps"
+            if rows:  # a checkpoint may be older than the first line of the log
+                found["trained"] = f"{rows[-1]['step']:,} steps"
             break
     return found
 

@@ -14,6 +14,7 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.info import describe_model
 from hf_alpha.loading import CheckpointError, load_checkpoint
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
+from hf_alpha.release import LOG_FILE
 from hf_alpha.resources import resource_path
 from hf_alpha.transduction import Lexicon, Transducer
 
@@ -65,6 +66,13 @@ def test_a_model_on_the_hub_is_described_without_its_weights(hub: HubStub, tmp_p
     assert "task" not in lines_of(there) and "trained" not in lines_of(there)
     cached = [path.name for path in Path(HF_HUB_CACHE, "models--me--described").rglob("*")]
     assert "config.json" in cached and "model.safetensors" not in cached
+
+
+def test_a_log_without_a_line_says_no_steps(tmp_path):
+    """That of a checkpoint before the first line; the description failed."""
+    folder = save(tmp_path / "model")
+    (folder / LOG_FILE).write_text("[]\n")
+    assert "trained" not in lines_of(describe_model(str(folder)))
 
 
 def test_what_cannot_be_described(tmp_path):

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from hf_alpha.cli.common import check_places
-from hf_alpha.cli.options import Seed, by_class
+from hf_alpha.cli.options import Seed, by_class, refuse
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 TAKES: dict[str, set[str]] = {
-    "streams": {"actual", "placeholder", "add-aggregated-attention"},
+    "streams": {"actual", "placeholder", "add_aggregated_attention"},
     "relational": {"actual"},
-    "dual_part": {"actual", "random-dim", "random-method"},
+    "dual_part": {"actual", "random_dim", "random_method"},
     "learned": set(),
 }
 """Options that a target takes, beside those that all take."""
@@ -20,6 +20,7 @@ TRAIN_ON = "It has to be trained before it is of use: `checkpoint:` in a recipe.
 
 
 def convert(
+    command: typer.Context,
     model: Annotated[
         str,
         typer.Argument(
@@ -82,12 +83,9 @@ def convert(
         int, typer.Option(help="dual_part: width of the random part; 0 for the default.")
     ] = 0,
     random_method: Annotated[
-        str | None,
-        typer.Option(
-            help="dual_part: normal, neighboring_points or hypercube_vertices, which is the "
-            "default."
-        ),
-    ] = None,
+        str,
+        typer.Option(help="dual_part: normal, neighboring_points or hypercube_vertices."),
+    ] = "hypercube_vertices",
     seed: Seed = 0,
 ) -> None:
     """Convert a model into one that does not care how symbols are named, and prove it by logits.
@@ -109,16 +107,11 @@ def convert(
     given = {"symbols": symbols, "names": names, "symbol-tokens": symbol_tokens}
     if option := next((key for key, value in given.items() if value and has_symbols), None):
         raise ValueError(f"--{option} is for models without symbols; {model} has some")
-    parts = {"random_dim": random_dim, "random_method": random_method or "hypercube_vertices"}
+    parts = {"random_dim": random_dim, "random_method": random_method}
     ours = has_symbols and not hasattr(config, "backbone_config")
-    special = {
-        "actual": actual,
-        "placeholder": placeholder,
-        "add-aggregated-attention": sides,
-        "random-dim": random_dim,
-        "random-method": random_method,
-    }
-    _check_options(to, [option for option, value in special.items() if value], ours)
+    if to in TAKES:
+        taken = TAKES[to] - ({"actual"} if ours and to == "dual_part" else set())
+        refuse(command, sorted(set.union(*TAKES.values()) - taken), f"has no effect with --to {to}")
     if ours:
         if renaming:
             raise ValueError(f"--renaming is for models of Transformers; {model} is none")
@@ -233,29 +226,6 @@ def grow(
         f"{out}: {made.num_parameters():,} parameters. Proved on random inputs: the layers that "
         f"the model had compute what they did. {TRAIN_ON}"
     )
-
-
-def _check_options(to: str, given: list[str], ours: bool) -> None:
-    """Refuse options that a conversion to this would not look at.
-
-    Args:
-        to: what a model becomes.
-        given: options that not every target takes.
-        ours: whether the model is one of this package's own kind.
-
-    Raises:
-        ValueError: with the first such option.
-    """
-    if to not in TAKES:
-        return  # the conversion says so
-    takes = TAKES[to] - ({"actual"} if ours and to == "dual_part" else set())
-    for option in given:
-        if option not in takes:
-            fitting = [target for target, options in TAKES.items() if option in options]
-            raise ValueError(
-                f"--{option} has no effect with --to {to}: leave it out"
-                + f" (it is for {' and '.join(fitting)})" * (to not in fitting)
-            )
 
 
 def _convert_vanilla(

@@ -5,11 +5,25 @@ from typing import Annotated
 
 import typer
 
-from hf_alpha.cli.options import Exclude, Hard, Quiet, Seed, Task, Workers, fraction, integers
+from hf_alpha.cli.options import (
+    Exclude,
+    Hard,
+    Quiet,
+    Seed,
+    Task,
+    Workers,
+    fraction,
+    integers,
+    refuse,
+)
 from hf_alpha.tasks.registry import DEFAULT_TASK
+
+OF_TRAINING = ("samples", "alpha", "constants", "few_symbols", "many_symbols", "up_to_symbols")
+"""Options that say nothing of a grid."""
 
 
 def generate_data(
+    command: typer.Context,
     out: Annotated[Path, typer.Argument(help="Folder to make; a killed run there continues.")],
     task: Task = DEFAULT_TASK,
     samples: Annotated[int, typer.Option(min=1, help="Formulas in all splits together.")] = 10_000,
@@ -88,9 +102,8 @@ def generate_data(
         "num_workers": workers,
         "progress": not quiet,
     }
-    if exclude and not grid:
-        raise ValueError("--exclude is for test data: leave it out without --grid")
     if grid:
+        refuse(command, OF_TRAINING, "is for training data, and --grid makes test data")
         known = [problem for data in exclude or () for problem in training_problems(data)]
         made = generate_grid(
             task,
@@ -102,6 +115,7 @@ def generate_data(
             **shared,  # type: ignore[arg-type]
         )
     else:
+        refuse(command, ["exclude", "per_cell"], "is for test data, which --grid makes")
         made = generate(
             task,
             out,
@@ -122,6 +136,7 @@ def generate_data(
 
 
 def perturb(
+    command: typer.Context,
     data: Annotated[Path, typer.Argument(help="A dataset.")],
     out: Annotated[Path, typer.Argument(help="Folder to make.")],
     kind: Annotated[
@@ -141,6 +156,8 @@ def perturb(
 
     from hf_alpha.data.perturb import perturb as run
 
+    if kind != "reduced":
+        refuse(command, ["samples"], "is for --kind reduced")
     disable_progress_bars()
     typer.echo(f"{out}: {_rows(run(data, out, kind, task, samples))}")
 

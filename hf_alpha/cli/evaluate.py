@@ -21,6 +21,7 @@ from hf_alpha.cli.options import (
     Seed,
     integers,
     json_object,
+    refuse,
     renamings,
     row_names,
 )
@@ -35,9 +36,15 @@ if TYPE_CHECKING:
 
 
 ASKED = "Models that follow instructions"  # a panel of options
+OF_ANSWERS = (
+    *("task", "symbols", "sizes", "samples", "hard", "exclude", "trained_symbols", "trained_size"),
+    *("beams", "top_n", "covariance", "max_renamings", "draws", "workers", "timeout", "seed"),
+)
+"""Options that say nothing of models that do not write answers."""
 
 
 def evaluate(
+    command: typer.Context,
     models: Annotated[
         list[str] | None, typer.Argument(help="Folders or Hub names, one row for each.")
     ] = None,
@@ -191,9 +198,7 @@ def evaluate(
         if few_shot or address is not None:
             option = "--few-shot" if address is None else "--address"
             raise ValueError(f"{models[0]} does not write answers: leave out {option}")
-        for option, given in (("symbols", symbols), ("sizes", sizes), ("samples", samples)):
-            if given is not None:
-                raise ValueError(f"--{option} is for models that write answers: leave it out")
+        refuse(command, OF_ANSWERS, "is for models that write answers")
         out = out or _beside(models, data)
         written = _evaluate_objective(
             models, data, split, by, out, batch_size, device, card, license
@@ -206,6 +211,8 @@ def evaluate(
     loaded = _entrants(models, told if few_shot else None, where, seed)
     if address is not None:
         loaded.append(_service(address, served, key_from, told, parallel))
+    if draws and not any(_is_drawn(one) for one in loaded):
+        raise ValueError("--draws is for models with random parts, and there is none: leave it out")
     recipe = _recipe_of(models, task, few_shot)
     solved = recipe.solved if recipe is not None else get_task(task or DEFAULT_TASK)
     if out is None and address is not None:
@@ -218,6 +225,7 @@ def evaluate(
         out = out or _beside(models, data, symbols, sizes, samples)
         rows = problems.of_data(solved, data, split)
     else:
+        refuse(command, ["split"], "is for --data, and formulas are drawn")
         out = out or _beside(models, data)
         rows = problems.drawn(solved, out / "problems", progress=not quiet)
     region = _region(trained_symbols, trained_size)
@@ -328,6 +336,13 @@ def _entrants(
     return loaded
 
 
+def _is_drawn(entrant: "Entrant") -> bool:
+    """Whether a model's symbols have random parts."""
+    from hf_alpha.evaluation.compare import EvaluatedModel
+
+    return isinstance(entrant, EvaluatedModel) and entrant.model.config.encoding.random_parts
+
+
 def _check_asked(
     few_shot: bool,
     address: str | None,
@@ -396,6 +411,7 @@ def _evaluate_objective(
 ) -> str:
     """Score models that do not answer with text by the first one's recipe; returns the table."""
     from hf_alpha.folders import write_text
+    from hf_alpha.loading import auto_class, load_config
     from hf_alpha.objectives.evaluate import evaluate_checkpoint, table
     from hf_alpha.processes import choose_device
     from hf_alpha.recipe import recipe_of
@@ -404,6 +420,12 @@ def _evaluate_objective(
     recipe = recipe_of(models[0])
     if recipe is None or recipe.aim is None:
         raise ValueError(f"{models[0]} has no recipe.yaml that says what it is trained for")
+    first, *others = (auto_class(load_config(model)).__name__ for model in models)
+    for model, kind in zip(models[1:], others, strict=True):
+        if kind != first:
+            raise ValueError(
+                f"{model} is a model for {kind}, {models[0]} one for {first}: evaluate them apart"
+            )
     where = test_data(recipe, data)
     for name, folder in zip(row_names(models), models, strict=True):
         found = evaluate_checkpoint(

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,6 +60,24 @@ def integers(text: str) -> list[int]:
             raise ValueError(f"{part.strip()!r} is an empty range: write {last}-{first}")
         numbers.update(range(first, last + 1))
     return sorted(numbers)
+
+
+def refuse(command: typer.Context, names: Iterable[str], why: str) -> None:
+    """Refuse options of a command that would have no effect.
+
+    Args:
+        command: with what it was given.
+        names: of its parameters.
+        why: what an error says behind the option.
+
+    Raises:
+        ValueError: with the first one that is on the command line.
+    """
+    written = {parameter.name: parameter.opts[0] for parameter in command.command.params}
+    for name in names:
+        source = command.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ValueError(f"{written[name]} {why}: leave it out")
 
 
 def row_names(models: list[str]) -> list[str]:
@@ -147,6 +166,7 @@ __all__ = [
     "integers",
     "json_object",
     "one_of",
+    "refuse",
     "renamings",
     "row_names",
 ]

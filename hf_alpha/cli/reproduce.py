@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from hf_alpha.cli.options import integers, one_of
+from hf_alpha.cli.options import integers, one_of, refuse
 from hf_alpha.reproduce import FOLDER
 
 
 def reproduce(
+    command: typer.Context,
     table: Annotated[
         str | None, typer.Argument(help="Which one; without it they are listed.")
     ] = None,
@@ -44,7 +45,9 @@ def reproduce(
     from hf_alpha.train import Interrupted
 
     chosen, numbers = one_of(SIZES, "size", size), integers(seeds)
-    if table is not None:
+    if table is None:
+        refuse(command, ["only"], "is for a table, and none is named")
+    else:
         rows = [] if only is None else only.split(",")
         try:
             run(one_of(TABLES, "table", table), chosen, numbers, rows, runs, out, typer.echo)

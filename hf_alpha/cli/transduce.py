@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hf_alpha.cli.common import read_inputs
+from hf_alpha.cli.options import refuse
 
 if TYPE_CHECKING:
     from hf_alpha.transduction import Transducer
 
 
 def transduce(
+    command: typer.Context,
     texts: Annotated[
-        list[str] | None, typer.Argument(help="Sentences; standard input if there are none.")
+        list[str] | None,
+        typer.Argument(help="Sentences; standard input if there are none, and nothing is saved."),
     ] = None,
     file: Annotated[Path | None, typer.Option(help="File with a text in each line.")] = None,
     lexicon: Annotated[
@@ -40,12 +43,17 @@ def transduce(
 
     hf-alpha transduce 'They deliver fire hoses' --lexicon compounds.tsv --rules rules.yaml
     """
+    if not lexicon:
+        refuse(command, ["plurals"], "is for a --lexicon")
+    only_saved = save is not None and not texts and file is None
+    if only_saved:
+        refuse(command, ["svg"], "draws a text, and none is named")
     read = [{"path": str(path), "plurals": plurals} for path in lexicon or []]
     compiled = _transducer_of(read, rules, transducer, {"unit": unit, "match": match})
     if save is not None:
         compiled.save(save)
         typer.echo(f"the transducer is in {save}")
-        if not texts and file is None:
+        if only_saved:
             return
     spaces = [compiled(text) for text in read_inputs(texts, file, "text")]
     if svg is not None:

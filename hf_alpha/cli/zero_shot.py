@@ -34,7 +34,10 @@ def zero_shot(
             "numbered in this order, where the data has numbers."
         ),
     ] = None,
-    max_length: Annotated[int, typer.Option(min=1, help="Tokens in a prompt.")] = 128,
+    max_length: Annotated[
+        int,
+        typer.Option(min=1, help="Tokens in a prompt, or fewer if the model has fewer positions."),
+    ] = 128,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows in a batch.")] = 32,
     samples: Annotated[int | None, typer.Option(min=1, help="Only the first rows.")] = None,
     device: Device = "auto",

@@ -77,7 +77,7 @@ def _about(task: Task, settings: Mapping[str, Any]) -> Iterator[str]:
         yield f"{_KINDS[settings['kind']]}{more} Made by `hf_alpha` (`hf-alpha generate-data`)."
     if "perturbation" in settings:
         splits = ", ".join(settings["perturbed_splits"])
-        text = _PERTURBATIONS[settings["perturbation"]]
+        text = " ".join(_PERTURBATIONS[kind] for kind in settings["perturbation"].split(", "))
         yield f"**Perturbed ({splits}): {settings['perturbation']}.** {text}"
     yield f"{task.data}, {_COLUMNS}."
     if "targets" in settings:

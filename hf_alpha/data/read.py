@@ -101,10 +101,12 @@ def read_two_line_file(path: str | os.PathLike[str]) -> Dataset:
             file and the line.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no UTF-8 text: {error}") from error
-    if len(lines) % 2 and not lines[-1].strip():
+    if not lines[-1]:
+        lines.pop()  # behind the last line's end
+    if len(lines) % 2 and lines and not lines[-1].strip():
         lines.pop()
     if len(lines) % 2:
         raise ValueError(f"{path}, line {len(lines)}: the file ends after a formula, no answer")

@@ -256,14 +256,22 @@ def check_positions(model: PreTrainedModel, max_length: int) -> None:
     Raises:
         ValueError: naming both lengths.
     """
-    for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            offset = 0 if module.padding_idx is None else module.padding_idx + 1
-            if max_length > (most := module.num_embeddings - offset):
-                raise ValueError(
-                    f"max_length is {max_length}, but the model has {most} positions: set "
-                    "max_length, or model.max_position_embeddings of a new model"
-                )
+    most = num_positions(model)
+    if most is not None and max_length > most:
+        raise ValueError(
+            f"max_length is {max_length}, but the model has {most} positions: set max_length, or "
+            "model.max_position_embeddings of a new model"
+        )
+
+
+def num_positions(model: PreTrainedModel) -> int | None:
+    """How many positions a model's table has; None if it has no table."""
+    found = [
+        module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+        for name, module in model.named_modules()
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
+    ]
+    return min(found, default=None)
 
 
 __all__ = [
@@ -275,6 +283,7 @@ __all__ = [
     "accepted",
     "check_positions",
     "kinds_of",
+    "num_positions",
     "reads_segments",
     "rows_of",
 ]

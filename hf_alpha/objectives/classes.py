@@ -60,6 +60,8 @@ class Classes(Objective):
                 f"metrics: {unknown[0]!r} is none of "
                 f"{'numbers' if self.regression else 'classes'}: choose {', '.join(known)}"
             )
+        if self.regression and self.labels:
+            raise ValueError("labels are for classes: leave them out with regression")
         if len(set(self.labels)) < len(self.labels):
             raise ValueError(f"labels: one is given twice: {self.labels}")
 

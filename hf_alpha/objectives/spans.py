@@ -63,6 +63,17 @@ class Spans(Objective):
         return list(COLUMNS)
 
     def check_rows(self, rows: Dataset, settings: DataSource) -> None:
+        for row, found in enumerate(rows):
+            for column in ("question", "context"):
+                if not isinstance(found[column], str):
+                    raise ValueError(
+                        f"row {row}: the column {column!r} holds {found[column]!r}: give a text"
+                    )
+            if not _are_answers(found["answers"]):
+                raise ValueError(
+                    f"row {row}: the column 'answers' holds {found['answers']!r}: give a mapping "
+                    "with 'text' and 'answer_start', two lists of one length"
+                )
         bad = [row for row, found in enumerate(rows) if not _is_in_context(found)]
         if bad:
             found = rows[bad[0]]
@@ -261,6 +272,20 @@ class Spans(Objective):
                 if 0 < len(some) < len(values):
                     found[f"{name}_{kind}"] = float(np.mean(some))
         return found
+
+
+def _are_answers(answers: Any) -> bool:
+    """Whether a cell holds texts, each with the place where it starts."""
+    if not isinstance(answers, Mapping) or not {"text", "answer_start"} <= answers.keys():
+        return False
+    texts, starts = answers["text"], answers["answer_start"]
+    return (
+        isinstance(texts, list)
+        and isinstance(starts, list)
+        and len(texts) == len(starts)
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(start, int) for start in starts)
+    )
 
 
 def _is_in_context(row: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ for GLUE; FOLNet's Appendix C uses them. `{0}` and `{1}` are the texts, `{mask}`
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -15,7 +16,7 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel
 
 from hf_alpha.loading import load_for
 
-from .base import Record
+from .base import Record, num_positions
 from .evaluate import ALL, Scores
 from .metrics import OF_CLASSES, OF_NUMBERS, Metric
 from .rows import Where, first, read_rows, text_in
@@ -234,16 +235,33 @@ def records_of(
     names = list(prompt.words)
     made: list[Record] = []
     for row, (each, target) in enumerate(zip(likely, targets, strict=True)):
+        right = _right(prompt, target, row)
         if prompt.bounds is not None:
             low, high = prompt.bounds
-            made.append({"prediction": low + (high - low) * each[1], "target": float(target)})
-            continue
-        right = _label(target, names)
-        if right is None:
-            raise ValueError(f"row {row}: {target!r} is no label: {', '.join(names)}")
-        best = max(range(len(each)), key=each.__getitem__)
-        made.append(Record(prediction=names[best], target=right))
+            made.append(Record(prediction=low + (high - low) * each[1], target=right))
+        else:
+            best = max(range(len(each)), key=each.__getitem__)
+            made.append(Record(prediction=names[best], target=right))
     return made
+
+
+def _right(prompt: Prompt, target: Any, row: int) -> str | float:
+    """What is right of a row: a label, or a number.
+
+    Raises:
+        ValueError: the target is neither.
+    """
+    if prompt.bounds is None:
+        names = list(prompt.words)
+        label = _label(target, names)
+        if label is None:
+            raise ValueError(f"row {row}: {target!r} is no label: {', '.join(names)}")
+        return label
+    low, high = prompt.bounds
+    with suppress(TypeError, ValueError):
+        if low <= (number := float(target)) <= high:
+            return number
+    raise ValueError(f"row {row}: {target!r} is no number between {low:g} and {high:g}")
 
 
 def _label(target: Any, names: Sequence[str]) -> str | None:
@@ -313,7 +331,10 @@ def read_task(
     asked = [
         [text_in(value, name, row) for row, value in enumerate(rows[name])] for name in chosen[:-1]
     ]
-    return prompt, list(zip(*asked, rows[chosen[-1]], strict=True))
+    targets = list(rows[chosen[-1]])
+    for row, target in enumerate(targets):
+        _right(prompt, target, row)  # before a model answers
+    return prompt, list(zip(*asked, targets, strict=True))
 
 
 def solve_task(
@@ -326,6 +347,13 @@ def solve_task(
 ) -> Scores:
     """Load a masked language model, let it solve rows by a prompt, and score it.
 
+    Args:
+        where: its folder or Hub name.
+        prompt: how the task is asked; `rows` are those of `read_task`.
+        max_length: tokens in a prompt; at most as many as the model has positions.
+        batch_size: rows in a batch.
+        device: where the model runs.
+
     Raises:
         FileNotFoundError: there is no such model.
         ValueError: it is no masked language model, or see `predict`.
@@ -336,6 +364,7 @@ def solve_task(
             f"{where} was not trained to find masked tokens: {new[0]!r} is missing; pretrain it "
             "with the objective 'masked'"
         )
+    max_length = min(max_length, num_positions(model) or max_length)
     texts, targets = [row[:-1] for row in rows], [row[-1] for row in rows]
     likely = predict(model.to(device), tokenizer, prompt, texts, max_length, batch_size)
     records = records_of(prompt, likely, targets)

@@ -136,7 +136,7 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
         (["--names", "[a"], "the pattern '[a'"),
         (["--add-aggregated-attention", "middle"], "encoder or decoder, not 'middle'"),
         (["--to", "relational", "--placeholder", "x"], "--placeholder has no effect with --to rel"),
-        (["--random-dim", "4"], "--random-dim has no effect with --to streams: leave it out (it "),
+        (["--random-dim", "4"], "--random-dim has no effect with --to streams: leave it out"),
         (["--to", "learned", "--actual", "x"], "--actual has no effect with --to learned"),
     ],
 )

@@ -50,6 +50,9 @@ def test_a_grid_has_each_cell(tmp_path):
         (["--task", "chess"], "unknown task 'chess'"),
         (["--samples", "0"], "Invalid value for '--samples'"),
         (["--sample", "3"], "No such option"),
+        (["--grid", "--samples", "5"], "--samples is for training data, and --grid makes test"),
+        (["--grid", "--constants", "0.1"], "--constants is for training data"),
+        (["--per-cell", "5"], "--per-cell is for test data, which --grid makes: leave it out"),
         (
             ["--grid", "--symbols", "9", "--sizes", "1-3"],
             "no problem with an answer with these settings",
@@ -83,4 +86,15 @@ def test_perturbed_data(tmp_path, data):
     done = hf_alpha("perturb", data, out, "--kind", "reduced", "--samples", 5)
     assert f"{out} exists" in done.error
     assert "no dataset nowhere" in hf_alpha("perturb", "nowhere", out, "--kind", "renamed").error
+    few = ["--kind", "renamed", "--samples", 5]
+    assert "--samples is for --kind reduced" in hf_alpha("perturb", data, out, *few).error
+    more = {"renamed": [], "reduced": ["--samples", 5]}
+    for first, second in (("renamed", "reduced"), ("reduced", "renamed")):
+        steps = [tmp_path / f"{first}-1", tmp_path / f"{first}-2"]
+        hf_alpha("perturb", data, steps[0], "--kind", first, *more[first])
+        done = hf_alpha("perturb", steps[0], steps[1], "--kind", second, *more[second])
+        assert done.code == 0, done.err
+        card = (steps[1] / "README.md").read_text()
+        assert f"**Perturbed (train): {first}, {second}.** " in card
+        assert "Only the first rows" in card and "order of first occurrence in the answer" in card
     assert "'upside': choose one of" in hf_alpha("perturb", data, out, "--kind", "upside").error

@@ -27,6 +27,10 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
     heatmap = json.loads((out / "vanilla" / "heatmap.json").read_text())
     assert "[[0, 3], [1, 6]]" in json.dumps(heatmap)
 
+    few = ["evaluate", vanilla, "--out", tmp_path / "few", "--quiet", "--samples", 2]
+    assert "--draws is for models with random parts, and" in hf_alpha(*few, "--draws", 2).error
+    assert "--split is for --data, and formulas are" in hf_alpha(*few, "--split", "test").error
+
     # Stopped before the second report was there: the first is not made again.
     written = (out / "vanilla" / "records.jsonl").stat().st_mtime_ns
     shutil.rmtree(out / "converted")

@@ -39,5 +39,11 @@ def test_transduce(tmp_path):
             f"no folder {tmp_path / 'no'} to write",
         ),
         (["--transducer", folder], "no text: the input is empty"),
+        (["a", "--transducer", folder, "--plurals"], "--plurals is for a --lexicon: leave it out"),
+        (
+            [*files, "--save", tmp_path / "no", "--svg", svg],
+            "--svg draws a text, and none is named",
+        ),
     ]:
         assert message in hf_alpha("transduce", *arguments).error
+    assert not (tmp_path / "no").exists()

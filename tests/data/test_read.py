@@ -62,6 +62,8 @@ def test_errors_name_the_place(tmp_path):
     odd.write_text("a\na1\nb\n")
     with pytest.raises(ValueError, match=r"odd.txt, line 3: the file ends after a formula"):
         load(odd)
+    odd.write_text("a\na1\n|ab\n\n", encoding="utf-8-sig")
+    assert load(odd)["answer"] == ["a1", ""] and load(odd)["problem"][0] == "a"
     empty.write_text("a\na1\n\nb1\n")
     with pytest.raises(ValueError, match=r"empty.txt, line 3: empty"):
         load(empty)

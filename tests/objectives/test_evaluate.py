@@ -2,6 +2,7 @@ import json
 
 from datasets import ClassLabel, Dataset
 from small_objectives import BERT, recipe, relations, write_rows
+from strategies import make_model
 from transformers import BertConfig, BertForSequenceClassification
 from typer.testing import CliRunner
 
@@ -30,6 +31,9 @@ def test_a_model_without_answers_is_refused_where_answers_are_needed(tmp_path):
     assert "name a file of pairs with --data" in str(no_test.exception)
     by = CliRunner().invoke(app, ["evaluate", out, "--data", data["train"], "--by", "length"])
     assert "has no column 'length'" in str(by.exception)
+    for option, value in [("--exclude", data["train"]), ("--covariance", "3"), ("--task", "text")]:
+        told = CliRunner().invoke(app, ["evaluate", out, "--data", data["train"], option, value])
+        assert f"{option} is for models that write answers" in str(told.exception)
 
 
 def test_groups_leave_metrics_as_they_are(tmp_path):
@@ -91,4 +95,7 @@ def test_reports_of_two_models_do_not_land_beside_their_weights(tmp_path):
     done = CliRunner().invoke(app, ["evaluate", *models, "--out", str(tmp_path / "report")])
     assert done.exit_code == 0, done.output
     assert len(list((tmp_path / "report").rglob("metrics.json"))) == 2
+    make_model().save_pretrained(tmp_path / "other")
+    done = CliRunner().invoke(app, ["evaluate", models[0], str(tmp_path / "other"), "--out", "no"])
+    assert "one for AutoModelForSequenceClassification: evaluate them apart" in str(done.exception)
     assert not list((tmp_path / "a").rglob("metrics.json"))

@@ -242,3 +242,9 @@ def test_what_cannot_be_answered_is_said(tmp_path):
         file = write_rows(tmp_path / "rows.jsonl", rows)
         with pytest.raises(RecipeError, match=re.escape(message)):
             train(recipe(tmp_path, {"name": "span", "max_length": 64, **aim}, {"train": file}))
+    answers = {"text": ["w1", "w2"], "answer_start": [2]}
+    for column, value in [("question", None), ("context", None), ("answers", None),
+                          ("answers", answers)]:  # fmt: skip
+        file = write_rows(tmp_path / "rows.jsonl", [*ASKED, {**ASKED[0], column: value}])
+        with pytest.raises(RecipeError, match=f"row 4: the column '{column}' holds .*: give a "):
+            train(recipe(tmp_path, {"name": "span", "max_length": 64}, {"train": file}))

@@ -140,6 +140,14 @@ def test_what_cannot_be_asked_is_said(folder, tmp_path):
     )
     assert "was not trained to find masked tokens" in str(done.exception)
     told = ["zero-shot", str(folder), "--task", "sst2", "--data", file, "--words"]
+    long = write_rows(tmp_path / "long.jsonl", [{"sentence": "Tom " * 400, "label": 1}])
+    done = CliRunner().invoke(app, [*told[:4], "--data", long, "--max-length", "600"])
+    assert done.exit_code == 0, "cut to the positions that there are"
+    for label in (None, "x", 6):
+        row = {"sentence1": "Tom", "sentence2": "cats", "label": label}
+        bad = write_rows(tmp_path / "stsb.jsonl", [{**row, "label": 2}, row])
+        with pytest.raises(ValueError, match=f"row 1: .*{label}.* is no number between 0 and 5"):
+            read_task("stsb", bad)
     for words, fault in [
         ("positive", "'positive' is no label with a word; write label=word,label=word"),
         ("negative=terrible,=great", "'=great' is no label with a word"),
