@@ -1,11 +1,14 @@
+import copy
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
 import pytest
 import torch
 from hosts import make_host
 from peft import LoraConfig, get_peft_model
+from retrofits import make_retrofit
 from strategies import make_model
-from transformers import AutoTokenizer, TextStreamer
+from transformers import AutoTokenizer, GenerationConfig, TextStreamer
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import alpha_covariance, evaluate
@@ -189,6 +192,30 @@ def test_limits_of_answers_are_raised(host, own, wanted, limit):
     model.generation_config.update(**own)
     raise_limit(model, wanted)
     assert own_limit(model) == limit
+
+
+@pytest.mark.parametrize("kind", ["alpha", "retrofit"])
+def test_a_callers_limit_counts_in_place_of_the_models(kind, caplog):
+    """Whichever it is, and wherever it is said; the model keeps its own, in all threads."""
+    model = make_model(encoder_position="rope") if kind == "alpha" else make_retrofit("t5")
+    own = model.generation_config
+    own.eos_token_id, own.max_length = None, 41  # it never ends by itself
+    ids = torch.tensor([[5, 6]])
+
+    def length(*args, **kwargs):
+        return model.generate(ids, *args, **kwargs).shape[1]
+
+    assert length() == length(own) == length(generation_config=copy.deepcopy(own)) == 41
+    assert length(max_new_tokens=6) == length(own, max_new_tokens=6) == 7
+    assert length(max_length=9) == 9
+    blank = GenerationConfig(max_new_tokens=6)
+    assert length(blank) == length(generation_config=blank) == 7
+    own.max_length, own.max_new_tokens = None, 12
+    assert (length(), length(max_length=9), length(max_new_tokens=20)) == (13, 9, 21)
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(lambda n: length(max_new_tokens=n), range(3, 9))) == [*range(4, 10)]
+    assert (own.max_length, own.max_new_tokens) == (None, 12)
+    assert "seem to have been set" not in caplog.text
 
 
 def test_dropout_is_off_while_a_model_in_training_answers():

@@ -1,3 +1,4 @@
+import json
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,12 @@ def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
     assert hf_alpha("solve", "--model", streams, "--file", file).out == (
         "p\x0c\n  correct    p1\n&\u2028a b\n  correct    a1b1\n"
     )
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"problem": "a"}\n"& a b"\n')
+    known = "a\n  correct    a1\n& a b\n  correct    a1b1\n"
+    assert hf_alpha("solve", "--model", streams, "--file", rows).out == known
+    rows.write_text('{"source": "a"}\n')
+    assert "row 0: the column 'problem' holds no text" in hf_alpha("solve", "--file", rows).error
     file.write_bytes(b"a & b\xff")
     assert f"{file} is no text in UTF-8" in hf_alpha("solve", "--file", file).error
 
@@ -115,7 +122,12 @@ def test_rows_of_data_are_read_and_answers_of_many_lines_are_indented(tmp_path):
     )
     done = hf_alpha(*solved, "--file", file, "--max-new-tokens", 2)
     assert done.err.count("that answer is cut off: raise --max-new-tokens") == 2
-    for bad, message in (("[1]", "line 1: write a string or a row with"), ("x", "line 1: no JSON")):
+    for bad, message in (
+        ("[1]", "row 0: write a string or a row"),
+        ('{"text": "x"}', "row 0: there is no column 'source'"),
+        ('{"source": 3}', "row 0: the column 'source' holds 3, which is no text"),
+        ("x", "row 0: no JSON"),
+    ):
         file.write_text(bad)
         assert message in hf_alpha(*solved, "--file", file).error
     assert "have one notation only" in hf_alpha(*solved, "--notation", "infix", "x").error
@@ -351,6 +363,13 @@ def test_names_of_a_column_are_given_with_the_text(streams, tmp_path):
     done = asked("person=zoe, max", "place=rome")
     assert done.out == f"{text}\n  answer     {solution.answers[0][0]}\n"
     assert asked("person=zoe,max,place=rome").out == done.out
+    rows = tmp_path / "rows.jsonl"
+    row = {"source": text, "persons": ["zoe", "max"], "places": "rome"}
+    rows.write_text(f"{json.dumps(row)}\n")
+    assert hf_alpha("solve", "--model", tmp_path, "--file", rows).out == done.out
+    rows.write_text(json.dumps({**row, "places": ["oslo"]}))
+    error = hf_alpha("solve", "--model", tmp_path, "--file", rows).error
+    assert "row 0: the column 'places' has the name 'oslo', which is no word of the" in error
     assert "or on the command line by --names" in asked().err
     assert "'ma' stands in no text, or not as" in asked("person=zoe,ma").error
     assert "--names zoe: write person=..., with one of the classes person, place" in (

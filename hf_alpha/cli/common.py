@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,10 @@ def check_places(*models: str) -> None:
 
 
 def read_inputs(
-    given: list[str] | None, file: Path | None, what: str, column: str | None = None
+    given: list[str] | None,
+    file: Path | None,
+    what: str,
+    text_of: Callable[[dict[str, Any], int], str] | None = None,
 ) -> list[str]:
     """Texts given as arguments and in the lines of a file, or else on standard input.
 
@@ -33,7 +37,7 @@ def read_inputs(
         given: the arguments.
         file: with a text in each line; in JSON, if it is called `*.jsonl`.
         what: the texts are, for errors.
-        column: of rows in JSON.
+        text_of: gives the text of a row in JSON, from the row and its number.
 
     Raises:
         ValueError: there are none, or they cannot be read.
@@ -42,7 +46,7 @@ def read_inputs(
     if file is not None:
         try:  # some editors begin a file with a mark of its encoding
             lines = file.read_text(encoding="utf-8-sig").split("\n")
-            texts += _of_json(file, lines, column) if file.suffix == ".jsonl" else lines
+            texts += _of_json(file, lines, text_of) if file.suffix == ".jsonl" else lines
         except UnicodeDecodeError as error:
             raise ValueError(f"{file} is no text in UTF-8: {error}") from None
     elif not texts:
@@ -74,21 +78,25 @@ def check_unicode(text: str, what: str) -> None:
         raise ValueError(f"{what} {text!a} is no text in UTF-8: {error.reason}") from None
 
 
-def _of_json(file: Path, lines: list[str], column: str | None) -> list[str]:
-    """Texts of lines in JSON: strings, or rows with a column of them."""
+def _of_json(
+    file: Path, lines: list[str], text_of: Callable[[dict[str, Any], int], str] | None
+) -> list[str]:
+    """Texts of lines in JSON: strings, or rows."""
     texts = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines):
         if not line.strip():
             continue
         try:
             found = json.loads(line)
         except ValueError as error:
-            raise ValueError(f"{file}, line {number}: no JSON: {error}") from None
-        text = found.get(column) if isinstance(found, dict) and column else found
-        if not isinstance(text, str):
-            row = f" or a row with {column!r}" if column else ""
-            raise ValueError(f"{file}, line {number}: write a string{row}")
-        texts.append(text)
+            raise ValueError(f"{file}, row {number}: no JSON: {error}") from None
+        if isinstance(found, str):
+            texts.append(found)
+        elif isinstance(found, dict) and text_of is not None:
+            texts.append(text_of(found, number))
+        else:
+            row = " or a row" if text_of is not None else ""
+            raise ValueError(f"{file}, row {number}: write a string{row}")
     return texts
 
 

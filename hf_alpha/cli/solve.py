@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,7 +75,7 @@ def solve(
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
     solved, column = _task_of(task, model)
-    problems = read_inputs(formulas, file, "formula", column)
+    problems = read_inputs(formulas, file, "formula", _reader(solved, column, file))
     if notation is not None and solved.grammar is None:
         raise ValueError(f"--notation: problems of task {solved.name!r} have one notation only")
     if first_correct and not solved.has_check:
@@ -129,6 +129,21 @@ def _task_of(task: str | None, model: str | None) -> tuple["Task", str]:
     from hf_alpha.tasks import get_task
 
     return get_task(task or DEFAULT_TASK), PROBLEM
+
+
+def _reader(solved: "Task", column: str, file: Path | None) -> Callable[[dict[str, Any], int], str]:
+    """What gives the problem of a row, with the names that its columns list."""
+
+    def read(row: dict[str, Any], number: int) -> str:
+        from hf_alpha.data.pairs import problem_of
+
+        if (finder := getattr(solved, "finder", None)) is not None:
+            return problem_of(row, column, finder, str(file), number)
+        if not isinstance(text := row.get(column), str):
+            raise ValueError(f"{file}, row {number}: the column {column!r} holds no text")
+        return text
+
+    return read
 
 
 def _with_names(texts: list[str], names: list[str], solved: "Task") -> list[str]:

@@ -121,6 +121,29 @@ def problems(batch: Mapping[str, Sequence[Any]], first_row: int = 0) -> list[str
     return marked
 
 
+def problem_of(
+    row: Mapping[str, Any], source: str, finder: NameFinder, where: str, number: int
+) -> str:
+    """Return the problem of one row of the user's data, as `problems` does.
+
+    Args:
+        row: the row.
+        source: the column of the problem.
+        finder: the rules by which names are found; a rule's column is one of the row.
+        where: what the row is from, and its `number`, for errors.
+
+    Raises:
+        ValueError: as `read_pairs`.
+    """
+    by_column = {name: r.column for name, r in finder.rules.items() if r.column is not None}
+    wanted = [source, *by_column.values()]
+    if missing := [column for column in wanted if column not in row]:
+        raise ValueError(f"{where}, row {number}: there is no column {missing[0]!r}")
+    rows = _Rows(where, source, source, finder, by_column)
+    batch = {column: [row[column]] for column in wanted}
+    return problems(rows(batch, [number], marked=bool(by_column)))[0]
+
+
 def batches(dataset: AnyDataset, what: str) -> Iterator[dict[str, list[Any]]]:
     """Yield the rows in batches of columns; what takes long shows a bar, on a terminal."""
     total = len(dataset) if isinstance(dataset, Dataset) else None
@@ -295,6 +318,7 @@ __all__ = [
     "hold_out",
     "overlap",
     "pair_key",
+    "problem_of",
     "problems",
     "read_pairs",
 ]

@@ -737,8 +737,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         decoder = self.model.decoder
         if not len(decoder.layers) or (self.training and decoder.gradient_checkpointing):
             kwargs["use_cache"] = False
-        with self.callers_limit(*args, **kwargs):
-            return super().generate(*args, **kwargs)
+        return super().generate(*args, **kwargs)
 
     def _reorder_cache(
         self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor

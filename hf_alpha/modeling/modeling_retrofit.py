@@ -172,8 +172,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         """As in Transformers; layers that recompute their activations keep no cache."""
         if self._recomputes():
             kwargs["use_cache"] = False
-        with self.callers_limit(*args, **kwargs):
-            return super().generate(*args, **kwargs)
+        return super().generate(*args, **kwargs)
 
 
 class RetrofitForConditionalGeneration(RetrofitModel):

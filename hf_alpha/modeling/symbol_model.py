@@ -3,8 +3,6 @@
 Shapes: B batch, S streams, L or T length, D model width, V vocabulary.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -246,25 +244,25 @@ class SymbolHead(SymbolModel):
         """
         return self.symbol_layer.usable_columns(stream_ids)
 
-    @contextmanager
-    def callers_limit(self, *args: Any, **kwargs: Any) -> Iterator[None]:
-        """Meanwhile without the model's own limits of length, if the caller of `generate` has one.
+    def _prepare_generation_config(
+        self, generation_config: Any, *args: Any, **kwargs: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """As in `GenerationMixin`; a caller's limit of length counts in place of the model's own.
 
-        Transformers would warn of two, and prefer `max_new_tokens`, whoever has said it.
-
-        Args:
-            *args: of `generate`; `**kwargs` likewise.
+        Else there would be two: Transformers warns of that, and prefers `max_new_tokens`, whoever
+        has said it.
         """
-        limits, config = ("max_length", "max_new_tokens"), self.generation_config
-        given = kwargs.get("generation_config", args[1] if len(args) > 1 else None)
-        own = {name: getattr(config, name) for name in limits}
-        if any((kwargs.get(name) or getattr(given, name, None)) is not None for name in limits):
-            config.max_length = config.max_new_tokens = None
-        try:
-            yield
-        finally:
-            for name, limit in own.items():
-                setattr(config, name, limit)
+        callers = None if generation_config is self.generation_config else generation_config
+        given = {
+            name
+            for name in ("max_length", "max_new_tokens")
+            if kwargs.get(name) is not None or getattr(callers, name, None) is not None
+        }
+        chosen, rest = super()._prepare_generation_config(generation_config, *args, **kwargs)
+        if len(given) == 1:  # of two, Transformers makes what it always does
+            (other,) = {"max_length", "max_new_tokens"} - given
+            setattr(chosen, other, None)
+        return chosen, rest
 
     def _get_stopping_criteria(self, generation_config: Any, *args: Any, **kwargs: Any) -> Any:
         """As in `GenerationMixin`.
