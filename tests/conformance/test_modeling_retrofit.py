@@ -111,6 +111,11 @@ class TestBartDualPart(RetrofitConformance, unittest.TestCase):
 class TestT5Relational(RetrofitConformance, unittest.TestCase):
     host = "t5"
     settings: ClassVar = {"symbol_encoding": "relational"}
+    switched_off: ClassVar = {
+        **RetrofitConformance.switched_off,
+        "test_training_gradient_checkpointing_use_reentrant_true": "refused: layers share a mask "
+        "that is trained",
+    }
 
 
 class DecoderConformance(RetrofitConformance):
