@@ -42,6 +42,8 @@ def read_inputs(
     Raises:
         ValueError: there are none, or they cannot be read.
     """
+    from hf_alpha.modeling.grammar import FormulaError, check_unicode
+
     texts = list(given or [])
     if file is not None:
         try:  # some editors begin a file with a mark of its encoding
@@ -62,20 +64,11 @@ def read_inputs(
     if not texts:
         raise ValueError(f"no {what}: the input is empty")
     for text in texts:
-        check_unicode(text, what)
+        try:
+            check_unicode(text)  # no terminal could print it
+        except FormulaError as error:
+            raise ValueError(f"{what} {text!a} is no text in UTF-8: {error}") from None
     return texts
-
-
-def check_unicode(text: str, what: str) -> None:
-    """Refuse what no terminal could print: arguments that are no UTF-8, halves of characters.
-
-    Raises:
-        ValueError: with the text.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{what} {text!a} is no text in UTF-8: {error.reason}") from None
 
 
 def _of_json(

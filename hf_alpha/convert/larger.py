@@ -15,7 +15,14 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from hf_alpha.convert.shared import ConversionError, class_members, for_proof, probe
+from hf_alpha.convert.shared import (
+    ConversionError,
+    changed_config,
+    class_members,
+    for_proof,
+    new_model,
+    probe,
+)
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
@@ -42,9 +49,7 @@ def to_larger(
             get larger, or the check failed.
     """
     config = larger_config(model.config, encoder_layers, decoder_layers, ffn_dim)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        larger = type(model)(config).to(model.dtype)
+    larger = new_model(model, config)
     larger.load_state_dict(larger_weights(model.state_dict(), larger.state_dict(), model.config))
     larger.generation_config = copy.deepcopy(model.generation_config)
     prove(model, larger)
@@ -74,8 +79,7 @@ def larger_config(
             raise ConversionError(f"{key} {value} would be smaller: the model has {before}")
     if all(value == getattr(config, key) for key, value in changes.items()):
         raise ConversionError("nothing to grow: name more layers or a wider feed-forward block")
-    settings = config.to_dict() | {"attn_implementation": config._attn_implementation} | changes
-    return type(config)(**settings)
+    return changed_config(config, **changes)
 
 
 def larger_weights(
@@ -147,7 +151,7 @@ def prove(model: PreTrainedModel, larger: PreTrainedModel) -> None:
 def _compare(side: str, before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> None:
     pairs = zip(before, after[: len(before)], strict=True)
     gap = max(float((one - two).abs().max()) for one, two in pairs)
-    if gap > ROUNDING:
+    if not gap <= ROUNDING:  # NaN is no agreement
         raise ConversionError(f"proof failed: states of the {side} differ by up to {gap:.2e}")
 
 

@@ -41,11 +41,27 @@ def converted_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
         ConversionError: the model is not `learned`, or a setting does not fit.
     """
     check_learned(config)
+    return changed_config(config, **changes)
+
+
+def changed_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
+    """A configuration with changes.
+
+    Raises:
+        ConversionError: a setting does not fit.
+    """
     settings = config.to_dict() | {"attn_implementation": config._attn_implementation} | changes
     try:
         return type(config)(**settings)
     except ValueError as error:
         raise ConversionError(str(error)) from error
+
+
+def new_model(model: PreTrainedModel, config: AlphaConfig) -> PreTrainedModel:
+    """A model of the same kind and precision, initialised by a fixed seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return type(model)(config).to(model.dtype)
 
 
 def converted_model(
@@ -61,9 +77,7 @@ def converted_model(
     Raises:
         ConversionError: weights are left over, or others than the new ones are missing.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        converted = type(vanilla)(config).to(vanilla.dtype)
+    converted = new_model(vanilla, config)
     weights = {name: value for name, value in weights.items() if DRAWS not in name}
     missing, left = converted.load_state_dict(weights, strict=False)
     lacking = [name for name in missing if not any(part in name for part in (DRAWS, *new))]
@@ -175,12 +189,14 @@ def convert_folder(
 __all__ = [
     "EMBEDDING",
     "ConversionError",
+    "changed_config",
     "class_members",
     "convert_folder",
     "converted_config",
     "converted_model",
     "for_proof",
     "ids_of_tokens",
+    "new_model",
     "one_per_class",
     "probe",
 ]

@@ -52,6 +52,22 @@ class FormulaError(ValueError):
         self.position = position
 
 
+def check_unicode(text: str) -> None:
+    """Refuse halves of characters (lone surrogates), as arguments have that are no UTF-8.
+
+    Raises:
+        FormulaError: with the place.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise FormulaError(
+            f"the character {text[error.start]!a} at {error.start} is half of one: the text was "
+            "not read as UTF-8",
+            error.start,
+        ) from None
+
+
 def is_plain_name(text: str) -> bool:
     """Whether a text is a name that needs no quotes, as far as its characters are concerned."""
     if text.isidentifier():

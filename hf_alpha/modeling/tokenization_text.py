@@ -27,7 +27,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
-from .grammar import FormulaError
+from .grammar import FormulaError, check_unicode
 from .names_in_text import MarkedText, NameFinder, Span, check_list
 from .text_pieces import BETWEEN, JOIN, SPACINGS, Table, join_words, moved, pieces_of
 from .tokenization_symbols import (
@@ -639,7 +639,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     def _prepare(self, texts: tuple[str, ...], known: Table | None, strict: bool) -> "_Row":
         """Put symbols in place of the names of a row; `known` are those of the row it answers."""
         for text in texts:
-            _check_unicode(text)
+            check_unicode(text)  # the tokenizer beneath would call it no string
         table = known or {}
         classes = {name: self._class_of[index] for name, index in table.items()}
         if known is None and self._by_row:
@@ -891,22 +891,6 @@ class _Row(NamedTuple):
             (0, 0) if which is None else moved(pieces[which], starts[which], *span)
             for which, span in pairs
         ]
-
-
-def _check_unicode(text: str) -> None:
-    """Refuse what is no character; the tokenizer beneath would call it no string.
-
-    Raises:
-        FormulaError: with the place.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise FormulaError(
-            f"the character {text[error.start]!a} at {error.start} is half of one: the text was "
-            "not read as UTF-8",
-            error.start,
-        ) from None
 
 
 def _merged(ids: Iterable[int]) -> list[list[int]]:

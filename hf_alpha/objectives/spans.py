@@ -63,6 +63,7 @@ class Spans(Objective):
         return list(COLUMNS)
 
     def check_rows(self, rows: Dataset, settings: DataSource) -> None:
+        bad = []
         for row, found in enumerate(rows):
             for column in ("question", "context"):
                 if not isinstance(found[column], str):
@@ -74,7 +75,8 @@ class Spans(Objective):
                     f"row {row}: the column 'answers' holds {found['answers']!r}: give a mapping "
                     "with 'text' and 'answer_start', two lists of one length"
                 )
-        bad = [row for row, found in enumerate(rows) if not _is_in_context(found)]
+            if not _is_in_context(found):
+                bad.append(row)
         if bad:
             found = rows[bad[0]]
             raise ValueError(
