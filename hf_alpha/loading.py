@@ -168,6 +168,8 @@ def _from_pretrained(auto: Any, where: str, part: str, **arguments: Any) -> Any:
         UntrustedCodeError: it needs code of its own, which is not trusted.
     """
     with _part(where, part):
+        if (kernels := _kernels(where)) and not is_trusted(where):
+            raise UntrustedCodeError(where, kernels)
         try:
             loaded = auto.from_pretrained(where, trust_remote_code=False, **arguments)
         except ValueError as error:
@@ -180,6 +182,27 @@ def _from_pretrained(auto: Any, where: str, part: str, **arguments: Any) -> Any:
         if not is_trusted(where):
             raise UntrustedCodeError(where, own)
         return auto.from_pretrained(where, trust_remote_code=True, **arguments)
+
+
+def _kernels(where: str) -> dict[str, str]:
+    """The kernels of the Hub, compiled code, that a configuration names: key -> repository."""
+    kernels: dict[str, str] = {}
+
+    def search(entries: dict[str, Any], prefix: str) -> None:
+        for key, value in entries.items():
+            if isinstance(value, dict):
+                search(value, f"{prefix}{key}.")
+            elif key.endswith("_implementation") and isinstance(value, str) and "/" in value:
+                kernels[f"{prefix}{key}"] = value
+
+    search(_read_json_of(where, "config.json"), "config.json, ")
+    return kernels
+
+
+def _read_json_of(where: str, name: str) -> dict[str, Any]:
+    """A file of a folder or repository; empty where there is none."""
+    file = cached_file(where, name, _raise_exceptions_for_missing_entries=False)
+    return {} if file is None else read_json(Path(file))
 
 
 def _own_classes(where: str, auto: Any, loaded: Any) -> dict[str, str]:
@@ -195,9 +218,7 @@ def _own_classes(where: str, auto: Any, loaded: Any) -> dict[str, str]:
         return {}
     classes = {}
     for name in ("config.json", "tokenizer_config.json"):
-        file = cached_file(where, name, _raise_exceptions_for_missing_entries=False)
-        entries = {} if file is None else read_json(Path(file)).get("auto_map", {})
-        for key, value in entries.items():
+        for key, value in _read_json_of(where, name).get("auto_map", {}).items():
             names = [value] if isinstance(value, str) else list(filter(None, value))
             known = any(n.rpartition(".")[2] == type(loaded).__name__ for n in names)
             if loaded is None or (key == auto.__name__ and not known):

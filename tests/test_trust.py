@@ -141,6 +141,11 @@ def by_tokenizer_class(m: Path) -> None:
                 auto_map={"AutoTokenizer": [None, "evil.EvilTokenizer"]})  # fmt: skip
 
 
+def by_kernel(m: Path) -> None:
+    for folder in (m, m.parent / "classes"):
+        changed(folder / "config.json", _attn_implementation="me/evil-kernel")
+
+
 RULE = {"name": {"function": "evil:find", "count": 4}}
 CLASSES = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
 LOADING = [SOLVE, EVALUATE, TRAIN, ("info", "m"), ("convert", "m", "o"), ("grow", "m", "o"),
@@ -157,6 +162,7 @@ ATTACKS = [
     (by_format, "evil:read", CLASSES),
     *[(by_config, "evil.Config", command) for command in LOADING],
     *[(by_tokenizer_class, "evil.EvilTokenizer", command) for command in LOADING],
+    *[(by_kernel, "me/evil-kernel", command) for command in LOADING[:5]],
 ]
 
 
@@ -184,7 +190,7 @@ def test_code_that_a_folder_names_does_not_run(plant, name, command, here, trans
 @pytest.mark.parametrize(
     ("plant", "command"),
     [
-        *[(plant, command) for plant, _, command in ATTACKS if command not in LOADING[3:]],
+        *[(p, c) for p, _, c in ATTACKS if c not in LOADING[3:] and p is not by_kernel],
         (by_tokenizer_class, ("info", "m")),
     ],
     ids=name_of,
