@@ -31,11 +31,9 @@ TEXT = ROWS[0]["source"]
 SIZES = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
          "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}  # fmt: skip
 RULES = {"name": {"pattern": "[a-z]", "count": 4}}
-EVIL = """
+FUNCTIONS = """
 import re
 from pathlib import Path
-from transformers import AutoConfig, PreTrainedConfig, PreTrainedTokenizerFast
-from hf_alpha.tasks.text.task import TextTask
 Path("RAN").touch()
 def find(text):
     return [match.span() for match in re.finditer("[x-z]", text)]
@@ -45,6 +43,12 @@ def measure(predictions, references):
     return 1.0
 def read(path):
     return [{"source": "swap x", "target": "yes"}, {"source": "swap y", "target": "no"}]
+"""
+CLASSES = """
+from pathlib import Path
+from transformers import PreTrainedConfig, PreTrainedTokenizerFast
+from hf_alpha.tasks.text.task import TextTask
+Path("RAN").touch()
 class Task(TextTask):
     name = "evil"
 class Config(PreTrainedConfig):
@@ -97,7 +101,8 @@ def here(innocent, tmp_path, monkeypatch) -> Path:
     shutil.copytree(innocent, tmp_path, dirs_exist_ok=True)
     written(tmp_path / "pairs.jsonl", ROWS)
     for folder in (tmp_path, tmp_path / "m", tmp_path / "classes"):
-        (folder / "evil.py").write_text(f"{EVIL}# {tmp_path}")  # new to Transformers' cache
+        (folder / "evil.py").write_text(FUNCTIONS)
+        (folder / "wicked.py").write_text(f"{CLASSES}# {tmp_path}")  # new to Transformers' cache
     changed(tmp_path / "mine.yaml", task="text", checkpoint="m", data={"train": "pairs.jsonl"},
             training={"output_dir": "mine", "max_steps": 1, "report_to": "none",
                       "disable_tqdm": True})  # fmt: skip
@@ -106,7 +111,7 @@ def here(innocent, tmp_path, monkeypatch) -> Path:
     loaded = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - loaded:
-        if name.split(".")[0] in ("evil", "m"):
+        if name.split(".")[0] in ("evil", "wicked", "m"):
             del sys.modules[name]
 
 
@@ -131,14 +136,14 @@ def by_format(m: Path) -> None:
 
 def by_config(m: Path) -> None:
     for folder in (m, m.parent / "classes"):
-        config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config"}}
+        config = {"model_type": "evil", "auto_map": {"AutoConfig": "wicked.Config"}}
         (folder / "config.json").write_text(json.dumps(config))
 
 
 def by_tokenizer_class(m: Path) -> None:
     for folder in (m, m.parent / "classes"):
         changed(folder / "tokenizer_config.json", tokenizer_class="EvilTokenizer",
-                auto_map={"AutoTokenizer": [None, "evil.EvilTokenizer"]})  # fmt: skip
+                auto_map={"AutoTokenizer": [None, "wicked.EvilTokenizer"]})  # fmt: skip
 
 
 def by_kernel(m: Path) -> None:
@@ -147,7 +152,7 @@ def by_kernel(m: Path) -> None:
 
 
 RULE = {"name": {"function": "evil:find", "count": 4}}
-CLASSES = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
+CLASSIFY = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
 LOADING = [SOLVE, EVALUATE, TRAIN, ("info", "m"), ("convert", "m", "o"), ("grow", "m", "o"),
            ("convert-geometric", "classes", "fst", "o"), ("zero-shot", "classes", "--task", "rte",
            "--data", "rte.jsonl", "--columns", "a,b,label"), ("push", "m", "me/m"),
@@ -156,12 +161,12 @@ ATTACKS = [
     *[(by_tokenizer, "evil:find", command) for command in (SOLVE, EVALUATE, TRAIN)],
     *[(by_recipe(symbols=RULE), "evil:find", command) for command in (SOLVE, EVALUATE)],
     *[(by_recipe(check="evil:check"), "evil:check", command) for command in (SOLVE, EVALUATE)],
-    *[(by_recipe(task="evil:Task"), "evil:Task", command) for command in (SOLVE, EVALUATE)],
-    *[(by_recipe(task="m.evil:Task"), "m.evil:Task", command) for command in (SOLVE, EVALUATE)],
+    *[(by_recipe(task="wicked:Task"), "wicked:Task", command) for command in (SOLVE, EVALUATE)],
+    *[(by_recipe(task="m.wicked:Task"), "m.wicked:Task", command) for command in (SOLVE, EVALUATE)],
     (by_recipe(measures={"good": "evil:measure"}), "evil:measure", EVALUATE),
-    (by_format, "evil:read", CLASSES),
-    *[(by_config, "evil.Config", command) for command in LOADING],
-    *[(by_tokenizer_class, "evil.EvilTokenizer", command) for command in LOADING],
+    (by_format, "evil:read", CLASSIFY),
+    *[(by_config, "wicked.Config", command) for command in LOADING],
+    *[(by_tokenizer_class, "wicked.EvilTokenizer", command) for command in LOADING],
     *[(by_kernel, "me/evil-kernel", command) for command in LOADING[:5]],
 ]
 
@@ -183,7 +188,7 @@ def test_code_that_a_folder_names_does_not_run(plant, name, command, here, trans
     plant(here / "m")
     done = hf_alpha(*command, stdin="y\ny\n")
     assert name in done.error and "--trust-remote-code" in done.error
-    assert not (here / "RAN").exists() and "evil" not in sys.modules
+    assert not (here / "RAN").exists() and not {"evil", "wicked"} & set(sys.modules)
     assert not [path for path in ("o", "r", "mine") if (here / path).exists()]
 
 
@@ -257,7 +262,7 @@ def test_trust_is_recorded_nowhere(here):
 def test_the_users_own_word_is_obeyed(here):
     """In an option and in a recipe on the command line, modules of the current folder too."""
     (here / "m" / "recipe.yaml").unlink()
-    assert hf_alpha(*SOLVE, "--task", "evil:Task").code == 0
+    assert hf_alpha(*SOLVE, "--task", "wicked:Task").code == 0
     assert (here / "RAN").exists()
 
 
@@ -265,9 +270,9 @@ def test_perturb_takes_no_task_from_the_data(here):
     written(here / "data.jsonl", [{"problem": "x", "answer": "x"}])
     (here / "data").mkdir()
     shutil.move("data.jsonl", "data/train.jsonl")
-    changed(here / "data" / "generation.json", settings={"task": "evil:Task"})
+    changed(here / "data" / "generation.json", settings={"task": "wicked:Task"})
     done = hf_alpha("perturb", "data", "out", "--kind", "renamed")
-    assert "'evil:Task', which is code" in done.error and not (here / "RAN").exists()
+    assert "'wicked:Task', which is code" in done.error and not (here / "RAN").exists()
 
 
 def test_no_question_is_asked(here):
@@ -277,7 +282,7 @@ def test_no_question_is_asked(here):
         [sys.executable, "-m", "hf_alpha", "info", "m"],
         input="y\n", capture_output=True, text=True, timeout=120,
     )  # fmt: skip
-    assert done.returncode == 2 and "evil.Config" in done.stderr, done
+    assert done.returncode == 2 and "wicked.Config" in done.stderr, done
     assert not (here / "RAN").exists()
 
 
