@@ -15,10 +15,12 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
-from transformers.utils import logging
+from transformers.utils import cached_file, logging
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.folders import checkpoint_place, read_json
+from hf_alpha.own_code import import_functions
+from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, trusting
 
 WEIGHTS = "model.safetensors"
 ANSWERING = (AutoModelForSeq2SeqLM, AutoModelForCausalLM)
@@ -29,7 +31,9 @@ class CheckpointError(ValueError):
     """A checkpoint that is damaged; the message names the file, and the tensor if it is one."""
 
 
-def load_checkpoint(path: str | Path, answers: bool = True) -> tuple[PreTrainedModel, Any]:
+def load_checkpoint(
+    path: str | Path, answers: bool = True, trust_remote_code: bool = False
+) -> tuple[PreTrainedModel, Any]:
     """Load model and tokenizer from a folder or from the Hub, and check that they are whole.
 
     The one way in which the tools load a model: configuration, tokenizer and weights are checked,
@@ -38,19 +42,19 @@ def load_checkpoint(path: str | Path, answers: bool = True) -> tuple[PreTrainedM
     Args:
         path: folder or Hub name.
         answers: only models that answer with text and have symbols will do.
+        trust_remote_code: obey the code that the folder or repository names.
 
     Raises:
         FileNotFoundError: there is no such folder or model, or a file of it is missing.
         CheckpointError: a file cannot be read, or weights are missing, left over, of another shape
             or not finite.
+        UntrustedCodeError: it needs code of its own, which is not trusted.
         ValueError: the model is of another kind, or model and tokenizer disagree.
     """
-    config, tokenizer = load_parts(path, answers)
-    where = str(Path(path).expanduser())
-    with _part(where, WEIGHTS):
-        model, report = auto_class(config).from_pretrained(
-            where, config=config, output_loading_info=True, ignore_mismatched_sizes=True
-        )
+    with trusting(*[path] * trust_remote_code):
+        config, tokenizer = load_parts(path, answers)
+        where = str(Path(path).expanduser())
+        model, report = _load_weights(auto_class(config), where, config=config)
     _check_weights(model, report, f"{where}/{WEIGHTS}")
     return model, tokenizer
 
@@ -74,7 +78,7 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
                 "hf-alpha evaluate takes it if its recipe.yaml lies beside it"
             )
         if not getattr(config, "symbol_classes", None):
-            tokenizer = _load_tokenizer(where)
+            tokenizer = load_tokenizer(where)
             _check_size(config, tokenizer, where)
             check_segments(config, tokenizer, where)
             return config, tokenizer
@@ -88,7 +92,7 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
             f"{where!r} holds a {config.model_type!r} model, not one with symbols (known: "
             f"{', '.join(SYMBOL_MODEL_TYPES)}){way}"
         )
-    tokenizer = _load_tokenizer(where)
+    tokenizer = load_tokenizer(where)
     # Before there are weights: for a wrong vocabulary there may be no room.
     check_agreement(config, tokenizer, where)
     return config, tokenizer
@@ -102,8 +106,7 @@ def load_config(path: str | Path) -> PreTrainedConfig:
         CheckpointError: it cannot be read.
     """
     where = checkpoint_place(path)
-    with _part(where, "config.json"):
-        return AutoConfig.from_pretrained(where)
+    return _from_pretrained(AutoConfig, where, "config.json")
 
 
 def load_host(path: str | Path, auto: Any = AutoModelForSeq2SeqLM) -> tuple[PreTrainedModel, Any]:
@@ -121,20 +124,114 @@ def load_host(path: str | Path, auto: Any = AutoModelForSeq2SeqLM) -> tuple[PreT
             finite.
     """
     where = str(Path(path).expanduser())
-    tokenizer = _load_tokenizer(where)
-    with _part(where, WEIGHTS):
-        model, report = auto.from_pretrained(
-            where, output_loading_info=True, ignore_mismatched_sizes=True
-        )
+    tokenizer = load_tokenizer(where)
+    model, report = _load_weights(auto, where)
     _check_weights(model, {**report, "unexpected_keys": []}, f"{where}/{WEIGHTS}")
     return model, tokenizer
 
 
-def _load_tokenizer(where: str) -> Any:
+def load_tokenizer(where: str) -> Any:
+    """Load a tokenizer from a folder or from the Hub.
+
+    Functions by which it finds names are imported where they are trusted; elsewhere the tokenizer
+    refuses texts that need them.
+
+    Raises:
+        FileNotFoundError: there is no such folder or tokenizer.
+        CheckpointError: a file cannot be read.
+        UntrustedCodeError: it needs code of its own, which is not trusted.
+    """
     if (file := Path(where) / "tokenizer_config.json").is_file():
         read_json(file)  # names the file if it is damaged
-    with _part(where, "tokenizer"):
-        return AutoTokenizer.from_pretrained(where)
+    tokenizer = _from_pretrained(AutoTokenizer, where, "tokenizer")
+    rules = getattr(getattr(tokenizer, "finder", None), "rules", {})
+    functions = {name: rule.function for name, rule in rules.items() if rule.function is not None}
+    if functions and not refused_code(where, functions):
+        import_functions(tokenizer.finder, here=not is_trusted(where))
+    return tokenizer
+
+
+def _from_pretrained(auto: Any, where: str, part: str, **arguments: Any) -> Any:
+    """Load a part of a checkpoint; code of its own only where that is trusted.
+
+    Classes of Transformers and of this package go before those in a folder. No question is asked.
+
+    Args:
+        auto: the Auto class.
+        where: folder or Hub name.
+        part: what is loaded, for errors.
+        arguments: of `from_pretrained`.
+
+    Raises:
+        FileNotFoundError: the folder or file is missing.
+        CheckpointError: it cannot be read.
+        UntrustedCodeError: it needs code of its own, which is not trusted.
+    """
+    with _part(where, part):
+        if (kernels := _kernels(where)) and not is_trusted(where):
+            raise UntrustedCodeError(where, kernels)
+        try:
+            loaded = auto.from_pretrained(where, trust_remote_code=False, **arguments)
+        except ValueError as error:
+            if "trust_remote_code" not in str(error):
+                raise
+            loaded = None
+        own = _own_classes(where, auto, loaded)
+        if loaded is not None and not own:
+            return loaded
+        if not is_trusted(where):
+            raise UntrustedCodeError(where, own)
+        return auto.from_pretrained(where, trust_remote_code=True, **arguments)
+
+
+def _kernels(where: str) -> dict[str, str]:
+    """The kernels of the Hub, compiled code, that a configuration names: key -> repository."""
+    kernels: dict[str, str] = {}
+
+    def search(entries: dict[str, Any], prefix: str) -> None:
+        for key, value in entries.items():
+            if isinstance(value, dict):
+                search(value, f"{prefix}{key}.")
+            elif key.endswith("_implementation") and isinstance(value, str) and "/" in value:
+                kernels[f"{prefix}{key}"] = value
+
+    search(_read_json_of(where, "config.json"), "config.json, ")
+    return kernels
+
+
+def _read_json_of(where: str, name: str) -> dict[str, Any]:
+    """A file of a folder or repository; empty where there is none."""
+    file = cached_file(where, name, _raise_exceptions_for_missing_entries=False)
+    return {} if file is None else read_json(Path(file))
+
+
+def _own_classes(where: str, auto: Any, loaded: Any) -> dict[str, str]:
+    """The classes of its own that a folder or repository names for a part: key -> name.
+
+    Args:
+        where: folder or Hub name.
+        auto: the Auto class of the part.
+        loaded: the part without that code. A tokenizer of an unknown class is loaded as a general
+            one; if it is of the class that is named, there is no need for code.
+    """
+    if loaded is not None and auto is not AutoTokenizer:
+        return {}
+    classes = {}
+    for name in ("config.json", "tokenizer_config.json"):
+        for key, value in _read_json_of(where, name).get("auto_map", {}).items():
+            names = [value] if isinstance(value, str) else list(filter(None, value))
+            known = any(n.rpartition(".")[2] == type(loaded).__name__ for n in names)
+            if loaded is None or (key == auto.__name__ and not known):
+                classes[f"{name}, {key}"] = " or ".join(names)
+    return classes
+
+
+def _load_weights(auto: Any, where: str, **arguments: Any) -> tuple[PreTrainedModel, dict]:
+    """Load a model, and what Transformers reports of its weights."""
+    loaded: tuple[PreTrainedModel, dict] = _from_pretrained(
+        auto, where, WEIGHTS, output_loading_info=True, ignore_mismatched_sizes=True, **arguments
+    )
+    return loaded
 
 
 def load_for(
@@ -164,17 +261,14 @@ def load_for(
         raise ValueError(
             f"{where!r} holds a {config.model_type!r} model, not one of {wanted or auto.__name__}"
         )
-    tokenizer = _load_tokenizer(where)
+    tokenizer = load_tokenizer(where)
     if getattr(config, "symbol_classes", None):
         check_agreement(config, tokenizer, where)
     _check_size(config, tokenizer, where)
     relabelled = "label2id" in settings and settings["label2id"] != config.label2id
     for name, value in settings.items():
         setattr(config, name, value)
-    with _part(where, WEIGHTS):
-        model, report = auto.from_pretrained(
-            where, config=config, output_loading_info=True, ignore_mismatched_sizes=True
-        )
+    model, report = _load_weights(auto, where, config=config)
     shapes = [name for name, *_ in report["mismatched_keys"]]
     new = sorted({*report["missing_keys"], *shapes})
     body = f"{model.base_model_prefix}."
@@ -222,6 +316,8 @@ def _part(where: str, name: str) -> Iterator[None]:
     logging.set_verbosity_error()  # what is wrong with the weights is said here, in one line
     try:
         yield
+    except UntrustedCodeError:
+        raise
     except OSError as error:
         kind = (
             "no complete checkpoint folder"
@@ -345,4 +441,5 @@ __all__ = [
     "load_for",
     "load_host",
     "load_parts",
+    "load_tokenizer",
 ]

@@ -23,6 +23,7 @@ from hf_alpha.loading import load_config, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import ANSWER, OBJECTIVES, Objective, objective_of, objective_settings
 from hf_alpha.objectives.formats import FORMATS
+from hf_alpha.own_code import own_object
 from hf_alpha.resources import recipe_file
 from hf_alpha.settings import (
     RecipeError,
@@ -35,6 +36,7 @@ from hf_alpha.settings import (
 )
 from hf_alpha.tasks import Task, get_task
 from hf_alpha.tasks.registry import built_in_tasks, task_names
+from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code
 
 RECIPE_FILE = "recipe.yaml"
 DEFAULT_MODEL_TYPE = "alpha"
@@ -291,11 +293,25 @@ def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
     return parse_recipe(content, str(file))
 
 
+def named_code(recipe: Recipe) -> dict[str, str]:
+    """Return all code that a recipe names: key -> `module:name`."""
+    rules = {f"symbols.{name}": rule for name, rule in recipe.symbols.items()}
+    names = {
+        "task": recipe.task,
+        "check": recipe.check,
+        "data.format": recipe.data.format,
+        **{f"measures.{name}": path for name, path in recipe.measures.items()},
+        **{f"{key}.function": r.get("function") for key, r in rules.items() if isinstance(r, dict)},
+    }
+    return {key: name for key, name in names.items() if isinstance(name, str) and ":" in name}
+
+
 def recipe_of(model: str) -> Recipe | None:
     """The recipe beside a model, in a folder or on the Hub; None if there is none.
 
     Raises:
         RecipeError: it cannot be read.
+        UntrustedCodeError: it names code, which is not trusted: see `hf_alpha.trust`.
     """
     file = Path(model) / RECIPE_FILE
     if not Path(model).is_dir():
@@ -304,7 +320,26 @@ def recipe_of(model: str) -> Recipe | None:
             _raise_exceptions_for_gated_repo=False, _raise_exceptions_for_connection_errors=False,
         )  # fmt: skip
         file = Path(found) if found is not None else file
-    return read_recipe(file) if file.is_file() else None
+    if not file.is_file():
+        return None
+    recipe = read_recipe(file)
+    _check_code(named_code(recipe), model, file)
+    return recipe
+
+
+def _check_code(names: Mapping[str, str], model: str, file: str | Path) -> None:
+    """Refuse code that a model's folder names, unless it is trusted; then find it.
+
+    Args:
+        names: of the code: key -> `module:name`.
+        model: the folder or Hub name.
+        file: what names the code, for errors.
+    """
+    if refused := refused_code(model, names):
+        raise UntrustedCodeError(file, refused)
+    if is_trusted(model):
+        for key, name in names.items():
+            own_object(name, key, "package.module:name", here=False)
 
 
 def recipe_for(model: str, task: str | None = None) -> Recipe:
@@ -318,6 +353,7 @@ def recipe_for(model: str, task: str | None = None) -> Recipe:
         FileNotFoundError: there is no such model.
         RecipeError: the recipe cannot be read, nothing says what the task is, or the model is for
             another one.
+        UntrustedCodeError: recipe or tokenizer name code, which is not trusted.
         ValueError: the model has no symbols, or there is no such task.
     """
     load_config(model)
@@ -339,7 +375,7 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
     _, tokenizer = load_parts(model)
     if isinstance(tokenizer, TextTokenizer):
         own = next(name for name in built_in_tasks() if get_task(name).own_data)
-        return Recipe(own, DataSettings(), {}, symbols=rules_of(tokenizer))
+        return Recipe(own, DataSettings(), {}, symbols=rules_of(tokenizer, model))
     if tokenizer.grammar is not None:
         known = ((name, get_task(name)) for name in built_in_tasks())
         fitting = (
@@ -354,10 +390,21 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
     return Recipe(task, DataSettings(), {})
 
 
-def rules_of(tokenizer: TextTokenizer) -> dict[str, Any]:
-    """Class -> rule by which a tokenizer finds names; where symbols are words, those words."""
+def rules_of(tokenizer: TextTokenizer, model: str) -> dict[str, Any]:
+    """Class -> rule by which a tokenizer finds names; where symbols are words, those words.
+
+    Args:
+        tokenizer: of the model.
+        model: folder or Hub name.
+
+    Raises:
+        UntrustedCodeError: a rule names a function, which is not trusted.
+    """
     if tokenizer.symbols_are_words:
         return {name: {"tokens": words} for name, words in tokenizer.symbol_words().items()}
+    rules = tokenizer.finder.rules.items()
+    functions = {f"symbols.{name}.function": rule.function for name, rule in rules if rule.function}
+    _check_code(functions, model, f"{model}/tokenizer_config.json")
     return tokenizer.finder.to_dict()
 
 
@@ -777,6 +824,7 @@ __all__ = [
     "describe_settings",
     "differences",
     "leaves",
+    "named_code",
     "parse_recipe",
     "read_recipe",
     "recipe_for",

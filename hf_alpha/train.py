@@ -77,12 +77,14 @@ from hf_alpha.recipe import (
     Recipe,
     RecipeError,
     differences,
+    named_code,
     read_recipe,
     rules_of,
     write_recipe,
 )
 from hf_alpha.settings import settings_of
 from hf_alpha.tasks import Task, get_task
+from hf_alpha.trust import remember_recipe
 
 logger = logging.getLogger(__name__)
 
@@ -537,7 +539,8 @@ def _complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
         return _with_class_of(tokenizer, recipe, say)
     if recipe.aim is not None and not isinstance(tokenizer, TextTokenizer):
         return recipe
-    rules = rules_of(tokenizer) if isinstance(tokenizer, TextTokenizer) else {}
+    texts = isinstance(tokenizer, TextTokenizer)
+    rules = rules_of(tokenizer, recipe.checkpoint) if texts else {}
     rules = {name: {k: v for k, v in rule.items() if k != "count"} for name, rule in rules.items()}
     if not rules or not all(rules.values()):
         raise RecipeError(
@@ -698,7 +701,7 @@ def train(
         CheckpointError: the checkpoint to resume is damaged.
         Interrupted: Ctrl-C; there is a checkpoint of the last step.
     """
-    arguments = prepare_arguments(recipe)
+    arguments, own_code = prepare_arguments(recipe), named_code(recipe).values()
     tell = say if arguments.process_index == 0 else lambda _: None
     recipe = _complete_rules(recipe, tell)
     out, start = Path(arguments.output_dir), _starting_point(arguments, resume)
@@ -722,6 +725,8 @@ def train(
         trainer.answer_rates = work.answer_rates
     if trainer.is_world_process_zero() and not (finished and (out / RECIPE_FILE).is_file()):
         write_recipe(recipe, out / RECIPE_FILE, notes)
+    if trainer.is_world_process_zero():
+        remember_recipe(out / RECIPE_FILE, own_code)
     if start is not None and finished:
         trainer.state = _state(start)
         tell(f"{out} holds a finished run of {trainer.state.global_step} steps: nothing is done")
@@ -787,6 +792,8 @@ def _prepare_objective(
         model, tokenizer = load_checkpoint(finished, answers=False)
     else:
         model, tokenizer = _objective_model(recipe, aim, train, labels, finder, start, say)
+    if finder is not None and isinstance(tokenizer, TextTokenizer):
+        tokenizer.finder.take_functions(finder)
     with _named("objective"):
         check_positions(model, aim.max_length)
     _say_segments(model, tokenizer, say)

@@ -11,6 +11,7 @@ from hub_stub import HubStub
 _STUB = HubStub()
 _HF_HOME = tempfile.TemporaryDirectory(prefix="hf_alpha_tests_")
 os.environ.update(_STUB.environment(_HF_HOME.name))
+os.environ["HF_ALPHA_CACHE"] = f"{_HF_HOME.name}/hf_alpha"
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 

@@ -28,7 +28,7 @@ LAYERS = [
         "resources",
         "settings",
     },
-    {"code_links"},
+    {"code_links", "own_code", "trust"},
     {"tasks", "loading", "transduction"},
     {"build_tokenizer", "generation"},
     {"data"},

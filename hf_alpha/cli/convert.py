@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from hf_alpha.cli.common import check_places
-from hf_alpha.cli.options import Seed, by_class, refuse
+from hf_alpha.cli.options import Seed, by_class, may_trust, refuse
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 TAKES: dict[str, set[str]] = {
@@ -19,6 +19,7 @@ TAKES: dict[str, set[str]] = {
 TRAIN_ON = "It has to be trained before it is of use: `checkpoint:` in a recipe."
 
 
+@may_trust("model")
 def convert(
     command: typer.Context,
     model: Annotated[
@@ -135,6 +136,7 @@ def convert(
     convert_host(model, out, chosen, typer.echo)
 
 
+@may_trust("tokenizer")
 def convert_folnet(
     settings: Annotated[Path, typer.Argument(help="The original's settings, a .cfg file.")],
     weights: Annotated[Path, typer.Argument(help="The original's weights, a .pt file.")],
@@ -160,6 +162,7 @@ def convert_folnet(
     )
 
 
+@may_trust("model")
 def convert_geometric(
     model: Annotated[
         str,
@@ -201,6 +204,7 @@ def convert_geometric(
     )
 
 
+@may_trust("model")
 def grow(
     model: Annotated[str, typer.Argument(help="Folder or Hub name of a model of this package.")],
     out: Annotated[Path, typer.Argument(help="Folder for the larger model.")],

@@ -21,6 +21,7 @@ from hf_alpha.cli.options import (
     Seed,
     integers,
     json_object,
+    may_trust,
     refuse,
     renamings,
     row_names,
@@ -43,6 +44,7 @@ OF_ANSWERS = (
 """Options that say nothing of models that do not write answers."""
 
 
+@may_trust("models")
 def evaluate(
     command: typer.Context,
     models: Annotated[

@@ -1,14 +1,17 @@
 """Options that several commands have, and how values of options are read."""
 
+import functools
+import inspect
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
+from hf_alpha.trust import TRUST_OPTION, trusting
 
 TASKS = ", ".join(built_in_tasks())
 Task = Annotated[
@@ -42,6 +45,43 @@ Workers = Annotated[int, typer.Option(min=1, help="Processes; they do not change
 Seed = Annotated[int, typer.Option(help="Everything drawn is a function of it.")]
 Device = Annotated[str, typer.Option(help="auto (an accelerator if there is one), cpu, cuda:1")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
+TrustRemoteCode = Annotated[
+    bool,
+    typer.Option(
+        TRUST_OPTION,
+        help="Run the code that the model's folder or repository names: for what you know and "
+        "trust. It holds for this command.",
+    ),
+]
+
+
+def may_trust(*arguments: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the option to obey the code of models; a decorator.
+
+    Args:
+        arguments: of the command, with folders or Hub names, or lists of them.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(trust_remote_code: bool = False, **given: Any) -> None:
+            places: list[Any] = []
+            for name in arguments if trust_remote_code else ():
+                places += given[name] if isinstance(given[name], list) else [given[name]]
+            with trusting(*places):
+                command(**given)
+
+        option = inspect.Parameter(
+            "trust_remote_code", inspect.Parameter.KEYWORD_ONLY, default=False,
+            annotation=TrustRemoteCode,
+        )  # fmt: skip
+        signature = inspect.signature(command)
+        parameters = [*signature.parameters.values(), option]
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {**command.__annotations__, option.name: TrustRemoteCode}
+        return run
+
+    return decorate
 
 
 def integers(text: str) -> list[int]:
@@ -160,11 +200,13 @@ __all__ = [
     "Quiet",
     "Seed",
     "Task",
+    "TrustRemoteCode",
     "Workers",
     "by_class",
     "fraction",
     "integers",
     "json_object",
+    "may_trust",
     "one_of",
     "refuse",
     "renamings",

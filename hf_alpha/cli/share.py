@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from hf_alpha.cli.common import check_places
+from hf_alpha.cli.options import may_trust
 
 
+@may_trust("run")
 def release(
     run: Annotated[
         Path,
@@ -29,6 +31,7 @@ def release(
         typer.echo(f"{out}: add a card with hf-alpha evaluate {out} --out DIR --card")
 
 
+@may_trust("models")
 def info(
     models: Annotated[list[str], typer.Argument(help="Folders or Hub names.")],
 ) -> None:
@@ -46,6 +49,7 @@ def env() -> None:
     typer.echo(describe_environment())
 
 
+@may_trust("folder")
 def push(
     folder: Annotated[Path, typer.Argument(help="Model folder, or dataset folder.")],
     repository: Annotated[str, typer.Argument(help="owner/name on the Hub.")],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hf_alpha.cli.common import check_places, quiet_bars, read_inputs
-from hf_alpha.cli.options import Beams, Device, ModelsTask, by_class
+from hf_alpha.cli.options import Beams, Device, ModelsTask, by_class, may_trust
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ TRIED = 10  # answers among which solve looks for a correct one
 PROBLEM = "problem"  # column of data that is generated
 
 
+@may_trust("model")
 def solve(
     formulas: Annotated[
         list[str] | None, typer.Argument(help="Prefix or infix; standard input if there are none.")

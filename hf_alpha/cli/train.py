@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from hf_alpha.cli.options import TrustRemoteCode
 from hf_alpha.tasks.registry import DEFAULT_TASK
+from hf_alpha.trust import trusting
 
 
 def _print_settings(asked: bool) -> None:
@@ -40,6 +42,7 @@ def train(
         bool,
         typer.Option("--drop-bad", help="Your own pairs: leave out those that cannot be learned."),
     ] = False,
+    trust_remote_code: TrustRemoteCode = False,
     help_recipe: Annotated[
         bool,
         typer.Option(
@@ -74,7 +77,9 @@ def train(
 
     try:
         changes = [*(overrides or []), *["data.drop_bad=true"] * drop_bad]
-        trainer = run(read_recipe(recipe, changes), not fresh, allow_changes, typer.echo)
+        chosen = read_recipe(recipe, changes)
+        with trusting(*[chosen.checkpoint, chosen.tokenizer] * trust_remote_code):
+            trainer = run(chosen, not fresh, allow_changes, typer.echo)
     except Interrupted as stop:
         typer.echo(str(stop), err=True)
         raise typer.Exit(130) from None

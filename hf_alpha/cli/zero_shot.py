@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from hf_alpha.cli.options import Device, row_names
+from hf_alpha.cli.options import Device, may_trust, row_names
 
 
+@may_trust("model")
 def zero_shot(
     model: Annotated[
         str, typer.Argument(help="Folder or Hub name: any masked language model of Transformers.")

@@ -13,11 +13,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.convert.folnet_original import OriginalFolnet
 from hf_alpha.convert.shared import ConversionError, for_proof
 from hf_alpha.folders import new_folder
+from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling import modeling_folnet
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
 
@@ -403,7 +404,7 @@ def convert_folnet(
     with new_folder(Path(out)) as unfinished:
         read = read_settings(Path(settings))
         state = read_weights(Path(weights))
-        words = None if tokenizer is None else AutoTokenizer.from_pretrained(tokenizer)
+        words = None if tokenizer is None else load_tokenizer(str(tokenizer))
         model = convert_state(state, read, **({} if words is None else special_ids(words, state)))
         model.save_pretrained(unfinished)
         if words is not None:

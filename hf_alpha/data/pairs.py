@@ -12,7 +12,6 @@ from datasets import Dataset, Features, IterableDataset, List, Value
 from tqdm import tqdm
 
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, name_pattern, parts
-from hf_alpha.tasks.registry import import_functions
 
 from .keys import key_of
 from .pair_files import load_files, missing_columns
@@ -64,9 +63,9 @@ def read_pairs(
         ValueError: it cannot be read, is empty, lacks a column or the split, leaves the choice of a
             split open, or a row has no text in a column, no names in the column of a rule, or names
             that its source lacks. The message names the file and the row; rows count from 0.
-        ImportError: the module of a function cannot be imported because another one is missing.
+            Or a rule needs a function that `import_functions` has not set.
     """
-    import_functions(finder)
+    finder.require_functions()
     by_column = {name: r.column for name, r in finder.rules.items() if r.column is not None}
     wanted = list(dict.fromkeys([source, target, *by_column.values()]))
     data = load_files(where, wanted, config, streaming, encoding)

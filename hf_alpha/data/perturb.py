@@ -163,6 +163,10 @@ def _choose_task(
     name = task or settings.get("task")
     if name is None:
         raise ValueError(f"{where} does not say which task its problems are of: name it")
+    if task is None and ":" in name:  # the data may be of others
+        raise ValueError(
+            f"{where} is for {name!r}, which is code: if it is yours, name it yourself, by --task"
+        )
     return get_task(name)
 
 

@@ -221,6 +221,22 @@ class NameFinder:
             return tuple(found)  # of one pattern they are in order, and apart
         return _apart(_with_known(text, found, known or {}), list(self.rules))
 
+    def take_functions(self, other: "NameFinder") -> None:
+        """Take over the functions of another finder, of the rules that name the same ones."""
+        for name, function in other.functions.items():
+            if name in self.rules and self.rules[name].function == other.rules[name].function:
+                self.functions[name] = function
+
+    def require_functions(self) -> None:
+        """Check that all functions that rules name are there.
+
+        Raises:
+            ValueError: naming the first one that is not.
+        """
+        for name, rule in self.rules.items():
+            if rule.function is not None:
+                self._function(name, rule)
+
     def require_names(self, text: str) -> None:
         """Refuse a problem that does not say where its names are, where rules need that.
 
@@ -284,8 +300,10 @@ class NameFinder:
     def _function(self, name: str, rule: NameRule) -> Callable[[str], Iterable[Sequence[int]]]:
         if name not in self.functions:
             raise ValueError(
-                f"the names of class {name!r} are found by {rule.function}, which is not imported: "
-                f"set tokenizer.finder.functions[{name!r}], or give texts as MarkedText"
+                f"the names of class {name!r} are found by the function {rule.function!r}, which "
+                "is not imported, since others may have named it: if you trust it, pass "
+                f"--trust-remote-code to hf-alpha, or set tokenizer.finder.functions[{name!r}] in "
+                "Python; or give texts as MarkedText, with their names"
             )
         return self.functions[name]
 

@@ -159,7 +159,9 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
             raise ValueError(
                 f"{where!r} holds a tokenizer without a transducer: give one by `transducer`"
             )
-        return cls.from_tokenizer(AutoTokenizer.from_pretrained(where, *args, **kwargs), transducer)
+        trusted = kwargs.pop("trust_remote_code", False)  # None would ask on standard input
+        beneath = AutoTokenizer.from_pretrained(where, *args, trust_remote_code=trusted, **kwargs)
+        return cls.from_tokenizer(beneath, transducer)
 
     # The transducer
 

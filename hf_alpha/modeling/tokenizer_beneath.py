@@ -154,7 +154,7 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
     if isinstance(tokenizer, str):
         from transformers import AutoTokenizer
 
-        tokenizer = AutoTokenizer.from_pretrained(tokenizer)
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise ValueError(
             f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "

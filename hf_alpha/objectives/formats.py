@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.tasks.registry import own_object
+from hf_alpha.own_code import own_object
 
 Row = dict[str, Any]
 Format = Callable[[Path], Iterator[Row]]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from hf_alpha.data.pairs import canonical_text
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
-from hf_alpha.tasks.registry import import_functions
+from hf_alpha.own_code import import_functions
 
 
 class Name(NamedTuple):
@@ -30,14 +30,14 @@ def find_names(symbols: Mapping[str, Any]) -> NameFinder | None:
 
 
 def finder_of(tokenizer: Any) -> NameFinder | None:
-    """What finds a tokenizer's names, its functions imported; None where there are no symbols.
+    """What finds a tokenizer's names; None where there are no symbols.
 
     Raises:
-        ValueError: a function cannot be imported.
+        ValueError: it needs a function that was not imported: see `hf_alpha.trust`.
     """
     finder: NameFinder | None = getattr(tokenizer, "finder", None)
     if finder is not None:
-        import_functions(finder)
+        finder.require_functions()
     return finder
 
 

@@ -13,8 +13,9 @@ from tokenizers import (
     processors,
     trainers,
 )
-from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerFast
+from transformers import PreTrainedConfig, PreTrainedTokenizerFast
 
+from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
@@ -79,7 +80,7 @@ def _made(kind: str, texts: Callable[[], Iterator[str]]) -> Any:
             raise ValueError(f"{kind!r}: write {name}:8000, with at least {SMALLEST} tokens")
         made, trainer = _SIZED[name](int(size))
     else:
-        tokenizer = AutoTokenizer.from_pretrained(kind)
+        tokenizer = load_tokenizer(kind)
         if not tokenizer.is_fast:
             raise ValueError(f"{kind}: {type(tokenizer).__name__} is no fast tokenizer")
         return tokenizer

@@ -1,16 +1,12 @@
 """Find a task by its name: a built-in one, one of another package, or a class of the user's own."""
 
-import os
-import sys
-from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 from inspect import isabstract
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, TypeVar
 
-from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.own_code import own_object
 
 from .base import Task
 
@@ -101,44 +97,6 @@ def _offered_tasks() -> dict[str, str]:
     return {entry.name: entry.value for entry in entry_points(group=ENTRY_POINTS)}
 
 
-def own_object(path: str, what: str, form: str) -> Any:
-    """Import a class or function of the user's, by `package.module:name`.
-
-    Its module is looked for in the current folder too, as by `python -m`; worker processes get
-    Python's path with that folder.
-
-    Args:
-        path: what to import.
-        what: it is for, at the beginning of a message.
-        form: how a path is written, such as `package.module:Class`.
-
-    Raises:
-        ValueError: the path has another form, or there is no such module or name.
-        ImportError: its module cannot be imported because another one is missing.
-    """
-    module, _, name = path.partition(":")
-    if not (module and name):
-        raise ValueError(f"{what} {path!r}: write {form}")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
-    try:
-        found: Any = import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise ImportError(f"{what} {path!r}: {module} cannot be imported: {error}") from error
-        raise ValueError(
-            f"{what} {path!r}: there is no module {error.name!r} in {os.getcwd()} or on Python's "
-            "path"
-        ) from error
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise ValueError(
-                f"{what} {path!r}: {module} has no {form.partition(':')[2].lower()} {name!r}"
-            )
-        found = getattr(found, part)
-    return found
-
-
 def _own_task(path: str, called: str | None = None) -> type[Task]:
     """Import the class of a task, which its entry point, if any, gives the name `called`."""
     found = own_object(path, "task", OWN)
@@ -150,33 +108,6 @@ def _own_task(path: str, called: str | None = None) -> type[Task]:
             "same name"
         )
     return task
-
-
-def own_source(path: str) -> str:
-    """Return the code of the module of `package.module:name`; "" where it cannot be found."""
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
-    with suppress(ImportError, ValueError, OSError):
-        spec = find_spec(path.partition(":")[0])
-        if spec is not None and spec.origin is not None:
-            return Path(spec.origin).read_text(encoding="utf-8", errors="replace")
-    return ""
-
-
-def import_functions(finder: NameFinder) -> None:
-    """Import the user's own functions by which names are found, and set them in the finder.
-
-    Raises:
-        ValueError: there is no such function.
-        ImportError: its module cannot be imported because another one is missing.
-    """
-    for name, rule in finder.rules.items():
-        if rule.function is not None and name not in finder.functions:
-            what = f"symbols: {name!r}: the function"
-            found = own_object(rule.function, what, "package.module:function")
-            if not callable(found):
-                raise ValueError(f"{what} {rule.function!r} is {found!r}, which cannot be called")
-            finder.functions[name] = found
 
 
 def _check(task: Any) -> None:
@@ -204,10 +135,7 @@ __all__ = [
     "ENTRY_POINTS",
     "built_in_tasks",
     "get_task",
-    "import_functions",
     "name_of",
-    "own_object",
-    "own_source",
     "register_task",
     "task_names",
 ]

@@ -62,7 +62,8 @@ def test_bash_completes_commands_and_options():
         ["bash", "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True,
         timeout=120,
     )  # fmt: skip
-    assert done.stdout == "quickstart\n--trained-symbols --trained-size\n", done.stderr
+    options = "--trained-symbols --trained-size --trust-remote-code"
+    assert done.stdout == f"quickstart\n{options}\n", done.stderr
 
 
 MISTYPED = """

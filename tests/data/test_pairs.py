@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hf_alpha.data.pairs import canonical_text, hold_out, overlap, pair_key, problems, read_pairs
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.own_code import import_functions
 
 FINDER = NameFinder({"variable": {"pattern": "[a-z][0-9]*"}})
 ROWS = [
@@ -283,7 +284,11 @@ def test_names_by_a_function(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "own_functions", raising=False)
     rules = {"function": {"function": "own_functions:calls"}, "variable": "[x-z]"}
     place = write(tmp_path / "a.jsonl", [{"source": "f(g(x))", "target": "x"}])
-    found = read_pairs(place, finder=(finder := NameFinder(rules)))
+    finder = NameFinder(rules)
+    with pytest.raises(ValueError, match="'own_functions:calls', which is not imported"):
+        read_pairs(place, finder=finder)  # others may have named it
+    import_functions(finder)
+    found = read_pairs(place, finder=finder)
     assert spans_of(found) == [[("f", "function"), ("g", "function"), ("x", "variable")]]
     assert finder.functions["function"]("h(") == [(0, 1)]
     place = write(tmp_path / "b.jsonl", [{"source": "boom", "target": "x"}])
@@ -302,7 +307,7 @@ def test_names_by_a_function(tmp_path, monkeypatch):
         ("calls", "the function 'calls': write package.module:function"),
     ]:
         with pytest.raises(ValueError, match=message):
-            read_pairs(place, finder=NameFinder({"function": {"function": path}}))
+            import_functions(NameFinder({"function": {"function": path}}))
 
 
 pieces = st.lists(

@@ -114,8 +114,8 @@ def test_a_task_of_ones_own_from_data_to_solved_problems(tmp_path):
         assert row["answer"] == ToyTask().target(row["problem"])
         assert row["num_symbols"] == len(ToyTask().symbols_of(row["problem"]))
 
-    # What the data says of its task is read back.
-    assert "train" in hf_alpha("perturb", data, tmp_path / "renamed", "--kind", "renamed").out
+    again = ["perturb", data, tmp_path / "renamed", "--kind", "renamed", "--task", OWN]
+    assert "train" in hf_alpha(*again).out
     assert {row["answer"] for row in load_dataset(str(tmp_path / "renamed"))["train"]} == {"a"}
 
     told = ["--task", OWN, "--covariance", 1, "--quiet", "--card", "--out"]

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 from hf_alpha.modeling.names_in_text import NameFinder, parts
 from hf_alpha.modeling.text_pieces import WORD
+from hf_alpha.own_code import import_functions, own_object, own_source
 from hf_alpha.tasks.base import EQUIVALENCES, Task, Verdict, warn_once
-from hf_alpha.tasks.registry import import_functions, own_object, own_source, register_task
+from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.solver_process import SolverCrashError, SolverProcess
 
 WORKER = Path(__file__).with_name("check_worker.py")
@@ -126,7 +127,7 @@ class TextTask(Task):
     def prepare(self, tokenizer: Any) -> None:
         """Give a tokenizer the functions by which names are found."""
         if self.finder is not None and hasattr(tokenizer, "finder"):
-            tokenizer.finder.functions.update(self.finder.functions)
+            tokenizer.finder.take_functions(self.finder)
 
     @property
     def settings(self) -> dict[str, Any]:

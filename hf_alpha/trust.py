@@ -1,0 +1,133 @@
+"""Whose code is obeyed: a name of code counts where the user wrote it, and nowhere else.
+
+Recipes, rules for names and configurations can name code, as `module:function` or in `auto_map`.
+The user's own word is obeyed: a recipe given on the command line, an option, Python. A folder or
+the Hub is a stranger's, whose names of code are refused, unless
+
+- the user trusts it for this command: `--trust-remote-code`, [`trusting`]; or
+- this user's `train` wrote it on this machine, and it lies there unchanged: [`remember_recipe`]
+  keeps a digest of its recipe in the user's cache. Nothing in the folder itself counts.
+"""
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from hf_alpha.folders import write_text
+
+TRUST_OPTION = "--trust-remote-code"
+CACHE = "HF_ALPHA_CACHE"
+"""Environment variable with the folder of what is remembered; by default in `~/.cache`."""
+
+logger = logging.getLogger(__name__)
+_trusted: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
+
+
+class UntrustedCodeError(ValueError):
+    """A folder or the Hub names code that nobody here has allowed."""
+
+    def __init__(self, where: object, names: Mapping[str, str]):
+        """Say what would run.
+
+        Args:
+            where: the file or folder that names the code.
+            names: key -> name of code.
+        """
+        listed = ", ".join(f"{key}: {name!r}" for key, name in names.items())
+        super().__init__(
+            f"{where} names code that would run on this machine: {listed}. It is refused, since "
+            "others may have written it. If you know the code and trust it, pass "
+            f"{TRUST_OPTION}; that holds for this folder and this command only"
+        )
+
+
+@contextmanager
+def trusting(*places: str | Path | None) -> Iterator[None]:
+    """Obey the code that these folders and Hub names name, and no other, within a `with` block.
+
+    Args:
+        places: folders or Hub names; None is left out.
+    """
+    more = {_key(place) for place in places if place is not None}
+    token = _trusted.set(_trusted.get() | more)
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
+
+
+def is_trusted(place: str | Path) -> bool:
+    """Whether the user trusts the code of a folder or Hub name, within `trusting`."""
+    return _key(place) in _trusted.get()
+
+
+def refused_code(place: str | Path, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of code that a place may not have run.
+
+    Args:
+        place: the folder or Hub name that names it.
+        names: key -> name of code.
+    """
+    if is_trusted(place):
+        return {}
+    own = _remembered(Path(place).expanduser())
+    return {key: name for key, name in names.items() if name not in own}
+
+
+def remember_recipe(file: Path, names: Collection[str]) -> None:
+    """Remember that this user's training wrote a recipe here, and which code the user named in it.
+
+    Args:
+        file: the recipe, as it is written.
+        names: of the code that the user's own recipe names.
+    """
+    if not names:
+        return
+    record = _record(file)
+    try:
+        record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_text(record, json.dumps(sorted(names)))
+    except OSError as error:
+        logger.warning(
+            "%s cannot be written (%s): evaluating this run will need %s",
+            record, error, TRUST_OPTION,
+        )  # fmt: skip
+
+
+def _remembered(folder: Path) -> frozenset[str]:
+    """The names of code in the recipe of a run, or of the run of a checkpoint, of this user."""
+    for file in (folder / "recipe.yaml", folder.parent / "recipe.yaml"):
+        if file.is_file():
+            record = _record(file)
+            return frozenset(json.loads(record.read_text())) if record.is_file() else frozenset()
+    return frozenset()
+
+
+def _record(file: Path) -> Path:
+    """Where a recipe is remembered: by its place and its content, so that no copy counts."""
+    place = str(file.resolve()).encode()
+    digest = hashlib.sha256(place + b"\0" + file.read_bytes()).hexdigest()
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folder = os.environ.get(CACHE) or f"{caches}/hf_alpha"
+    return Path(folder).expanduser() / "recipes" / f"{digest}.json"
+
+
+def _key(place: str | Path) -> str:
+    """The same for all ways to write one place."""
+    folder = Path(place).expanduser()
+    return str(folder.resolve()) if folder.exists() else str(place)
+
+
+__all__ = [
+    "TRUST_OPTION",
+    "UntrustedCodeError",
+    "is_trusted",
+    "refused_code",
+    "remember_recipe",
+    "trusting",
+]

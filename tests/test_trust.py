@@ -1,0 +1,328 @@
+"""Folders of others run no code: every command, and every file of a folder that can name code."""
+
+import inspect
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from commands import hf_alpha
+from small_tokenizers import word_level
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+import hf_alpha as package
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha.cli import COMMANDS
+from hf_alpha.loading import load_checkpoint, load_tokenizer
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.recipe import DataSettings, Recipe, named_code, parse_recipe, recipe_of
+from hf_alpha.settings import settings_of
+from hf_alpha.transduction import Transducer
+from hf_alpha.trust import UntrustedCodeError, trusting
+
+ROWS = [{"source": f"swap {a} {b}", "target": f"{b} {a}"} for a, b in ("xy", "yz", "zx")]
+TEXT = ROWS[0]["source"]
+SIZES = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+         "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}  # fmt: skip
+RULES = {"name": {"pattern": "[a-z]", "count": 4}}
+FUNCTIONS = """
+import re
+from pathlib import Path
+Path("RAN").touch()
+def find(text):
+    return [match.span() for match in re.finditer("[x-z]", text)]
+def check(source, answer, target):
+    return True
+def measure(predictions, references):
+    return 1.0
+def read(path):
+    return [{"source": "swap x", "target": "yes"}, {"source": "swap y", "target": "no"}]
+"""
+CLASSES = """
+from pathlib import Path
+from transformers import PreTrainedConfig, PreTrainedTokenizerFast
+from hf_alpha.tasks.text.task import TextTask
+Path("RAN").touch()
+class Task(TextTask):
+    name = "evil"
+class Config(PreTrainedConfig):
+    model_type = "evil"
+class EvilTokenizer(PreTrainedTokenizerFast):
+    pass
+"""
+"""What must not run: an import leaves a file."""
+
+
+def written(path: Path, rows: list[dict[str, str]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def changed(path: Path, **entries: Any) -> None:
+    content = yaml.safe_load(path.read_text()) if path.is_file() else {}
+    write = yaml.safe_dump if path.suffix == ".yaml" else json.dumps
+    path.write_text(write({**content, **entries}))
+
+
+@pytest.fixture(scope="module")
+def innocent(tmp_path_factory) -> Path:
+    """A model of somebody else, with a recipe, and one that classifies."""
+    root = tmp_path_factory.mktemp("innocent")
+    texts = [text for row in ROWS for text in row.values()]
+    tokenizer = TextTokenizer.from_texts(texts, RULES)
+    config = AlphaConfig.for_tokenizer(tokenizer, symbol_encoding="relational", **SIZES)
+    for part in (AlphaForConditionalGeneration(config), tokenizer):
+        part.save_pretrained(root / "m")
+    changed(root / "m" / "trainer_state.json", global_step=1, max_steps=1, log_history=[])
+    changed(root / "m" / "recipe.yaml", task="text", data={"train": "pairs.jsonl"},
+            symbols=RULES, training={"output_dir": "out"})  # fmt: skip
+
+    words = word_level()
+    labels = {"label2id": {"yes": 0, "no": 1}, "id2label": {0: "yes", 1: "no"}}
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = BertForSequenceClassification(BertConfig(vocab_size=len(words), **sizes, **labels))
+    for part in (model, words):
+        part.save_pretrained(root / "classes")
+    changed(root / "classes" / "recipe.yaml", task="text", objective="class",
+            data={"train": "pairs.jsonl"}, model={"model_type": "bert"},
+            training={"output_dir": "out"})  # fmt: skip
+    return root
+
+
+@pytest.fixture
+def here(innocent, tmp_path, monkeypatch) -> Path:
+    """A current folder with those models, rows, and code that a name can reach."""
+    shutil.copytree(innocent, tmp_path, dirs_exist_ok=True)
+    written(tmp_path / "pairs.jsonl", ROWS)
+    for folder in (tmp_path, tmp_path / "m", tmp_path / "classes"):
+        (folder / "evil.py").write_text(FUNCTIONS)
+        (folder / "wicked.py").write_text(f"{CLASSES}# {tmp_path}")  # new to Transformers' cache
+    changed(tmp_path / "mine.yaml", task="text", checkpoint="m", data={"train": "pairs.jsonl"},
+            training={"output_dir": "mine", "max_steps": 1, "report_to": "none",
+                      "disable_tqdm": True})  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    loaded = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - loaded:
+        if name.split(".")[0] in ("evil", "wicked", "m"):
+            del sys.modules[name]
+
+
+SOLVE = ("solve", "--model", "m", TEXT)
+EVALUATE = ("evaluate", "m", "--data", "pairs.jsonl", "--covariance", 0, "--quiet", "--out", "r")
+TRAIN = ("train", "mine.yaml")
+
+
+def by_tokenizer(m: Path) -> None:
+    (m / "recipe.yaml").unlink()
+    changed(m / "tokenizer_config.json", symbols={"name": {"function": "evil:find", "count": 4}})
+
+
+def by_recipe(**entries: Any) -> Callable[[Path], None]:
+    return lambda m: changed(m / "recipe.yaml", **entries)
+
+
+def by_format(m: Path) -> None:
+    changed(m.parent / "classes" / "recipe.yaml",
+            data={"train": "pairs.jsonl", "format": "evil:read"})  # fmt: skip
+
+
+def by_config(m: Path) -> None:
+    for folder in (m, m.parent / "classes"):
+        config = {"model_type": "evil", "auto_map": {"AutoConfig": "wicked.Config"}}
+        (folder / "config.json").write_text(json.dumps(config))
+
+
+def by_tokenizer_class(m: Path) -> None:
+    for folder in (m, m.parent / "classes"):
+        changed(folder / "tokenizer_config.json", tokenizer_class="EvilTokenizer",
+                auto_map={"AutoTokenizer": [None, "wicked.EvilTokenizer"]})  # fmt: skip
+
+
+def by_kernel(m: Path) -> None:
+    for folder in (m, m.parent / "classes"):
+        changed(folder / "config.json", _attn_implementation="me/evil-kernel")
+
+
+RULE = {"name": {"function": "evil:find", "count": 4}}
+CLASSIFY = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
+LOADING = [SOLVE, EVALUATE, TRAIN, ("info", "m"), ("convert", "m", "o"), ("grow", "m", "o"),
+           ("convert-geometric", "classes", "fst", "o"), ("zero-shot", "classes", "--task", "rte",
+           "--data", "rte.jsonl", "--columns", "a,b,label"), ("push", "m", "me/m"),
+           ("release", "m", "o")]  # fmt: skip
+ATTACKS = [
+    *[(by_tokenizer, "evil:find", command) for command in (SOLVE, EVALUATE, TRAIN)],
+    *[(by_recipe(symbols=RULE), "evil:find", command) for command in (SOLVE, EVALUATE)],
+    *[(by_recipe(check="evil:check"), "evil:check", command) for command in (SOLVE, EVALUATE)],
+    *[(by_recipe(task="wicked:Task"), "wicked:Task", command) for command in (SOLVE, EVALUATE)],
+    *[(by_recipe(task="m.wicked:Task"), "m.wicked:Task", command) for command in (SOLVE, EVALUATE)],
+    (by_recipe(measures={"good": "evil:measure"}), "evil:measure", EVALUATE),
+    (by_format, "evil:read", CLASSIFY),
+    *[(by_config, "wicked.Config", command) for command in LOADING],
+    *[(by_tokenizer_class, "wicked.EvilTokenizer", command) for command in LOADING],
+    *[(by_kernel, "me/evil-kernel", command) for command in LOADING[:5]],
+]
+
+
+def name_of(attack: Any) -> str:
+    return attack[0] if isinstance(attack, tuple) else getattr(attack, "__name__", attack)
+
+
+@pytest.fixture
+def transducer(here):
+    """What some commands ask for beside a model."""
+    (here / "words.tsv").write_text("fire hose\tCOMPOUND\n")
+    Transducer.from_settings({"lexicon": "words.tsv"}).save(here / "fst")
+    written(here / "rte.jsonl", [{"a": "x", "b": "y", "label": 0}])
+
+
+@pytest.mark.parametrize(("plant", "name", "command"), ATTACKS, ids=name_of)
+def test_code_that_a_folder_names_does_not_run(plant, name, command, here, transducer):
+    plant(here / "m")
+    done = hf_alpha(*command, stdin="y\ny\n")
+    assert name in done.error and "--trust-remote-code" in done.error
+    assert not (here / "RAN").exists() and not {"evil", "wicked"} & set(sys.modules)
+    assert not [path for path in ("o", "r", "mine") if (here / path).exists()]
+
+
+@pytest.mark.parametrize(
+    ("plant", "command"),
+    [
+        *[(p, c) for p, _, c in ATTACKS if c not in LOADING[3:] and p is not by_kernel],
+        (by_tokenizer_class, ("info", "m")),
+    ],
+    ids=name_of,
+)
+def test_it_runs_where_the_user_trusts_it(plant, command, here, monkeypatch):
+    """For one command; what is not on Python's path is not found beside the folder."""
+    plant(here / "m")
+    if plant not in (by_config, by_tokenizer_class):  # those come with their file
+        done = hf_alpha(*command, "--trust-remote-code")
+        assert "there is no module" in done.error and "PYTHONPATH" in done.error
+        monkeypatch.syspath_prepend(here)
+    done = hf_alpha(*command, "--trust-remote-code")
+    assert (here / "RAN").exists(), done
+    if plant not in (by_config, by_tokenizer_class):  # which make no model with symbols
+        assert done.code in (0, 1) and "Traceback" not in done.err, done
+    if command != TRAIN:
+        assert "--trust-remote-code" in hf_alpha(*command).error
+
+
+def test_only_the_folder_that_is_trusted_runs_code(here):
+    by_recipe(check="evil:check")(here / "m")
+    with trusting("classes"), pytest.raises(UntrustedCodeError, match="evil:check"):
+        recipe_of("m")
+    by_tokenizer(here / "m")
+    tokenizer = load_tokenizer("m")
+    with pytest.raises(ValueError, match="not imported, since others may have named it"):
+        tokenizer(TEXT)
+    with pytest.raises(ValueError, match="'evil:find'"):
+        AutoTokenizer.from_pretrained("m")(TEXT)
+    sys.path.append(str(here))
+    _, tokenizer = load_checkpoint("m", trust_remote_code=True)
+    assert tokenizer(TEXT).names == {"<name_0>": "x", "<name_1>": "y"}
+
+
+def test_what_this_user_trained_here_needs_no_trust(here):
+    """The short way for one's own runs: known by a digest that is nowhere in the folder."""
+    assert hf_alpha(*TRAIN, "checkpoint=null", "symbols={name: {function: 'evil:find', count: 4}}",
+                    "check=evil:check", f"model={json.dumps(SIZES)}").code == 0  # fmt: skip
+    own = ("evaluate", "mine", "--data", "pairs.jsonl", "--covariance", 0, "--quiet", "--out")
+    done = hf_alpha(*own, "first")
+    assert done.code == 0 and "correct" in done.out, done.err
+    assert hf_alpha("solve", "--model", "mine", TEXT).code == 0
+
+    shutil.copytree("mine", "copied")  # the same files elsewhere are a stranger's
+    assert "'evil:check'" in hf_alpha("evaluate", "copied", *own[2:], "copy").error
+    config = Path("mine/tokenizer_config.json")
+    before = config.read_text()
+    config.write_text(before.replace("evil:find", "m.evil:find"))  # not what the recipe names
+    assert "evil:find" in load_tokenizer("mine").finder.rules["name"].function
+    assert not load_tokenizer("mine").finder.functions
+    config.write_text(before)
+    assert load_tokenizer("mine").finder.functions
+    changed(Path("mine/recipe.yaml"), measures={"good": "evil:measure"})
+    assert "'evil:measure'" in hf_alpha(*own, "changed").error
+
+
+def test_trust_is_recorded_nowhere(here):
+    by_tokenizer(here / "m")
+    sys.path.append(str(here))
+    assert hf_alpha(*TRAIN, "--trust-remote-code").code == 0
+    assert "--trust-remote-code" in hf_alpha("evaluate", "mine", *EVALUATE[2:]).error
+
+
+def test_the_users_own_word_is_obeyed(here):
+    """In an option and in a recipe on the command line, modules of the current folder too."""
+    (here / "m" / "recipe.yaml").unlink()
+    assert hf_alpha(*SOLVE, "--task", "wicked:Task").code == 0
+    assert (here / "RAN").exists()
+
+
+def test_perturb_takes_no_task_from_the_data(here):
+    written(here / "data.jsonl", [{"problem": "x", "answer": "x"}])
+    (here / "data").mkdir()
+    shutil.move("data.jsonl", "data/train.jsonl")
+    changed(here / "data" / "generation.json", settings={"task": "wicked:Task"})
+    done = hf_alpha("perturb", "data", "out", "--kind", "renamed")
+    assert "'wicked:Task', which is code" in done.error and not (here / "RAN").exists()
+
+
+def test_no_question_is_asked(here):
+    """`echo y | hf-alpha info m` in a process of its own."""
+    by_config(here / "m")
+    done = subprocess.run(
+        [sys.executable, "-m", "hf_alpha", "info", "m"],
+        input="y\n", capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 2 and "wicked.Config" in done.stderr, done
+    assert not (here / "RAN").exists()
+
+
+def test_all_that_can_name_code_is_known():
+    """The keys that say so in a recipe, and the commands that take a model."""
+    said = {
+        name
+        for settings in (settings_of(Recipe), settings_of(DataSettings))
+        for name, setting in settings.items()
+        if "package.module" in setting.meaning or "function" in setting.meaning
+    }
+    assert said == {"check", "measures", "symbols", "format"}
+    recipe = parse_recipe({
+        "task": "a:Task", "check": "b:check", "measures": {"good": "c:measure"},
+        "symbols": {"name": {"function": "d:find"}, "other": "[a-z]:[a-z]"},
+        "data": {"train": "pairs.jsonl"}, "training": {"output_dir": "out"},
+    })  # fmt: skip
+    recipe.data.format = "e:read"
+    assert named_code(recipe) == {
+        "task": "a:Task", "check": "b:check", "measures.good": "c:measure",
+        "symbols.name.function": "d:find", "data.format": "e:read",
+    }  # fmt: skip
+    models = {"model", "models", "run", "folder", "overrides"}  # which may name a checkpoint
+    taking = {n for n, c in COMMANDS.items() if models & set(inspect.signature(c).parameters)}
+    taking -= {"compare"}  # which trains from scratch
+    asking = {
+        n for n, c in COMMANDS.items() if "trust_remote_code" in inspect.signature(c).parameters
+    }
+    assert taking | {"convert-folnet"} == asking
+    assert {command[0] for command in LOADING} == taking
+
+
+def test_every_model_is_loaded_without_asking():
+    """One place calls Transformers' loaders, and says each time whether code is trusted."""
+    root = Path(package.__file__).parent
+    calls = re.compile(r"(Auto\w+|auto|auto_class\(\w+\))\s*\.from_pretrained\(")
+    places = {
+        path.name
+        for path in root.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if calls.search(line) and "trust_remote_code=" not in line
+    }
+    assert places == {"conversion.py", "score_card.py"}  # in texts that they write
