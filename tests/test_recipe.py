@@ -85,9 +85,10 @@ def test_a_checkpoint_replaces_the_model_of_what_it_changes(tmp_path):
 
 def test_an_unknown_key_that_another_recipe_brings_is_said_to_stand_there(tmp_path):
     """And what leaves it out: here, what a model of another type does not know."""
-    write(tmp_path, base="model: {symbol_encoding: learned, d_model: 8, encoder_layers: 1}")
+    write(tmp_path, root="model: {symbol_encoding: learned, d_model: 4}")
+    write(tmp_path, base="extends: root\nmodel: {d_model: 8, encoder_layers: 1}")
     own = OWN + "extends: base\nmodel: {model_type: alpha-retrofit%s}\n"
-    (tmp_path / "own.yaml").write_text(own % "")
+    (tmp_path / "own.yaml").write_text(own % ", backbone: 3")
     message = (
         f"own.yaml: model: unknown key 'd_model', taken over from {tmp_path / 'base.yaml'}: leave "
         "out what does not fit by {d_model: null, encoder_layers: null}, or name a 'checkpoint'"
