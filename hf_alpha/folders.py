@@ -1,5 +1,6 @@
 """Folders that several runs may want, and that a killed run leaves half-made."""
 
+import difflib
 import errno
 import fcntl
 import json
@@ -18,6 +19,11 @@ logger = logging.getLogger(__name__)
 _HEX = 32 * "[0-9a-f]"
 TEMPORARY = f"*.{_HEX}"
 """Pattern of the names that files and folders have while they are written."""
+_FILES = {
+    ".bin", ".conll", ".csv", ".gz", ".json", ".jsonl", ".md", ".parquet", ".pt", ".rst",
+    ".safetensors", ".tsv", ".txt", ".yaml", ".zip",
+}  # fmt: skip
+"""Endings of names of files; names on the Hub end in other ways."""
 
 
 @contextmanager
@@ -145,6 +151,30 @@ def check_file(path: Path, what: str) -> None:
         raise FileNotFoundError(f"there is no file {path}: name {what}")
 
 
+def may_be_on_hub(name: str) -> bool:
+    """Whether a name can be one of the Hub, `owner/name`; otherwise it is a path, mistyped or not.
+
+    It is a path if it begins like one, ends like a file, or lies in a folder that is here.
+    """
+    path = Path(name)
+    is_path = name.startswith((".", "/", "~")) or path.suffix in _FILES or path.parent.is_dir()
+    return name.count("/") == 1 and not is_path
+
+
+def similar_names(path: Path) -> str:
+    """Say which names a mistyped path may mean, as the end of a message; nothing if there are none.
+
+    They lie where the first part of the path is missing.
+    """
+    missing = next((part for part in (*reversed(path.parents), path) if not part.exists()), path)
+    if not missing.parent.is_dir():
+        return ""
+    names = [entry.name for entry in missing.parent.iterdir()]
+    similar = difflib.get_close_matches(missing.name, set(names) - {missing.name})
+    shown = " or ".join(str(missing.with_name(name)) for name in similar)
+    return f" (did you mean {shown}?)" if similar else ""
+
+
 def checkpoint_place(path: str | Path) -> str:
     """Return where a checkpoint is: a folder with a configuration, or what may be a Hub name.
 
@@ -153,10 +183,8 @@ def checkpoint_place(path: str | Path) -> str:
     """
     folder = Path(path).expanduser()
     where = str(folder)
-    beside = any(folder.parent.glob("*/config.json"))  # as in runs/: then it is a typing error
-    hub_name = where.count("/") == 1 and not (folder.is_absolute() or folder.exists() or beside)
-    if not hub_name and not folder.is_dir():
-        raise FileNotFoundError(f"no checkpoint folder {where!r}")
+    if not folder.is_dir() and not may_be_on_hub(str(path)):
+        raise FileNotFoundError(f"no checkpoint folder {where!r}{similar_names(folder)}")
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise FileNotFoundError(f"{where!r} is no checkpoint folder: it has no config.json")
     return where
@@ -186,10 +214,12 @@ __all__ = [
     "check_file",
     "checkpoint_place",
     "locked",
+    "may_be_on_hub",
     "new_folder",
     "read_json",
     "remove_leftovers",
     "replacing",
     "scratch_folder",
+    "similar_names",
     "write_text",
 ]

@@ -28,6 +28,7 @@ from hf_alpha.resources import recipe_file
 from hf_alpha.settings import (
     RecipeError,
     Setting,
+    UnknownKeyError,
     check_keys,
     check_settings,
     meaning,
@@ -284,13 +285,16 @@ def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
             extend each other in a circle.
     """
     file = _find(path)
-    content = _flattened(file, ())
+    content, origins = _flattened(file, ())
     changes: dict[str, Any] = {}
     for override in overrides or []:
         _override(content, override)
         _override(changes, override)
     _replace_model(content, changes)
-    return parse_recipe(content, str(file))
+    try:
+        return parse_recipe(content, str(file))
+    except UnknownKeyError as error:
+        raise _with_origin(error, file, origins) from error
 
 
 def named_code(recipe: Recipe) -> dict[str, str]:
@@ -415,31 +419,50 @@ def _find(path: str | Path) -> Path:
         raise RecipeError(f"{error}") from error
 
 
-def _flattened(file: Path, children: tuple[Path, ...]) -> dict[str, Any]:
+def _with_origin(error: UnknownKeyError, file: Path, origins: Mapping[str, Path]) -> RecipeError:
+    """The error; of a key that an extended recipe brought, one that says where it stands."""
+    section = [part for part in error.where.removeprefix(str(file)).split(": ") if part]
+    places = {key: origins.get(".".join([*section, str(key)]), file) for key in error.keys}
+    key, place = next(iter(places.items()))
+    if place == file:
+        return error
+    nulls = ", ".join(f"{key}: null" for key, place in places.items() if place != file)
+    model = ", or name a 'checkpoint' in place of the model" if section == ["model"] else ""
+    return RecipeError(
+        f"{error.where}: unknown key {key!r}, taken over from {place}: leave out what does not fit "
+        f"by {{{nulls}}}{model}"
+    )
+
+
+def _flattened(file: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any], dict[str, Path]]:
     """Return a recipe's content with everything that it takes over from others.
 
     Args:
         file: of the recipe.
         children: the recipes that extend it, the first one first.
+
+    Returns:
+        The content, and dotted key -> the file in which it stands, the last one to say it.
     """
     chain = (*children, file.resolve())
     if chain[-1] in children:
         raise RecipeError(f"recipes extend each other in a circle: {_shown(chain)}")
     content = _read(file)
     parent = content.pop("extends", None)
+    origins = dict.fromkeys(_dotted(content), file)
     if parent is None:
-        return content
+        return content, origins
     if not isinstance(parent, str):
         raise RecipeError(f"{_shown(chain)}: 'extends' must be the name of one recipe")
     try:
         parent_file = _find_parent(parent, file.parent)
     except RecipeError as error:
         raise RecipeError(f"{_shown(chain)} -> {parent!r}: {error}") from error
-    base = _flattened(parent_file, chain)
+    base, before = _flattened(parent_file, chain)
     if isinstance(base.get("training"), dict):
         base["training"].pop("output_dir", None)  # two runs do not share a folder
     _replace_model(base, content)
-    return _merged(base, content)
+    return _merged(base, content), before | origins
 
 
 def _replace_model(content: dict[str, Any], changes: Mapping[str, Any]) -> None:
@@ -458,6 +481,14 @@ def _find_parent(name: str, folder: Path) -> Path:
         if candidate.is_file():
             return candidate
     return _find(name)
+
+
+def _dotted(content: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Dotted keys of all values and mappings."""
+    for key, value in content.items():
+        yield f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{key}.")
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,19 @@ class RecipeError(ValueError):
     """A recipe that cannot be read or run; the message names the key and the way out."""
 
 
+class UnknownKeyError(RecipeError):
+    """A mapping has keys that are not known.
+
+    Attributes:
+        where: which mapping it is.
+        keys: all of them.
+    """
+
+    def __init__(self, where: str, keys: list[str], hint: str):
+        super().__init__(f"{where}: unknown key {keys[0]!r}; {hint}")
+        self.where, self.keys = where, keys
+
+
 @dataclass(frozen=True)
 class Setting:
     """One setting.
@@ -129,14 +142,13 @@ def check_keys(given: Mapping[str, Any], allowed: Iterable[str], where: str) -> 
     """Check that all keys are known.
 
     Raises:
-        RecipeError: one is not; the message has the nearest one.
+        UnknownKeyError: some are not; the message has the nearest one of the first.
     """
     known = sorted(allowed)
-    for key in given:
-        if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-            raise RecipeError(f"{where}: unknown key {key!r}; {hint}")
+    if unknown := [key for key in given if key not in known]:
+        near = difflib.get_close_matches(str(unknown[0]), known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+        raise UnknownKeyError(where, unknown, hint)
 
 
 def check_settings(given: Mapping[str, Any], settings: Mapping[str, Setting], where: str) -> None:
@@ -286,6 +298,7 @@ __all__ = [
     "REQUIRED",
     "RecipeError",
     "Setting",
+    "UnknownKeyError",
     "check_keys",
     "check_settings",
     "meaning",

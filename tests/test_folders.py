@@ -3,10 +3,19 @@
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from hf_alpha.folders import locked, new_folder, read_json, remove_leftovers, replacing
+from hf_alpha.folders import (
+    locked,
+    may_be_on_hub,
+    new_folder,
+    read_json,
+    remove_leftovers,
+    replacing,
+    similar_names,
+)
 
 HOLD = """
 import sys, time
@@ -104,3 +113,23 @@ def test_damaged_records_are_named(tmp_path, content):
     (tmp_path / "record.json").write_text(content, encoding="latin-1")
     with pytest.raises(ValueError, match=r"record\.json is damaged: "):
         read_json(tmp_path / "record.json")
+
+
+def test_a_mistyped_path_is_no_name_of_the_hub(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    for name in ("a", "a/b/c", "/a", "./a", "~/a", "me/a.jsonl", "me/a.csv.gz", "runs/a"):
+        assert not may_be_on_hub(name), name
+    for name in ("me/a", "me/a-1.5", "google/t5-small"):
+        assert may_be_on_hub(name), name
+
+
+def test_similar_names_lie_where_a_path_goes_wrong(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    (tmp_path / "data" / "train.jsonl").write_text("")
+    assert similar_names(Path("data/trian.jsonl")) == " (did you mean data/train.jsonl?)"
+    assert similar_names(Path("dta/train.jsonl")) == " (did you mean data?)"
+    assert similar_names(tmp_path / "dta") == f" (did you mean {tmp_path}/data?)"
+    for name in ("data/else", "data/train.jsonl", "data/train.jsonl/x", "nothing/at/all"):
+        assert similar_names(Path(name)) == "", name

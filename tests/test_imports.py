@@ -207,8 +207,8 @@ def test_public_names_are_declared_once():
     assert sorted([*typed, "__version__"]) == sorted(hf_alpha.__all__)
     parts = {name_of(path).split(".")[1] for path in SOURCES if path != ROOT_MODULE}
     assert not parts & typed.keys(), "a module of this name would hide it"
+    assert dir(hf_alpha) == sorted(hf_alpha.__all__)
     for name in hf_alpha.__all__:
-        assert name in dir(hf_alpha)
         value = getattr(hf_alpha, name)
         assert name == "__version__" or value.__name__ == name
     with pytest.raises(AttributeError, match="has no attribute 'AlphaModell'"):

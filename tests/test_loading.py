@@ -115,8 +115,12 @@ def test_missing_and_incomplete_folders(tmp_path, monkeypatch, hub):
     (tmp_path / "runs" / "file").write_text("{}")
     with pytest.raises(FileNotFoundError, match="no checkpoint folder 'runs/file'"):
         load_checkpoint("runs/file")
-    with pytest.raises(FileNotFoundError, match="'runs/no' is neither a folder here nor a"):
-        load_checkpoint("runs/no")
+    (tmp_path / "runs" / "small").mkdir()
+    for place in ("runs/smal", "./rnus/small", "rnus/model.safetensors"):
+        with pytest.raises(FileNotFoundError, match=r"no checkpoint .*mean runs(/small)?\?"):
+            load_checkpoint(place)
+    with pytest.raises(FileNotFoundError, match="'me/no' is neither a folder here nor a"):
+        load_checkpoint("me/no")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="is no checkpoint folder: it has no config"):
         load_checkpoint(tmp_path / "empty")

@@ -83,6 +83,25 @@ def test_a_checkpoint_replaces_the_model_of_what_it_changes(tmp_path):
     assert read_recipe("propositional/debug", ["model=null"]).model == {}  # null removes a key
 
 
+def test_an_unknown_key_that_another_recipe_brings_is_said_to_stand_there(tmp_path):
+    """And what leaves it out: here, what a model of another type does not know."""
+    write(tmp_path, root="model: {symbol_encoding: learned, d_model: 4}")
+    write(tmp_path, base="extends: root\nmodel: {d_model: 8, encoder_layers: 1}")
+    own = OWN + "extends: base\nmodel: {model_type: alpha-retrofit%s}\n"
+    (tmp_path / "own.yaml").write_text(own % ", backbone: 3")
+    message = (
+        f"own.yaml: model: unknown key 'd_model', taken over from {tmp_path / 'base.yaml'}: leave "
+        "out what does not fit by {d_model: null, encoder_layers: null}, or name a 'checkpoint'"
+    )
+    with pytest.raises(RecipeError, match=re.escape(message)):
+        read_recipe(tmp_path / "own.yaml")
+    (tmp_path / "own.yaml").write_text(own % ", d_model: null, encoder_layers: null, backbone: 3")
+    with pytest.raises(RecipeError, match=r"own.yaml: model: unknown key 'backbone'; did you mean"):
+        read_recipe(tmp_path / "own.yaml")
+    (tmp_path / "own.yaml").write_text(own % ", d_model: null, encoder_layers: null")
+    assert read_recipe(tmp_path / "own.yaml").model.keys() == {"model_type", "symbol_encoding"}
+
+
 def test_overrides_are_yaml(tmp_path):
     overrides = [
         "training.max_steps=10", "--model.dropout=0.1", "training.learning_rate=1e-3",

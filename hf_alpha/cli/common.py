@@ -105,11 +105,13 @@ def own_test_rows(recipe: "Recipe", data: str | None, split: str | None) -> list
 
 def test_data(recipe: "Recipe", data: str | None) -> Any:
     """Where test data is: what is given, or what a recipe says."""
+    from hf_alpha.folders import may_be_on_hub
+
     where = data or recipe.data.test
     if where is None:
         raise ValueError("name a file of pairs with --data: no recipe of the model has data.test")
     path = where if isinstance(where, str) else where["path"]
-    if data is None and not Path(path).exists() and path.count("/") != 1:
+    if data is None and not Path(path).exists() and not may_be_on_hub(path):
         raise ValueError(
             f"the recipe's data.test, {path}, is not here (it is relative to the folder in which "
             "training was started): name a file of pairs with --data"

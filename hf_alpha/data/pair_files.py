@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ FILES = {
 
 def load_files(
     where: str | os.PathLike[str],
-    wanted: list[str],
+    wanted: Mapping[str, str],
     config: str | None,
     streaming: bool,
     encoding: str | None,
@@ -43,7 +43,8 @@ def load_files(
     """Read all splits of a file, a folder or a dataset of the Hub; `read_pairs` has the arguments.
 
     Args:
-        wanted: the columns that are read of *.csv and *.tsv files, whose cells are texts.
+        wanted: the columns that are read of *.csv and *.tsv files, whose cells are texts; with
+            the key of a recipe that names each, as for `missing_columns`.
 
     Raises:
         FileNotFoundError: there is nothing at `where`.
@@ -64,7 +65,9 @@ def load_files(
     return _read_files(path, wanted, streaming, encoding)
 
 
-def _read_files(path: Path, wanted: list[str], streaming: bool, encoding: str | None) -> Any:
+def _read_files(
+    path: Path, wanted: Mapping[str, str], streaming: bool, encoding: str | None
+) -> Any:
     files = [path] if path.is_file() else [file for file in files_below(path) if _kind(file)]
     kinds = {kind for file in files if (kind := _kind(file)) is not None}
     if len(kinds) != 1:
@@ -147,7 +150,7 @@ def _has_date(path: Path, encoding: str | None) -> bool:
     return found
 
 
-def _options(kind: str, wanted: list[str], encoding: str | None) -> dict[str, Any]:
+def _options(kind: str, wanted: Mapping[str, str], encoding: str | None) -> dict[str, Any]:
     """Return what the builder of a kind of files is told."""
     options: dict[str, Any] = {}
     if kind in ("csv", "tsv"):  # cells are texts as they stand: no numbers, no missing values
@@ -171,7 +174,7 @@ def _kind(path: Path) -> str | None:
     return None if kind == "parquet" and path.suffix == ".gz" else kind
 
 
-def _check_header(path: Path, wanted: list[str], encoding: str | None) -> None:
+def _check_header(path: Path, wanted: Mapping[str, str], encoding: str | None) -> None:
     with _opened(path) as file:
         text = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="")
         rows = csv.reader(text, delimiter="\t" if _kind(path) == "tsv" else ",")
@@ -180,7 +183,7 @@ def _check_header(path: Path, wanted: list[str], encoding: str | None) -> None:
         except csv.Error as error:
             raise ValueError(f"{path}, line {rows.line_num} cannot be read: {error}") from error
     if missing := [column for column in wanted if column not in header]:
-        raise ValueError(missing_columns(path, missing, header))
+        raise ValueError(missing_columns(path, missing, header, wanted))
     if len(first) > len(header):  # pandas would leave out the rest without a word
         raise ValueError(
             f"{path}: the header has {len(header)} cells, the first row {len(first)}: put a text "
@@ -228,12 +231,22 @@ def _no_text(path: Path, number: int, line: bytes, offset: int, error: UnicodeDe
 
 
 def missing_columns(
-    where: str | os.PathLike[str], missing: Sequence[str], has: Sequence[str]
+    where: str | os.PathLike[str],
+    missing: Sequence[str],
+    has: Sequence[str],
+    keys: Mapping[str, str],
 ) -> str:
-    """Say which columns are missing, and which ones are there."""
+    """Say which columns are missing, which ones are there, and what to write.
+
+    Args:
+        keys: column -> the key of a recipe that names it; empty where the name is fixed.
+    """
+    named = ", ".join(f"`{keys[column]}`" for column in missing if keys[column])
     return (
         f"{where} has no column {', '.join(map(repr, missing))}: it has "
-        f"{', '.join(map(repr, has)) or 'none'}; say which ones are `source` and `target`"
+        f"{', '.join(map(repr, has)) or 'none'}; "
+        + (f"say which one it is by {named} in the recipe, or " if named else "")
+        + "rename it in the data"
     )
 
 

@@ -66,12 +66,12 @@ def read_pairs(
             Or a rule needs a function that `import_functions` has not set.
     """
     finder.require_functions()
-    by_column = {name: r.column for name, r in finder.rules.items() if r.column is not None}
-    wanted = list(dict.fromkeys([source, target, *by_column.values()]))
+    by_column = _by_column(finder)
+    wanted = {source: "data.source", target: "data.target"} | _listing(by_column)
     data = load_files(where, wanted, config, streaming, encoding)
     dataset = choose_split(data, split, where, preferred_split)
     if missing := [column for column in wanted if column not in (has := _columns(dataset, where))]:
-        raise ValueError(missing_columns(where, missing, has))
+        raise ValueError(missing_columns(where, missing, has, wanted))
     rows = _Rows(str(where), source, target, finder, by_column)
     marked = bool(by_column) or any(rule.function for rule in finder.rules.values())
     if marked or streaming:
@@ -134,13 +134,23 @@ def problem_of(
     Raises:
         ValueError: as `read_pairs`.
     """
-    by_column = {name: r.column for name, r in finder.rules.items() if r.column is not None}
-    wanted = [source, *by_column.values()]
+    by_column = _by_column(finder)
+    wanted = {source: "data.source"} | _listing(by_column)
     if missing := [column for column in wanted if column not in row]:
-        raise ValueError(f"{where}, row {number}: there is no column {missing[0]!r}")
+        raise ValueError(missing_columns(f"{where}, row {number}", missing, list(row), wanted))
     rows = _Rows(where, source, source, finder, by_column)
     batch = {column: [row[column]] for column in wanted}
     return problems(rows(batch, [number], marked=bool(by_column)))[0]
+
+
+def _by_column(finder: NameFinder) -> dict[str, str]:
+    """Class of names -> the column that lists them, where its rule is a column."""
+    return {name: r.column for name, r in finder.rules.items() if r.column is not None}
+
+
+def _listing(by_column: Mapping[str, str]) -> dict[str, str]:
+    """Column that lists names -> the key of a recipe that names it."""
+    return {column: f"symbols.{name}.column" for name, column in by_column.items()}
 
 
 def batches(dataset: AnyDataset, what: str) -> Iterator[dict[str, list[Any]]]:

@@ -16,6 +16,7 @@ from datasets import (
 from huggingface_hub import metadata_load
 from huggingface_hub.constants import ENDPOINT
 
+from hf_alpha.folders import may_be_on_hub, similar_names
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task
 from hf_alpha.tasks.base import EQUIVALENCES
@@ -132,10 +133,11 @@ def load_from_hub(
     Raises:
         FileNotFoundError: the Hub gives none, or the name is that of a file that is not there.
     """
-    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+    if not may_be_on_hub(name):
         raise FileNotFoundError(
-            f"no file or folder {name}; a dataset of the Hub is named owner/name, and formulas are "
-            "made by `hf-alpha generate-data`"
+            f"no file or folder {name}{similar_names(Path(name))}; a dataset of the Hub is named "
+            "owner/name (with no folder of that owner here), and formulas are made by `hf-alpha "
+            "generate-data`"
         )
     try:
         return load_dataset(name, config, streaming=streaming)

@@ -64,7 +64,7 @@ def read_rows(
     """
     place = {"path": where} if isinstance(where, str | os.PathLike) else dict(where)
     path, split = str(place["path"]), split or place.get("split")
-    wanted = list(dict.fromkeys([*columns, *settings.where]))
+    wanted = _keys(columns, settings)
     if settings.format is not None:
         data: Any = Dataset.from_list(read_format(settings.format, path))
     elif texts := _text_files(Path(path)):
@@ -75,12 +75,21 @@ def read_rows(
         data = load_files(path, wanted, place.get("config"), False, settings.encoding)
     rows = choose_split(data, split if isinstance(data, dict) else None, path, preferred)
     if missing := [column for column in wanted if column not in rows.column_names]:
-        raise ValueError(missing_columns(path, missing, rows.column_names))
+        raise ValueError(missing_columns(path, missing, rows.column_names, wanted))
     rows = kept(rows, settings.where)
     if not len(rows):
         chosen = f" with {settings.where}" if settings.where else ""
         raise ValueError(f"{path} holds no row{chosen}")
     return rows
+
+
+def _keys(columns: Sequence[str], settings: RowSource) -> dict[str, str]:
+    """Column -> the key of a recipe that names it; empty where the objective has a fixed name."""
+    fields = ("source", "pair", "target")
+    named = {getattr(settings, field, None): f"data.{field}" for field in fields}
+    return {column: named.get(column, "") for column in columns} | dict.fromkeys(
+        settings.where, "data.where"
+    )
 
 
 def _text_files(path: Path) -> list[str]:

@@ -406,10 +406,15 @@ def solver_target(ask: Callable[[], Answer | None], tokens: Sequence[str]) -> An
         return None
 
 
-@cache
-def warn_once(message: str) -> None:
-    """Write a warning that is not written again."""
-    logger.warning(message)
+WARNED: set[str] = set()
+"""What was warned of in this process."""
+
+
+def warn_once(message: str, about: str | None = None) -> None:
+    """Write a warning that is not written again, nor another one about the same thing."""
+    if (subject := about or message) not in WARNED:
+        WARNED.add(subject)
+        logger.warning(message)
 
 
 class FormulaTask(Task):

@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 TIMEOUT = 10.0
 """Seconds that a call may take unless told otherwise."""
@@ -50,7 +50,12 @@ class SolverProcess:
         worker: the worker file.
         fresh: answer each request in a fork of the newly started process, for solvers whose
             results depend on what they were asked before. It takes a millisecond or two more.
+
+    Attributes:
+        what: it runs, for errors.
     """
+
+    what: ClassVar[str] = "solver"
 
     def __init__(self, worker: Path, fresh: bool = False) -> None:
         self._arguments = [str(worker), *["fresh"] * fresh]
@@ -86,13 +91,13 @@ class SolverProcess:
                 kind, value = json.loads(self._exchange(f"{request}\n".encode(), seconds + GRACE))
             except TimeoutError:
                 self.stop()
-                raise TimeoutError(f"the solver took more than {timeout:g} s") from None
+                raise TimeoutError(f"the {self.what} took more than {timeout:g} s") from None
             except (OSError, ValueError, EOFError) as error:
                 code = self.stop()
                 if code == -signal.SIGALRM:
-                    raise TimeoutError(f"the solver took more than {timeout:g} s") from None
+                    raise TimeoutError(f"the {self.what} took more than {timeout:g} s") from None
                 raise SolverCrashError(
-                    f"the solver's process failed on {len(tokens)} tokens (exit code {code})"
+                    f"the {self.what}'s process failed on {self._shown(tokens)} (exit code {code})"
                 ) from error
             except (
                 BaseException
@@ -102,8 +107,14 @@ class SolverProcess:
         if kind == "missing":
             raise MissingSolverError(value)
         if kind == "failed":
-            raise SolverCrashError(f"the solver failed on {len(tokens)} tokens: {value}")
+            raise SolverCrashError(
+                f"the {self.what} raised an error on {self._shown(tokens)}: {value}"
+            )
         return value
+
+    def _shown(self, tokens: Sequence[str]) -> str:
+        """A function's first argument, for errors."""
+        return f"{len(tokens)} tokens"
 
     def stop(self) -> int | None:
         """End the process, if there is one, and return its exit code."""
@@ -137,7 +148,7 @@ class SolverProcess:
             self._exchange(b"", START)
         except TimeoutError:
             raise SolverCrashError(
-                f"the solver's process was not ready within {START:g} s"
+                f"the {self.what}'s process was not ready within {START:g} s"
             ) from None
 
     def _exchange(self, request: bytes, seconds: float) -> bytes:

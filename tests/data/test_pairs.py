@@ -95,23 +95,29 @@ def test_columns_and_splits(tmp_path):
         place = write(tmp_path / name, [{"src": "x", "target": "y", "names": "x"}])
         for streaming in (False, True):
             with pytest.raises(
-                ValueError, match=r"a\..* no column 'source': it has 'src', 'target', 'names'; say"
+                ValueError,
+                match=r"a\..* no column 'source': it has 'src', 'target', 'names'; say which one "
+                r"it is by `data\.source` in the recipe, or rename it in the data$",
             ):
                 read_pairs(place, finder=FINDER, streaming=streaming)
         other = NameFinder({"a": {"column": "spans"}})
-        with pytest.raises(ValueError, match=r"a\..* has no column 'spans': it has 'src'"):
+        with pytest.raises(
+            ValueError, match=r"a\..* no column 'spans': it has 'src'.* by `symbols\.a\.column` in"
+        ):
             read_pairs(place, source="src", finder=other)
 
 
-def test_a_dataset_of_the_hub(hub, tmp_path):
+def test_a_dataset_of_the_hub(hub, tmp_path, monkeypatch):
     for config in ("small", "large"):
         Dataset.from_list([{"q": f"{config} x", "a": "x"}]).push_to_hub("me/pairs", config)
     found = read_pairs("me/pairs", source="q", target="a", finder=FINDER, config="large")
     assert found.to_dict() == {"problem": ["large x"], "answer": ["x"]}
     with pytest.raises(FileNotFoundError, match="me/nothing is neither a file or folder here nor"):
         read_pairs("me/nothing", finder=FINDER)
-    with pytest.raises(FileNotFoundError, match="no file or folder nowhere; a dataset of the Hub"):
-        read_pairs("nowhere", finder=FINDER)
+    monkeypatch.chdir(tmp_path.parent)
+    for name in ("nowhere", "err/nope.jsonl", f"{tmp_path.name}/nope"):
+        with pytest.raises(FileNotFoundError, match=f"no file or folder {name}; a dataset of the"):
+            read_pairs(name, finder=FINDER)
     place = write(tmp_path / "a.jsonl", ROWS)
     with pytest.raises(ValueError, match=r"a.jsonl is no dataset of the Hub: .* 'large'"):
         read_pairs(place, finder=FINDER, config="large")

@@ -8,7 +8,7 @@ import re
 import pytest
 import torch
 from accelerate.hooks import AlignDevicesHook, add_hook_to_module
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference.check import check_reference
 from reference.relational import RelationalReferenceModel
@@ -92,6 +92,7 @@ def test_where_symbols_stand(rows, others):
     ]
 
 
+@example([[2, 0, 2, -1]])  # first, and not shrunk: what is wrong here fails at once
 @given(owns)
 def test_means(rows):
     own = torch.tensor(rows)

@@ -728,7 +728,7 @@ def test_configurations_that_do_not_ask_for_draws_have_no_state():
 
 
 def test_random_renaming_does_not_depend_on_padding():
-    """With a mask or without one: padding is known by its id."""
+    """With a mask, whatever it hides; or without one: padding is known by its id."""
     model = make_model(symbol_encoding="learned", symbol_renaming="random").train()
     ids = torch.tensor([[BASE, 3, BASE + 1]])
     padded = torch.nn.functional.pad(ids, (2, 3), value=model.config.pad_token_id)
@@ -738,5 +738,7 @@ def test_random_renaming_does_not_depend_on_padding():
 
     names = rename(ids)
     assert rename(padded).equal(names)
-    assert rename(padded, (padded > 0).long()).equal(names)
+    mask = (padded > 0).long()
+    assert rename(padded, mask).equal(names)
+    assert rename(torch.where(mask > 0, padded, BASE + 2), mask).equal(names)
     assert not rename(ids.flip(1)).equal(names)

@@ -7,16 +7,19 @@ from functools import cache
 from hashlib import sha256
 from numbers import Real
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, ClassVar
 
 from hf_alpha.modeling.names_in_text import NameFinder, parts
 from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.own_code import import_functions, own_object, own_source
-from hf_alpha.tasks.base import EQUIVALENCES, Task, Verdict, warn_once
+from hf_alpha.tasks.base import EQUIVALENCES, WARNED, Task, Verdict, warn_once
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.solver_process import SolverCrashError, SolverProcess
 
 WORKER = Path(__file__).with_name("check_worker.py")
+SHOWN = 200
+"""Letters of a text that an error shows."""
 
 
 class Name(str):
@@ -230,7 +233,8 @@ class TextTask(Task):
         except TimeoutError:
             return Verdict.timeout
         except (SolverCrashError, ValueError) as error:
-            warn_once(f"check {self.own_check}: {error}; answers stay undecided")
+            said = f"check {self.own_check}: {error}; such answers stay undecided"
+            warn_once(said, f"check {self.own_check}")
             return Verdict.undecided
         # What is `exact` only the target says.
         return Verdict.correct if found is Verdict.exact else found
@@ -239,13 +243,14 @@ class TextTask(Task):
     def forget_checks() -> None:
         """Have checks loaded anew: their code may have changed, or the current folder."""
         _process().stop()
+        WARNED.clear()
 
     def ask(self, problem: str, answer: str, target: str | None, timeout: float = 10.0) -> Verdict:
         """Ask the user's own check.
 
         Raises:
             TimeoutError: it takes longer than `timeout` seconds.
-            SolverCrashError: it raised, with its error, or its process died.
+            SolverCrashError: it raised, with its error and the texts, or its process died.
             ValueError: it returned something that is no verdict.
         """
         assert self.own_check is not None
@@ -268,9 +273,17 @@ class TextTask(Task):
         return answer.strip() == target.strip()
 
 
+class _CheckProcess(SolverProcess):
+    what = "check"
+
+    def _shown(self, tokens: Sequence[str]) -> str:
+        problem, answer = (shorten(text, SHOWN, placeholder=" ...") for text in tokens[:2])
+        return f"the problem {problem!r} with the answer {answer!r}"
+
+
 @cache
 def _process() -> SolverProcess:
-    return SolverProcess(WORKER)
+    return _CheckProcess(WORKER)
 
 
 __all__ = ["TextTask"]

@@ -145,7 +145,7 @@ def no_spot(tmp_path, monkeypatch):
     """Spot's process cannot import Spot."""
     (tmp_path / "spot.py").write_text("raise ImportError('no Spot here')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    base.warn_once.cache_clear()
+    base.WARNED.clear()
     processes = (spot._process, spot._tracer)
     for process in processes:
         process.stop()
