@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hf_alpha.cli.common import check_places
+from hf_alpha.cli.common import check_places, say
 from hf_alpha.cli.options import Seed, by_class, refuse
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
@@ -116,7 +116,7 @@ def convert(
         if renaming:
             raise ValueError(f"--renaming is for models of Transformers; {model} is none")
         made = _convert_vanilla(model, out, to, actual, placeholder, sides, {**parts, "seed": seed})
-        typer.echo(made)
+        say(made)
         return
     from hf_alpha.convert.retrofit import SymbolConfig, convert_host
 
@@ -132,7 +132,7 @@ def convert(
         aggregated_attention=sides,
         settings={"symbol_seed": seed, **(parts if to == "dual_part" else {})},
     )
-    convert_host(model, out, chosen, typer.echo)
+    convert_host(model, out, chosen, say)
 
 
 def convert_folnet(
@@ -154,7 +154,7 @@ def convert_folnet(
     from hf_alpha import convert as conversions
 
     model = conversions.convert_folnet(settings, weights, out, tokenizer)
-    typer.echo(
+    say(
         f"{type(model).__name__} with {model.num_parameters():,} parameters: the same outputs as "
         f"the original code's, on random texts without padding; it is in {out}"
     )
@@ -194,7 +194,7 @@ def convert_geometric(
     made = convert_encoder(
         model, out, Transducer.load(transducer), head=head, relation_attention=relation_attention
     )
-    typer.echo(
+    say(
         f"{out}: {type(made).__name__} with {made.num_parameters():,} parameters and "
         f"{len(made.config.segment_labels)} kinds of segments. Proved on random texts: with and "
         "without segments it says what the model before said; its gates open in training"
@@ -222,7 +222,7 @@ def grow(
     from hf_alpha.convert import grow_checkpoint
 
     made = grow_checkpoint(model, out, encoder_layers, decoder_layers, ffn_dim)
-    typer.echo(
+    say(
         f"{out}: {made.num_parameters():,} parameters. Proved on random inputs: the layers that "
         f"the model had compute what they did. {TRAIN_ON}"
     )

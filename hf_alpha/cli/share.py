@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hf_alpha.cli.common import check_places
+from hf_alpha.cli.common import check_places, say
 
 
 def release(
@@ -23,10 +23,10 @@ def release(
 
     if out is None:
         refresh(run)
-        typer.echo(f"{run} has this version's code")
+        say(f"{run} has this version's code")
     else:
         make(run, out)
-        typer.echo(f"{out}: add a card with hf-alpha evaluate {out} --out DIR --card")
+        say(f"{out}: add a card with hf-alpha evaluate {out} --out DIR --card")
 
 
 def info(
@@ -36,14 +36,14 @@ def info(
     check_places(*models)
     from hf_alpha.info import describe_model
 
-    typer.echo("\n\n".join(describe_model(model) for model in models))
+    say("\n\n".join(describe_model(model) for model in models))
 
 
 def env() -> None:
     """Print the versions of everything that matters, for a bug report."""
     from hf_alpha.environment import describe_environment
 
-    typer.echo(describe_environment())
+    say(describe_environment())
 
 
 def push(
@@ -56,7 +56,7 @@ def push(
     """Share a model with its tokenizer, card and code, or a dataset, on the Hugging Face Hub."""
     from hf_alpha.push import push as run
 
-    typer.echo(run(folder, repository, private=private))
+    say(run(folder, repository, private=private))
 
 
 __all__ = ["env", "info", "push", "release"]

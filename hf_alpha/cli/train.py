@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from hf_alpha.cli.common import say
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
 
@@ -12,7 +13,7 @@ def _print_settings(asked: bool) -> None:
     if asked:
         from hf_alpha.recipe import describe_settings
 
-        typer.echo(describe_settings())
+        say(describe_settings())
         raise typer.Exit
 
 
@@ -20,7 +21,7 @@ def _print_schema(asked: bool) -> None:
     if asked:
         from hf_alpha.recipe import recipe_schema
 
-        typer.echo(json.dumps(recipe_schema(), indent=1))
+        say(json.dumps(recipe_schema(), indent=1))
         raise typer.Exit
 
 
@@ -74,12 +75,12 @@ def train(
 
     try:
         changes = [*(overrides or []), *["data.drop_bad=true"] * drop_bad]
-        trainer = run(read_recipe(recipe, changes), not fresh, allow_changes, typer.echo)
+        trainer = run(read_recipe(recipe, changes), not fresh, allow_changes, say)
     except Interrupted as stop:
-        typer.echo(str(stop), err=True)
+        say(str(stop), err=True)
         raise typer.Exit(130) from None
     if trainer.is_world_process_zero():
-        typer.echo(f"the trained model is in {trainer.args.output_dir}")
+        say(f"the trained model is in {trainer.args.output_dir}")
 
 
 __all__ = ["train"]
