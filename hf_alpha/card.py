@@ -252,6 +252,7 @@ def describe_training(folder: Path) -> str:
         log = json.loads((folder / LOG_FILE).read_text(encoding="utf-8"))
         make_curve(log).savefig(folder / CURVE_FILE, dpi=150)
         parts.append(f"![loss by training step]({CURVE_FILE})\n")
+    read_recipe(folder / RECIPE_FILE)  # refuses what shall not be shared
     recipe = (folder / RECIPE_FILE).read_text(encoding="utf-8").strip()
     return "\n".join([*parts, f"{fenced(recipe, 'yaml')}\n"])
 
