@@ -53,10 +53,13 @@ def push(
         bool, typer.Option("--private", help="Make the repository private.")
     ] = False,
 ) -> None:
-    """Share a model with its tokenizer, card and code, or a dataset, on the Hugging Face Hub."""
+    """Share a model with its tokenizer, card and code, or a dataset, on the Hugging Face Hub.
+
+    What is uploaded, and what is left out of the folder, is said before.
+    """
     from hf_alpha.push import push as run
 
-    say(run(folder, repository, private=private))
+    say(run(folder, repository, private, lambda text: say(text, err=True)))
 
 
 __all__ = ["env", "info", "push", "release"]
