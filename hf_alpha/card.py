@@ -13,7 +13,7 @@ from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.plain_text import fenced, printable, within_line
-from hf_alpha.recipe import RECIPE_FILE, Recipe, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, Recipe, check_shareable, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.tasks import Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
@@ -252,7 +252,7 @@ def describe_training(folder: Path) -> str:
         log = json.loads((folder / LOG_FILE).read_text(encoding="utf-8"))
         make_curve(log).savefig(folder / CURVE_FILE, dpi=150)
         parts.append(f"![loss by training step]({CURVE_FILE})\n")
-    read_recipe(folder / RECIPE_FILE)  # refuses what shall not be shared
+    check_shareable(folder / RECIPE_FILE)
     recipe = (folder / RECIPE_FILE).read_text(encoding="utf-8").strip()
     return "\n".join([*parts, f"{fenced(recipe, 'yaml')}\n"])
 

@@ -3,9 +3,7 @@
 import html
 import re
 
-UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but for tabs and line ends, what turns lines around, halves of characters."""
 MARKUP = re.compile(r"([\\`*~$|\[\]]|(?<!\w)_|_(?!\w))")
 """What Markdown does not take for text within a line, beside HTML."""

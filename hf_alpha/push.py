@@ -101,10 +101,10 @@ def _real(folder: Path, name: str) -> Path:
 
 def _check_secrets(folder: Path, files: dict[str, Path]) -> None:
     """Raise ValueError if the recipe or another text has a secret in it."""
-    from hf_alpha.recipe import HUB_TOKEN, RECIPE_FILE, read_recipe
+    from hf_alpha.recipe import HUB_TOKEN, RECIPE_FILE, check_shareable
 
     if RECIPE_FILE in files:
-        read_recipe(folder / RECIPE_FILE)
+        check_shareable(folder / RECIPE_FILE)
     for name, path in files.items():
         text = path.suffix in (".json", ".jinja", ".md", ".py", ".txt", ".yaml")
         if text and HUB_TOKEN.search(path.read_text(encoding="utf-8", errors="replace")):

@@ -461,6 +461,15 @@ def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
     return Recipe(**{**content, "data": DataSettings(**data)})
 
 
+def check_shareable(file: Path) -> None:
+    """Check that a recipe's file may be shared.
+
+    Raises:
+        RecipeError: there is a secret in it, or it is no recipe.
+    """
+    _check_private(_read(file), str(file))
+
+
 def _check_private(content: Mapping[str, Any], where: str) -> None:
     """Check that nothing is in a recipe, and nothing uploaded by it, that is for nobody else.
 
@@ -806,6 +815,7 @@ __all__ = [
     "DataSettings",
     "Recipe",
     "RecipeError",
+    "check_shareable",
     "describe_settings",
     "differences",
     "leaves",

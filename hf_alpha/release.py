@@ -9,7 +9,7 @@ from hf_alpha.code_links import link_code
 from hf_alpha.folders import new_folder, read_json, scratch_folder
 from hf_alpha.generation import own_limit, raise_limit
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.recipe import RECIPE_FILE, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, check_shareable
 from hf_alpha.train import TRAINER_STATE
 
 LOG_FILE = "training_log.json"
@@ -36,7 +36,7 @@ def release(run: Path, out: Path) -> None:
             f"{run} holds no finished run and is no checkpoint of one: {TRAINER_STATE} or recipe "
             "is missing"
         )
-    read_recipe(recipe)  # refuses what shall not be shared
+    check_shareable(recipe)
     with new_folder(out) as unfinished:
         log = read_json(run / TRAINER_STATE).get("log_history", [])
         _write(run, unfinished)
