@@ -1,7 +1,6 @@
 """Model cards: what a model is, how it was made and what it reaches, from files that say so."""
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,8 @@ from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
 from hf_alpha.loading import auto_class, load_checkpoint
-from hf_alpha.recipe import RECIPE_FILE, Recipe, read_recipe
+from hf_alpha.plain_text import fenced, printable, within_line
+from hf_alpha.recipe import RECIPE_FILE, Recipe, check_shareable, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.tasks import Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
@@ -36,22 +36,13 @@ TEMPLATE = """---
 | vocabulary | {base} base tokens, symbols: {symbols} |
 
 ## Use
-```python
-from transformers import {auto}, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-model = {auto}.from_pretrained(folder, trust_remote_code=True)
-batch = tokenizer([{example}], return_tensors="pt", padding=True)
-tokenizer.batch_decode(model.generate(**batch, num_beams={num_beams}){answer}, names=batch.names)
-```
+{code}
 With hf_alpha installed no trust flag is needed, and `{solve} --model {name}` {solves}.
 
 ## Results
 `{command}` wrote this
 ({date}); percent, by number of symbols. {notes}
-```
 {table}
-```
 ![{measure} by number of symbols and length]({heatmap})
 
 {examples}
@@ -60,6 +51,12 @@ With hf_alpha installed no trust flag is needed, and `{solve} --model {name}` {s
 
 {training}"""
 
+CODE = """from transformers import {auto}, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+model = {auto}.from_pretrained(folder, trust_remote_code=True)
+batch = tokenizer([{example}], return_tensors="pt", padding=True)
+tokenizer.batch_decode(model.generate(**batch, num_beams={num_beams}){answer}, names=batch.names)"""
 BEHIND_PROMPT = '[:, batch["input_ids"].shape[1] :]'
 """What a decoder has written behind its input, in the code of a card."""
 RENAMINGS = {
@@ -110,6 +107,12 @@ def write_card(
     recipe = read_recipe(folder / RECIPE_FILE) if (folder / RECIPE_FILE).is_file() else None
     region = _trained(recipe) or region
     draw(Heatmap.of(report, task.measure, region), folder / HEATMAP_FILE)
+    code = CODE.format(
+        auto=auto_class(config).__name__,
+        answer="" if config.is_encoder_decoder else BEHIND_PROMPT,
+        example=_example(task, report),
+        num_beams=task.num_beams,
+    )
     text = TEMPLATE.format(
         data=_metadata(folder.name, report, config, license).to_yaml(),
         name=folder.name,
@@ -118,17 +121,16 @@ def write_card(
         parameters=model.num_parameters(),
         size=config.size_text,
         base=config.num_base_tokens,
-        symbols=", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items()),
-        auto=auto_class(config).__name__,
-        answer="" if config.is_encoder_decoder else BEHIND_PROMPT,
-        example=_example(task, report),
-        num_beams=task.num_beams,
+        symbols=within_line(
+            ", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
+        ),
+        code=fenced(code, "python"),
         solve="hf-alpha solve" + f" --task {name_of(task)}" * (task.name != DEFAULT_TASK),
         solves="checks\nevery answer" if task.has_check else "answers\nyour texts",
         notes=" ".join([NEW] * (task.held_out and not task.own_data) + [task.random_note]),
         command=command,
         date=date,
-        table=table([report, baseline]),
+        table=fenced(table([report, baseline])),
         measure=METRICS[task.measure][1],
         heatmap=HEATMAP_FILE,
         examples=_examples(task, report),
@@ -176,7 +178,7 @@ def _limits(task: Task, report: Report, baseline: Report, region: Region | None)
 def _example(task: Task, report: Report) -> str:
     """A problem to try, as code: the task's, or of the user's own texts the shortest tested."""
     shortest = min((record.problem for record in report.records), key=len, default="")
-    return json.dumps(task.example or shortest, ensure_ascii=False)
+    return printable(json.dumps(task.example or shortest, ensure_ascii=False))
 
 
 def _examples(task: Task, report: Report) -> str:
@@ -195,10 +197,9 @@ def _examples(task: Task, report: Report) -> str:
     numbers = sorted(shown)
     chosen = sorted({numbers[0], numbers[len(numbers) // 2], numbers[-1]})
     lines = "\n".join(shown[number] for number in chosen)
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", lines)), default=0))
     return (
         f"## Examples\nThe first problem tested with {_list(chosen)} symbols, as it was answered:\n"
-        f"{fence}\n{lines}\n{fence}\n"
+        f"{fenced(lines)}\n"
     )
 
 
@@ -251,8 +252,9 @@ def describe_training(folder: Path) -> str:
         log = json.loads((folder / LOG_FILE).read_text(encoding="utf-8"))
         make_curve(log).savefig(folder / CURVE_FILE, dpi=150)
         parts.append(f"![loss by training step]({CURVE_FILE})\n")
+    check_shareable(folder / RECIPE_FILE)
     recipe = (folder / RECIPE_FILE).read_text(encoding="utf-8").strip()
-    return "\n".join([*parts, f"```yaml\n{recipe}\n```\n"])
+    return "\n".join([*parts, f"{fenced(recipe, 'yaml')}\n"])
 
 
 def make_curve(log: Sequence[dict[str, Any]]) -> "Figure":

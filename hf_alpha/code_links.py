@@ -15,20 +15,24 @@ CODE = Path(__file__).resolve().parent / "modeling"
 CONFIGURATIONS = ("config.json", "tokenizer_config.json")
 
 
-def code_files(folder: Path) -> set[str]:
-    """Names of the files in `hf_alpha/modeling` that a saved model or tokenizer comes with.
+def code_files(folder: Path, code: Path = CODE) -> set[str]:
+    """Names of the files of code that a saved model or tokenizer comes with.
 
     These are the modules that the `auto_map` of its configuration files names, and what they
     import, found by the function that `save_pretrained` itself uses.
 
+    Args:
+        folder: of the model or tokenizer.
+        code: where the files are read: this version's, or the folder itself.
+
     Raises:
-        FileNotFoundError: a module is not in this version of the package.
+        FileNotFoundError: a module is not there.
     """
     names = set()
     for configuration in CONFIGURATIONS:
         if (folder / configuration).is_file():
             for module in _modules(folder / configuration):
-                file = CODE / f"{module}.py"
+                file = code / f"{module}.py"
                 names |= {file.name, *(Path(path).name for path in get_relative_import_files(file))}
     return names
 

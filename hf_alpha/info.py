@@ -14,6 +14,7 @@ from transformers.utils import cached_file
 
 from hf_alpha.card import RENAMINGS, backbone_type
 from hf_alpha.loading import ANSWERING, WEIGHTS, CheckpointError, auto_class, load_parts
+from hf_alpha.plain_text import printable
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.train import TRAINER_STATE
@@ -95,7 +96,7 @@ def _segments(config: PreTrainedConfig) -> dict[str, str]:
 
 def _line(name: str, value: str) -> str:
     return textwrap.fill(
-        f"  {name:<13} {value}", 100, subsequent_indent=" " * 16, break_on_hyphens=False
+        f"  {name:<13} {printable(value)}", 100, subsequent_indent=" " * 16, break_on_hyphens=False
     )
 
 

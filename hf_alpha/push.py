@@ -1,81 +1,126 @@
 """Sharing on the Hub."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from huggingface_hub import HfApi
+from huggingface_hub import CommitOperationAdd, HfApi
 
 from hf_alpha.data.run_folder import PARTS, SETTINGS
-from hf_alpha.folders import TEMPORARY
-
-# Training state is nobody else's business, optimiser files are pickles, killed runs leave parts.
-NOT_SHARED = [
-    *("checkpoint-*", "*.pt", "*.pth", "*.bin", "runs/*"),
-    *(f"{PARTS}/*", TEMPORARY, f"{TEMPORARY}/*"),
-    "evaluation*/**",  # whose records hold the test's problems and answers
-]
 
 
-def push(folder: Path, repository: str, private: bool = False) -> str:
-    """Upload a model folder or a dataset folder as it is, after checking that it loads.
+def push(
+    folder: Path, repository: str, private: bool = False, say: Callable[[str], object] = print
+) -> str:
+    """Upload what belongs to the model or the dataset in a folder, after checking that it loads.
 
     A model folder has a `config.json`, a dataset folder parquet files below `data/`. Its README.md
-    becomes the card.
+    becomes the card. Nothing else that lies there is uploaded, and no target of a link but the
+    package's own code.
+
+    Args:
+        folder: of the model or dataset.
+        repository: owner/name on the Hub.
+        private: make it so that others do not see it, if it is new.
+        say: is told before the upload which files are uploaded, and which are left out.
 
     Returns:
         The address of the repository.
 
     Raises:
         FileNotFoundError: the folder does not exist.
-        ValueError: it is neither, it does not load, or a link in it leads nowhere.
+        ValueError: it is neither, it does not load, a file of it is a link to somewhere else, or
+            a secret is in it.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {str(folder)!r}")
-    _check_links(folder)
-    kind = _kind(folder)
+    kind, belongs = _contents(folder)
+    files = {
+        name: _real(folder, name)
+        for name in sorted(belongs)
+        if (folder / name).is_file() or (folder / name).is_symlink()
+    }
+    _check_secrets(folder, files)
+    say(f"{repository} gets these files of {folder}, with their bytes:")
+    for name, path in files.items():
+        say(f"{path.stat().st_size:>15,}  {name}")
+    if others := sorted(_left_out(folder, files)):
+        say(f"left out, as no part of a {kind}: {', '.join(others)}")
     api = HfApi()
     url = api.create_repo(repository, private=private, repo_type=kind, exist_ok=True)
-    api.upload_folder(
-        folder_path=folder,
-        repo_id=repository,
+    api.create_commit(
+        repository,
+        [CommitOperationAdd(name, path) for name, path in files.items()],
         repo_type=kind,
         commit_message=f"Upload {kind}",
-        ignore_patterns=NOT_SHARED,
     )
     return str(url)
 
 
-def _check_links(folder: Path) -> None:
-    """A link that leads nowhere would be left out of the upload without a word."""
-    for path in folder.rglob("*"):
-        if path.is_symlink() and not path.exists():
-            raise ValueError(
-                f"{path} is a link that leads nowhere: copy model folders of a checkout with "
-                f"cp -rL, or write the code again with hf-alpha release {folder}"
-            )
-
-
-def _kind(folder: Path) -> str:
-    """Tell model from dataset; either has to load."""
+def _contents(folder: Path) -> tuple[str, set[str]]:
+    """Tell model from dataset, either of which has to load, and what may belong to it."""
     # Here: a mistyped folder is said before torch is loaded.
     from datasets import load_dataset
     from datasets.exceptions import DatasetsError
 
     from hf_alpha.loading import load_checkpoint
+    from hf_alpha.model_files import CARD, WEIGHTS, model_files, pictures
 
     if (folder / "config.json").is_file():
-        load_checkpoint(folder, answers=False)
-        if not any(folder.glob("*.safetensors")):
+        _, tokenizer = load_checkpoint(folder, answers=False)
+        names = model_files(folder, tokenizer)
+        if not any(map(WEIGHTS.fullmatch, names)):
             raise ValueError(f"{folder} has no *.safetensors: save the model by save_pretrained")
-        return "model"
+        return "model", names
     if (folder / PARTS).exists() and not (folder / SETTINGS).exists():
         raise ValueError(f"{folder} holds an unfinished run: start the same generation again")
-    if any(folder.glob("data/*.parquet")):
+    if data := [f"data/{path.name}" for path in folder.glob("data/[!.]*.parquet")]:
         try:
             load_dataset(str(folder))
         except DatasetsError as error:
             raise ValueError(f"{folder}: the dataset does not load: {error}") from error
-        return "dataset"
+        return "dataset", {*data, SETTINGS, *CARD, *pictures(folder)}
     raise ValueError(f"{folder} is neither a model (config.json) nor a dataset (data/*.parquet)")
+
+
+def _real(folder: Path, name: str) -> Path:
+    """The file of that name, where no link leads to anything but the package's code.
+
+    Raises:
+        ValueError: a link leads to something else, which the user may not want to share.
+    """
+    from hf_alpha.code_links import CODE
+
+    real = (folder / name).resolve()
+    if real not in (folder.resolve() / name, CODE / name):
+        raise ValueError(
+            f"{folder / name} is a link to {real}: put a copy of that file in its place if it "
+            "shall be shared, or remove the link"
+        )
+    return real
+
+
+def _check_secrets(folder: Path, files: dict[str, Path]) -> None:
+    """Raise ValueError if the recipe or another text has a secret in it."""
+    from hf_alpha.recipe import HUB_TOKEN, RECIPE_FILE, check_shareable
+
+    if RECIPE_FILE in files:
+        check_shareable(folder / RECIPE_FILE)
+    for name, path in files.items():
+        text = path.suffix in (".json", ".jinja", ".md", ".py", ".txt", ".yaml")
+        if text and HUB_TOKEN.search(path.read_text(encoding="utf-8", errors="replace")):
+            raise ValueError(
+                f"{folder / name} has a token of the Hub in it (hf_...): take it out, and replace "
+                "it by a new one if others may have seen it"
+            )
+
+
+def _left_out(folder: Path, files: dict[str, Path]) -> Iterator[str]:
+    """What else lies in a folder; of a folder within it of which nothing is shared, its name."""
+    shared = {folder / name for name in files}
+    opened = {folder / parent for name in files for parent in Path(name).parents}
+    for place in opened:
+        for path in set(place.iterdir()) - shared - opened:
+            yield f"{path.relative_to(folder)}{'/' * path.is_dir()}"
 
 
 __all__ = ["push"]

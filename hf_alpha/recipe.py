@@ -51,6 +51,10 @@ FROM_TOKENIZER = {
     "segment_labels": "transducer",
 }
 """Field of a model's configuration -> the key that it follows from."""
+SECRETS = tuple(key for key in settings_of(Seq2SeqTrainingArguments) if key.endswith("token"))
+"""Settings of training that stand in no file."""
+HUB_TOKEN = re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}")
+"""What a token of the Hub looks like, wherever it stands."""
 FROM_RECIPE = ("task", "out_dir", "num_workers", "tokenizer", "split")
 ANSWER_KEYS = {"drop_bad", "streaming", "max_answer_samples"}
 """What is said of pairs that are answered only."""
@@ -521,17 +525,46 @@ def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
     for key in REQUIRED_KEYS:
         if key not in content:
             raise RecipeError(f"{where}: the key {key!r} is missing")
+    _check_private(content, where)
     check_settings(content, settings_of(Recipe), where)
     data, training = content["data"], content["training"]
     check_settings(data, settings_of(DataSettings), f"{where}: data")
     aim = objective_of(content.get("objective", ANSWER), where)
     _check_source(data, f"{where}: data")
-    check_settings(training, settings_of(Seq2SeqTrainingArguments), f"{where}: training")
+    check_settings(training, _training_settings(), f"{where}: training")
     if "output_dir" not in training:
         raise RecipeError(f"{where}: training: the key 'output_dir' is missing")
     _check_model(content, aim, where)
     _check_texts(content, aim, where)
     return Recipe(**{**content, "data": DataSettings(**data)})
+
+
+def check_shareable(file: Path) -> None:
+    """Check that a recipe's file may be shared.
+
+    Raises:
+        RecipeError: there is a secret in it, or it is no recipe.
+    """
+    _check_private(_read(file), str(file))
+
+
+def _check_private(content: Mapping[str, Any], where: str) -> None:
+    """Check that nothing is in a recipe, and nothing uploaded by it, that is for nobody else.
+
+    It comes before all checks that quote values, and once more before a recipe is written.
+    """
+    for key, value in leaves(content):
+        section, _, name = key.partition(".")
+        if (section == "training" and name.endswith("token")) or HUB_TOKEN.search(value):
+            raise RecipeError(
+                f"{where}: {key!r} is a secret, and recipes are shared: leave it out, and log in "
+                "with hf auth login, or set HF_TOKEN in the environment"
+            )
+        if key == "training.push_to_hub" and value == "true":
+            raise RecipeError(
+                f"{where}: {key!r} would upload all that lies in the output folder: leave it out, "
+                "and share the trained model with hf-alpha push"
+            )
 
 
 def _check_source(data: dict[str, Any], where: str) -> None:
@@ -634,6 +667,10 @@ def _generation_settings() -> dict[str, Setting]:
     return settings_of(generate, without=FROM_RECIPE)
 
 
+def _training_settings() -> dict[str, Setting]:
+    return settings_of(Seq2SeqTrainingArguments, without=SECRETS)
+
+
 def _validation_settings() -> dict[str, Setting]:
     return {name: settings_of(DataSettings)[name] for name in ("path", "generate")}
 
@@ -699,7 +736,7 @@ def describe_settings() -> str:
         "data.draw": _drawing_settings().values(),
         "objective": objective_settings().values(),
         "model": _all_model_settings().values(),
-        "training": settings_of(Seq2SeqTrainingArguments).values(),
+        "training": _training_settings().values(),
     }
     parts = []
     for name, settings in sections.items():
@@ -722,7 +759,7 @@ def recipe_schema() -> dict[str, Any]:
     known = object_schema(_all_model_settings().values())
     sections["model"] |= {"properties": known["properties"], "anyOf": _model_schemas(known)}
     for section, settings in (
-        (sections["training"], settings_of(Seq2SeqTrainingArguments)),
+        (sections["training"], _training_settings()),
         (data["generate"], _generation_settings()),
         (data["draw"], _drawing_settings()),
         (data["validation"], {**_validation_settings(), **PLACES}),
@@ -822,7 +859,11 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
         recipe: what to write.
         path: of the file; its folder is made.
         notes: comments for its first lines.
+
+    Raises:
+        RecipeError: there is a secret in it; nothing is written.
     """
+    _check_private(dataclasses.asdict(recipe), "recipe")
     content = _said(recipe)
     content["data"] = _said(recipe.data)
     if recipe.data.train is None or recipe.checkpoint is not None:
@@ -852,6 +893,7 @@ __all__ = [
     "DataSettings",
     "Recipe",
     "RecipeError",
+    "check_shareable",
     "describe_settings",
     "differences",
     "leaves",

@@ -9,7 +9,7 @@ from hf_alpha.code_links import link_code
 from hf_alpha.folders import new_folder, read_json, scratch_folder
 from hf_alpha.generation import own_limit, raise_limit
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.recipe import RECIPE_FILE
+from hf_alpha.recipe import RECIPE_FILE, check_shareable
 from hf_alpha.train import TRAINER_STATE
 
 LOG_FILE = "training_log.json"
@@ -27,7 +27,8 @@ def release(run: Path, out: Path) -> None:
     Raises:
         FileNotFoundError: `run` holds no finished run.
         FileExistsError: `out` exists.
-        ValueError: the run's model or log is damaged; nothing is written.
+        ValueError: the run's model or log is damaged, or a secret is in its recipe; nothing is
+            written.
     """
     recipe = next(filter(Path.is_file, (run / RECIPE_FILE, run.parent / RECIPE_FILE)), None)
     if recipe is None or not (run / TRAINER_STATE).is_file():
@@ -35,6 +36,7 @@ def release(run: Path, out: Path) -> None:
             f"{run} holds no finished run and is no checkpoint of one: {TRAINER_STATE} or recipe "
             "is missing"
         )
+    check_shareable(recipe)
     with new_folder(out) as unfinished:
         log = read_json(run / TRAINER_STATE).get("log_history", [])
         _write(run, unfinished)

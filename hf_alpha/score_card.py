@@ -16,6 +16,7 @@ from hf_alpha.objectives.base import Texts
 from hf_alpha.objectives.evaluate import ALL, Scores, table
 from hf_alpha.objectives.names import finder_of
 from hf_alpha.objectives.rows import DataSource
+from hf_alpha.plain_text import fenced, printable, within_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,21 +36,19 @@ TEMPLATE = """---
 | vocabulary | {vocabulary:,} |
 
 ## Use
-```python
-{imported}from transformers import {auto}, AutoTokenizer
+{code}
+{installed}
+## Results
+`{command}` wrote this ({date}):
+{table}
+{picture}{extremes}{limits}
+{examples}{training}"""
+CODE = """{imported}from transformers import {auto}, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained(folder{trust})
 model = {auto}.from_pretrained(folder{trust})
 outputs = model(**tokenizer({texts}, return_tensors="pt"))
-{told}```
-{installed}
-## Results
-`{command}` wrote this ({date}):
-```
-{table}
-```
-{picture}{extremes}{limits}
-{examples}{training}"""
+{told}"""
 CLASS = "model.config.id2label[int(outputs.logits.argmax(-1))]\n"
 CLASSIFIER = "AutoModelForSequenceClassification"
 PICTURE_FILE = "results.png"
@@ -98,11 +97,17 @@ def write_score_card(
         groups = []
     if groups:
         _picture(scores, groups, metric, str(by)).savefig(folder / PICTURE_FILE, dpi=150)
+    code = CODE.format(
+        imported="from hf_alpha import MarkedText\n" if marked else "",
+        auto=aim.auto_name,
+        trust=", trust_remote_code=True" if own_code else "",
+        texts=", ".join(_written(text, marked) for text in min(filter(any, texts), key=_length)),
+        told=CLASS if classes else "",
+    )
     text = TEMPLATE.format(
         data=_metadata(name, aim, scores, by, license, bool(_symbols(config))).to_yaml(),
         name=name,
-        imported="from hf_alpha import MarkedText\n" if marked else "",
-        trust=", trust_remote_code=True" if own_code else "",
+        code=fenced(code, "python"),
         installed="With hf_alpha installed no trust flag is needed.\n" if own_code else "",
         description=_description(config, aim, classes),
         model_type=config.model_type,
@@ -111,11 +116,9 @@ def write_score_card(
         encoding=_encoding_line(config, tokenizer),
         parameters=model.num_parameters(),
         vocabulary=len(tokenizer),
-        texts=", ".join(_written(text, marked) for text in min(filter(any, texts), key=_length)),
-        told=CLASS if classes else "",
         command=command,
         date=date,
-        table=table({name: scores}, by),
+        table=fenced(table({name: scores}, by)),
         picture=f"![{metric} by {by}]({PICTURE_FILE})\n" if groups else "",
         extremes=_extremes(scores, groups, metric, by),
         limits=f"\n## Limits\n{said}" if (said := notes(folder)) else "",
@@ -130,7 +133,7 @@ def write_score_card(
 def _description(config: PreTrainedConfig, aim: Objective, classes: bool) -> str:
     said = f"A `{config.model_type}` with {config.num_hidden_layers} layers"
     if classes:
-        names = [str(config.id2label[index]) for index in sorted(config.id2label)]
+        names = [within_line(str(config.id2label[index])) for index in sorted(config.id2label)]
         said += f" that tells which of {len(names)} classes a text has: {', '.join(names)}."
     else:
         said += f", trained for the objective `{aim.name}`."
@@ -145,7 +148,7 @@ def _encoding_line(config: PreTrainedConfig, tokenizer: Any) -> str:
     if not _symbols(config):
         return ""
     counts = ", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
-    return f"| symbol encoding | `{config.symbol_encoding}`, symbols: {counts} |\n"
+    return f"| symbol encoding | `{config.symbol_encoding}`, symbols: {within_line(counts)} |\n"
 
 
 def _written(text: str, marked: bool) -> str:
@@ -168,8 +171,8 @@ def _extremes(scores: Scores, groups: Sequence[str], metric: str, by: str | None
     if found[best] == found[worst]:
         return ""
     return (
-        f"By `{by}`, {metric} is highest with {best} ({found[best]:.1f} %) and lowest with {worst} "
-        f"({found[worst]:.1f} %).\n"
+        f"By `{by}`, {metric} is highest with {within_line(best)} ({found[best]:.1f} %) and lowest "
+        f"with {within_line(worst)} ({found[worst]:.1f} %).\n"
     )
 
 
@@ -185,8 +188,9 @@ def _examples(texts: Sequence[Sequence[str]], scores: Scores, by: str | None) ->
         record = scores.records[place]
         lines += [*texts[place], f"  {record['prediction']} (right: {record['target']})"]
     shown = "\n".join(lines)
-    which = f"with `{by}` {', '.join(map(str, chosen))}" if by else "of the test data"
-    return f"\n## Examples\nThe first rows {which}, and what it says of them:\n```\n{shown}\n```\n"
+    named = within_line(", ".join(map(str, chosen)))
+    which = f"with `{by}` {named}" if by else "of the test data"
+    return f"\n## Examples\nThe first rows {which}, and what it says of them:\n{fenced(shown)}\n"
 
 
 def _picture(scores: Scores, groups: Sequence[str], metric: str, by: str) -> "Figure":
@@ -198,7 +202,7 @@ def _picture(scores: Scores, groups: Sequence[str], metric: str, by: str) -> "Fi
     FigureCanvasAgg(figure)
     axis = figure.subplots()
     values = [100 * scores.metrics[group][metric] for group in groups]
-    axis.bar(list(groups), values, color=COLORS[0], width=0.7)
+    axis.bar([printable(group) for group in groups], values, color=COLORS[0], width=0.7)
     axis.set(xlabel=by, ylabel=f"{metric}, %", ylim=(0, 100))
     axis.grid(axis="y", color="0.92")
     axis.set_axisbelow(True)
@@ -219,7 +223,9 @@ def _metadata(
             metric_type=metric,
             metric_value=round(value, 4),
         )
-        for group, metrics in scores.metrics.items()
+        for group, metrics in zip(
+            map(printable, scores.metrics), scores.metrics.values(), strict=True
+        )
         for metric, value in metrics.items()
     ]
     return ModelCardData(

@@ -20,7 +20,8 @@ class ChatServer(ThreadingHTTPServer):
 
     Attributes:
         troubles: what becomes of the next requests, one each: `status`, `headers` and `body` of an
-            error, or `delay` in seconds before an ordinary answer, its `finish` or its `usage`.
+            error (a header that is None is left out), or `delay` in seconds before an ordinary
+            answer, its `finish` or its `usage`.
         requests: bodies of all requests; `headers` likewise.
     """
 
@@ -63,10 +64,11 @@ class _Handler(BaseHTTPRequestHandler):
         usage = trouble.get("usage", usage)
         self.send(200, json.dumps({"choices": [choice], "usage": usage}).encode(), {})
 
-    def send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+    def send(self, status: int, body: bytes, headers: dict[str, str | None]) -> None:
         self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            if value is not None:
+                self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 

@@ -75,6 +75,16 @@ def test_a_log_without_a_line_says_no_steps(tmp_path):
     assert "trained" not in lines_of(describe_model(str(folder)))
 
 
+def test_what_a_folder_says_reaches_no_terminal_as_a_command(tmp_path):
+    folder = save(tmp_path / "model")
+    recipe = (resource_path("training", "propositional") / "debug.yaml").read_text()
+    task = r'"own\e]0;title\a\x9b2J\u202e"'
+    (folder / "recipe.yaml").write_text(re.sub("task: .*", lambda _: f"task: {task}", recipe))
+    text = hf_alpha("info", folder).out
+    assert lines_of(text)["task"] == r"own\x1b]0;title\x07\x9b2J\u202e"
+    assert describe_model(str(folder)) == text.rstrip("\n")
+
+
 def test_what_cannot_be_described(tmp_path):
     assert f"no checkpoint folder '{tmp_path / 'no'}'" in hf_alpha("info", tmp_path / "no").error
     assert "is no checkpoint folder: it has no config" in hf_alpha("info", tmp_path).error

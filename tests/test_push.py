@@ -1,4 +1,5 @@
 import os
+import re
 from pathlib import Path
 
 import own_process
@@ -11,6 +12,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.code_links import CODE, code_files
 from hf_alpha.data.generate import generate
+from hf_alpha.recipe import read_recipe, write_recipe
 from hf_alpha.resources import resource_path
 
 
@@ -20,23 +22,40 @@ def folder(tmp_path) -> Path:
     folder = tmp_path / "trained"
     make_model().save_pretrained(folder)
     build_tokenizer("propositional", 5).save_pretrained(folder)
-    (folder / "README.md").write_text("---\nlicense: apache-2.0\n---\n# Card\n")
-    for name in ("optimizer.pt", "rng_state.pth", "training_args.bin", "checkpoint-5/optimizer.pt",
-                 "checkpoint-5/model.safetensors", "runs/Jan01/events.out"):  # fmt: skip
+    card = "# Card\n![rates](heatmap.png) <img src='pictures/one.svg'> [log](.env)"
+    (folder / "README.md").write_text(f"---\nlicense: apache-2.0\n---\n{card}\n")
+    write_recipe(read_recipe("propositional/debug"), folder / "recipe.yaml")
+    for name in (*OWN, *PICTURES):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"state")
     return folder
+
+
+OWN = (
+    *("optimizer.pt", "rng_state.pth", "training_args.bin", "trainer_state.json", ".env", ".netrc"),
+    *("checkpoint-5/optimizer.pt", "checkpoint-5/model.safetensors", "runs/Jan01/events.out"),
+    *("id.pickle", "wandb/run/config.yaml", "evaluation/records.jsonl", "evaluation-x/report.txt"),
+    *("test.jsonl", "data/test.parquet", "my_code.py", "model.safetensors.bak", "private.png"),
+    *("pictures/private.png", ".git/config", "model_of_mine.safetensors"),
+)
+PICTURES = ("heatmap.png", "pictures/one.svg")
 
 
 def test_a_model_folder_is_shared_without_its_training_state(hub, folder):
     done = hf_alpha("push", folder, "me/shared")
     assert done.code == 0, done.err
     assert done.out.strip() == f"{hub.url}/me/shared"
-    local = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    state = {"optimizer.pt", "rng_state.pth", "training_args.bin"}
+    local = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     shared = hub.files("me/shared")
-    assert shared == {name: data for name, data in local.items() if name not in state}
-    assert {"README.md", "config.json", "vocab.json", "modeling_alpha.py"} <= set(shared)
+    assert shared == {name: local[name].read_bytes() for name in local.keys() - {*OWN}}
+    assert {"README.md", "config.json", "vocab.json", "modeling_alpha.py", *PICTURES} <= {*shared}
+    listed, _, left_out = done.err.partition("left out, as no part of a model: ")
+    said = re.findall(r"^ +([\d,]+)  (.+)$", listed, re.MULTILINE)
+    assert said == [(f"{len(shared[name]):,}", name) for name in sorted(shared)]
+    assert left_out.split()[-1] == "wandb/" and {*left_out.strip().split(", ")} == {
+        name if name.startswith("pictures/") else f"{top}{slash}"
+        for top, slash, name in ((*name.partition("/")[:2], name) for name in OWN)
+    }
     AutoTokenizer.from_pretrained("me/shared")
     assert AutoModelForSeq2SeqLM.from_pretrained("me/shared").config.vocab_size == 15
 
@@ -64,12 +83,52 @@ def test_code_that_is_linked_is_shared_as_files(hub, folder, tmp_path):
     assert hf_alpha("push", folder, "me/broken").code == 0
 
 
+@pytest.mark.parametrize("name", ["recipe.yaml", "model.safetensors", "attention.py", "vocab.json",
+                                  "pictures", "additional_chat_templates"])  # fmt: skip
+def test_links_to_anything_but_the_code_are_not_followed(hub, folder, tmp_path, name):
+    """What they lead to was uploaded."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    if (folder / name).exists():
+        (folder / name).rename(outside / name)
+    else:
+        (outside / name).mkdir()
+        (outside / name / "a.jinja").touch()
+    (folder / name).symlink_to(outside / name)
+    (folder / "unused").symlink_to("/etc/passwd")
+    error = hf_alpha("push", folder, "me/nothing").error
+    assert f"{folder / name}" in error and f" is a link to {outside / name}" in error
+    assert not hub.repos
+
+
+def test_a_link_to_data_is_not_followed(hub, tmp_path):
+    generate("propositional", tmp_path / "set", 60, sizes=(1, 6), num_symbols=3, progress=False)
+    (tmp_path / "set" / "data").rename(tmp_path / "data")
+    (tmp_path / "set" / "data").symlink_to(tmp_path / "data")
+    assert f"is a link to {tmp_path / 'data'}" in hf_alpha("push", tmp_path / "set", "me/it").error
+
+
+@pytest.mark.parametrize("name", ["README.md", "recipe.yaml", "config.json"])
+def test_secrets_are_not_shared(hub, folder, name):
+    token, text = f"hf_{34 * 'x'}", (folder / name).read_text()
+    more = {"config.json": text.replace("{", f'{{"seen": "{token}",', 1)}
+    (folder / name).write_text(more.get(name, f"{text}  note: {token}\n"))
+    error = hf_alpha("push", folder, "me/nothing").error
+    assert ("has a token of the Hub in it" in error) == (name != "recipe.yaml")
+    assert f"{folder / name}" in error and token not in error and not hub.repos
+
+
 def test_a_dataset_folder_is_shared(hub, tmp_path):
     generate("propositional", tmp_path, 60, sizes=(1, 6), num_symbols=3, progress=False)
+    for name in (".env", "notes.csv", "data/.train.parquet", "data/mine.pickle"):
+        (tmp_path / name).touch()
     done = hf_alpha("push", tmp_path, "me/formulas", "--private")
     assert done.code == 0, done.err
     assert done.out.strip() == f"{hub.url}/datasets/me/formulas"
-    assert "generation.json" in hub.files("me/formulas", "dataset")
+    data = {f"data/{split}-00000-of-00001.parquet" for split in ("train", "validation", "test")}
+    shared = hub.files("me/formulas", "dataset")
+    assert shared.keys() == {"README.md", "generation.json", *data}
+    assert ": .env, data/.train.parquet, data/mine.pickle, notes.csv\n" in done.err
     ours, theirs = load_dataset(str(tmp_path)), load_dataset("me/formulas")
     assert {name: split.to_dict() for name, split in theirs.items()} == {
         name: split.to_dict() for name, split in ours.items()

@@ -67,6 +67,48 @@ def test_wrong_overrides_are_named(override, message):
         read_recipe("propositional/debug", [override])
 
 
+TOKEN = "hf_" + 34 * "x"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("training.hub_token", TOKEN),
+        ("training.hub_token", "other"),
+        ("training.hub_token", 5),
+        ("training.push_to_hub_token", "other"),
+        ("training.run_name", TOKEN),
+        ("data.path", f"https://me:{TOKEN}@huggingface.co/datasets/me/x"),
+        ("model.cross_attention", [TOKEN]),
+        ("task", TOKEN),
+    ],
+)
+def test_secrets_stand_in_no_recipe(key, value, tmp_path):
+    with pytest.raises(
+        RecipeError, match=rf"{re.escape(repr(key))} is a secret.*HF_TOKEN"
+    ) as error:
+        read_recipe("propositional/debug", [f"{key}={json.dumps(value)}"])
+    assert str(value) not in str(error.value).replace("HF_TOKEN", "")
+    recipe = read_recipe("propositional/debug")
+    section, _, name = key.rpartition(".")
+    settings = {"": vars(recipe), "data": vars(recipe.data)}.get(section) or getattr(
+        recipe, section
+    )
+    settings[name] = value  # in Python, where nothing is read
+    with pytest.raises(RecipeError, match="is a secret"):
+        write_recipe(recipe, tmp_path / "recipe.yaml")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_only_looks_like_a_secret_stands_in_recipes(tmp_path):
+    allowed = ["training.hub_model_id=hf_alpha/my-model", "task=hf_alpha.tasks.ltl:LTLTask"]
+    write_recipe(read_recipe("propositional/debug", allowed), tmp_path / "recipe.yaml")
+    assert read_recipe(tmp_path / "recipe.yaml").task == "hf_alpha.tasks.ltl:LTLTask"
+    assert "hub_token" not in describe_settings()
+    with pytest.raises(RecipeError, match=r"all that lies in the output folder.* hf-alpha push"):
+        read_recipe("propositional/debug", ["training.push_to_hub=true"])
+
+
 def test_a_checkpoint_replaces_the_model_of_what_it_changes(tmp_path):
     """So that the same recipe trains a new model, or goes on from one."""
     recipe = read_recipe("propositional/debug", ["checkpoint=here"])
@@ -394,6 +436,7 @@ def test_every_recipe_fits_the_schema(path):
         {"objective": {"name": "class", "max_length": 0}},
         {"training": {"max_stps": 3}},
         {"training": {"learning_rate": "high"}},
+        {"training": {"hub_token": "x"}},
     ],
     ids=str,
 )

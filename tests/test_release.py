@@ -7,6 +7,7 @@ import torch
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.card import describe_training
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
 from hf_alpha.release import refresh, release
@@ -39,6 +40,22 @@ def test_release_holds_what_is_shared_and_no_more(tmp_path):
     assert read_recipe(out / RECIPE_FILE) == recipe
     with pytest.raises(FileExistsError):
         release(run, Path(out))
+
+
+def test_a_recipe_with_a_secret_is_not_released(tmp_path):
+    """An older version has written it."""
+    recipe = read_recipe("propositional/debug")
+    write_recipe(recipe, tmp_path / RECIPE_FILE)
+    with (tmp_path / RECIPE_FILE).open("a") as file:
+        file.write(f"  run_name: hf_{34 * 'x'}\n")
+    (tmp_path / TRAINER_STATE).write_text("{}")
+    for shared in (
+        lambda: release(tmp_path, tmp_path / "out"),
+        lambda: describe_training(tmp_path),
+    ):
+        with pytest.raises(ValueError, match=r"recipe\.yaml: .* is a secret"):
+            shared()
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_checkpoint_is_released_with_the_recipe_of_its_run(tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from huggingface_hub import ModelCard
+from markdown_it import MarkdownIt
 from small_objectives import FOLNET, recipe, relations, write_rows
 from typer.testing import CliRunner
 
@@ -53,6 +54,25 @@ def test_card_of_a_model_of_classes_says_what_was_found_and_runs(tmp_path):
     shortest = min(range(len(rows)), key=lambda n: len(rows[n]["story"] + rows[n]["query"]))
     records = [json.loads(line) for line in (out / "predictions.jsonl").open()]
     assert answer == records[shortest]["prediction"]
+
+
+def test_texts_of_others_are_no_markup_of_a_card(tmp_path):
+    """They broke out of their fences: with three backticks, and as names of classes and groups."""
+    end = "\n```\n<script>alert(1)</script>\n\x1b]0;title\x07\u202e"
+    rows = [
+        {"source": f"Ann sings{end} {kind}", "target": f"{kind}{end}", "where": f"{kind}|{end}"}
+        for kind in ("x", "y", "z") * 4
+    ]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    train(recipe(tmp_path, "class", {"train": file, "test": file}, {"max_steps": 1}))
+    card = evaluated(tmp_path / "out", "--by", "where")
+    assert not re.search("[\x1b\x07\u202e]", (tmp_path / "out" / "README.md").read_text())
+    tokens = MarkdownIt("commonmark").enable("table").parse(card.text)
+    kinds = {child.type for token in tokens for child in [token, *(token.children or [])]}
+    assert not kinds & {"html_block", "html_inline"}
+    assert {token.content for token in tokens if token.type == "inline"} >= {"Results", "Examples"}
+    examples = [token.content for token in tokens if token.type == "fence"][2]
+    assert examples.count("<script>") == 9, "three rows, what is said of each, and what is right"
 
 
 @pytest.mark.parametrize(

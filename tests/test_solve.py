@@ -92,7 +92,7 @@ def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
     assert both.out == "!a\n  correct    a0\n" + expected
     file.write_text("p\x0c\n&\u2028a b\n")  # other signs than \n end no line
     assert hf_alpha("solve", "--model", streams, "--file", file).out == (
-        "p\x0c\n  correct    p1\n&\u2028a b\n  correct    a1b1\n"
+        "p\\x0c\n  correct    p1\n&\u2028a b\n  correct    a1b1\n"
     )
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"problem": "a"}\n"& a b"\n')

@@ -20,7 +20,7 @@ from hf_alpha.cli import (
     transduce,
     zero_shot,
 )
-from hf_alpha.cli.common import quiet_bars
+from hf_alpha.cli.common import quiet_bars, say
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "generate-data": data.generate_data,
@@ -62,7 +62,7 @@ def _print_version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        typer.echo(f"hf_alpha {version('hf_alpha')}")
+        say(f"hf_alpha {version('hf_alpha')}")
         raise typer.Exit
 
 
@@ -96,7 +96,7 @@ def main() -> None:
 
 def _fail(message: str) -> NoReturn:
     typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    typer.echo(message, err=True)
+    say(message, err=True)
     sys.exit(2)
 
 

@@ -6,8 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from hf_alpha.plain_text import printable
+
 if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
+
+
+def say(text: str, err: bool = False) -> None:
+    """Print a text, whatever it quotes of files and models of others; `err` for standard error."""
+    typer.echo(printable(text), err=err)
 
 
 def quiet_bars() -> None:
@@ -119,4 +128,4 @@ def test_data(recipe: "Recipe", data: str | None) -> Any:
     return where
 
 
-__all__ = ["check_places", "own_test_rows", "quiet_bars", "read_inputs", "test_data"]
+__all__ = ["check_places", "own_test_rows", "quiet_bars", "read_inputs", "say", "test_data"]

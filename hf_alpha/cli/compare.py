@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hf_alpha.cli.common import own_test_rows
+from hf_alpha.cli.common import own_test_rows, say
 from hf_alpha.cli.options import Quiet
 
 
@@ -48,10 +48,10 @@ def compare(
         out,
         seconds=None if minutes is None else 60 * minutes,
         covariance=covariance,
-        say=typer.echo,
+        say=say,
         progress=not quiet,
     )
-    typer.echo(f"\n{table}\n\npicture: {out / CURVES_FILE}")
+    say(f"\n{table}\n\npicture: {out / CURVES_FILE}")
 
 
 __all__ = ["compare"]

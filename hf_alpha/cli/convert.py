@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hf_alpha.cli.common import check_places
+from hf_alpha.cli.common import check_places, say
 from hf_alpha.cli.options import Seed, by_class, may_trust, refuse
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
@@ -117,7 +117,7 @@ def convert(
         if renaming:
             raise ValueError(f"--renaming is for models of Transformers; {model} is none")
         made = _convert_vanilla(model, out, to, actual, placeholder, sides, {**parts, "seed": seed})
-        typer.echo(made)
+        say(made)
         return
     from hf_alpha.convert.retrofit import SymbolConfig, convert_host
 
@@ -133,7 +133,7 @@ def convert(
         aggregated_attention=sides,
         settings={"symbol_seed": seed, **(parts if to == "dual_part" else {})},
     )
-    convert_host(model, out, chosen, typer.echo)
+    convert_host(model, out, chosen, say)
 
 
 @may_trust("tokenizer")
@@ -156,7 +156,7 @@ def convert_folnet(
     from hf_alpha import convert as conversions
 
     model = conversions.convert_folnet(settings, weights, out, tokenizer)
-    typer.echo(
+    say(
         f"{type(model).__name__} with {model.num_parameters():,} parameters: the same outputs as "
         f"the original code's, on random texts without padding; it is in {out}"
     )
@@ -197,7 +197,7 @@ def convert_geometric(
     made = convert_encoder(
         model, out, Transducer.load(transducer), head=head, relation_attention=relation_attention
     )
-    typer.echo(
+    say(
         f"{out}: {type(made).__name__} with {made.num_parameters():,} parameters and "
         f"{len(made.config.segment_labels)} kinds of segments. Proved on random texts: with and "
         "without segments it says what the model before said; its gates open in training"
@@ -226,7 +226,7 @@ def grow(
     from hf_alpha.convert import grow_checkpoint
 
     made = grow_checkpoint(model, out, encoder_layers, decoder_layers, ffn_dim)
-    typer.echo(
+    say(
         f"{out}: {made.num_parameters():,} parameters. Proved on random inputs: the layers that "
         f"the model had compute what they did. {TRAIN_ON}"
     )

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from hf_alpha.cli.common import say
 from hf_alpha.cli.options import (
     Exclude,
     Hard,
@@ -130,9 +131,9 @@ def generate_data(
             **shared,  # type: ignore[arg-type]
         )
     if shard is None or made:
-        typer.echo(f"{out}: {_rows(made)}")
+        say(f"{out}: {_rows(made)}")
     else:
-        typer.echo(f"{out}: shard {shard} has ended; when all have, the same command without it")
+        say(f"{out}: shard {shard} has ended; when all have, the same command without it")
 
 
 def perturb(
@@ -159,7 +160,7 @@ def perturb(
     if kind != "reduced":
         refuse(command, ["samples"], "is for --kind reduced")
     disable_progress_bars()
-    typer.echo(f"{out}: {_rows(run(data, out, kind, task, samples))}")
+    say(f"{out}: {_rows(run(data, out, kind, task, samples))}")
 
 
 def _rows(counts: dict[str, int]) -> str:

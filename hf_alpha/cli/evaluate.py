@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hf_alpha.cli.common import check_places, own_test_rows, test_data
+from hf_alpha.cli.common import check_places, own_test_rows, say, test_data
 from hf_alpha.cli.options import (
     Beams,
     Device,
@@ -205,7 +205,7 @@ def evaluate(
         written = _evaluate_objective(
             models, data, split, by, out, batch_size, device, card, license
         )
-        typer.echo(written)
+        say(written)
         return
     if by is not None:
         raise ValueError("--by is for models that do not answer with text: leave it out")
@@ -250,8 +250,8 @@ def evaluate(
     )
     if card:
         _write_cards(models, reports, license, region)
-    typer.echo(table)
-    typer.echo(f"report and pictures are in {out}")
+    say(table)
+    say(f"report and pictures are in {out}")
 
 
 @dataclass(frozen=True)

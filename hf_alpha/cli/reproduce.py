@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from hf_alpha.cli.common import say
 from hf_alpha.cli.options import integers, one_of, refuse
 from hf_alpha.reproduce import FOLDER
 
@@ -50,14 +51,14 @@ def reproduce(
     else:
         rows = [] if only is None else only.split(",")
         try:
-            run(one_of(TABLES, "table", table), chosen, numbers, rows, runs, out, typer.echo)
+            run(one_of(TABLES, "table", table), chosen, numbers, rows, runs, out, say)
         except Interrupted as stop:
-            typer.echo(str(stop), err=True)
+            say(str(stop), err=True)
             raise typer.Exit(130) from None
     if write_document:
-        typer.echo(f"{write(TABLES.values(), SIZES.values(), out)} is written")
+        say(f"{write(TABLES.values(), SIZES.values(), out)} is written")
     elif table is None:
-        typer.echo(overview(TABLES.values(), chosen, numbers, runs, out))
+        say(overview(TABLES.values(), chosen, numbers, runs, out))
 
 
 __all__ = ["reproduce"]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hf_alpha.cli.common import check_places
+from hf_alpha.cli.common import check_places, say
 from hf_alpha.cli.options import may_trust
 
 
@@ -25,10 +25,10 @@ def release(
 
     if out is None:
         refresh(run)
-        typer.echo(f"{run} has this version's code")
+        say(f"{run} has this version's code")
     else:
         make(run, out)
-        typer.echo(f"{out}: add a card with hf-alpha evaluate {out} --out DIR --card")
+        say(f"{out}: add a card with hf-alpha evaluate {out} --out DIR --card")
 
 
 @may_trust("models")
@@ -39,14 +39,14 @@ def info(
     check_places(*models)
     from hf_alpha.info import describe_model
 
-    typer.echo("\n\n".join(describe_model(model) for model in models))
+    say("\n\n".join(describe_model(model) for model in models))
 
 
 def env() -> None:
     """Print the versions of everything that matters, for a bug report."""
     from hf_alpha.environment import describe_environment
 
-    typer.echo(describe_environment())
+    say(describe_environment())
 
 
 @may_trust("folder")
@@ -57,10 +57,13 @@ def push(
         bool, typer.Option("--private", help="Make the repository private.")
     ] = False,
 ) -> None:
-    """Share a model with its tokenizer, card and code, or a dataset, on the Hugging Face Hub."""
+    """Share a model with its tokenizer, card and code, or a dataset, on the Hugging Face Hub.
+
+    What is uploaded, and what is left out of the folder, is said before.
+    """
     from hf_alpha.push import push as run
 
-    typer.echo(run(folder, repository, private=private))
+    say(run(folder, repository, private, lambda text: say(text, err=True)))
 
 
 __all__ = ["env", "info", "push", "release"]

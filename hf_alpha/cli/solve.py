@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hf_alpha.cli.common import check_places, quiet_bars, read_inputs
+from hf_alpha.cli.common import check_places, quiet_bars, read_inputs, say
 from hf_alpha.cli.options import Beams, Device, ModelsTask, by_class, may_trust
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
@@ -99,21 +99,21 @@ def solve(
         solution = next(solutions) if fault is None else None
         answered = solution is not None and bool(solution.answers) and not solved.has_check
         unsolved += solution is None or not (solution.solved or answered)
-        typer.echo(problem)
+        say(problem)
         if solution is not None and solution.read_as is not None:
-            typer.echo(f"  {'read as':<10} {solution.read_as}")
+            say(f"  {'read as':<10} {solution.read_as}")
         if error := fault if solution is None else solution.error:
-            typer.echo(f"  error: {error}", err=True)
+            say(f"  error: {error}", err=True)
         if solution is None:
             continue
         if solution.unsatisfiable:
-            typer.echo("  unsatisfiable")
+            say("  unsatisfiable")
             continue
         for answer, verdict in solution.answers:
             label = verdict.value if solved.has_check else "answer"
-            typer.echo(solved.answer_line(label, answer))
+            say(solved.answer_line(label, answer))
             if not answer.ended:
-                typer.echo("  note: that answer is cut off: raise --max-new-tokens", err=True)
+                say("  note: that answer is cut off: raise --max-new-tokens", err=True)
     if unsolved:
         raise typer.Exit(1)
 

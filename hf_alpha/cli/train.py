@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from hf_alpha.cli.common import say
 from hf_alpha.cli.options import TrustRemoteCode
 from hf_alpha.tasks.registry import DEFAULT_TASK
 from hf_alpha.trust import trusting
@@ -14,7 +15,7 @@ def _print_settings(asked: bool) -> None:
     if asked:
         from hf_alpha.recipe import describe_settings
 
-        typer.echo(describe_settings())
+        say(describe_settings())
         raise typer.Exit
 
 
@@ -22,7 +23,7 @@ def _print_schema(asked: bool) -> None:
     if asked:
         from hf_alpha.recipe import recipe_schema
 
-        typer.echo(json.dumps(recipe_schema(), indent=1))
+        say(json.dumps(recipe_schema(), indent=1))
         raise typer.Exit
 
 
@@ -79,12 +80,12 @@ def train(
         changes = [*(overrides or []), *["data.drop_bad=true"] * drop_bad]
         chosen = read_recipe(recipe, changes)
         with trusting(*[chosen.checkpoint, chosen.tokenizer] * trust_remote_code):
-            trainer = run(chosen, not fresh, allow_changes, typer.echo)
+            trainer = run(chosen, not fresh, allow_changes, say)
     except Interrupted as stop:
-        typer.echo(str(stop), err=True)
+        say(str(stop), err=True)
         raise typer.Exit(130) from None
     if trainer.is_world_process_zero():
-        typer.echo(f"the trained model is in {trainer.args.output_dir}")
+        say(f"the trained model is in {trainer.args.output_dir}")
 
 
 __all__ = ["train"]

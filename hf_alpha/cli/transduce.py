@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hf_alpha.cli.common import read_inputs
+from hf_alpha.cli.common import read_inputs, say
 from hf_alpha.cli.options import refuse
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def transduce(
     compiled = _transducer_of(read, rules, transducer, {"unit": unit, "match": match})
     if save is not None:
         compiled.save(save)
-        typer.echo(f"the transducer is in {save}")
+        say(f"the transducer is in {save}")
         if only_saved:
             return
     spaces = [compiled(text) for text in read_inputs(texts, file, "text")]
@@ -63,11 +63,11 @@ def transduce(
             raise ValueError(f"--svg draws one text, and there are {len(spaces)}")
         write_text(svg, spaces[0].svg())
     for space in spaces:
-        typer.echo(f"{space}")
+        say(f"{space}")
         width = max((len(segment.label) for segment in space.segments), default=0)
         for segment in space.segments:
             place = f"{segment.start + 1}-{segment.end + 1}"
-            typer.echo(f"  {place:<7} {segment.label:<{width}}  {space.covered(segment)}")
+            say(f"  {place:<7} {segment.label:<{width}}  {space.covered(segment)}")
 
 
 def _transducer_of(

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from hf_alpha.cli.common import say
 from hf_alpha.cli.options import Device, may_trust, row_names
 
 
@@ -68,7 +69,7 @@ def zero_shot(
     scores: Scores = solve_task(model, prompt, rows, max_length, batch_size, where)
     if out is not None:
         scores.save(out)
-    typer.echo(table({row_names([model])[0]: scores}))
+    say(table({row_names([model])[0]: scores}))
 
 
 __all__ = ["zero_shot"]

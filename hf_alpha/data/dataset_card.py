@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.folders import write_text
+from hf_alpha.plain_text import code_cell, within_line
 from hf_alpha.tasks import Task
 
 SETTINGS = "generation.json"
@@ -40,7 +41,10 @@ def dataset_card(
         counts: split -> number of rows.
         num_symbols: number of distinct symbols of each row.
     """
-    listed = "\n".join(f"| {name} | `{json.dumps(value)}` |" for name, value in settings.items())
+    listed = "\n".join(  # perturbed data may bring settings that others wrote
+        f"| {within_line(name)} | {code_cell(json.dumps(value))} |"
+        for name, value in settings.items()
+    )
     rows = "\n".join(f"| {split} | {count:,} |" for split, count in counts.items())
     symbols = Counter(num_symbols)
     by_symbols = "\n".join(f"| {k} | {symbols[k]:,} |" for k in sorted(symbols))

@@ -22,6 +22,10 @@ LONGEST_PAUSE = 60.0
 LONGEST_WAIT = 600.0
 """Seconds between two attempts, where the service asks for more."""
 SHOWN = 300
+LARGEST = 16 * 2**20
+"""Bytes of an answer that are read: a hundred times what the longest replies take."""
+UNREADABLE = (ValueError, LookupError, TypeError, RecursionError)
+"""What reading an answer ends in that is no JSON, or other or far deeper JSON than a reply."""
 
 
 class ServiceError(ConnectionError):
@@ -150,7 +154,7 @@ class Service:
         """Send one request.
 
         Raises:
-            ServiceError: it is refused, or what comes back is no reply.
+            ServiceError: it is refused, or what comes back is no reply, or too long.
             _Again: a later request may do better.
         """
         body = {**self.fields, "messages": [{"role": "user", "content": prompt}]}
@@ -160,7 +164,9 @@ class Service:
         request = Request(self.url, json.dumps(body).encode(), headers)
         try:
             with self._open(request, timeout=self.timeout) as answer:
-                received = answer.read()
+                # Only where nothing limits it, reading says that an answer has ended too early.
+                short = answer.length is not None and answer.length <= LARGEST
+                received = answer.read() if short else answer.read(LARGEST + 1)
         except HTTPError as error:
             with error:
                 said = self._said(error)
@@ -169,6 +175,11 @@ class Service:
             raise ServiceError(f"{self.url} refuses the request: {said}") from None
         except (OSError, HTTPException) as error:  # no connection, or not in time
             raise _Again(str(getattr(error, "reason", error)) or type(error).__name__) from None
+        if len(received) > LARGEST:
+            raise ServiceError(
+                f"{self.url} answers with more than {LARGEST:,} bytes, which is no reply to a "
+                "prompt: the rest is not read"
+            )
         return self._read(received)
 
     def _read(self, body: bytes) -> Reply:
@@ -176,7 +187,7 @@ class Service:
             found = json.loads(body)
             choice = found["choices"][0]
             text = choice["message"]["content"]
-        except (ValueError, LookupError, TypeError):
+        except UNREADABLE:
             said = self._shown(body)
             raise ServiceError(f"{self.url} answers with something else: {said}") from None
         usage = found.get("usage")
@@ -191,11 +202,11 @@ class Service:
     def _said(self, error: HTTPError) -> str:
         """What an error says of itself, in one line."""
         try:
-            body = error.read()
+            body = error.read(LARGEST)
             message = json.loads(body)["error"]["message"]
         except (OSError, HTTPException):
             return f"{error.code} {error.reason}"
-        except (ValueError, LookupError, TypeError):
+        except UNREADABLE:
             message = body.decode(errors="replace")
         return f"{error.code} {error.reason} {self._shown(str(message).encode())}".rstrip()
 

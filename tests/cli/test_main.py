@@ -12,6 +12,7 @@ import pytest
 import typer.main
 from commands import hf_alpha
 
+import hf_alpha as hf_alpha_package
 from hf_alpha.cli import app
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -41,6 +42,14 @@ def test_short_option_for_help_and_the_version():
     assert hf_alpha("-h").out == hf_alpha("--help").out
     assert hf_alpha("solve", "-h").out == hf_alpha("solve", "--help").out
     assert hf_alpha("--version").out == f"hf_alpha {metadata.version('hf_alpha')}\n"
+
+
+def test_commands_print_what_terminals_do_not_obey(tmp_path):
+    folder = tmp_path / "\x1b]0;title\x07"
+    folder.mkdir()
+    assert r"/\x1b]0;title\x07 is neither a model" in hf_alpha("push", folder, "me/it").error
+    for file in Path(hf_alpha_package.__file__).parent.joinpath("cli").glob("*.py"):
+        assert ("typer.echo" in file.read_text()) == (file.name == "common.py"), "by `say` alone"
 
 
 def test_python_m_runs_the_command_line():

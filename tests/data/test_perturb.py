@@ -1,10 +1,12 @@
 import json
 import random
+import shutil
 
 import pytest
 from datasets import Dataset, DatasetDict, load_dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from hf_alpha.data.generate import generate
 from hf_alpha.data.perturb import perturb, reduced, renamed, renaming
@@ -97,6 +99,21 @@ def test_training_data_is_perturbed_and_the_rest_copied(data, tmp_path):
             assert after["train"].to_dict() == reduced(before["train"], 100).to_dict()
     perturb(data, tmp_path / "all", "renamed", LTLTask(), splits=("train", "test"))
     assert load(tmp_path / "all", "test").to_dict() != before["test"].to_dict()
+
+
+def test_recorded_settings_of_others_are_no_markup_of_the_card(data, tmp_path):
+    shutil.copytree(data, tmp_path / "theirs")
+    record = json.loads((data / "generation.json").read_text())
+    record["settings"] |= {"a | b\n\n<script>": "` | <script>`\u202e"}
+    (tmp_path / "theirs" / "generation.json").write_text(json.dumps(record))
+    perturb(tmp_path / "theirs", tmp_path / "ours", "reduced", LTLTask(), num_samples=10)
+    card = (tmp_path / "ours" / "README.md").read_text()
+    tokens = MarkdownIt("commonmark").enable("table").parse(card)
+    shown = {child.type for token in tokens for child in token.children or []}
+    assert not shown & {"html_inline"} and not {token.type for token in tokens} & {"html_block"}
+    cells = [token.content for token in tokens if token.type == "inline"]
+    place = cells.index("a | b &lt;script&gt;")
+    assert cells[place + 1 : place + 3] == [r'`` "` | <script>`\u202e" ``', "perturbation"]
 
 
 def test_data_that_was_not_generated_here(tmp_path):

@@ -9,7 +9,7 @@ from chat_server import serving, solver
 from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.instructed import AskedModel, Reply
 from hf_alpha.evaluation.report import Report
-from hf_alpha.evaluation.service import Service, ServiceError, _seconds
+from hf_alpha.evaluation.service import LARGEST, Service, ServiceError, _seconds
 from hf_alpha.tasks import get_task
 
 TASK = get_task("ltl")
@@ -76,6 +76,33 @@ def test_what_fails_for_good_says_why_and_shows_no_key():
             ask(asked, "hello")
     with pytest.raises(ServiceError, match=r"no reply in 2 attempts: .*refused"):
         ask(asked, "hello")  # the server is down now
+
+
+@pytest.mark.parametrize("headers", [{}, {"Content-Length": None}], ids=["length", "no length"])
+def test_an_answer_is_read_up_to_a_limit(headers):
+    huge = {"status": 200, "body": b" " * (LARGEST + 1), "headers": headers}
+    with serving(str.upper, [huge]) as server:
+        with pytest.raises(ServiceError, match="answers with more than 16,777,216 bytes"):
+            ask(Service(server.address, "m", **QUICK), "hello")
+        assert len(server.requests) == 1, "it would be as long again"
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_answer_that_is_nested_too_deep_is_damaged(status):
+    """Reading it ended in a RecursionError."""
+    deep = {"status": status, "body": b"[" * 200_000}
+    said = (
+        "answers with something else" if status == 200 else "refuses the request: 400 Bad Request"
+    )
+    with serving(str.upper, [deep]) as server, pytest.raises(ServiceError, match=rf"{said}:? \[\["):
+        ask(Service(server.address, "m", **QUICK), "hello")
+
+
+def test_an_answer_that_ends_too_early_is_asked_for_again():
+    for body in (b"", b'{"choices": [', b'{"choices": []}'):
+        cut = {"status": 200, "body": body, "headers": {"Content-Length": "99"}}
+        with serving(str.upper, [cut]) as server:
+            assert ask(Service(server.address, "m", **QUICK), "hello")["hello"].text == "HELLO"
 
 
 def test_nothing_is_sent_anywhere_else():

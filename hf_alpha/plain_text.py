@@ -1,0 +1,46 @@
+"""Texts of others, such as those of data or of a downloaded folder, for terminals and Markdown."""
+
+import html
+import re
+
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but for tabs and line ends, what turns lines around, halves of characters."""
+MARKUP = re.compile(r"([\\`*~$|\[\]]|(?<!\w)_|_(?!\w))")
+"""What Markdown does not take for text within a line, beside HTML."""
+
+
+def printable(text: str) -> str:
+    r"""Return a text with its control characters written out, as a string of Python has them.
+
+    A terminal obeys escape sequences, and shows a line with marks of direction in another order
+    than it has: `\x1b]0;title\x07` becomes letters. Tabs and line ends stay.
+    """
+    return UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return a text as a block of code in Markdown, which nothing within the text can end."""
+    text = printable(text).rstrip("\n")
+    fence = "`" * max(3, _more_ticks(text))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def within_line(text: str) -> str:
+    """Return a text for a line of Markdown or a cell of a table, where nothing of it is markup."""
+    text = MARKUP.sub(r"\\\1", printable(" ".join(text.split())))
+    return html.escape(text, quote=False)
+
+
+def code_cell(text: str) -> str:
+    """Return a text as code for a cell of a table in Markdown, which nothing within it can end."""
+    text = printable(" ".join(text.split())).replace("|", r"\|")
+    ticks, space = "`" * _more_ticks(text), " " * ("`" in text)
+    return f"{ticks}{space}{text}{space}{ticks}"
+
+
+def _more_ticks(text: str) -> int:
+    """One more than the most backticks in a row."""
+    return 1 + max(map(len, re.findall("`+", text)), default=0)
+
+
+__all__ = ["code_cell", "fenced", "printable", "within_line"]
