@@ -146,7 +146,9 @@ def test_functions_and_columns_together():
     with pytest.raises(ValueError, match=r"\(0, 99, 'function'\) is empty, overlaps .* or lies"):
         finder.find("f(x)")
     finder.functions.clear()
-    with pytest.raises(ValueError, match="'function' are found by m:calls, which is not imported"):
+    with pytest.raises(
+        ValueError, match="'function' are found by the function 'm:calls', which is not"
+    ):
         finder.find("f(x)")
 
 
