@@ -21,6 +21,7 @@ LAYERS = [
     {
         "auto",
         "environment",
+        "finite",
         "folders",
         "modeling",
         "processes",
