@@ -184,7 +184,7 @@ def scratch_folder(path: Path) -> Iterator[Path]:
     if any(place.is_dir() for place in _unfinished(path.parent, path.name)):
         raise ValueError(f"another process writes {path}: wait until it has ended")
     unfinished = _temporary(path)
-    with locked(unfinished):
+    with alone(unfinished):
         try:
             yield unfinished
         finally:

@@ -103,7 +103,7 @@ def test_one_process_makes_a_folder(tmp_path):
     with scratch_folder(tmp_path / "out"):
         with pytest.raises(ValueError, match="another process"), new_folder(tmp_path / "out"):
             pass
-        with new_folder(tmp_path / "outer"):
+        with new_folder(tmp_path / "outer") as folder, alone(folder):
             pass
     with new_folder(tmp_path / "out") as folder:
         (folder / "file").write_text("")
