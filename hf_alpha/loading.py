@@ -254,8 +254,8 @@ def load_for(
 
     Raises:
         FileNotFoundError: there is no such folder or model, or a file of it is missing.
-        CheckpointError: a file cannot be read, or weights of the body are missing or of another
-            shape.
+        CheckpointError: a file cannot be read, or weights of the body are missing, of another
+            shape or not finite.
         ValueError: `auto` knows no such model.
     """
     config, where = load_config(path), str(Path(path).expanduser())
@@ -278,6 +278,7 @@ def load_for(
     lost = [name for name in new if name.startswith(body) and not name.startswith(f"{body}pooler")]
     if lost:
         raise CheckpointError(f"{where}/{WEIGHTS}: tensor {lost[0]!r} is missing{_others(lost)}")
+    _check_finite(model, f"{where}/{WEIGHTS}")
     return model, tokenizer, _renew_head(model, new) if relabelled else new
 
 
@@ -366,6 +367,10 @@ def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) ->
             f"config.json{_others(shapes)}"
         )
     _check_kinds(model, file)
+    _check_finite(model, file)
+
+
+def _check_finite(model: PreTrainedModel, file: str) -> None:
     tensors = model.state_dict().items()
     if names := [name for name, tensor in tensors if not torch.isfinite(tensor).all()]:
         raise CheckpointError(

@@ -3,9 +3,10 @@
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from hf_alpha.cli import (
     compare,
@@ -47,6 +48,19 @@ LATE = ("solve", "env", "transduce")
 """They do not begin by importing Transformers: formulas are read first, env is for what cannot be
 imported, and transducers do not need it."""
 
+
+class OnceCommand(TyperCommand):
+    """A command that refuses an option given twice, unless it takes several values."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line as the base class does."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        once = [one for one in given if not one.multiple]
+        if twice := next((one for one in once if once.count(one) > 1), None):
+            ctx.fail(f"{twice.opts[0]} is given twice: all but one would have no effect")
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -55,7 +69,7 @@ app = typer.Typer(
     help="Train, convert, evaluate and share models that do not care how symbols are named.",
 )
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    app.command(name, cls=OnceCommand)(command)
 
 
 def _print_version(asked: bool) -> None:

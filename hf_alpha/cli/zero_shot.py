@@ -1,5 +1,6 @@
 """`hf-alpha zero-shot`: tasks of GLUE by a prompt."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +52,7 @@ def zero_shot(
 
     Prompts and metrics are those of Gao et al. (2021).
     """
+    from hf_alpha.folders import alone
     from hf_alpha.objectives.evaluate import Scores, table
     from hf_alpha.objectives.zero_shot import label_words, read_task, solve_task
     from hf_alpha.processes import choose_device
@@ -66,9 +68,10 @@ def zero_shot(
         most=samples,
     )
     where = choose_device(device)
-    scores: Scores = solve_task(model, prompt, rows, max_length, batch_size, where)
-    if out is not None:
-        scores.save(out)
+    with nullcontext() if out is None else alone(out):
+        scores: Scores = solve_task(model, prompt, rows, max_length, batch_size, where)
+        if out is not None:
+            scores.save(out)
     say(table({row_names([model])[0]: scores}))
 
 
