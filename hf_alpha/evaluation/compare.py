@@ -205,6 +205,53 @@ def choose_rows(
     return [row for _, row in sorted(chosen, key=itemgetter(0))]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How `compare` measures models.
+
+    Attributes:
+        num_beams: number of beams, for alpha-covariance too; by default the papers'.
+        max_new_tokens: limit of an answer's length; by default 128, and for pairs of the user's own
+            half as much again as the longest target.
+        top_n: candidates that are checked.
+        covariance: problems for each number of symbols whose alpha-covariance is measured.
+        max_renamings: of each of these problems; None for all.
+        draws: of the random parts of `dual_part` models, whose spread then stands below the table.
+        batch_size: problems in a batch.
+        solver: as in the task's `check`.
+        timeout: seconds for a call into a solver.
+        num_workers: processes that check answers; 0 checks them between batches.
+        seed: of random answers, and of the choice of problems and renamings for alpha-covariance.
+        progress: show progress bars.
+    """
+
+    num_beams: int | None = None
+    max_new_tokens: int | None = None
+    top_n: int = 1
+    covariance: int = 10
+    max_renamings: int | None = 24
+    draws: int = 0
+    batch_size: int = 64
+    solver: str = "auto"
+    timeout: float = 10.0
+    num_workers: int = 0
+    seed: int = 0
+    progress: bool = True
+
+    def of_evaluation(self, task: Task) -> dict[str, Any]:
+        """Return keyword arguments of `evaluate`, for `Entrant.settings`."""
+        return {
+            "num_beams": self.num_beams or task.num_beams,
+            "max_new_tokens": self.max_new_tokens,
+            "top_n": self.top_n,
+            "batch_size": self.batch_size,
+            "solver": self.solver,
+            "timeout": self.timeout,
+            "num_workers": self.num_workers,
+            "progress": self.progress,
+        }
+
+
 def compare(
     models: Sequence[Entrant],
     task: Task,
@@ -213,18 +260,7 @@ def compare(
     *,
     region: Region | None = None,
     caption: str | None = None,
-    num_beams: int | None = None,
-    max_new_tokens: int | None = None,
-    top_n: int = 1,
-    covariance: int = 10,
-    max_renamings: int | None = 24,
-    draws: int = 0,
-    batch_size: int = 64,
-    solver: str = "auto",
-    timeout: float = 10.0,
-    num_workers: int = 0,
-    seed: int = 0,
-    progress: bool = True,
+    **options: Any,
 ) -> tuple[str, list[Report]]:
     """Evaluate models and random answers on the same problems.
 
@@ -234,45 +270,33 @@ def compare(
     Args:
         region: symbols and sizes of the training data, outlined in the picture.
         caption: what the picture means, written below it.
-        num_beams: number of beams, for alpha-covariance too; by default the papers'.
-        max_new_tokens: limit of an answer's length; by default 128, and for pairs of the user's own
-            half as much again as the longest target.
-        covariance: problems for each number of symbols whose alpha-covariance is measured.
-        max_renamings: of each of these problems; None for all.
-        draws: of the random parts of `dual_part` models, whose spread then stands below the table.
-        batch_size: problems in a batch.
-        timeout: seconds for a call into a solver.
-        num_workers: processes that check answers; 0 checks them between batches.
+        options: attributes of `Options`.
 
     Returns:
         The table and the reports, that of the random answers last.
 
     Raises:
-        ValueError: alpha-covariance is wanted of a model whose answers are drawn.
+        TypeError: there is no such option.
+        ValueError: alpha-covariance is asked for of a model whose answers are drawn.
     """
-    if covariance:  # before the first answer: answers may cost money
+    setup = Options(**options)
+    if setup.covariance:  # before the first answer: answers may cost money
         for entrant in models:
             entrant.check_covariance()
-    plan = _CovariancePlan(_probes(rows, covariance, seed), max_renamings, seed)
-    common: dict[str, Any] = {
-        "num_beams": num_beams or task.num_beams,
-        "max_new_tokens": max_new_tokens,
-        "top_n": top_n,
-        "batch_size": batch_size,
-        "solver": solver,
-        "timeout": timeout,
-        "num_workers": num_workers,
-        "progress": progress,
-    }
+    plan = _CovariancePlan(
+        _probes(rows, setup.covariance, setup.seed), setup.max_renamings, setup.seed
+    )
     reports, notes = [], []
     *folders, chance_folder = _folders(out, [*(each.name for each in models), task.random_name])
     for entrant, folder in zip(models, folders, strict=True):
-        exam = Exam(task, rows, folder, entrant.settings(task, rows, common))
-        report, lines = _examine(entrant, exam, plan if covariance else None, draws)
+        exam = Exam(task, rows, folder, entrant.settings(task, rows, setup.of_evaluation(task)))
+        report, lines = _examine(entrant, exam, plan if setup.covariance else None, setup.draws)
         reports.append(report)
         notes += lines
     _draw_heatmaps(reports, task.measure, region, out, folders, caption)
-    chance = evaluate_random(task, rows, seed=seed, top_n=top_n, solver=solver, timeout=timeout)
+    chance = evaluate_random(
+        task, rows, seed=setup.seed, top_n=setup.top_n, solver=setup.solver, timeout=setup.timeout
+    )
     chance.save(chance_folder)
     reports.append(chance)
     text = "\n".join([table(reports, measure=task.measure), *([""] if notes else []), *notes])
@@ -373,4 +397,4 @@ def _folders(out: Path, names: Sequence[str]) -> list[Path]:
     return [out / slug for slug in slugs]
 
 
-__all__ = ["EvaluatedModel", "choose_rows", "compare", "draw_problems"]
+__all__ = ["EvaluatedModel", "Options", "choose_rows", "compare", "draw_problems"]
