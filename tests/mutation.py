@@ -373,7 +373,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "evaluation/instructed.py": [
         ("if not reply.ended:", "if False:", INSTRUCTED),
-        ("if prompt not in self.replies]", "]", INSTRUCTED),
+        ("if prompt not in self.replies]", "]", SERVICE),
     ],
     "evaluation/service.py": [
         ("if error.code == 429 or error.code >= 500:", "if error.code >= 500:", SERVICE),
