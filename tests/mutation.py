@@ -372,12 +372,13 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
          EVALUATE),
     ],
     "evaluation/instructed.py": [
-        ("found if reply.ended else CUT_OFF", "found", INSTRUCTED),
-        ("if prompt not in self.known]", "]", INSTRUCTED),
+        ("if not reply.ended:", "if False:", INSTRUCTED),
+        ("if prompt not in self.replies]", "]", SERVICE),
     ],
     "evaluation/service.py": [
         ("if error.code == 429 or error.code >= 500:", "if error.code >= 500:", SERVICE),
-        ("build_opener(_NoRedirection).open", "build_opener().open", SERVICE),
+        ("build_opener(ProxyHandler({}), _NoRedirection).open",
+         "build_opener(ProxyHandler({})).open", SERVICE),
     ],
     "tasks/prompts.py": [("return readable[-1]", "return readable[0]", PROMPTS)],
     "evaluation/report.py": [
