@@ -112,7 +112,9 @@ class SequenceClassification(EncoderHead):
     where `config.problem_type` says that there are several, each from 0 to 1 in
     `"multi_label_classification"`.
 
-    The loss is a mean over the batch, which Trainer divides by the number of micro-batches.
+    The loss is a mean over the batch, which Trainer divides by the number of micro-batches. It is
+    found by Transformers, by the name of the model's class: that ends in
+    `ForSequenceClassification`.
     """
 
     accepts_loss_kwargs = False
