@@ -65,6 +65,7 @@ RELATIONS = "tests/modeling/test_relations.py"
 REFERENCE = f"{RELATIONS} -k 'equals_reference and two'"
 FOLNET = "tests/modeling/test_modeling_folnet.py"
 HEADS = "tests/modeling/test_folnet_heads.py"
+KINDS = "tests/modeling/test_encoder_heads.py"
 OPERATORS = "tests/modeling/test_logic_operators.py"
 RECOMPUTED = "tests/modeling/test_recomputed.py"
 RELATIONAL = "tests/families/test_alpha_relational.py -k caches_change_nothing"
@@ -181,30 +182,48 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("deduced[..., :length] + by_source", "deduced[..., :length]", OPERATORS),
     ],
     "modeling/premises.py": [
-        ("F.pad(self.values, (0, more))", "F.pad(self.values, (more, 0))", f"{FOLNET} -k cache"),
-        ("self.values[..., :-gone]", "self.values[..., gone:]", f"{FOLNET} -k cropped"),
+        ("F.pad(self.values, (0, columns))", "F.pad(self.values, (columns, 0))",
+         f"{FOLNET} -k cache"),
+        ("self.values[..., :-removed]", "self.values[..., removed:]", f"{FOLNET} -k cropped"),
         ("torch.cat((source, present), dim=2)", "torch.cat((present, source), dim=2)", OPERATORS),
         ("return self.keys.shape[-2] if", "return self.keys.shape[-1] if", f"{FOLNET} -k cache"),
         ("if not self.across.is_updated.get(slot):", "if True:", f"{FOLNET} -k cache"),
     ],
-    "modeling/modeling_folnet.py": [
+    "modeling/folnet_outputs.py": [
+        ("**{**outputs, **fields}", "**{**fields, **outputs}", f"{HEADS} -k order"),
+        ('"binary_hidden_state": outputs.binary_hidden_state,', "", f"{HEADS} -k asked_for"),
+    ],
+    "modeling/folnet_stacks.py": [
         ("2 * limit + 1, ids)", "2 * limit, ids)", f"{FOLNET} -k encoders_equal"),
-        ("F.pad(written, (0, behind))", "F.pad(across, (0, behind))",
+        ("F.pad(written, (0, text))", "F.pad(across, (0, text))",
          f"{FOLNET} -k relational_encoder_decoders"),
-        ("F.pad(within, (before, 0))", "F.pad(within, (0, before))",
+        ("F.pad(within, (source, 0))", "F.pad(within, (0, source))",
          f"{FOLNET} -k relational_encoder_decoders"),
         ("number[None] <= number[-rows:, None]", "number[None] <= number[-rows:, None] + 1",
          f"{FOLNET} -k later_tokens"),
         ("self.layers[-1] and not output_binary_states", "self.layers[-1]",
          f"{FOLNET} -k test_encoders"),
-        ("**{**outputs, **fields}", "**{**fields, **outputs}", f"{HEADS} -k order"),
-        ('"binary_hidden_state": outputs.binary_hidden_state,', "", f"{HEADS} -k asked_for"),
+        ("total = length if cache is None else own_part(cache).get_seq_length()", "total = length",
+         f"{FOLNET} -k cropped"),
+    ],
+    "modeling/modeling_folnet.py": [
         ("hidden_BSTD[:, :, kept]", "hidden_BSTD[:, :, -1:]", f"{HEADS} -k positions_are"),
         ("check_cached_prefix(kwargs.get", "bool(kwargs.get", f"{HEADS} -k kept_cache"),
+        ("unflatten(0, input_ids.shape[:2])", "unflatten(0, input_ids.shape[1::-1])",
+         f"{HEADS} -k another_number"),
+    ],
+    "modeling/encoder_heads.py": [
+        ("class_loss(logits, labels, num_items)", "class_loss(logits, labels)",
+         f"{KINDS} -k whole_step"),
+        ("share = config.classifier_dropout", "share = None", f"{KINDS} -k dropout"),
+        ("return self.classifier(self.dropout(self.token_states(outputs)))",
+         "return self.classifier(self.dropout(outputs.last_hidden_state))", f"{KINDS} -k tokens"),
+        ("check_classes(labels, logits.shape[-1])", "pass", f"{KINDS} -k do_not_fit"),
     ],
     "modeling/losses.py": [
         ("check_multi_labels(labels)", "pass", f"{HEADS} -k several_classes"),
-        ("check_label_shape(labels, samples)", "pass", f"{HEADS} -k another_number"),
+        ("check_label_shape(labels, samples, way_out=OTHER_KINDS)", "pass",
+         f"{HEADS} -k another_number"),
     ],
     "modeling/recomputed.py": [
         ("cast = [x.to(dtype) for x", "cast = [x for x", f"{RECOMPUTED} -k autocast"),
