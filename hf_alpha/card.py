@@ -14,7 +14,7 @@ from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Re
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.plain_text import fenced, printable, within_line
-from hf_alpha.recipe import RECIPE_FILE, Recipe, check_shareable, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, check_shareable, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.tasks import Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
@@ -133,9 +133,9 @@ def _facts(model: PreTrainedModel, tokenizer: AnyTokenizer) -> list[tuple[str, s
 
 def _trained(recipe: Recipe | None) -> Region | None:
     """Symbols and sizes of the training data; None where the recipe does not say."""
-    if recipe is None or not {"num_symbols", "sizes"} <= recipe.data.generate.keys():
+    data = recipe.data.generate if recipe and isinstance(recipe.data, Generated) else {}
+    if not {"num_symbols", "sizes"} <= data.keys():
         return None
-    data = recipe.data.generate
     most = max(data["num_symbols"], data.get("up_to_symbols", 0))
     return (0, most), (1, data["sizes"][1])
 

@@ -1,6 +1,5 @@
 """Training as a recipe says: data, model, trainer, and runs that resume where they stopped."""
 
-import dataclasses
 import json
 import logging
 import math
@@ -65,7 +64,6 @@ from hf_alpha.loading import (
 )
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.objectives import Objective
 from hf_alpha.objectives.base import check_positions, reads_segments
 from hf_alpha.objectives.evaluate import validating
 from hf_alpha.objectives.names import find_names
@@ -76,15 +74,22 @@ from hf_alpha.progress import TrainingProgress, without_bars
 from hf_alpha.recipe import (
     DEFAULT_MODEL_TYPE,
     RECIPE_FILE,
+    Drawn,
+    Folder,
+    FormulaRecipe,
+    OwnRecipe,
+    Pairs,
+    PairsRecipe,
     Recipe,
     RecipeError,
+    RowsRecipe,
     differences,
     named_code,
     read_recipe,
     rules_of,
     write_recipe,
 )
-from hf_alpha.settings import settings_of
+from hf_alpha.settings import model_of
 from hf_alpha.tasks import Task, get_task
 from hf_alpha.trust import remember_recipe
 
@@ -474,8 +479,10 @@ def prepare_data(
     Raises:
         RecipeError: the data cannot be made or read as the recipe says.
     """
-    if own is not None:
+    if isinstance(recipe, PairsRecipe):
+        assert own is not None
         return _own_data(recipe, tokenizer, own)
+    assert isinstance(recipe, FormulaRecipe)
     train = _training_data(recipe, tokenizer)  # generates both splits
     return train, _validation_data(recipe, tokenizer)
 
@@ -486,7 +493,7 @@ def own_pairs(recipe: Recipe, say: Callable[[str], object] = print) -> OwnPairs 
     Raises:
         RecipeError: they cannot be read, or used.
     """
-    if recipe.data.train is None:
+    if not isinstance(recipe, PairsRecipe):
         return None
     task: Any = recipe.solved
     finder = getattr(task, "finder", None)
@@ -537,7 +544,7 @@ def _try_measures(task: Any, pairs: OwnPairs) -> None:
 
 
 def _own_data(
-    recipe: Recipe, tokenizer: AnyTokenizer, own: OwnPairs
+    recipe: PairsRecipe, tokenizer: AnyTokenizer, own: OwnPairs
 ) -> tuple[TrainingData, TrainingData | None]:
     settings = recipe.data
     with _named("data"):
@@ -551,43 +558,41 @@ def _own_data(
         return train, _tokenized(own.validation, settings.max_eval_samples, tokenizer, recipe)
 
 
-def _training_data(recipe: Recipe, tokenizer: AnyTokenizer) -> TrainingData:
-    settings = recipe.data
-    if settings.draw:
+def _training_data(recipe: FormulaRecipe, tokenizer: AnyTokenizer) -> TrainingData:
+    data = recipe.data
+    if isinstance(data, Drawn):
         with _named("data: draw"):
-            drawn = DrawnProblems(recipe.task, tokenizer, **settings.draw)
-        drawn.keys = drawn.keys[: settings.max_train_samples]
+            drawn = DrawnProblems(recipe.task, tokenizer, **data.draw)
+        drawn.keys = drawn.keys[: data.max_train_samples]
         return drawn
-    assert settings.path is not None
     with _named("data"):
-        rows = _generated(recipe, settings.path, settings.generate, "train")
-        return _tokenized(rows, settings.max_train_samples, tokenizer, recipe)
+        rows = _generated(recipe, data, "train")
+        return _tokenized(rows, data.max_train_samples, tokenizer, recipe)
 
 
-def _validation_data(recipe: Recipe, tokenizer: AnyTokenizer) -> TrainingData:
-    settings = recipe.data
-    most = settings.max_eval_samples
-    if isinstance(other := settings.validation, dict) and other:
+def _validation_data(recipe: FormulaRecipe, tokenizer: AnyTokenizer) -> TrainingData:
+    data, most = recipe.data, recipe.data.max_eval_samples
+    if data.validation is not None:
         with _named("data: validation"):
-            rows = _generated(recipe, other["path"], other.get("generate", {}), "validation")
+            rows = _generated(recipe, data.validation, "validation")
             return _tokenized(rows, most, tokenizer, recipe)
-    if settings.draw:
-        few = {**settings.draw, "num_samples": most}
+    if isinstance(data, Drawn):
+        few = {**data.draw, "num_samples": most}
         with _named("data: draw"):
             return DrawnProblems(recipe.task, tokenizer, split="validation", **few)
-    assert settings.path is not None
     with _named("data"):
-        return _tokenized(load(settings.path, "validation"), most, tokenizer, recipe)
+        return _tokenized(load(data.path, "validation"), most, tokenizer, recipe)
 
 
-def _generated(recipe: Recipe, path: str, generation: dict[str, Any], split: str) -> Dataset:
+def _generated(recipe: Recipe, folder: Folder, split: str) -> Dataset:
     """A split of a dataset, which is generated first if the recipe says how.
 
     That returns at once where the same data has been made, and refuses where other data has.
     """
-    if generation:
-        generate(get_task(recipe.task), path, num_workers=recipe.data.num_workers, **generation)
-    return load(path, split)
+    if folder.generate:
+        workers = recipe.data.num_workers
+        generate(get_task(recipe.task), folder.path, num_workers=workers, **folder.generate)
+    return load(folder.path, split)
 
 
 def _tokenized(rows: Any, most: int | None, tokenizer: AnyTokenizer, recipe: Recipe) -> Any:
@@ -620,9 +625,10 @@ def prepare_model(
             with _named("symbols"):
                 _fit_symbols(model, loaded, own, say)
         return model, loaded
-    if own is None:
+    if isinstance(recipe, FormulaRecipe):
         tokenizer: AnyTokenizer = build_tokenizer(recipe.task, recipe.num_symbols or NUM_SYMBOLS)
     else:
+        assert isinstance(recipe, PairsRecipe) and own is not None
         with _named("tokenizer"):
             tokenizer = TextTokenizer.from_texts(own.texts, own.finder.rules, recipe.tokenizer)
             tokenizer.extend_symbols(own.lacking(tokenizer.symbol_classes))
@@ -675,12 +681,13 @@ def _complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
 
     Those are the rules, where the recipe has none; or what the only class is called.
     """
-    if recipe.data.train is None or len(recipe.symbols) > 1 or recipe.checkpoint is None:
+    if not isinstance(recipe, OwnRecipe) or len(recipe.symbols) > 1 or recipe.checkpoint is None:
         return recipe
-    _, tokenizer = load_parts(recipe.checkpoint, answers=recipe.aim is None)
+    answers = isinstance(recipe, PairsRecipe)
+    _, tokenizer = load_parts(recipe.checkpoint, answers=answers)
     if recipe.symbols:
         return _with_class_of(tokenizer, recipe, say)
-    if recipe.aim is not None and not isinstance(tokenizer, TextTokenizer):
+    if not answers and not isinstance(tokenizer, TextTokenizer):
         return recipe
     texts = isinstance(tokenizer, TextTokenizer)
     rules = rules_of(tokenizer, recipe.checkpoint) if texts else {}
@@ -690,17 +697,17 @@ def _complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
             f"the key 'symbols' is missing: say which words are names; {recipe.checkpoint} does "
             "not say it either"
         )
-    return dataclasses.replace(recipe, symbols=rules)
+    return recipe.model_copy(update={"symbols": rules})
 
 
-def _with_class_of(tokenizer: Any, recipe: Recipe, say: Callable[[str], object]) -> Recipe:
+def _with_class_of(tokenizer: Any, recipe: OwnRecipe, say: Callable[[str], object]) -> Recipe:
     """A recipe with one class, called as the only one of a tokenizer: both are all names."""
     classes = list(tokenizer.finder.rules) if isinstance(tokenizer, TextTokenizer) else []
     ((ours, rule),) = recipe.symbols.items()
     if len(classes) != 1 or classes == [ours]:
         return recipe
     say(f"symbols: {ours!r} is the class {classes[0]!r} of {recipe.checkpoint}")
-    return dataclasses.replace(recipe, symbols={classes[0]: rule})
+    return recipe.model_copy(update={"symbols": {classes[0]: rule}})
 
 
 def config_for(tokenizer: Any, settings: Mapping[str, Any]) -> PreTrainedConfig:
@@ -728,21 +735,24 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
     Raises:
         RecipeError: a setting of training has a wrong kind or value.
     """
+    aim = recipe.aim if isinstance(recipe, RowsRecipe) else None
     defaults: dict[str, Any] = {
         # Without it, processes that torchrun starts on a CPU would not know of each other.
         "use_cpu": not torch.accelerator.is_available(),
         # Heads leave some weights of a body without gradients.
-        "ddp_find_unused_parameters": recipe.aim is not None,
+        "ddp_find_unused_parameters": aim is not None,
     }
-    if recipe.data.streaming:  # else several processes would get parts of one batch
+    if (
+        isinstance(recipe.data, Pairs) and recipe.data.streaming
+    ):  # else several processes would get parts of one batch
         defaults["accelerator_config"] = {"dispatch_batches": False}
-    if recipe.training.get("label_smoothing_factor") and recipe.aim is None:
+    if recipe.training.get("label_smoothing_factor") and aim is None:
         raise RecipeError(f"training: {LABEL_SMOOTHING}")
     with _named("training"):
-        if recipe.aim is not None:
-            recipe.aim.check_training(recipe.training)
+        if aim is not None:
+            aim.check_training(recipe.training)
         arguments = Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
-    if recipe.aim is not None:
+    if aim is not None:
         arguments.remove_unused_columns = False  # collators take what else there is
     with _named("training: report_to"):
         _check_trackers(arguments.report_to)
@@ -895,12 +905,12 @@ def _train(
     at_end = _final_weights(arguments, start) if start is not None and finished else None
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):
-        if recipe.aim is None:
-            work = _prepare_answers(recipe, at_end, tell)
-        else:
+        if isinstance(recipe, RowsRecipe):
             work = _prepare_objective(recipe, at_end, start, tell)
+        else:
+            work = _prepare_answers(recipe, at_end, tell)
     stop = _StopOnInterrupt()
-    kind = make_trainer if recipe.aim is None else ObjectiveTrainer
+    kind = ObjectiveTrainer if isinstance(recipe, RowsRecipe) else make_trainer
     trainer = kind(args=arguments, callbacks=[stop], **work.given)
     if recipe.optimizer:
         with _named("optimizer"):
@@ -940,7 +950,7 @@ def _prepare_answers(recipe: Recipe, finished: Path | None, say: Callable[[str],
     train_data, valid_data = prepare_data(recipe, tokenizer, own)
     raise_limit(model, 0 if own is None else room_for(_longest_answer(train_data)))
     rates = None
-    if own is not None and own.validation is not None:
+    if isinstance(recipe, PairsRecipe) and own is not None and own.validation is not None:
         few = own_rows(own.validation, task, recipe.data.max_answer_samples)
         rates = AnswerRates(task, tokenizer, few)
     return _Work(
@@ -958,11 +968,10 @@ def _prepare_answers(recipe: Recipe, finished: Path | None, say: Callable[[str],
 
 
 def _prepare_objective(
-    recipe: Recipe, finished: Path | None, start: Path | None, say: Callable[[str], object]
+    recipe: RowsRecipe, finished: Path | None, start: Path | None, say: Callable[[str], object]
 ) -> _Work:
     """The work of an objective that does not answer; of a finished run, with its own model."""
     aim, seed = recipe.aim, recipe.training.get("seed", 42)
-    assert aim is not None
     finder = find_names(recipe.symbols)
     with _named("data"):
         train, validation = aim.read_both(recipe.data, seed, finder)
@@ -975,7 +984,7 @@ def _prepare_objective(
     if finished:
         model, tokenizer = load_checkpoint(finished, answers=False)
     else:
-        model, tokenizer = _objective_model(recipe, aim, train, labels, finder, start, say)
+        model, tokenizer = _objective_model(recipe, train, labels, finder, start, say)
     if finder is not None and isinstance(tokenizer, TextTokenizer):
         tokenizer.finder.take_functions(finder)
     with _named("objective"):
@@ -992,8 +1001,7 @@ def _prepare_objective(
 
 
 def _objective_model(
-    recipe: Recipe,
-    aim: Objective,
+    recipe: RowsRecipe,
     rows: Dataset,
     labels: dict[str, Any],
     finder: Any,
@@ -1001,6 +1009,7 @@ def _objective_model(
     say: Callable[[str], object],
 ) -> tuple[PreTrainedModel, Any]:
     """A new model with its tokenizer, or a checkpoint's, with a head for the objective."""
+    aim = recipe.aim
     if recipe.checkpoint is not None:
         with _named("checkpoint"):
             model, tokenizer, new = load_for(
@@ -1023,7 +1032,8 @@ def _objective_model(
         tokenizer = _transducing(tokenizer, recipe)
     with _named("model"):
         settings = {**recipe.model, **labels}
-        if recipe.symbols and "symbol_seed" in settings_of(CONFIG_MAPPING[settings["model_type"]]):
+        config_class = CONFIG_MAPPING[settings["model_type"]]
+        if recipe.symbols and "symbol_seed" in model_of(config_class).model_fields:
             settings = {"symbol_seed": recipe.training.get("seed", 42), **settings}
         config = config_for(tokenizer, settings)
     if start is None and recipe.symbols and getattr(config, "learns_names", True):
@@ -1031,7 +1041,7 @@ def _objective_model(
     return aim.auto.from_config(config), tokenizer
 
 
-def _transducing(tokenizer: Any, recipe: Recipe) -> Any:
+def _transducing(tokenizer: Any, recipe: RowsRecipe) -> Any:
     """A tokenizer with the recipe's transducer, if it names one."""
     with _named("transducer"):
         return with_transducer(tokenizer, recipe.transducer) if recipe.transducer else tokenizer
@@ -1049,7 +1059,7 @@ def _say_segments(model: PreTrainedModel, tokenizer: Any, say: Callable[[str], o
     say(f"segments: {len(labels):,} labels: {shown}")
 
 
-def _use_rules(tokenizer: Any, recipe: Recipe) -> None:
+def _use_rules(tokenizer: Any, recipe: RowsRecipe) -> None:
     """Have a checkpoint's tokenizer find names by the recipe's rules."""
     if recipe.symbols and not isinstance(tokenizer, TextTokenizer):
         raise ValueError(f"{recipe.checkpoint} has no symbols: leave out the key 'symbols'")
