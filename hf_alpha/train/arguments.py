@@ -19,7 +19,10 @@ from hf_alpha.recipe import (
     RowsRecipe,
 )
 
-from .trainers import LABEL_SMOOTHING
+LABEL_SMOOTHING = (
+    "label_smoothing_factor spreads over columns that a sample cannot use; "
+    "set label_smoothing in the model's configuration instead"
+)
 
 
 def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
@@ -72,4 +75,4 @@ def section(section: str) -> Iterator[None]:
         raise RecipeError(f"{section}: {error}") from error
 
 
-__all__ = ["prepare_arguments", "section"]
+__all__ = ["LABEL_SMOOTHING", "prepare_arguments", "section"]

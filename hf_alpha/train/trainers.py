@@ -38,6 +38,7 @@ from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.progress import TrainingProgress
 from hf_alpha.tasks import Task
 
+from .arguments import LABEL_SMOOTHING
 from .checkpoints import last_checkpoint, readable_state, whole_checkpoint
 from .data import TrainingData
 
@@ -45,10 +46,6 @@ logger = logging.getLogger(__name__)
 
 LOSSES = "losses"
 """Where `trainer_state.json` has the sums of losses since the last log."""
-LABEL_SMOOTHING = (
-    "label_smoothing_factor spreads over columns that a sample cannot use; "
-    "set label_smoothing in the model's configuration instead"
-)
 
 
 class RunTrainer(Trainer):
@@ -419,7 +416,6 @@ class StopOnInterrupt(TrainerCallback):
 
 
 __all__ = [
-    "LABEL_SMOOTHING",
     "LOSSES",
     "AlphaTrainer",
     "AnswerRates",
