@@ -210,7 +210,7 @@ BUGS: dict[str, list[tuple[str, str, str]]] = {
         ("hidden_BSTD[:, :, kept]", "hidden_BSTD[:, :, -1:]", f"{HEADS} -k positions_are"),
         ("check_cached_prefix(kwargs.get", "bool(kwargs.get", f"{HEADS} -k kept_cache"),
         ("unflatten(0, input_ids.shape[:2])", "unflatten(0, input_ids.shape[1::-1])",
-         f"{HEADS} -k another_number"),
+         f"{HEADS} -k a_choice"),
     ],
     "modeling/encoder_heads.py": [
         ("class_loss(logits, labels, num_items)", "class_loss(logits, labels)",
