@@ -491,7 +491,7 @@ class UnaryBool(nn.Module):
 
 
 class BinaryBool(UnaryBool):
-    """B <- B x B: u_hs(x, y) = sum_w K_hw(x, y) v_ws(x, y), as a feed-forward block.
+    """B <- B x B: what [`UnaryBool`] does, to the binary atoms u(x, y) (N, T, M, D2).
 
     In an encoder with `transposed_boolean`, it sees u(y, x) beside u(x, y), and has a linear skip
     of it.

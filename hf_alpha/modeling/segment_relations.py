@@ -30,9 +30,10 @@ def num_relations(max_distance: int) -> int:
 
 
 def relation_names(max_distance: int) -> list[str]:
-    """Returns the names of all relations, in the order of their numbers: `-2`, ..., `+1`, ...
+    """Returns the names of all relations, in the order of their numbers.
 
-    The two distances of the largest size stand for all that are as large or larger.
+    They are `-2`, `-1`, `0`, `+1`, `+2` with `max_distance=2`, and behind them `RELATIONS`. The two
+    distances of the largest size stand for all that are as large or larger.
     """
     distances = range(-max_distance, max_distance + 1)
     return [f"{d:+d}" if d else "0" for d in distances] + list(RELATIONS)
