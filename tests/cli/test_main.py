@@ -13,9 +13,14 @@ import typer.main
 from commands import hf_alpha
 
 import hf_alpha as hf_alpha_package
-from hf_alpha.cli import app
+from hf_alpha.cli import OLD_NAMES, app
 
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = {
+    name: command
+    for name, command in typer.main.get_command(app).commands.items()  # type: ignore[attr-defined]
+    if not command.hidden
+}
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])
@@ -29,13 +34,29 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         words = set(COMMANDS)
         assert words == {
             *("generate-data", "train", "convert", "evaluate", "solve", "release", "push"),
-            *("perturb", "quickstart", "env", "info", "compare", "zero-shot", "convert-folnet"),
-            *("transduce", "convert-geometric", "reproduce", "grow"),
+            *("perturb", "quickstart", "env", "info", "compare", "convert-folnet"),
+            *("transduce", "convert-geometric"),
         }
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
         assert all(getattr(parameter, "help", "") for parameter in COMMANDS[command].params)
     assert all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
+
+
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_old_names_say_the_new_one_whatever_follows(name):
+    assert name not in COMMANDS and name not in hf_alpha("--help").out
+    for rest in ([], ["--help"], ["ltl", "--only", "x", "--steps=3"]):
+        done = hf_alpha(name, *rest)
+        assert (
+            done.error
+            == f"error: `hf-alpha {name}` is no command any more: write {OLD_NAMES[name]}"
+        )
+    *_, module = OLD_NAMES[name].split(" (")[0].split()
+    ran = subprocess.run(
+        [sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ran.returncode == 0 and f"Usage: python -m {module} [OPTIONS]" in ran.stdout, ran.stderr
 
 
 def test_short_option_for_help_and_the_version():
