@@ -11,7 +11,7 @@ Converted models start from `learned` of the same seed and are trained for
 `--tuning-steps` more. A run that was killed goes on where it stopped.
 
 It made the figures of docs/encodings.md, with converted models, AdaCos and the spread over draws.
-The papers' table of encodings and data is made by `hf-alpha reproduce encodings`.
+The papers' table of encodings and data is made by `python -m benchmarks.studies encodings`.
 
 Cells are means over the seeds; +- is half the distance between the largest and the smallest. With
 `--draws N`, the last table has the spread of `dual_part` over N draws of the random parts.

@@ -26,6 +26,7 @@ from hf_alpha.objectives.evaluate import ALL, evaluate_checkpoint
 from hf_alpha.objectives.formats import read_format
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from runs import check_names, train_once
+from studies.formats import FORMATS
 
 BERT = (
     "model.model_type=bert",
@@ -46,7 +47,7 @@ TASKS: dict[str, dict[str, Any]] = {
     "folio": {
         "folder": "folio",
         "files": ("folio-train.jsonl", "folio-validation.jsonl"),
-        "data": {"format": "folio", "pair": "pair"},
+        "data": {"format": FORMATS["folio"], "pair": "pair"},
     },
 }
 FREQUENT = "most frequent"
@@ -60,9 +61,9 @@ def texts(data: Path) -> Iterator[str]:
     """What is read in pretraining: training files only, labels left aside."""
     for row in rows_of(data / "rte" / "train.jsonl", TASKS["rte"]):
         yield row["premise"]
-    for row in read_format("folio", str(data / "folio" / "folio-train.jsonl")):
+    for row in read_format(FORMATS["folio"], str(data / "folio" / "folio-train.jsonl")):
         yield row["source"]
-    for row in read_format("mrpc", str(data / "mrpc" / "msr_paraphrase_train.txt")):
+    for row in read_format(FORMATS["mrpc"], str(data / "mrpc" / "msr_paraphrase_train.txt")):
         yield f"{row['source']} {row['pair']}"
     for row in read_format("squad", str(data / "xquad" / "xquad.en.json")):
         yield row["context"]

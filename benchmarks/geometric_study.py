@@ -43,21 +43,22 @@ from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.train import TRAINER_STATE
 from hf_alpha.transduction import Lexicon, Transducer
 from runs import check_names, train_once
+from studies.formats import FORMATS
 
 TAGGED = {
-    "dimsum": ("dimsum", "dimsum/dimsum16.train", "dimsum/dimsum16.test"),
-    "streusle": ("streusle", "streusle/train.vis", "streusle/test.vis"),
+    "dimsum": (FORMATS["dimsum"], "dimsum/dimsum16.train", "dimsum/dimsum16.test"),
+    "streusle": (FORMATS["streusle"], "streusle/train.vis", "streusle/test.vis"),
     "wnut17": ("conll", "wnut17/train.conll", "wnut17/test.conll"),
 }
 """Task -> format, training file, test file."""
 MASKED = "masked"
 TEXTS = {
-    "dimsum/dimsum16.train": "dimsum",
+    "dimsum/dimsum16.train": FORMATS["dimsum"],
     "wnut17/train.conll": "conll",
     "uner_ewt/dev.iob2": "conll",
-    "sst2/train.tsv": "sst2",
-    "cola/in_domain_train.tsv": "cola",
-    "mrpc/msr_paraphrase_train.txt": "mrpc",
+    "sst2/train.tsv": FORMATS["sst2"],
+    "cola/in_domain_train.tsv": FORMATS["cola"],
+    "mrpc/msr_paraphrase_train.txt": FORMATS["mrpc"],
 }
 """What masked tokens are learned from: file -> format."""
 METRICS = {**dict.fromkeys(TAGGED, "f1"), MASKED: "masked_accuracy"}

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Collection
 
-from hf_alpha.reproduce.models import train_once
+from studies.models import train_once
 
 
 def check_names(

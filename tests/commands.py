@@ -1,9 +1,11 @@
-"""Runs `hf-alpha` commands in this process, the way its entry point does."""
+"""Runs commands of `hf-alpha` and of the studies in this process, as their entry points do."""
 
 import contextlib
 import io
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from hf_alpha.cli import main
@@ -26,12 +28,22 @@ class Result:
 
 def hf_alpha(*arguments: object, stdin: str = "") -> Result:
     """Run `hf-alpha ARGUMENTS`, with the text as its standard input."""
+    return _run(main, "hf-alpha", arguments, stdin)
+
+
+def study(name: str, *arguments: object) -> Result:
+    """Run `python -m benchmarks.NAME ARGUMENTS`; the name is `studies`, or `studies.grow`."""
+    module = "studies.__main__" if name == "studies" else name
+    return _run(import_module(f"benchmarks.{module}").main, name, arguments, "")
+
+
+def _run(entry: Callable[[], None], name: str, arguments: Iterable[object], stdin: str) -> Result:
     out, err = io.StringIO(), io.StringIO()
     before = sys.argv, sys.stdin
-    sys.argv, sys.stdin = ["hf-alpha", *map(str, arguments)], io.StringIO(stdin)
+    sys.argv, sys.stdin = [name, *map(str, arguments)], io.StringIO(stdin)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main()
+            entry()
         code: object = 0
     except SystemExit as stop:
         code = stop.code or 0

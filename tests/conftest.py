@@ -2,12 +2,15 @@
 before huggingface_hub is imported (it reads its environment once), with a cache of its own."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hub_stub import HubStub
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for benchmarks.studies, at the end
 _STUB = HubStub()
 _HF_HOME = tempfile.TemporaryDirectory(prefix="hf_alpha_tests_")
 os.environ.update(_STUB.environment(_HF_HOME.name))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from commands import hf_alpha
+from commands import Result, hf_alpha, study
 from small_tokenizers import word_level
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
@@ -153,10 +153,12 @@ def by_kernel(m: Path) -> None:
 
 RULE = {"name": {"function": "evil:find", "count": 4}}
 CLASSIFY = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
-LOADING = [SOLVE, EVALUATE, TRAIN, ("info", "m"), ("convert", "m", "o"), ("grow", "m", "o"),
-           ("convert-geometric", "classes", "fst", "o"), ("zero-shot", "classes", "--task", "rte",
-           "--data", "rte.jsonl", "--columns", "a,b,label"), ("push", "m", "me/m"),
+LOADING = [SOLVE, EVALUATE, TRAIN, ("info", "m"), ("convert", "m", "o"),
+           ("convert-geometric", "classes", "fst", "o"), ("push", "m", "me/m"),
            ("release", "m", "o")]  # fmt: skip
+STUDIES = [("studies.grow", "m", "o"), ("studies.zero_shot", "classes", "--task", "rte",
+           "--data", "rte.jsonl", "--columns", "a,b,label")]  # fmt: skip
+BARE = [*LOADING[3:], *STUDIES]  # which look at models alone, at no recipe
 ATTACKS = [
     *[(by_tokenizer, "evil:find", command) for command in (SOLVE, EVALUATE, TRAIN)],
     *[(by_recipe(symbols=RULE), "evil:find", command) for command in (SOLVE, EVALUATE)],
@@ -165,10 +167,17 @@ ATTACKS = [
     *[(by_recipe(task="m.wicked:Task"), "m.wicked:Task", command) for command in (SOLVE, EVALUATE)],
     (by_recipe(measures={"good": "evil:measure"}), "evil:measure", EVALUATE),
     (by_format, "evil:read", CLASSIFY),
-    *[(by_config, "wicked.Config", command) for command in LOADING],
-    *[(by_tokenizer_class, "wicked.EvilTokenizer", command) for command in LOADING],
+    *[(by_config, "wicked.Config", command) for command in (*LOADING, *STUDIES)],
+    *[(by_tokenizer_class, "wicked.EvilTokenizer", c) for c in (*LOADING, *STUDIES)],
     *[(by_kernel, "me/evil-kernel", command) for command in LOADING[:5]],
 ]
+
+
+def run(name: str, *arguments: object) -> Result:
+    """Run a command of ours, or of a study, whose user says yes to every question."""
+    if name.startswith("studies"):
+        return study(name, *arguments)
+    return hf_alpha(name, *arguments, stdin="y\ny\n")
 
 
 def name_of(attack: Any) -> str:
@@ -186,7 +195,7 @@ def transducer(here):
 @pytest.mark.parametrize(("plant", "name", "command"), ATTACKS, ids=name_of)
 def test_code_that_a_folder_names_does_not_run(plant, name, command, here, transducer):
     plant(here / "m")
-    done = hf_alpha(*command, stdin="y\ny\n")
+    done = run(*command)
     assert name in done.error and "--trust-remote-code" in done.error
     assert not (here / "RAN").exists() and not {"evil", "wicked"} & set(sys.modules)
     assert not [path for path in ("o", "r", "mine") if (here / path).exists()]
@@ -195,7 +204,7 @@ def test_code_that_a_folder_names_does_not_run(plant, name, command, here, trans
 @pytest.mark.parametrize(
     ("plant", "command"),
     [
-        *[(p, c) for p, _, c in ATTACKS if c not in LOADING[3:] and p is not by_kernel],
+        *[(p, c) for p, _, c in ATTACKS if c not in BARE and p is not by_kernel],
         (by_tokenizer_class, ("info", "m")),
     ],
     ids=name_of,

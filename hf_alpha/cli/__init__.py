@@ -1,6 +1,5 @@
 """The command line: `hf-alpha COMMAND`. Each command imports what it needs when it runs."""
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
@@ -14,12 +13,10 @@ from hf_alpha.cli import (
     data,
     evaluate,
     quickstart,
-    reproduce,
     share,
     solve,
     train,
     transduce,
-    zero_shot,
 )
 from hf_alpha.cli.common import quiet_bars, say
 
@@ -30,11 +27,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "convert": convert.convert,
     "convert-folnet": convert.convert_folnet,
     "convert-geometric": convert.convert_geometric,
-    "grow": convert.grow,
     "evaluate": evaluate.evaluate,
-    "zero-shot": zero_shot.zero_shot,
     "compare": compare.compare,
-    "reproduce": reproduce.reproduce,
     "solve": solve.solve,
     "transduce": transduce.transduce,
     "release": share.release,
@@ -44,9 +38,21 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "quickstart": quickstart.quickstart,
 }
 """In the order of the help."""
-LATE = ("solve", "env", "transduce")
+OLD_NAMES = {
+    "grow": "python -m benchmarks.studies.grow (in a checkout of the repository)",
+    "reproduce": "python -m benchmarks.studies (in a checkout of the repository)",
+    "zero-shot": "python -m benchmarks.studies.zero_shot (in a checkout of the repository)",
+}
+"""Commands of version 0.2 -> what to write now. To be left out in version 0.4."""
+LATE = ("solve", "env", "transduce", *OLD_NAMES)
 """They do not begin by importing Transformers: formulas are read first, env is for what cannot be
 imported, and transducers do not need it."""
+
+STYLE: dict[str, Any] = {
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": "rich",
+}
 
 
 class OnceCommand(TyperCommand):
@@ -63,13 +69,27 @@ class OnceCommand(TyperCommand):
 
 app = typer.Typer(
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
     help="Train, convert, evaluate and share models that do not care how symbols are named.",
+    **STYLE,
 )
 for name, command in COMMANDS.items():
     app.command(name, cls=OnceCommand)(command)
+
+
+def _moved(old: str, new: str) -> Callable[[], None]:
+    """A command that only says what it is called now."""
+
+    def say_so() -> None:
+        raise ValueError(f"`hf-alpha {old}` is no command any more: write {new}")
+
+    return say_so
+
+
+for old, new in OLD_NAMES.items():
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    app.command(old, hidden=True, add_help_option=False, context_settings=anything)(
+        _moved(old, new)
+    )
 
 
 def _print_version(asked: bool) -> None:
@@ -91,16 +111,32 @@ def prepare(
     ] = False,
 ) -> None:
     """Quiet the bars of loading and saving; our own say more."""
-    if not sys.stderr.isatty():  # a log file is no place for bars
-        os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     if context.invoked_subcommand not in LATE:
         quiet_bars()
 
 
 def main() -> None:
-    """Entry point: errors that the user can mend are one line, others keep their traceback."""
+    """Entry point of `hf-alpha`."""
+    _run(app, "hf-alpha")
+
+
+def run_alone(command: Callable[..., None], name: str) -> None:
+    """Run a command that is not one of `hf-alpha`, such as a study's, in the same manner.
+
+    Args:
+        command: what to run, with typer's arguments and options.
+        name: how it is called, in its help.
+    """
+    alone = typer.Typer(add_completion=False, **STYLE)
+    alone.command(cls=OnceCommand)(command)
+    quiet_bars()
+    _run(alone, name)
+
+
+def _run(command_line: typer.Typer, name: str) -> None:
+    """Errors that the user can mend are one line, others keep their traceback."""
     try:
-        app(prog_name="hf-alpha")
+        command_line(prog_name=name)
     except Exception as error:
         message = _what_to_mend(error)
         if message is None:
@@ -126,4 +162,4 @@ def _what_to_mend(error: Exception) -> str | None:
     return str(error) if isinstance(error, (*named, httpx.HTTPError)) else None
 
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "run_alone"]

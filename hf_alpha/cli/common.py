@@ -1,6 +1,7 @@
 """What several commands do: load quietly, check and read what they are given."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,12 @@ def say(text: str, err: bool = False) -> None:
 
 
 def quiet_bars() -> None:
-    """Switch off the bars of Transformers, whose import takes a second or more."""
+    """Switch off the bars of Transformers, whose import takes a second or more.
+
+    Those of datasets stay in a terminal: a log file is no place for bars.
+    """
+    if not sys.stderr.isatty():
+        os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     from transformers.utils import logging
 
     logging.disable_progress_bar()

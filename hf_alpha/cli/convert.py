@@ -1,4 +1,4 @@
-"""`hf-alpha convert`, `convert-folnet`, `convert-geometric`, `grow`: a model becomes another."""
+"""`hf-alpha convert`, `convert-folnet`, `convert-geometric`: a model becomes another."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -204,34 +204,6 @@ def convert_geometric(
     )
 
 
-@may_trust("model")
-def grow(
-    model: Annotated[str, typer.Argument(help="Folder or Hub name of a model of this package.")],
-    out: Annotated[Path, typer.Argument(help="Folder for the larger model.")],
-    encoder_layers: Annotated[
-        int | None, typer.Option(help="Layers of its encoder; as many as before if left out.")
-    ] = None,
-    decoder_layers: Annotated[int | None, typer.Option(help="Likewise, of its decoder.")] = None,
-    ffn_dim: Annotated[
-        int | None, typer.Option(help="Width of feed-forward blocks; as before if left out.")
-    ] = None,
-) -> None:
-    """Let a trained model grow, to train it further: more layers, wider feed-forward blocks.
-
-    hf-alpha grow runs/my-task OUT --encoder-layers 6 --ffn-dim 512
-
-    New layers begin as copies of the last one, new units without effect.
-    """
-    check_places(model)
-    from hf_alpha.convert import grow_checkpoint
-
-    made = grow_checkpoint(model, out, encoder_layers, decoder_layers, ffn_dim)
-    say(
-        f"{out}: {made.num_parameters():,} parameters. Proved on random inputs: the layers that "
-        f"the model had compute what they did. {TRAIN_ON}"
-    )
-
-
 def _convert_vanilla(
     vanilla: str,
     out: Path,
@@ -306,4 +278,4 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
     return {name: {"count": int(count), **ways.get(name, {})} for name, count in counts.items()}
 
 
-__all__ = ["convert", "convert_folnet", "convert_geometric", "grow"]
+__all__ = ["convert", "convert_folnet", "convert_geometric"]

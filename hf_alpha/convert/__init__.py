@@ -3,7 +3,6 @@
 from hf_alpha.convert.dual_part import convert_checkpoint_to_dual_part, to_dual_part
 from hf_alpha.convert.folnet import convert_folnet
 from hf_alpha.convert.geometric import convert_encoder, to_geometric
-from hf_alpha.convert.larger import grow_checkpoint, to_larger
 from hf_alpha.convert.relational import convert_checkpoint_to_relational, to_relational
 from hf_alpha.convert.retrofit import SymbolConfig, convert_host, get_symbol_model
 from hf_alpha.convert.shared import ConversionError
@@ -19,10 +18,8 @@ __all__ = [
     "convert_folnet",
     "convert_host",
     "get_symbol_model",
-    "grow_checkpoint",
     "to_dual_part",
     "to_geometric",
-    "to_larger",
     "to_relational",
     "to_streams",
 ]

@@ -145,21 +145,6 @@ def test_models_of_transformers_that_cannot_be_converted(tmp_path, t5, options, 
     assert message in error and not (tmp_path / "out").exists()
 
 
-def test_a_model_grows(tmp_path, t5, vanilla):
-    done = hf_alpha("grow", vanilla, tmp_path / "larger", "--encoder-layers", 3, "--ffn-dim", 96)
-    assert done.code == 0, done.err
-    assert "compute what they did" in done.out and done.err == ""
-    before, _ = load_checkpoint(vanilla)
-    model, _ = load_checkpoint(tmp_path / "larger")
-    assert (model.config.encoder_layers, model.config.encoder_ffn_dim) == (3, 96)
-    assert model.config.decoder_layers == before.config.decoder_layers
-    assert "nothing to grow" in hf_alpha("grow", vanilla, tmp_path / "out").error
-    hf_alpha("convert", t5, tmp_path / "host", "--symbols", 4)
-    error = hf_alpha("grow", tmp_path / "host", tmp_path / "out", "--ffn-dim", 99).error
-    assert "only models of type 'alpha' grow; this is a 'alpha-retrofit'" in error
-    assert not (tmp_path / "out").exists()
-
-
 def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     def error(*arguments: object) -> str:
         return hf_alpha("convert", *arguments).error

@@ -15,9 +15,10 @@ from hosts import make_host
 from small_tokenizers import word_level
 
 import hf_alpha as hf_alpha_package
-from hf_alpha.cli import app
+from hf_alpha.cli import OLD_NAMES, app
 from hf_alpha.folders import locked
 
+ROOT = Path(__file__).resolve().parents[2]
 RECIPE = """
 task: text
 data: {train: rows.jsonl, test: rows.jsonl}
@@ -25,7 +26,11 @@ symbols: {name: "[a-z]"}
 model: {d_model: 16, encoder_layers: 1, decoder_layers: 1}
 training: {max_steps: 1, output_dir: run}
 """
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {
+    name: command
+    for name, command in typer.main.get_command(app).commands.items()  # type: ignore[attr-defined]
+    if not command.hidden
+}
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])
@@ -39,8 +44,8 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         words = set(COMMANDS)
         assert words == {
             *("generate-data", "train", "convert", "evaluate", "solve", "release", "push"),
-            *("perturb", "quickstart", "env", "info", "compare", "zero-shot", "convert-folnet"),
-            *("transduce", "convert-geometric", "reproduce", "grow"),
+            *("perturb", "quickstart", "env", "info", "compare", "convert-folnet"),
+            *("transduce", "convert-geometric"),
         }
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
@@ -82,18 +87,16 @@ WRITERS = {
     "evaluate": ["MODEL", "--out", "OUT", "--data", "DATA", "--quiet"],
     "compare": ["RECIPE", "--out", "OUT"],
     "transduce": ["a", "--rules", "RULES", "--save", "OUT"],
-    "zero-shot": ["no", "--task", "sst2", "--data", "ROWS", "--out", "OUT"],
     "generate-data": ["OUT"],
 }
 MAKERS = {
     "perturb": ["DATA", "OUT", "--kind", "reduced"],
     "convert": ["MODEL", "OUT"],
-    "grow": ["MODEL", "OUT", "--encoder-layers", "2"],
     "release": ["MODEL", "OUT"],
     "convert-folnet": ["RULES", "RULES", "OUT"],
     "convert-geometric": ["MODEL", "FST", "OUT"],
 }
-WRITE_NONE = {"solve", "info", "env", "push", "reproduce"}  # reproduce: tests/reproduce
+WRITE_NONE = {"solve", "info", "env", "push"}
 
 
 @pytest.mark.parametrize("command", [*WRITERS, *MAKERS])
@@ -113,6 +116,22 @@ def test_two_commands_do_not_write_one_folder(tmp_path, monkeypatch, vanilla, da
         said = hf_alpha(command, *arguments).err
     assert re.search(r"error: another process (writes|makes data in) \S*out: wait", said), said
     assert len(said[said.index("error: ") :].splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_old_names_say_the_new_one_whatever_follows(name):
+    assert name not in COMMANDS and name not in hf_alpha("--help").out
+    for rest in ([], ["--help"], ["ltl", "--only", "x", "--steps=3"]):
+        done = hf_alpha(name, *rest)
+        assert (
+            done.error
+            == f"error: `hf-alpha {name}` is no command any more: write {OLD_NAMES[name]}"
+        )
+    *_, module = OLD_NAMES[name].split(" (")[0].split()
+    ran = subprocess.run(
+        [sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ran.returncode == 0 and f"Usage: python -m {module} [OPTIONS]" in ran.stdout, ran.stderr
 
 
 def test_short_option_for_help_and_the_version():

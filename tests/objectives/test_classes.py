@@ -180,7 +180,7 @@ def test_a_share_holds_out_renamings_together(data, tmp_path):
     [
         ({"source": "text"}, "has no column 'text': it has 'story', 'query', 'kind', 'people'"),
         ({"where": {"kind": ["uncle"]}}, "holds no row with {'kind': ['uncle']}"),
-        ({"format": "nli"}, "no format 'nli': known are clutrr, folio"),
+        ({"format": "nli"}, "no format 'nli': known are squad, conll"),
     ],
 )
 def test_data_that_does_not_fit_is_named(data, tmp_path, change, message):

@@ -1,0 +1,70 @@
+"""`python -m benchmarks.studies`: the tables of the papers, measured again."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hf_alpha.cli import run_alone
+from hf_alpha.cli.common import say
+from hf_alpha.cli.options import integers, one_of, refuse
+from hf_alpha.train import Interrupted
+
+from . import FOLDER
+from .document import write_document as write
+from .run import overview, reproduce
+from .sizes import SIZES
+from .tables import TABLES
+
+
+def studies(
+    command: typer.Context,
+    table: Annotated[
+        str | None, typer.Argument(help="Which one; without it they are listed.")
+    ] = None,
+    size: Annotated[
+        str, typer.Option(help="cpu (minutes for each row), or full (the papers', for a GPU).")
+    ] = "cpu",
+    seeds: Annotated[str, typer.Option(help="Of weights and batches.")] = "0,1",
+    only: Annotated[
+        str | None, typer.Option(help="Rows, or patterns such as '*-normal', with commas.")
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Folder for models, problems and reports.")] = Path(
+        "runs/reproduce"
+    ),
+    out: Annotated[Path, typer.Option(help="Folder for the results, a file each.")] = FOLDER,
+    write_document: Annotated[
+        bool,
+        typer.Option(
+            "--write-document",
+            help="Write docs/results.md (results.md in another --out) and its pictures.",
+        ),
+    ] = False,
+) -> None:
+    """Measure a table of the papers again: train and test what is missing of it.
+
+    A run that was killed goes on where it stopped. What is done is not done again.
+    """
+    chosen, numbers = one_of(SIZES, "size", size), integers(seeds)
+    if table is None:
+        refuse(command, ["only"], "is for a table, and none is named")
+    else:
+        rows = [] if only is None else only.split(",")
+        try:
+            reproduce(one_of(TABLES, "table", table), chosen, numbers, rows, runs, out, say)
+        except Interrupted as stop:
+            say(str(stop), err=True)
+            raise typer.Exit(130) from None
+    if write_document:
+        say(f"{write(TABLES.values(), SIZES.values(), out)} is written")
+    elif table is None:
+        say(overview(TABLES.values(), chosen, numbers, runs, out))
+
+
+def main() -> None:
+    """Entry point."""
+    run_alone(studies, "python -m benchmarks.studies")
+
+
+if __name__ == "__main__":
+    main()

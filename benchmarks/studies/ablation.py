@@ -1,0 +1,128 @@
+"""Attention blocks of `streams`, with and without (2601.23169, Tables 2, 3 and 6)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import encodings, measures
+from .models import Model
+from .results import Results
+from .sizes import Size
+from .table import (
+    TASKS,
+    Block,
+    Column,
+    Row,
+    Table,
+    number,
+    papers,
+    percent,
+    ranked,
+)
+
+BLOCKS = {
+    "EP": "encoder_per_stream_attention",
+    "DP": "decoder_per_stream_attention",
+    "EA": "encoder_aggregated_attention",
+    "DA": "decoder_aggregated_attention",
+}
+CROSS = {"CP": "per_stream", "CA": "aggregated"}
+VARIANTS = {
+    "propositional": (
+        "EP DP EA DA CP",
+        "EP DP EA DA CP CA",
+        "EP DP EA CP",
+        "EP DP CP",
+        "DP EA DA CP",
+        "EP EA DA CP",
+        "EP DP EA DA CA",
+    ),
+    "ltl": (
+        "EP DP EA CP",
+        "EP DP EA CP CA",
+        "EP DP EA DA CP",
+        "EP DP CP",
+        "DP EA CP",
+        "EP EA DA CP",
+        "EP DP EA DA CA",
+    ),
+}
+"""Task -> blocks of attention; the best ones of the paper, those of the recipe, come first."""
+COLUMNS = (
+    Column("test split", "correct"),
+    Column("by names", "correct by names"),
+    Column("heatmap", "correct heatmap"),
+    Column("exact, test split", "exact"),
+)
+
+
+def model(task: str, blocks: str) -> Model:
+    """The `streams` model with these blocks of attention."""
+    if blocks == VARIANTS[task][0]:
+        return encodings.model(task, "streams", "normal")
+    return Model(f"{task}-{_slug(blocks)}", f"{task}/streams", _switches(blocks.split()))
+
+
+def _switches(blocks: Sequence[str]) -> tuple[str, ...]:
+    own = [f"model.{key}={str(name in blocks).lower()}" for name, key in BLOCKS.items()]
+    cross = ", ".join(mode for name, mode in CROSS.items() if name in blocks)
+    return (*own, f"model.cross_attention=[{cross}]")
+
+
+def _slug(blocks: str) -> str:
+    return blocks.replace(" ", "-")
+
+
+class Ablation(Table):
+    """`streams` with and without each kind of attention."""
+
+    name = "ablation"
+    title = "Attention blocks"
+    summary = "`streams` with and without each kind of attention (2601.23169, Table 6)"
+    heads = ("attention",)
+
+    def rows(self, size: Size) -> list[Row]:
+        return [
+            Row(f"{task}-{_slug(blocks)}", task, (blocks,), model(task, blocks))
+            for task, variants in VARIANTS.items()
+            for blocks in variants
+        ]
+
+    def tested(self, size: Size) -> dict[str, Any]:
+        return measures.three_tests_settings(size)
+
+    def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
+        assert folder is not None
+        found = measures.three_tests(row, folder, size, runs)
+        return {**found, "parameters": measures.parameters(folder)}
+
+    def blocks(self, size: Size) -> tuple[Block, ...]:
+        columns = (*COLUMNS, Column("parameters", "parameters", number))
+        return (Block("correct answers, %", columns, "ablation"),)
+
+    def text(self, size: Size) -> str:
+        return (
+            "Self-attention within each stream in the encoder (EP) and in the decoder (DP), to the "
+            "mean of the streams (EA, DA), and attention of the decoder to the encoder within each "
+            "stream (CP) or to the mean (CA). The first row of a task is the paper's best. "
+            + measures.three_tests_text(size)
+        )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        found = []
+        for task in VARIANTS:
+            rows = [row for row in self.rows(size) if row.task == task]
+            order = ranked(rows, results, "correct heatmap")
+            if len(order) == len(rows):
+                (best, most), (worst, least) = order[0], order[-1]
+                theirs = papers()["ablation"]["rows"]
+                rank = sorted(rows, key=lambda row: -float(theirs[row.name][2]))
+                found.append(
+                    f"{TASKS[task]}, heatmap: best {best.cells[0]} ({percent(most)} %; in the "
+                    f"paper {rank[0].cells[0]}), worst {worst.cells[0]} ({percent(least)} %; in "
+                    f"the paper {rank[-1].cells[0]})."
+                )
+        return found
+
+
+__all__ = ["COLUMNS", "Ablation", "model"]

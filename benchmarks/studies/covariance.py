@@ -1,0 +1,96 @@
+"""Alpha-covariance of a vanilla model of Transformers beside ours, trained on the same task."""
+
+from pathlib import Path
+from typing import Any
+
+from . import encodings, measures
+from .models import Model
+from .results import Results
+from .sizes import Size
+from .table import Block, Column, Row, Table, number, percent, ranked
+
+TASK = "propositional"
+VANILLA = {
+    name: Model(
+        f"{TASK}-{key}",
+        f"{TASK}/{key}",
+        # Sizes stand in `backbone_config`: a size's changes to the other models are none of theirs.
+        tuple(f"model.{key}=null" for key in ("d_model", "encoder_layers", "decoder_layers")),
+    )
+    for name, key in (("T5", "t5"), ("GPT-2", "gpt2"))
+}
+BESIDE = ("learned", "alpha_renaming", "canonical", "dual_part", "streams", "relational")
+
+
+class Covariance(Table):
+    """A T5 and a GPT-2 from scratch, and the models of the table `encodings`."""
+
+    name = "covariance"
+    title = "Alpha-covariance of a T5 and a GPT-2"
+    summary = "alpha-covariance of a vanilla T5 and a GPT-2 trained on the same task, beside ours"
+
+    def rows(self, size: Size) -> list[Row]:
+        vanilla = [Row(model.name, TASK, (name,), model) for name, model in VANILLA.items()]
+        ours = [
+            Row(
+                f"{TASK}-{key}-normal",
+                TASK,
+                (encodings.ENCODINGS[key],),
+                encodings.model(TASK, key, "normal"),
+            )
+            for key in BESIDE
+        ]
+        return [*vanilla, *ours]
+
+    def tested(self, size: Size) -> dict[str, Any]:
+        return {
+            "test": "test split, all renamings within the training's names",
+            "samples": size.samples,
+            "covariance": size.covariance,
+        }
+
+    def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
+        assert folder is not None
+        split = measures.in_distribution(row.task, size)
+        found = measures.rates(measures.answers(folder, row.task, split, "split", runs).overall)
+        for names in _names(size):
+            some = [problem for problem in split if problem["num_symbols"] == names]
+            score = measures.covariance(folder, row.task, some[: size.covariance], size.names)
+            found[f"covariance {names}"] = score.mean
+            found[f"covariance samples {names}"] = score.used
+            found[f"constant {names}"] = score.constant
+        return {**found, "parameters": measures.parameters(folder)}
+
+    def blocks(self, size: Size) -> tuple[Block, ...]:
+        scores = tuple(Column(f"alpha-cov. {n}", f"covariance {n}") for n in _names(size))
+        same = tuple(Column(f"same answer {n}", f"constant {n}", number) for n in _names(size))
+        rates = (Column("correct", "correct"), Column("exact", "exact"))
+        return (Block("test split of the training data, %", (*rates, *scores, *same)),)
+
+    def text(self, size: Size) -> str:
+        return (
+            "A T5 and a GPT-2 of about as many parameters from scratch, with a vector for each "
+            "name as every word of a language model has one, on the same data for the same number "
+            "of steps. The GPT-2 reads problem and answer as one text, and its loss is that of the "
+            "answer. Renamings are all of those "
+            f"within {size.names} names, of up to {size.covariance:,} test problems with 1 to "
+            f"{size.names} names. `same answer`: problems that got one answer, letter by letter, "
+            "to all renamings, which says nothing. `alpha_covariance` measures any other "
+            "encoder-decoder or decoder, and `hf-alpha evaluate --few-shot` one that follows "
+            "instructions (docs/instructed.md)."
+        )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        key = f"covariance {size.names}"
+        known = ranked(self.rows(size), results, key)
+        said = [f"{row.cells[0]} {percent(score)}" for row, score in known]
+        if not said:
+            return []
+        return [f"Alpha-covariance with {size.names} names, %: {', '.join(said)}."]
+
+
+def _names(size: Size) -> range:
+    return range(1, size.names + 1)
+
+
+__all__ = ["Covariance"]

@@ -1,0 +1,129 @@
+"""The document of results and its pictures, written from the files of results alone."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hf_alpha.folders import write_text
+
+from . import FOLDER
+from .results import Entry, Results
+from .sizes import Size
+from .table import Row, Table, papers
+
+HEAD = """# Results: the papers' tables, measured again
+Written by `python -m benchmarks.studies --write-document` from the files in [{folder}]({folder}); \
+no number here is typed by hand. `python -m benchmarks.studies TABLE` measures what is missing of \
+a table. The papers' numbers stand beside ours with the size at which they were measured, and are \
+not to be compared digit by digit.
+
+A cell is the mean over the seeds; behind ± stands half the distance between the largest and the \
+smallest. All seeds count. `hours` are those of training, the mean over the seeds. \
+An answer is checked by a solver; a check that ends in a timeout counts \
+as not correct.
+"""
+
+
+def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path) -> Path:
+    """Write the document of the results in `out`, and its pictures beside these.
+
+    Args:
+        tables: in the order of the document.
+        sizes: those that are shown where something has been measured.
+        out: folder of the results. The document of docs/results/tables is docs/results.md, that
+            of another folder is results.md in it.
+
+    Returns:
+        The document.
+    """
+    ours = out.resolve() == FOLDER.resolve()
+    path = out.parent.with_suffix(".md") if ours else out / "results.md"
+    place = f"{out.parent.name}/{out.name}" if ours else "."
+    tables, sizes = list(tables), list(sizes)
+    used = [s for s in sizes if any(Results.of(out, table.name, s.name).rows for table in tables)]
+    parts = [HEAD.format(folder=place), *(f"**Size `{s.name}`.** {s.text}\n" for s in used)]
+    sections = {table: _sections(table, sizes, out, place) for table in tables}
+    parts += [part for section in sections.values() for part in section]
+    parts += _to_do(table for table, section in sections.items() if not section)
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(path, "\n".join(parts))
+    return path
+
+
+def _sections(table: Table, sizes: list[Size], out: Path, place: str) -> list[str]:
+    """What has been measured of a table; empty if that is nothing."""
+    found = [(size, Results.of(out, table.name, size.name)) for size in sizes]
+    shown = [_measured(table, size, rows, out, place) for size, rows in found if rows.rows]
+    head = f"## {table.title}\n{_what(table)}\n"
+    return [head, *shown] if shown else []
+
+
+def _to_do(tables: Iterable[Table]) -> list[str]:
+    lines = [f"- {_what(table)}" for table in tables]
+    return ["## Not measured yet\n" + "\n".join(lines) + "\n"] if lines else []
+
+
+def _what(table: Table) -> str:
+    return f"`python -m benchmarks.studies {table.name}`: {table.summary}."
+
+
+def _measured(table: Table, size: Size, results: Results, out: Path, place: str) -> str:
+    """A table at a size: words, findings, numbers, pictures, and how they were made."""
+    findings = [f"- {sentence}" for sentence in table.findings(results, size)]
+    sources = [papers()[b.paper] for b in table.blocks(size) if b.paper in papers()]
+    theirs = [f"The paper ({paper['source']}): {paper['size']}." for paper in sources]
+    pictures = []
+    for name, figure in table.pictures(results, size).items():
+        file = f"{table.name}-{size.name}-{name}.png"
+        out.mkdir(parents=True, exist_ok=True)
+        figure.savefig(out / file, dpi=110)
+        pictures.append(f"![{table.title}: {name}]({place}/{file})")
+    parts = [
+        f"Size `{size.name}`. {table.text(size)}",
+        "\n".join(findings),
+        table.render(results, size),
+        *pictures,
+        *dict.fromkeys(theirs),
+        _conditions(results),
+        _lacking(table.rows(size), results),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _conditions(results: Results) -> str:
+    """How the rows were made, in one line."""
+    entries = [entry for seeds in results.rows.values() for entry in seeds.values()]
+    trained = [entry["training"] for entry in entries if entry["training"]]
+    hours = [training["hours"] for training in trained]
+    steps = sorted({training["steps"] for training in trained})
+    words = [f"{len(entries)} rows and seeds"]
+    if trained:
+        batches = ", ".join(str(size) for size in sorted({t["batch_size"] for t in trained}))
+        words.append(f"{_numbers(steps)} steps of {batches} problems")
+        words.append(f"{sum(hours):.1f} hours of training")
+    words += [_all(entries, "hardware"), f"threads: {_all(entries, 'threads')}"]
+    words.append(f"measured {min(e['date'] for e in entries)} to {max(e['date'] for e in entries)}")
+    return f"Made by: {'; '.join(words)}."
+
+
+def _numbers(values: list[int]) -> str:
+    return f"{values[0]:,}" if len(values) == 1 else f"{values[0]:,} to {values[-1]:,}"
+
+
+def _all(entries: Iterable[Entry], key: str) -> str:
+    return ", ".join(sorted({str(entry[key]) for entry in entries}))
+
+
+def _lacking(rows: Sequence[Row], results: Results) -> str:
+    """What is missing, in words that `--only` takes: `ltl-*-reduced` where all of a kind are."""
+    kinds: dict[str, list[str]] = {}
+    for name in (row.name for row in rows):
+        parts = name.split("-")
+        kinds.setdefault(f"{parts[0]}-*-{parts[-1]}", []).append(name)
+    said: list[str] = []
+    for kind, names in kinds.items():
+        lacking = [name for name in names if name not in results.rows]
+        said += [kind] if len(lacking) == len(names) > 2 else lacking
+    return f"Not measured yet: {', '.join(f'`{name}`' for name in said)}." if said else ""
+
+
+__all__ = ["write_document"]

@@ -1,0 +1,148 @@
+"""Encodings by data (2601.23169, Table 1), and by the number of names."""
+
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from hf_alpha.evaluation import Rates
+from hf_alpha.tasks import get_task
+
+from . import measures
+from .models import Model
+from .results import Results
+from .sizes import Size
+from .table import TASKS, Block, Column, Row, Table, percent, ranked
+
+LOGIC = ("propositional", "ltl")
+ENCODINGS = {
+    "learned": "learned",
+    "alpha_renaming": "alpha-renaming",
+    "canonical": "canonical",
+    "dual_part": "dual-part",
+    "streams": "streams",
+    "relational": "relational",
+}
+FULL = "full_vocabulary"
+NO_DATA = "none"
+MORE = "correct more names"
+DATA: tuple[Literal["normal", "renamed", "reduced"], ...] = ("normal", "renamed", "reduced")
+
+
+def model(task: str, encoding: str, data: Literal["normal", "renamed", "reduced"]) -> Model:
+    """The model of an encoding; the relational one is the learned one with another encoding."""
+    name = f"{task}-{encoding}-{data}"
+    if encoding == "relational":
+        changes = ("num_symbols=10", "model.symbol_encoding=relational")
+        return Model(name, f"{task}/learned", changes, data)
+    return Model(name, f"{task}/{encoding}", data=data)
+
+
+class Encodings(Table):
+    """Each encoding, trained on data as it is, with names in a fixed order, and on less of it."""
+
+    name = "encodings"
+    title = "Encodings and data"
+    summary = "each encoding on normal, renamed and reduced data (2601.23169, Table 1)"
+    heads: ClassVar[tuple[str, ...]] = ("training data", "model")
+
+    def rows(self, size: Size) -> list[Row]:
+        found = []
+        for task in LOGIC:
+            for data in DATA:
+                found += [
+                    Row(f"{task}-{key}-{data}", task, (data, label), model(task, key, data))
+                    for key, label in [
+                        *ENCODINGS.items(), *[(FULL, f"full vocabulary ({size.most_names} names)")]
+                        * (data == "normal"),
+                    ]
+                ]  # fmt: skip
+            found.append(Row(f"{task}-random", task, (NO_DATA, get_task(task).random_name)))
+        return found
+
+    def tested(self, size: Size) -> dict[str, Any]:
+        return {
+            "test": "test split, problems by number of names, all renamings within the training's",
+            "samples": size.samples,
+            "per_names": size.per_names,
+            "most_names": size.most_names,
+            "length": size.length,
+            "covariance": size.covariance,
+        }
+
+    def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
+        split = measures.in_distribution(row.task, size)
+        problems = measures.by_names(row.task, size, runs)
+        report = measures.answers(folder, row.task, problems, "names", runs)
+        found = measures.rates(measures.answers(folder, row.task, split, "split", runs).overall)
+        for names, group in report.by_num_symbols.items():
+            found |= measures.rates(group, f" {names}")
+        more = [record for record in report.records if record.num_symbols > size.names]
+        found |= measures.rates(report.overall, " by names")
+        found |= measures.rates(Rates.of(more), " more names")
+        if folder is None:
+            return found
+        for names in _covariance_names(size):
+            some = [row for row in split if row["num_symbols"] == names][: size.covariance]
+            score = measures.covariance(folder, row.task, some, size.names)
+            found[f"covariance {names}"] = score.mean
+            found[f"covariance samples {names}"] = score.used
+            found[f"constant {names}"] = score.constant
+        return found
+
+    def blocks(self, size: Size) -> tuple[Block, ...]:
+        scores = tuple(
+            Column(f"alpha-cov. {names}", f"covariance {names}")
+            for names in _covariance_names(size)
+        )
+        numbers = tuple(
+            Column(str(names), f"correct {names}") for names in range(1, size.most_names + 1)
+        )
+        return (
+            Block(
+                "test split of the training data, %",
+                (Column("correct", "correct"), Column("exact", "exact"), *scores),
+                "encodings",
+            ),
+            Block(
+                "correct answers by number of names, %",
+                (*numbers, Column("all", "correct by names"), Column("exact", "exact by names")),
+            ),
+        )
+
+    def text(self, size: Size) -> str:
+        steps = "the same number of steps" if size.reduced_steps == 1 else "as many epochs"
+        return (
+            "The same model with each way to tell names apart. `renamed`: in the training data, "
+            "and only there, names occur in a fixed order in the answer, so a model may learn that "
+            f"order by heart. `reduced`: {100 * size.reduced:g} % of the training data and "
+            f"{steps}. Test problems are as they were, and none is a training problem up to "
+            "renaming and the order of operands. `exact`: the answer is the one of the data. "
+            f"Alpha-covariance: over all renamings within {size.names} names of up to "
+            f"{size.covariance:,} test problems with that many names; 100 is an answer that is "
+            "the same whatever the names. `full vocabulary` saw problems with all numbers of names "
+            "in training. A dash: outside of the vocabulary, or not measured."
+        )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        found = []
+        for task in LOGIC:
+            rows = [row for row in self.rows(size) if row.task == task and FULL not in row.name]
+            models = [row for row in rows if row.model is not None]
+            order = ranked(models, results, MORE)
+            chance = results.values(f"{task}-random", MORE)
+            if order and chance:
+                row, best = order[0]
+                above = sum(share > chance[0] for _, share in order)
+                found.append(
+                    f"{TASKS[task]}, more names than in training, up to {size.most_names}: of the "
+                    f"models that saw at most {size.names}, {row.cells[1]} on {row.cells[0]} data "
+                    f"is best with {percent(best)} %; {above} of {len(order)} that take so many "
+                    f"are above the random answers ({percent(chance[0])} %)."
+                )
+        return found
+
+
+def _covariance_names(size: Size) -> range:
+    return range(3, size.names + 1)
+
+
+__all__ = ["ENCODINGS", "LOGIC", "Encodings", "model"]

@@ -1,0 +1,161 @@
+"""Heatmaps (2601.23169, Figure 2): right answers by number of names and length."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from hf_alpha.evaluation import Heatmap, Report
+from hf_alpha.evaluation.heatmap import Cell, make_figure
+from hf_alpha.evaluation.report import POOL
+
+from . import measures
+from .encodings import FULL, LOGIC, Encodings
+from .results import Results
+from .sizes import Size
+from .table import TASKS, Block, Column, Row, Table, number, percent, ranked
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FACT = "witness_length"
+PARTS: dict[str, Callable[[bool, bool], bool]] = {
+    "in training": lambda names, length: names and length,
+    "more names": lambda names, length: not names and length,
+    "longer": lambda names, length: names and not length,
+    "more names and longer": lambda names, length: not names and not length,
+}
+"""Part of the grid -> whether a problem with so many names, and of such a length, belongs to it."""
+
+
+class Heatmaps(Table):
+    """The models of `encodings` that were trained on all of the data, on a grid of problems."""
+
+    name = "heatmaps"
+    title = "More names and longer problems"
+    summary = "right answers by number of names and length (2601.23169, Figure 2)"
+
+    def rows(self, size: Size) -> list[Row]:
+        return [
+            Row(row.name, row.task, row.cells[1:], row.model)
+            for row in Encodings().rows(size)
+            if row.model is None or row.model.data == "normal"
+        ]
+
+    def tested(self, size: Size) -> dict[str, Any]:
+        return {
+            "test": "grid",
+            "most_names": size.most_names,
+            "grid_lengths": size.grid_lengths,
+            "per_cell": size.per_cell,
+        }
+
+    def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
+        problems = measures.grid(row.task, size, runs)
+        report = measures.answers(folder, row.task, problems, "grid", runs)
+        found = measures.rates(report.overall)
+        for name, belongs in PARTS.items():
+            found |= _of_part(report, size, name, belongs)
+        for length, group in report.by_fact(FACT, POOL).items():
+            found |= measures.rates(group, f" witness {length}")
+        found["cells"] = [
+            [names, length, group.count, None if group.is_outside else group.correct]
+            for (names, length), group in report.by_cell.items()
+        ]
+        return found
+
+    def blocks(self, size: Size) -> tuple[Block, ...]:
+        parts = tuple(Column(name, f"correct {name}") for name in PARTS)
+        lengths = {1: "1 step", 2: "2 steps", POOL: f"{POOL} or more"}
+        return (
+            Block(
+                "correct answers, %",
+                (Column("all", "correct"), *parts, Column("exact", "exact")),
+                "heatmaps",
+            ),
+            Block(
+                "correct answers by the length of the shortest witness, %",
+                tuple(
+                    column
+                    for k, title in lengths.items()
+                    for column in (
+                        Column(title, f"correct witness {k}"),
+                        Column("problems", f"samples witness {k}", number),
+                    )
+                ),
+            ),
+        )
+
+    def text(self, size: Size) -> str:
+        return (
+            "The models of the table above that were trained on all of the data, not trained "
+            f"again. Problems with 0 to {size.most_names} names and 1 to {size.grid_lengths} "
+            f"tokens, up to {size.per_cell} of each number of names and each length. `in training`:"
+            f" at most {size.names} names and {size.length} tokens, as in training. A problem with "
+            "names outside of a model's vocabulary counts as not correct; a dash where all are. In "
+            "the pictures a dashed frame marks the training data; with several seeds they show the "
+            "mean."
+        )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        found = []
+        for task in LOGIC:
+            rows = [row for row in self.rows(size) if row.task == task and FULL not in row.name]
+            parts = []
+            for part in PARTS:
+                if order := ranked(rows, results, f"correct {part}"):
+                    row, best = order[0]
+                    parts.append(f"{part} {row.cells[0]} ({percent(best)} %)")
+            if parts:
+                found.append(
+                    f"{TASKS[task]}, best of those without the full vocabulary: {', '.join(parts)}."
+                )
+        return found
+
+    def pictures(self, results: Results, size: Size) -> "dict[str, Figure]":
+        rows = [row for row in self.rows(size) if row.name in results.rows]
+        tasks = dict.fromkeys(row.task for row in rows)
+        return {
+            task: make_figure(
+                [
+                    _heatmap(row, results.measured(row.name), size)
+                    for row in rows
+                    if row.task == task
+                ]
+            )
+            for task in tasks
+        }
+
+
+def _of_part(
+    report: Report, size: Size, name: str, belongs: Callable[[bool, bool], bool]
+) -> dict[str, Any]:
+    """Rates of the problems of a part of the grid; nothing where it has none."""
+    counts: Counter[str] = Counter()
+    for (names, length), group in report.by_cell.items():
+        if belongs(names <= size.names, length <= size.length):
+            right = round(group.correct * group.count)
+            outside = group.count * group.is_outside
+            counts.update({"samples": group.count, "right": right, "outside": outside})
+    if not counts["samples"]:
+        return {}
+    share = round(counts["right"] / counts["samples"], measures.DIGITS)
+    inside = counts["outside"] < counts["samples"]
+    return {f"samples {name}": counts["samples"], f"correct {name}": share if inside else None}
+
+
+def _heatmap(row: Row, measured: Sequence[dict[str, Any]], size: Size) -> Heatmap:
+    """The mean over the seeds."""
+    cells = []
+    for group in zip(*(found["cells"] for found in measured), strict=True):
+        names, length, count, _ = group[0]
+        known = [rate for *_, rate in group if rate is not None]
+        cells.append(Cell(names, length, fmean(known) if known else 0.0, count, not known))
+    overall = fmean(found["correct"] for found in measured)
+    return Heatmap(
+        row.cells[0], "correct", overall, tuple(cells), ((0, size.names), (1, size.length))
+    )
+
+
+__all__ = ["Heatmaps"]

@@ -1,0 +1,170 @@
+"""What tables measure of a trained model, or of random answers: the same problems for all rows."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hf_alpha.data.generate import generate_grid
+from hf_alpha.data.read import load
+from hf_alpha.evaluation import AlphaCovariance, Rates, Report, alpha_covariance
+from hf_alpha.evaluation.compare import draw_problems
+from hf_alpha.evaluation.evaluate import answer_limit, evaluate, evaluate_random
+from hf_alpha.generation import extend_vocabulary
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.processes import choose_device
+from hf_alpha.tasks import get_task
+
+from .models import generated
+from .sizes import Size
+from .table import Row
+
+Problems = Sequence[Mapping[str, Any]]
+DIGITS = 6
+
+
+def in_distribution(task: str, size: Size) -> list[dict[str, Any]]:
+    """The first problems of the test split of the training data, unperturbed."""
+    folder = generated(size.recipe(f"{task}/learned"))
+    rows = load(folder, "test")
+    return list(rows.select(range(min(size.samples, len(rows)))))
+
+
+def by_names(task: str, size: Size, runs: Path) -> list[dict[str, Any]]:
+    """Problems of the lengths of training with 1 to the most names, as many of each number."""
+    out = runs / "problems" / f"{task}-names"
+    names, sizes = range(1, size.most_names + 1), range(1, size.length + 1)
+    return draw_problems(get_task(task), out, names, sizes, size.per_names, progress=False)
+
+
+def grid(task: str, size: Size, runs: Path) -> list[dict[str, Any]]:
+    """The problems of a heatmap: as many of each number of names and each length, both exact."""
+    out, names = runs / "problems" / f"{task}-grid", range(size.most_names + 1)
+    lengths = range(1, size.grid_lengths + 1)
+    generate_grid(task, out, names, lengths, size.per_cell, progress=False)
+    return list(load(out, "test"))
+
+
+def answers(
+    folder: Path | None, task: str, problems: Problems, test: str, runs: Path, top_n: int = 1
+) -> Report:
+    """The checked answers of a trained model, or random ones.
+
+    A vocabulary is extended to the problems' names where the encoding needs no training for that.
+    Problems outside of the vocabulary, and checks that end in a timeout, count as not correct.
+
+    Args:
+        folder: of the model; None for random answers.
+        task: which is solved.
+        problems: what is to be answered.
+        test: name of the problems; another one for others.
+        runs: where the report is kept, so that a run that is killed goes on.
+        top_n: answers to each problem, of a search with as many beams; 1 for the task's search.
+    """
+    solved = get_task(task)
+    if folder is None:
+        return evaluate_random(solved, problems)
+    model, tokenizer = load_checkpoint(folder)
+    model = model.eval().to(choose_device())
+    solved.prepare(tokenizer)
+    needed = solved.needed_symbols([row["problem"] for row in problems])
+    extend_vocabulary(model, tokenizer, needed)
+    return evaluate(
+        model,
+        tokenizer,
+        solved,
+        problems,
+        name=folder.name,
+        max_new_tokens=answer_limit(solved, tokenizer, problems),
+        top_n=top_n,
+        folder=runs / "reports" / test / folder.name,
+        progress=False,
+    )
+
+
+def three_tests(row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
+    """Rates on the test split, by number of names (` by names`) and of a heatmap (` heatmap`)."""
+    tests = {
+        "": ("split", in_distribution(row.task, size)),
+        " by names": ("names", by_names(row.task, size, runs)),
+        " heatmap": ("grid", grid(row.task, size, runs)),
+    }
+    found: dict[str, Any] = {}
+    for suffix, (test, problems) in tests.items():
+        found |= rates(answers(folder, row.task, problems, test, runs).overall, suffix)
+    return found
+
+
+def three_tests_settings(size: Size) -> dict[str, Any]:
+    """Settings of these tests."""
+    return {
+        "test": "test split, problems by number of names, grid",
+        "samples": size.samples,
+        "per_names": size.per_names,
+        "most_names": size.most_names,
+        "length": size.length,
+        "grid_lengths": size.grid_lengths,
+        "per_cell": size.per_cell,
+    }
+
+
+def three_tests_text(size: Size) -> str:
+    """What these tests are, in words."""
+    return (
+        "`test split`: problems like those of the training data, with at most "
+        f"{size.names} names. `by names`: as many problems of each number of names from 1 to "
+        f"{size.most_names}. `heatmap`: the problems of the heatmaps above. Problems with names "
+        "outside of a model's vocabulary count as not correct."
+    )
+
+
+def parameters(folder: Path) -> int:
+    """The number of a model's parameters, as it was trained."""
+    model, _ = load_checkpoint(folder)
+    return model.num_parameters()
+
+
+def covariance(folder: Path, task: str, problems: Problems, names: int) -> AlphaCovariance:
+    """Alpha-covariance over all renamings within the first so many names of the vocabulary."""
+    model, tokenizer = load_checkpoint(folder)
+    solved = get_task(task)
+    solved.prepare(tokenizer)
+    return alpha_covariance(
+        model.eval().to(choose_device()),
+        tokenizer,
+        [row["problem"] for row in problems],
+        symbols=solved.default_symbols(names),
+        max_renamings=None,
+        generate_kwargs={
+            "num_beams": solved.num_beams,
+            "max_new_tokens": answer_limit(solved, tokenizer, problems),
+        },
+        progress=False,
+    )
+
+
+def rates(found: Rates, suffix: str = "") -> dict[str, Any]:
+    """Number of problems and shares of answers; without shares where all are outside.
+
+    Args:
+        found: what an evaluation counted.
+        suffix: of the keys.
+    """
+    inside = not found.is_outside
+    shares = {name: round(found.rate(name), DIGITS) for name in ("correct", "exact", "timeout")}
+    return {f"samples{suffix}": found.count} | {
+        f"{name}{suffix}": share if inside else None for name, share in shares.items()
+    }
+
+
+__all__ = [
+    "answers",
+    "by_names",
+    "covariance",
+    "grid",
+    "in_distribution",
+    "parameters",
+    "rates",
+    "three_tests",
+    "three_tests_settings",
+    "three_tests_text",
+]

@@ -1,0 +1,192 @@
+"""Norms of rows and features, and the scale of the logits (2410.17161, A.3.1)."""
+
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from hf_alpha.evaluation.report import Rates
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.modeling.configuration_symbols import FIXED_SCALE, SymbolModelConfig
+
+from . import encodings, measures
+from .copying import TASK as COPYING_TASK
+from .copying import Copying, distance
+from .models import Model
+from .results import Results
+from .sizes import Size
+from .table import TASKS, Block, Column, Row, Table, number, percent, ranked
+
+COPYING = Copying()
+PARTS, ROWS = "f_bn", "f_fn"
+FIXED, ADACOS, UNSCALED = "fixed", "AdaCos", "none"
+"""What logits are multiplied by."""
+
+
+class Norms(NamedTuple):
+    """What is divided by its norm, and what logits are multiplied by.
+
+    Attributes:
+        norms: of `PARTS` (the learned and the random part of a name each) and `ROWS` (every row of
+            the embedding, and the features).
+        scale: `FIXED`, `ADACOS` or `UNSCALED`.
+    """
+
+    norms: tuple[str, ...]
+    scale: str
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """To a recipe."""
+        switches = {
+            "normalize_parts": PARTS in self.norms,
+            "normalize_embeddings": ROWS in self.norms,
+            "normalize_features": ROWS in self.norms,
+            "adacos": self.scale == ADACOS,
+        }
+        switched = (f"model.{key}={str(value).lower()}" for key, value in switches.items())
+        return (*switched, "model.logit_scale=null")  # the default of each
+
+    @property
+    def slug(self) -> str:
+        """In names of rows."""
+        return "-".join([*(norm.removeprefix("f_") for norm in self.norms), self.scale.lower()])
+
+    def __str__(self) -> str:
+        return " ".join([*self.norms, self.scale])
+
+
+VARIANTS = {
+    "dual_part": (
+        Norms((PARTS, ROWS), ADACOS),
+        Norms((PARTS, ROWS), FIXED),
+        Norms((ROWS,), ADACOS),
+        Norms((ROWS,), FIXED),
+        Norms((PARTS,), UNSCALED),
+        Norms((), UNSCALED),
+    ),
+    "relational": (Norms((ROWS,), ADACOS), Norms((ROWS,), FIXED), Norms((), UNSCALED)),
+}
+"""Symbol encoding -> what is compared. The first two have all norms, as the recipes have."""
+
+
+def model(task: str, encoding: str, norms: Norms, size: Size) -> Model:
+    """The model of a task with these norms; that of the table of encodings where it has them."""
+    usual = encodings.model(task, encoding, "normal")
+    settings = size.recipe(usual.recipe, usual.changes).model
+    adaptive = settings.get("adacos", SymbolModelConfig.adacos)
+    if norms == VARIANTS[encoding][0 if adaptive else 1]:
+        return usual
+    name = f"{task}-{encoding}-norms-{norms.slug}"
+    return Model(name, usual.recipe, (*usual.changes, *norms.changes))
+
+
+class Normalization(Table):
+    """Models with and without each norm, and with a scale that is fixed or adapted."""
+
+    name = "normalization"
+    title = "Norms and the scale of logits"
+    summary = "f_bn, f_fn and AdaCos, with and without (2410.17161, A.3.1)"
+    heads: ClassVar[tuple[str, ...]] = ("model", "norms", "scale")
+
+    def rows(self, size: Size) -> list[Row]:
+        return [
+            Row(
+                f"{task}-{encoding}-{norms.slug}",
+                task,
+                (encodings.ENCODINGS[encoding], " ".join(norms.norms) or "none", norms.scale),
+                model(task, encoding, norms, size),
+            )
+            for task in (COPYING_TASK, *encodings.LOGIC)
+            for encoding, variants in VARIANTS.items()
+            for norms in variants
+        ]
+
+    def tested(self, size: Size) -> dict[str, Any]:
+        return {
+            "test": "problems by number of names, grid of strings",
+            "per_names": size.per_names,
+            "most_names": size.most_names,
+            "length": size.length,
+            "copying": COPYING.tested(size),
+        }
+
+    def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
+        assert folder is not None
+        loaded, _ = load_checkpoint(folder)
+        measured = _copies if row.task == COPYING_TASK else _answers
+        scale = round(float(loaded.logit_scale.scale), measures.DIGITS)
+        found = {"scale": scale, "columns": loaded.config.vocab_size}
+        return {**measured(row, folder, size, runs), **found}
+
+    def blocks(self, size: Size) -> tuple[Block, ...]:
+        columns = (
+            Column("names of training", "correct known names"),
+            Column("more names", "correct more names"),
+            Column("all", "correct by names"),
+            Column("edit distance", "distance", distance),
+            Column("scale at the end", "scale", _two_digits),
+            Column("columns", "columns", number),
+        )
+        return (Block("correct answers, %", columns, self.name),)
+
+    def text(self, size: Size) -> str:
+        return (
+            "`f_bn`: the learned and the random part of a name are each divided by their norm. "
+            "`f_fn`: every row of the embedding is, and the features that are compared with them, "
+            f"so that logits are cosines. They are multiplied by {FIXED_SCALE:g}, or by a number "
+            "that AdaCos adapts in training and that starts at sqrt(2) ln(C - 1) for the C "
+            "`columns` of logits in training; products that are no cosines are not scaled. Logic: "
+            f"as many problems of each number of names from 1 to {size.most_names}, of at most "
+            f"{size.length} tokens. Copying: the strings of the table above, `more names` among "
+            "those that are no longer than in training, and their mean edit distance. Over the "
+            "paper's 277 copying models, whose results vary much, f_fn and AdaCos go with smaller "
+            "distances and f_bn with slightly larger ones; in logic, its models fall from 91 to "
+            "30 % (LTL) and from 78 to 14 % without f_bn."
+        )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        rows = {row.name: row for row in self.rows(size)}
+        found = []
+        for task in dict.fromkeys(row.task for row in rows.values()):
+            for encoding, variants in VARIANTS.items():
+                names = {f"{task}-{encoding}-{norms.slug}": norms for norms in variants}
+                order = ranked([rows[name] for name in names], results, "correct by names")
+                if len(order) < len(names):
+                    continue
+                ranking = ", ".join(f"{names[row.name]} {percent(mean)} %" for row, mean in order)
+                adaptive = [name for name, norms in names.items() if norms.scale == ADACOS]
+                ends = [end for name in adaptive for end in results.values(name, "scale")]
+                (columns, *_) = results.values(adaptive[0], "columns")
+                found.append(
+                    f"{TASKS[task]}, {encodings.ENCODINGS[encoding]}, from best to worst: "
+                    f"{ranking}. With {number(columns)} columns the scale of AdaCos ends between "
+                    f"{_two_digits(min(ends))} and {_two_digits(max(ends))}."
+                )
+        return found
+
+
+def _answers(row: Row, folder: Path, size: Size, runs: Path) -> dict[str, Any]:
+    """Rates of problems with as many names as in training, with more, and of all."""
+    problems = measures.by_names(row.task, size, runs)
+    report = measures.answers(folder, row.task, problems, "names", runs)
+    more = [record for record in report.records if record.num_symbols > size.names]
+    known = [record for record in report.records if record.num_symbols <= size.names]
+    return {
+        **measures.rates(Rates.of(known), " known names"),
+        **measures.rates(Rates.of(more), " more names"),
+        **measures.rates(report.overall, " by names"),
+    }
+
+
+def _copies(row: Row, folder: Path, size: Size, runs: Path) -> dict[str, Any]:
+    """The same of copied strings no longer than in training; of all strings, the distance too."""
+    found = COPYING.measure(row, folder, size, runs)
+    parts = {"as in training": "known names", "more characters": "more names", "all": "by names"}
+    shares = {f"correct {own}": found.get(f"correct {theirs}") for theirs, own in parts.items()}
+    return {**shares, "distance": found["distance all"]}
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.2f}"
+
+
+__all__ = ["VARIANTS", "Normalization", "model"]

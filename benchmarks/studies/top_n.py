@@ -1,0 +1,75 @@
+"""A right answer among N (2601.23169, Appendix I)."""
+
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from . import encodings, measures
+from .results import Results
+from .sizes import Size
+from .table import TASKS, Block, Column, Row, Table, percent
+
+COUNTS = (1, 10, 25)
+ENCODINGS = ("streams", "relational")
+
+
+class TopN(Table):
+    """Answers of the heatmap's problems, found with as many beams as there are answers."""
+
+    name = "top-n"
+    title = "A right answer among several"
+    summary = "a right answer among those of N beams (2601.23169, Appendix I)"
+
+    def rows(self, size: Size) -> list[Row]:
+        return [
+            Row(f"{task}-{key}-normal", task, (key,), encodings.model(task, key, "normal"))
+            for task in encodings.LOGIC
+            for key in ENCODINGS
+        ]
+
+    def tested(self, size: Size) -> dict[str, Any]:
+        return {
+            "test": "grid",
+            "most_names": size.most_names,
+            "grid_lengths": size.grid_lengths,
+            "per_cell": size.per_cell,
+            "counts": COUNTS,
+        }
+
+    def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
+        problems = measures.grid(row.task, size, runs)
+        found: dict[str, Any] = {}
+        for count in COUNTS:
+            test = "grid" if count == 1 else f"grid-top-{count}"
+            report = measures.answers(folder, row.task, problems, test, runs, top_n=count)
+            found |= measures.rates(report.overall, f" {count}")
+            found[f"top {count}"] = round(report.overall.top_n, measures.DIGITS)
+        return found
+
+    def blocks(self, size: Size) -> tuple[Block, ...]:
+        columns = [Column(f"top-{count}", f"top {count}") for count in COUNTS]
+        first = [Column(f"first of {count} beams", f"correct {count}") for count in COUNTS[1:]]
+        return (Block("problems with a right answer, %", (*columns, *first), "top-n"),)
+
+    def text(self, size: Size) -> str:
+        return (
+            "The problems of the heatmaps. top-1 is the answer of the usual search with 3 beams; "
+            "for top-N there are N beams, and one of their N answers has to be right. Whoever can "
+            "check answers, as a solver does, may use the first that holds. `first of N beams`: "
+            "the answer that the wider search ranks first."
+        )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        sentences = []
+        for row in self.rows(size):
+            known = [results.values(row.name, f"top {count}") for count in COUNTS]
+            if all(known):
+                one, some, more = (percent(fmean(values)) for values in known)
+                sentences.append(
+                    f"{TASKS[row.task]}, {row.cells[0]}: {one} % with the usual search, {some} % "
+                    f"among {COUNTS[1]} answers, {more} % among {COUNTS[2]}."
+                )
+        return sentences
+
+
+__all__ = ["TopN"]

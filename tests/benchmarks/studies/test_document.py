@@ -1,0 +1,81 @@
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+from commands import study
+from matplotlib.image import imread
+from tiny_studies import TINY
+
+from benchmarks.studies.document import write_document
+from benchmarks.studies.encodings import Encodings
+from benchmarks.studies.results import Results
+
+ROOT = Path(__file__).resolve().parents[3]
+PLACE = Path("docs/results/tables")
+
+
+def test_the_document_is_what_its_command_writes(tmp_path, monkeypatch):
+    """After new results: python -m benchmarks.studies --write-document."""
+    for file in (ROOT / PLACE).glob("*.json"):
+        (tmp_path / PLACE).mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, tmp_path / PLACE)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / PLACE).mkdir(parents=True, exist_ok=True)
+    assert study("studies", "--write-document").code == 0
+    assert (tmp_path / "docs/results.md").read_text() == (ROOT / "docs/results.md").read_text()
+    pictures, ours = (sorted((root / PLACE).glob("*.png")) for root in (tmp_path, ROOT))
+    assert [path.name for path in pictures] == [path.name for path in ours]
+    for picture, stored in zip(pictures, ours, strict=True):
+        assert np.array_equal(imread(picture), imread(stored)), picture.name
+
+
+def entry(**measured):
+    training = {"steps": 2, "batch_size": 8, "hours": 0.5}
+    made = {"hardware": "a processor", "threads": 1, "date": "2020-01-02", "settings": {}}
+    return {"measured": measured, "training": training, **made}
+
+
+def test_means_spreads_gaps_and_the_papers_numbers(tmp_path):
+    out = tmp_path / "docs" / "results" / "tables"
+    results = Results.of(out, "encodings", "tiny")
+    more = {f"correct {k}": None for k in range(1, 5)}
+    results.put("ltl-learned-renamed", 0, entry(correct=0.5, exact=0.25, **more))
+    results.put("ltl-learned-renamed", 1, entry(correct=0.7, exact=0.25, **more))
+    known = {"correct 4": 0.5, "correct more names": 0.5}
+    results.put("ltl-streams-normal", 0, entry(correct=1.0, exact=0.9, **known))
+    results.put(
+        "ltl-random",
+        0,
+        {**entry(correct=0.4, exact=0.1, **{"correct more names": 0.25}), "training": {}},
+    )
+    text = write_document([Encodings()], [TINY], out).read_text()
+    lines = text.splitlines()
+    theirs = "34.13 | 12.12 | 64.93 | 57.99 | 40.91"
+    assert f"| renamed | learned | 60.0 ± 10.0 | 25.0 ± 0.0 | - | {theirs} | 0.50 | 2 |" in lines
+    assert "| normal | streams | 100.0 | 90.0 | - |  |  |  |  |  | 0.50 | 1 |" in lines
+    assert "| none | random step | 40.0 | 10.0 | - |  |  |  |  |  | - | - |" in lines
+    assert (
+        "- LTL, more names than in training, up to 4: of the models that saw at most 3, streams on "
+        "normal data is best with 50.0 %; 1 of 1 that take so many are above the random answers "
+        "(25.0 %)."
+    ) in lines
+    assert "2 steps of 8 problems; 1.5 hours of training; a processor" in text
+    assert "Not measured yet: `propositional-*-normal`, `propositional-*-renamed`, " in text
+    assert "`propositional-random`, `ltl-learned-normal`, " in text
+    assert "Propositional logic:" not in text, "nothing of it has been measured"
+    assert "arXiv 2601.23169, Table 1" in text and str(tmp_path) not in text
+
+
+def test_the_document_of_another_folder_is_in_it(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    made = {**entry(correct=0.5, cells=[[2, 3, 2, 0.5]]), "training": {}}
+    for out in map(Path, ("res", str(tmp_path / "there"), "../up", ".")):
+        Results.of(out, "heatmaps", "cpu").put("ltl-random", 0, made)
+        run = study("studies", "--write-document", "--out", str(out))
+        assert run.code == 0, run.err
+        links = re.findall(r"\]\((?!http)([^)]+)\)", (out / "results.md").read_text())
+        assert links == [".", "./heatmaps-cpu-ltl.png"]
+        assert all((out / link).exists() for link in links)
+    assert {path.name for path in tmp_path.iterdir()} == {"here", "there", "up"}

@@ -1,0 +1,139 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commands import study
+from tiny_studies import TINY
+
+from benchmarks.studies.encodings import Encodings
+from benchmarks.studies.run import reproduce
+from benchmarks.studies.sizes import SIZES
+from benchmarks.studies.tables import TABLES
+from hf_alpha.folders import locked
+
+ROWS = "propositional-learned-renamed,propositional-relational-reduced,propositional-random"
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Path:
+    """A folder in which three rows of a tiny table have been measured, by the command."""
+    folder = tmp_path_factory.mktemp("reproduced")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setitem(SIZES, "tiny", TINY)
+        run = study("studies", "encodings", "--size", "tiny", "--seeds", "3", "--only", ROWS)
+        assert run.code == 0, run.err
+        listed = study("studies", "--size", "tiny", "--seeds", "3").out
+    assert "encodings" in listed and "3 of 40 done" in listed and " h of training missing" in listed
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def there(done, monkeypatch):
+    monkeypatch.chdir(done)
+
+
+def rows_of(file: str = "docs/results/tables/encodings-tiny.json") -> dict:
+    return json.loads(Path(file).read_text())["rows"]
+
+
+def test_rows_have_numbers_and_how_they_were_made(done):
+    text = Path("docs/results/tables/encodings-tiny.json").read_text()
+    assert str(done) not in text, "no place of this machine"
+    rows = rows_of()
+    assert sorted(rows) == sorted(ROWS.split(","))
+    assert list(rows["propositional-random"]) == ["0"], "has no model, and so no seeds"
+    entry = rows["propositional-relational-reduced"]["3"]
+    assert entry["training"]["steps"] == 2 and entry["training"]["batch_size"] == 8
+    assert 0 < entry["training"]["hours"] < 0.1
+    assert entry["settings"]["data.max_train_samples"] == "24"  # a tenth of 0.8 * 300
+    assert entry["settings"]["training.seed"] == "3"
+    assert entry["command"].endswith(
+        "encodings --size tiny --seeds 3 --only propositional-relational-reduced"
+    )
+    assert {"hardware", "date", "versions"} <= entry.keys()
+
+
+def test_what_is_measured(done):
+    rows = rows_of()
+    learned = rows["propositional-learned-renamed"]["3"]["measured"]
+    relational = rows["propositional-relational-reduced"]["3"]["measured"]
+    chance = rows["propositional-random"]["0"]["measured"]
+    assert learned["correct 4"] is None and relational["correct 4"] is not None
+    assert relational["correct more names"] == relational["correct 4"]
+    assert relational["covariance 3"] == 1 and relational["covariance samples 3"] == 2
+    assert learned["samples"] == relational["samples"] == chance["samples"] == TINY.samples
+    assert learned["samples 3"] == relational["samples 3"] == chance["samples 3"] == 3
+    assert "covariance 3" not in chance
+
+
+def test_only_training_data_is_perturbed(done):
+    import datasets
+
+    normal, renamed = (
+        datasets.load_dataset(f"runs/data/propositional-small{suffix}")
+        for suffix in ("", "-renamed")
+    )
+    assert normal["test"]["problem"] == renamed["test"]["problem"]
+    assert normal["train"]["problem"] != renamed["train"]["problem"]
+
+
+def test_what_is_done_is_not_done_again(done):
+    weights = "runs/reproduce/tiny/models/propositional-learned-renamed-3/model.safetensors"
+    before = Path(weights).stat().st_mtime_ns
+    file = Path("docs/results/tables/encodings-tiny.json")
+    text, said = file.read_text(), []
+    reproduce(
+        Encodings(), TINY, [3], ROWS.split(","), Path("runs/reproduce"), file.parent, said.append
+    )
+    assert said == [] and file.read_text() == text
+    # A row that was lost is measured again, and its model is not trained again.
+    rows = json.loads(text)
+    lost = rows["rows"].pop("propositional-learned-renamed")["3"]
+    file.write_text(json.dumps(rows))
+    reproduce(
+        Encodings(), TINY, [3], ROWS.split(","), Path("runs/reproduce"), file.parent, said.append
+    )
+    assert said == ["encodings, 1 of 1: propositional-learned-renamed, seed 3"]
+    found = rows_of()["propositional-learned-renamed"]["3"]
+    assert {**found, "date": ""} == {**lost, "date": ""}
+    assert Path(weights).stat().st_mtime_ns == before
+    file.write_text(text)
+
+
+def test_other_settings_are_refused_by_name(done):
+    before = rows_of()
+    for other, named in (
+        (replace(TINY, per_names=5), "per_names: 3 -> 5"),
+        (replace(TINY, steps={"propositional": 4}), "training.max_steps: 2 -> 4"),
+    ):
+        match = f"other settings: {named}; name another --out.*tiny/reports/"
+        with pytest.raises(ValueError, match=match):
+            reproduce(
+                Encodings(),
+                other,
+                [3],
+                ["propositional-learned-*"],
+                Path("runs/reproduce"),
+                Path("docs/results/tables"),
+            )
+    assert rows_of() == before
+
+
+def test_two_runs_of_a_table_do_not_meet(done):
+    with (
+        locked(done / "runs/reproduce/tiny/tables/encodings") as mine,
+        pytest.raises(ValueError, match=r"another process writes .*encodings: wait"),
+    ):
+        assert mine
+        reproduce(Encodings(), TINY, [3], [ROWS.split(",")[0]], Path("runs/reproduce"), Path("out"))
+
+
+def test_the_command_names_what_there_is():
+    assert "choose from encodings" in study("studies", "encoding").error
+    assert "choose from cpu, full" in study("studies", "--size", "huge").error
+    wrong = study("studies", "encodings", "--only", "ltl-stream")
+    assert "no row is called 'ltl-stream'" in wrong.error and "ltl-streams-normal" in wrong.error
+    listed = f"\n{study('studies').out}"
+    assert [name for name in TABLES if f"\n{name} " not in listed] == []

@@ -1,0 +1,155 @@
+import copy
+import json
+
+import pytest
+import torch
+from commands import study
+from small_objectives import BERT, write_rows
+from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
+
+from benchmarks.studies.zero_shot import PROMPTS, Prompt, fill, predict, read_task, records_of
+from hf_alpha.objectives.tokenizers import make_tokenizer
+
+TOKENIZER = make_tokenizer(
+    "words", ["Yes No Maybe great terrible correct incorrect It was This is . ? , cats purr Tom"]
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model whose most likely word is always Yes."""
+    sizes = {key: value for key, value in BERT.items() if key != "model_type"}
+    torch.manual_seed(0)
+    model = BertForMaskedLM(BertConfig(**sizes, vocab_size=len(TOKENIZER)))
+    with torch.no_grad():
+        model.cls.predictions.bias[TOKENIZER.convert_tokens_to_ids("Yes")] += 9
+    out = tmp_path_factory.mktemp("zero") / "model"
+    model.save_pretrained(out)
+    TOKENIZER.save_pretrained(out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("task", "texts", "written"),
+    [
+        ("rte", ["Tom purr.", "Cats purr."], "[CLS] Tom purr ? [MASK] , cats purr . [SEP]"),
+        ("mrpc", ["Tom purr.", "Cats purr."], "[CLS] Tom purr . [MASK] , cats purr . [SEP]"),
+        ("sst2", ["cats purr"], "[CLS] cats purr It was [MASK] . [SEP]"),
+        ("cola", ["Tom purr."], "[CLS] Tom purr . This is [MASK] . [SEP]"),
+    ],
+)
+def test_prompts_are_those_of_the_paper(task, texts, written):
+    ids, gap = fill(PROMPTS[task], texts, TOKENIZER, 32)
+    assert TOKENIZER.convert_ids_to_tokens(ids) == written.split()
+    assert gap == written.split().index("[MASK]")
+
+
+def test_long_texts_are_cut_and_the_gap_stays():
+    ids, gap = fill(PROMPTS["rte"], ["Tom purr " * 30, "cats"], TOKENIZER, 16)
+    tokens = TOKENIZER.convert_ids_to_tokens(ids)
+    assert len(ids) == 16 and tokens.index("[MASK]") == gap
+    assert tokens[-3:] == [",", "cats", "[SEP]"]
+    with pytest.raises(ValueError, match="max_length 6 leaves no room"):
+        fill(PROMPTS["rte"], ["Tom", "cats"], TOKENIZER, 6)
+
+
+def test_a_batch_is_its_rows(folder):
+    model = BertForMaskedLM.from_pretrained(folder)
+    rows = [["Tom purr", "cats"], ["Tom " * 20, "cats purr purr"], ["cats", "Tom"]]
+    together = predict(model, TOKENIZER, PROMPTS["mnli"], rows)
+    alone = [predict(model, TOKENIZER, PROMPTS["mnli"], [row])[0] for row in rows]
+    assert torch.allclose(torch.tensor(together), torch.tensor(alone), atol=1e-5)
+    assert all(abs(sum(row) - 1) < 1e-5 and row[0] > 0.9 for row in together)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_masks_of_a_text_are_no_gap(folder, side):
+    model = BertForMaskedLM.from_pretrained(folder).eval()
+    with torch.no_grad():  # a model for which places differ
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=torch.manual_seed(0)))
+    rows = [["Tom [MASK] purr", "cats"], ["Tom " * 9, "cats"]]
+    ids, gap = fill(PROMPTS["rte"], rows[0], TOKENIZER, 32)
+    tokens = TOKENIZER.convert_ids_to_tokens(ids)
+    assert tokens.count("[MASK]") == 2 and tokens[gap : gap + 2] == ["[MASK]", ","]
+    words = TOKENIZER.convert_tokens_to_ids(["Yes", "No"])
+    with torch.no_grad():
+        expected = model(torch.tensor([ids])).logits[0, gap, words].softmax(-1)
+    tokenizer = copy.deepcopy(TOKENIZER)
+    tokenizer.padding_side = "right"
+    found = predict(model, tokenizer, PROMPTS["rte"], rows)[0]
+    torch.testing.assert_close(torch.tensor(found), expected, atol=1e-4, rtol=1e-4)
+    tokenizer.padding_side = side
+    assert predict(model, tokenizer, PROMPTS["rte"], rows[:1])[0] == pytest.approx(found, abs=1e-4)
+
+
+def test_the_order_of_words_changes_no_number_of_a_label(tmp_path):
+    file = write_rows(tmp_path / "rte.jsonl", [{"sentence1": "a", "sentence2": "b", "label": 0}])
+    for words in (
+        {"entailment": "great", "not_entailment": "No"},
+        {"not_entailment": "No", "entailment": "great"},
+    ):
+        prompt, rows = read_task("rte", file, words=words)
+        assert list(prompt.words.items()) == [("entailment", "great"), ("not_entailment", "No")]
+        (record,) = records_of(prompt, [[0.9, 0.1]], [row[-1] for row in rows])
+        assert record == {"prediction": "entailment", "target": "entailment"}
+
+
+def test_the_command_scores_files(folder, tmp_path):
+    rows = [
+        {"premise": "Tom purr.", "hypothesis": "cats.", "label": label}
+        for label in ("entailment", "not_entailment", "entailment", 0)
+    ]
+    rows = [{**row, "label": str(row["label"])} for row in rows]
+    file = write_rows(tmp_path / "rte.jsonl", rows)
+    told = [str(folder), "--task", "rte", "--data", file]
+    told += ["--columns", "premise,hypothesis,label", "--out", str(tmp_path / "out")]
+    done = study("studies.zero_shot", *told)
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert found == {"metrics": {"all": {"accuracy": 0.75}}, "samples": {"all": 4}}
+    swapped = [*told, "--words", "entailment=No,not_entailment=Yes"]
+    assert study("studies.zero_shot", *swapped).code == 0
+    found = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert found["metrics"]["all"]["accuracy"] == 0.25
+
+
+def test_numbers_lie_between_the_bounds():
+    found = records_of(PROMPTS["stsb"], [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], ["1", 2.5, 5])
+    assert [record["prediction"] for record in found] == [0.0, 2.5, 5.0]
+    assert [record["target"] for record in found] == [1.0, 2.5, 5.0]
+
+
+def test_what_cannot_be_asked_is_said(folder, tmp_path):
+    with pytest.raises(ValueError, match="no prompt for the task 'wnli': known are sst2, cola"):
+        read_task("wnli")
+    with pytest.raises(ValueError, match=r"needs \{0\} and one \{mask\}"):
+        Prompt("{0}", {"a": "Yes", "b": "No"})
+    prompt = Prompt("{0} {mask}", {"a": "Yes", "b": "unheard"})
+    with pytest.raises(ValueError, match="the label word 'unheard' is no token of its own, but"):
+        predict(BertForMaskedLM.from_pretrained(folder), TOKENIZER, prompt, [["Tom"]])
+    with pytest.raises(ValueError, match="row 1: 'maybe' is no label: entailment, not_entailment"):
+        records_of(PROMPTS["rte"], [[0, 1], [1, 0]], ["entailment", "maybe"])
+    file = write_rows(tmp_path / "rows.jsonl", [{"sentence": "Tom", "label": 1}])
+    classifier = BertForSequenceClassification(BertForMaskedLM.from_pretrained(folder).config)
+    classifier.save_pretrained(tmp_path / "other")
+    TOKENIZER.save_pretrained(tmp_path / "other")
+    done = study("studies.zero_shot", tmp_path / "other", "--task", "sst2", "--data", file)
+    assert "was not trained to find masked tokens" in done.error
+    told = [str(folder), "--task", "sst2", "--data", file, "--words"]
+    long = write_rows(tmp_path / "long.jsonl", [{"sentence": "Tom " * 400, "label": 1}])
+    done = study("studies.zero_shot", *told[:3], "--data", long, "--max-length", "600")
+    assert done.code == 0, "cut to the positions that there are"
+    for label in (None, "x", 6):
+        row = {"sentence1": "Tom", "sentence2": "cats", "label": label}
+        bad = write_rows(tmp_path / "stsb.jsonl", [{**row, "label": 2}, row])
+        with pytest.raises(ValueError, match=f"row 1: .*{label}.* is no number between 0 and 5"):
+            read_task("stsb", bad)
+    for words, fault in [
+        ("positive", "'positive' is no label with a word; write label=word,label=word"),
+        ("negative=terrible,=great", "'=great' is no label with a word"),
+        ("negative=terrible,", "'' is no label with a word"),
+        ("negative=terrible,negative=great", "'negative=great' is given twice"),
+    ]:
+        done = study("studies.zero_shot", *told, words)
+        assert f"words are {words!r}: {fault}" in done.error
