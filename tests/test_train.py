@@ -729,9 +729,9 @@ def test_drawn_data_follows_the_recipe(tmp_path):
     assert len(train_data) == 7 and len(valid_data) == 5
     assert train_data[3] == prepare_data(copying(tmp_path), tokenizer)[0][3]
     for change, message in [
-        ("data.draw={num_samples: 9}", r"data: draw: .*missing 2 required .*'sizes'"),
+        ("data.draw={num_samples: 9}", "data: draw: the key 'sizes' is missing: smallest"),
         ("data.draw.sizes=[0, 3]", "data: draw: sizes must be"),
-        ("data.draw.sizes=3-5", "data: draw: sizes must be .* got '3-5'"),
+        ("data.draw.sizes=3-5", "data: draw: 'sizes' must be a list of 2 whole numbers, not '3-5'"),
         ("data.draw.num_symbols=6", "data: draw: the vocabulary has 5 symbols"),
     ]:
         with pytest.raises(RecipeError, match=message):

@@ -18,6 +18,8 @@ from .schema import Recipe, kind_of
 RECIPE_FILE = "recipe.yaml"
 HUB_TOKEN = re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}")
 """What a token of the Hub looks like, wherever it stands."""
+LAST = ("model", "optimizer", "checkpoint")
+"""Keys that close a recipe: what is trained, behind what it is trained on."""
 
 
 def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
@@ -267,6 +269,7 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     if recipe.checkpoint is not None:
         content.pop("tokenizer", None)
     content = {key: value for key, value in content.items() if value not in (ANSWER, "")}
+    content = dict(sorted(content.items(), key=lambda item: item[0] in LAST))
     lines = "".join(f"{note}\n" for note in notes)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
