@@ -16,7 +16,7 @@ import torch
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaTokenizer
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.recipe import RECIPE_FILE, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, RowsRecipe, read_recipe
 from hf_alpha.resources import resource_path
 
 FOLDER = Path(__file__).parent / "golden"
@@ -76,7 +76,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def released() -> list[str]:
     """Names of the released models that answer with text."""
     recipes = resource_path("model_cards").glob(f"*/{RECIPE_FILE}")
-    return sorted(file.parent.name for file in recipes if read_recipe(file).aim is None)
+    return sorted(
+        file.parent.name for file in recipes if not isinstance(read_recipe(file), RowsRecipe)
+    )
 
 
 @torch.no_grad()

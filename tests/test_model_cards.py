@@ -13,7 +13,7 @@ from huggingface_hub import ModelCard
 
 from hf_alpha.card import notes
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.recipe import RECIPE_FILE, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, RowsRecipe, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.tasks import get_task
 
@@ -28,7 +28,7 @@ RESULTS = {
 }
 """Task, or model, -> folder of its results; others are called as the task is."""
 RELEASED = sorted(path for path in (ROOT / "model_cards").iterdir() if path.is_dir())
-FOLDERS = [path for path in RELEASED if read_recipe(path / RECIPE_FILE).aim is None]
+FOLDERS = [path for path in RELEASED if not isinstance(read_recipe(path / RECIPE_FILE), RowsRecipe)]
 """Of models that answer with text; the others tell classes."""
 TELLING = [path for path in RELEASED if path not in FOLDERS]
 
