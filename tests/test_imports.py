@@ -56,6 +56,7 @@ HEAVY = [
     "datasets",
     "pandas",
     "pyarrow",
+    "pydantic",
     "matplotlib",
     "aiger",
     "pysat",

@@ -11,9 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hf_alpha.recipe import (
+    Drawn,
     FormulaRecipe,
     Generated,
+    Pairs,
+    PairsRecipe,
     RecipeError,
+    Rows,
+    RowsRecipe,
     describe_settings,
     differences,
     parse_recipe,
@@ -155,7 +160,7 @@ def test_overrides_are_yaml(tmp_path):
         "training.max_steps=10", "--model.dropout=0.1", "training.learning_rate=1e-3",
         "training.adam_epsilon=1E-9", "training.run_name=1e-3x", "training.eval_strategy=no",
         "training.bf16=false", "model.cross_attention=[aggregated]",
-        "data.max_train_samples=null", "checkpoint=",
+        "data.max_train_samples=null", "checkpoint=", "data.validation={}",
     ]  # fmt: skip
     recipe = read_recipe("propositional/debug.yaml", overrides)
     assert recipe.training["max_steps"] == 10
@@ -166,6 +171,7 @@ def test_overrides_are_yaml(tmp_path):
     assert recipe.model["dropout"] == 0.1
     assert recipe.model["cross_attention"] == ["aggregated"]
     assert recipe.data.max_train_samples is None and recipe.checkpoint is None
+    assert recipe.data.validation is None
 
 
 def test_missing_parts_and_files_are_named(tmp_path):
@@ -332,6 +338,24 @@ def test_recipes_of_own_pairs(tmp_path, change, message):
         read_recipe(file, [change])
 
 
+def test_what_is_trained_makes_the_kind_of_a_recipe(tmp_path):
+    training, rows = {"output_dir": "out"}, {"train": "rows.jsonl"}
+    draw = {"num_samples": 5, "sizes": [3, 4], "num_symbols": 2}
+    for said, kinds in [
+        ({"data": {"path": "x"}}, (FormulaRecipe, Generated)),
+        ({"data": {"draw": draw}, "objective": "answer"}, (FormulaRecipe, Drawn)),
+        ({"data": rows, "symbols": {"x": "[a-z]"}}, (PairsRecipe, Pairs)),
+        ({"data": rows, "objective": "class", "model": {"model_type": "bert"}}, (RowsRecipe, Rows)),
+        # What says nothing may stand where it is not known.
+        ({"data": {"path": "x", "draw": {}, "train": None}, "check": None, "symbols": {}},
+         (FormulaRecipe, Generated)),
+    ]:  # fmt: skip
+        recipe = parse_recipe({"task": "text", "training": training, **said})
+        assert (type(recipe), type(recipe.data)) == kinds
+    with pytest.raises(RecipeError, match="data: the key 'train' is missing: your own pairs of te"):
+        parse_recipe({"task": "text", "training": training, "data": {}, "objective": "class"})
+
+
 def test_zeros_are_written(tmp_path):
     recipe = parse_recipe({
         "task": "text",
@@ -433,6 +457,13 @@ def faults(value, schema, where="") -> list[str]:
 
 
 schema_of_recipes = cache(recipe_schema)
+
+
+def test_every_recipe_is_read_as_it_is_written(tmp_path):
+    for path in SHIPPED:
+        recipe = read_recipe(path, ["training.output_dir=out"])
+        write_recipe(recipe, tmp_path / "recipe.yaml")
+        assert read_recipe(tmp_path / "recipe.yaml") == recipe, path
 
 
 def content_of(path):

@@ -266,8 +266,8 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     said = recipe.model_dump(warnings=False)
     _check_private(said, "recipe")
     content = _without_silent({**said, "data": _without_silent(said["data"])})
-    if recipe.checkpoint is not None:
-        content.pop("tokenizer", None)
+    if recipe.checkpoint is not None and "tokenizer" not in recipe.model_fields_set:
+        content.pop("tokenizer", None)  # the checkpoint has one
     content = {key: value for key, value in content.items() if value not in (ANSWER, "")}
     content = dict(sorted(content.items(), key=lambda item: item[0] in LAST))
     lines = "".join(f"{note}\n" for note in notes)
