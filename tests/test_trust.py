@@ -175,9 +175,8 @@ ATTACKS = [
 
 def run(name: str, *arguments: object) -> Result:
     """Run a command of ours, or of a study, whose user says yes to every question."""
-    if name.startswith("studies"):
-        return study(name, *arguments)
-    return hf_alpha(name, *arguments, stdin="y\ny\n")
+    command = study if name.startswith("studies") else hf_alpha
+    return command(name, *arguments, stdin="y\ny\n")
 
 
 def name_of(attack: Any) -> str:
