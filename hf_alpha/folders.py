@@ -7,15 +7,19 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import wraps
 from glob import escape
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
 logger = logging.getLogger(__name__)
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _HEX = 32 * "[0-9a-f]"
 TEMPORARY = f"*.{_HEX}"
 """Pattern of the names that files and folders have while they are written."""
@@ -24,6 +28,10 @@ _FILES = {
     ".safetensors", ".tsv", ".txt", ".yaml", ".zip",
 }  # fmt: skip
 """Endings of names of files; names on the Hub end in other ways."""
+_descriptors: set[int] = set()
+"""Of the locks that this process holds."""
+_claimed: set[Path] = set()
+"""The folders in which only this process writes."""
 
 
 @contextmanager
@@ -44,16 +52,76 @@ def locked(folder: Path, shared: bool = False) -> Iterator[bool]:
     """
     if folder.is_file():
         raise FileExistsError(f"{folder} is a file: name a folder")
-    was_there = folder.exists()
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
+    _descriptors.add(descriptor)
     try:
         yield _lock(descriptor, folder, shared)
     finally:
+        _descriptors.discard(descriptor)
         os.close(descriptor)
-        if not was_there:
-            with suppress(OSError):  # something is in it, as it should
-                folder.rmdir()
+        _remove_empty(missing)
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders that were made for nothing, the innermost first."""
+    with suppress(OSError):  # something is in it, as it should
+        for folder in folders:
+            folder.rmdir()
+
+
+def _leave_locks() -> None:
+    """Close a child's copies of locks: it may outlive a run that is killed, and keep others out."""
+    for descriptor in _descriptors:
+        os.close(descriptor)
+    _descriptors.clear()
+
+
+os.register_at_fork(after_in_child=_leave_locks)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other processes that write out of a folder, which is made if it is absent.
+
+    What this process does meanwhile may ask for the same folder again.
+
+    Raises:
+        ValueError: another process writes there.
+        FileExistsError: there is a file in its place.
+    """
+    place = folder.resolve()
+    if place in _claimed:
+        yield
+        return
+    with locked(folder) as mine:
+        if not mine:
+            raise ValueError(
+                f"another process writes {folder}: wait until it has ended, or choose another "
+                "folder"
+            )
+        _claimed.add(place)
+        try:
+            yield
+        finally:
+            _claimed.discard(place)
+
+
+def alone_in(argument: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Have a function keep others out of the folder that an argument of it names; see `alone`."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        bind = signature(function).bind
+
+        @wraps(function)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            with alone(Path(bind(*args, **kwargs).arguments[argument])):
+                return function(*args, **kwargs)
+
+        return run
+
+    return decorate
 
 
 def _lock(descriptor: int, folder: Path, shared: bool) -> bool:
@@ -95,6 +163,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     Raises:
         FileExistsError: there is a file or folder at `path`; it stays as it is.
+        ValueError: another process makes it.
     """
     if path.exists():
         kind = "folder" if path.is_dir() else "file"
@@ -106,18 +175,22 @@ def new_folder(path: Path) -> Iterator[Path]:
             yield unfinished
             unfinished.rename(path)
     except BaseException:
-        for parent in missing:  # the innermost first
-            with suppress(OSError):  # something else is in it by now
-                parent.rmdir()
+        _remove_empty(missing)
         raise
 
 
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """Give a folder to write to beside `path`; what is still in it at the end is removed."""
+    """Give a folder to write to beside `path`; what is still in it at the end is removed.
+
+    Raises:
+        ValueError: another process does so.
+    """
     remove_leftovers(path.parent, path.name)
+    if any(place.is_dir() for place in _unfinished(path.parent, path.name)):
+        raise ValueError(f"another process writes {path}: wait until it has ended")
     unfinished = _temporary(path)
-    with locked(unfinished):
+    with alone(unfinished):
         try:
             yield unfinished
         finally:
@@ -131,7 +204,7 @@ def _temporary(path: Path) -> Path:
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
     """Remove what killed runs left half-written in a folder, of this name only if one is given."""
-    for path in folder.glob(f".{'*' if name is None else escape(name)}.{_HEX}"):
+    for path in _unfinished(folder, name):
         if path.is_dir():
             with locked(path) as abandoned:
                 if abandoned:
@@ -139,6 +212,11 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
         else:
             with suppress(OSError):
                 path.unlink()
+
+
+def _unfinished(folder: Path, name: str | None) -> Iterator[Path]:
+    """What is being written in a folder, or was."""
+    return folder.glob(f".{'*' if name is None else escape(name)}.{_HEX}")
 
 
 def check_file(path: Path, what: str) -> None:
@@ -211,6 +289,8 @@ def _with(keys: tuple[str, ...]) -> str:
 
 __all__ = [
     "TEMPORARY",
+    "alone",
+    "alone_in",
     "check_file",
     "checkpoint_place",
     "locked",

@@ -206,7 +206,7 @@ def _end_and_pad(
 
 def _until_end(ids: Sequence[int], end: set[int], pad: int | None) -> list[int]:
     stop = next((position for position, i in enumerate(ids) if i in end), len(ids))
-    while stop and ids[stop - 1] == pad and pad not in end:
+    while stop and ids[stop - 1] == pad:
         stop -= 1
     return list(ids[:stop])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors import safe_open
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -19,6 +20,7 @@ from transformers.utils import cached_file, logging
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.folders import checkpoint_place, read_json
+from hf_alpha.modeling.symbol_vocabulary import has_tokens
 from hf_alpha.own_code import import_functions
 from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, trusting
 
@@ -252,8 +254,8 @@ def load_for(
 
     Raises:
         FileNotFoundError: there is no such folder or model, or a file of it is missing.
-        CheckpointError: a file cannot be read, or weights of the body are missing or of another
-            shape.
+        CheckpointError: a file cannot be read, or weights of the body are missing, of another
+            shape or not finite.
         ValueError: `auto` knows no such model.
     """
     config, where = load_config(path), str(Path(path).expanduser())
@@ -269,12 +271,14 @@ def load_for(
     for name, value in settings.items():
         setattr(config, name, value)
     model, report = _load_weights(auto, where, config=config)
+    _check_kinds(model, f"{where}/{WEIGHTS}")
     shapes = [name for name, *_ in report["mismatched_keys"]]
     new = sorted({*report["missing_keys"], *shapes})
     body = f"{model.base_model_prefix}."
     lost = [name for name in new if name.startswith(body) and not name.startswith(f"{body}pooler")]
     if lost:
         raise CheckpointError(f"{where}/{WEIGHTS}: tensor {lost[0]!r} is missing{_others(lost)}")
+    _check_finite(model, f"{where}/{WEIGHTS}")
     return model, tokenizer, _renew_head(model, new) if relabelled else new
 
 
@@ -294,6 +298,17 @@ def _check_size(config: PreTrainedConfig, tokenizer: Any, where: str) -> None:
         raise ValueError(
             f"{where}: model and tokenizer disagree: the tokenizer has {len(tokenizer)} tokens, "
             f"the model {config.vocab_size}; load both from the same folder"
+        )
+    _check_tokens(config, tokenizer, where)
+
+
+def _check_tokens(config: PreTrainedConfig, tokenizer: Any, where: str) -> None:
+    """Raise a ValueError for other tokens than those that a model says it was made for."""
+    digest = getattr(config, "token_digest", None)
+    if digest is not None and not has_tokens(tokenizer, digest):
+        raise ValueError(
+            f"{where}: model and tokenizer disagree: the tokenizer has other tokens than the model "
+            "was made for, or in another order; load both from the same folder"
         )
 
 
@@ -351,11 +366,51 @@ def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) ->
             f"{file}: tensor {name!r} has the shape {tuple(found)}, and {tuple(wanted)} by "
             f"config.json{_others(shapes)}"
         )
+    _check_kinds(model, file)
+    _check_finite(model, file)
+
+
+def _check_finite(model: PreTrainedModel, file: str) -> None:
     tensors = model.state_dict().items()
     if names := [name for name, tensor in tensors if not torch.isfinite(tensor).all()]:
         raise CheckpointError(
             f"{file}: tensor {names[0]!r} holds numbers that are not finite{_others(names)}"
         )
+
+
+def _check_kinds(model: PreTrainedModel, file: str) -> None:
+    """Check that the file has numbers with a fraction where the model has, and no others.
+
+    Loading turns whole numbers, which are no weights, into such without a word.
+
+    Args:
+        model: as it was loaded.
+        file: a folder's or Hub name, and `WEIGHTS`; there may be several files in its place.
+    """
+    wanted = {name: tensor.is_floating_point() for name, tensor in model.state_dict().items()}
+    for path in _weight_files(file.removesuffix(f"/{WEIGHTS}")):
+        with safe_open(path, "pt") as tensors:
+            for name in sorted(wanted.keys() & tensors.keys()):
+                kind = tensors.get_slice(name).get_dtype()
+                if kind.startswith(("F", "BF")) != wanted[name]:
+                    fit = "floating-point" if wanted[name] else "whole"
+                    raise CheckpointError(
+                        f"{path}: tensor {name!r} holds {kind}, and the model has {fit} numbers"
+                    )
+
+
+def _weight_files(where: str) -> list[Path]:
+    """The files of weights that were loaded from a folder or repository: those of safetensors."""
+    found = [
+        cached_file(where, name, local_files_only=True, _raise_exceptions_for_missing_entries=False)
+        for name in (WEIGHTS, f"{WEIGHTS}.index.json")
+    ]
+    if found[0] is not None:
+        return [Path(found[0])]
+    if found[1] is None:
+        return []
+    index = Path(found[1])
+    return [index.parent / name for name in sorted(set(read_json(index)["weight_map"].values()))]
 
 
 def _others(found: list) -> str:
@@ -383,6 +438,7 @@ def check_agreement(config: PreTrainedConfig, tokenizer: Any, where: str = "chec
                 f"{theirs} in the tokenizer; load both from the same folder, or call "
                 "extend_symbols on the one that lags behind"
             )
+    _check_tokens(config, tokenizer, where)
 
 
 def check_segments(config: PreTrainedConfig, tokenizer: Any, where: str = "checkpoint") -> None:

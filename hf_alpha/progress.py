@@ -2,16 +2,30 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from tqdm import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import has_length
+from transformers.utils import logging
 
 SHORT = {"learning_rate": "lr"}
 SILENT = ("epoch", "grad_norm", "total_flos", "_runtime", "_per_second", "num_input_tokens_seen")
 """Ends of the names of numbers that are logged and not shown: `trainer_state.json` has them."""
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Keep Transformers from showing a bar for the one file that is loaded or saved."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 class TrainingProgress(TrainerCallback):
@@ -170,4 +184,4 @@ def _words(numbers: Mapping[str, str]) -> list[str]:
     return [f"{name} {number}" for name, number in numbers.items()]
 
 
-__all__ = ["TrainingProgress"]
+__all__ = ["TrainingProgress", "without_bars"]

@@ -16,7 +16,7 @@ from transformers import TrainerCallback
 from hf_alpha.evaluation.compare import EvaluatedModel, compare
 from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.report import Report
-from hf_alpha.folders import write_text
+from hf_alpha.folders import alone_in, write_text
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.processes import choose_device
 from hf_alpha.progress import TrainingProgress
@@ -39,6 +39,7 @@ WARM_UP = 0.05
 """Share of the time in which the learning rate grows, where training is limited by time."""
 
 
+@alone_in("out")
 def compare_encodings(
     recipe: Recipe,
     encodings: Sequence[str],
@@ -79,7 +80,7 @@ def compare_encodings(
 
     Raises:
         ValueError: there is no such encoding, the recipe goes on from a checkpoint, or `out` has
-            models of other settings.
+            models of other settings, or another process writes there.
     """
     if recipe.checkpoint is not None:
         raise ValueError(

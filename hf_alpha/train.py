@@ -3,12 +3,13 @@
 import dataclasses
 import json
 import logging
+import math
 import re
 import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
@@ -51,7 +52,8 @@ from hf_alpha.data.own import OwnPairs, own_rows
 from hf_alpha.data.read import load
 from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.evaluation.evaluate import answer_limit, evaluate
-from hf_alpha.folders import read_json
+from hf_alpha.finite import PATIENCE, FiniteSteps, NotFiniteError, is_finite
+from hf_alpha.folders import alone, read_json
 from hf_alpha.generation import fit_tokenizer, raise_limit, room_for
 from hf_alpha.loading import (
     CheckpointError,
@@ -70,7 +72,7 @@ from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.optimizers import optimizer_of
 from hf_alpha.objectives.rows import first
 from hf_alpha.objectives.tokenizers import make_tokenizer, with_transducer
-from hf_alpha.progress import TrainingProgress
+from hf_alpha.progress import TrainingProgress, without_bars
 from hf_alpha.recipe import (
     DEFAULT_MODEL_TYPE,
     RECIPE_FILE,
@@ -95,6 +97,10 @@ SHUFFLED = 10_000
 """Rows of a stream that are shuffled at a time."""
 TRIED = 5
 """Targets about which a check of the user's own is asked before training."""
+LOSSES = "losses"
+"""Where `trainer_state.json` has the sums of losses since the last log."""
+DAMAGED = (RuntimeError, EOFError, ValueError, TypeError, LookupError, AttributeError)
+"""What readers of a state raise that is cut off, or that holds something else."""
 SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
 NOTE = r"^# until step (\d+): ([^=]+)=(.*)$"
 LABEL_SMOOTHING = (
@@ -104,25 +110,144 @@ LABEL_SMOOTHING = (
 
 
 class _Runs(Trainer):
-    """What all trainers here share: batches alike in size, progress, and whole checkpoints."""
+    """What all trainers here share: batches alike in size, progress, and whole checkpoints.
+
+    A step whose loss or norm of gradients is not finite is left out; see `hf_alpha.finite`.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
+        self.finite_steps = FiniteSteps()
+        self._losses: list[torch.Tensor] = []  # of the step so far, one for each micro-batch
+        self._first_counted = 0  # the first step whose loss the mean over the run has
         # Without an accelerator, PyTorch would warn in every run.
         self.args.dataloader_pin_memory &= torch.accelerator.is_available()
         self.add_callback(_KeepInStep(self.accelerator))
+        self.add_callback(_KeepLosses(self))
         for kind in (ProgressCallback, PrinterCallback):  # a notebook has another one, which stays
             if self.pop_callback(kind) is not None:
                 self.add_callback(TrainingProgress())
 
+    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """As in the base class; the loss is kept for the end of the step."""
+        loss = super().training_step(*args, **kwargs)
+        self._losses.append(loss)
+        return loss
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        """As in the base class: asked once in each step, when all its gradients are there."""
+        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        loss = float(self._of_all(torch.stack(self._losses).sum()).mean())
+        self._losses.clear()
+        self._check_step(model, loss, None if norm is None else float(norm))
+        return norm
+
+    def _check_step(self, model: Any, loss: float, norm: float | None) -> None:
+        """Leave a step out whose numbers are not finite; too many in a row end the training."""
+        scaler, step = self.accelerator.scaler, self.state.global_step + 1
+        overflow = norm is not None and math.isfinite(loss) and not math.isfinite(norm)
+        if overflow and scaler is not None and scaler.get_scale() > 1:
+            self.finite_steps.losses += 1
+            return  # with fp16: the scaler leaves it out, and its scale falls
+        if self.finite_steps.add(step, loss, norm):
+            return
+        if self.finite_steps.in_a_row == PATIENCE:
+            raise self._not_finite(
+                f"training is stopped at step {step}: in {PATIENCE} steps in a row, loss or norm "
+                f"of gradients was not finite ({loss} and {norm})"
+            )
+        logger.warning("step %d is left out: loss %s, norm of gradients %s", step, loss, norm)
+        if scaler is None:  # which leaves it out itself, and must see the gradients
+            model.zero_grad()
+
+    def check_end(self) -> None:
+        """Refuse a model that is not finite.
+
+        Raises:
+            NotFiniteError: it is not, or it is not known, since the last steps were left out.
+        """
+        if self.finite_steps.in_a_row:
+            raise self._not_finite("in the last steps, loss or norm of gradients was not finite")
+        if not self._is_finite():
+            raise self._not_finite("training has led to weights that are not finite")
+
+    def _not_finite(self, what: str) -> NotFiniteError:
+        good = last_checkpoint(self.args.output_dir, self.finite_steps.proved)
+        last = last_checkpoint(self.args.output_dir)
+        ahead = "a smaller training.learning_rate and another training.output_dir"
+        if good is None:
+            way = f"there is no good checkpoint: begin again with {ahead}"
+        else:
+            way = (
+                f"the last good checkpoint is {good}: 'checkpoint: {good}' in a recipe goes on "
+                f"from its weights, with {ahead}"
+            )
+        led = "" if last == good else f" ({last} was saved behind it, and leads here again)"
+        return NotFiniteError(f"{what}; no model is written; {way}{led}")
+
+    def _of_all(self, number: torch.Tensor) -> torch.Tensor:
+        """A number of each process: (processes,)."""
+        return self.accelerator.gather(number.reshape(1))
+
+    def _is_finite(self) -> bool:
+        """Whether the weights are, those in other processes too."""
+        mine = torch.tensor(is_finite(self.model), device=self.args.device)
+        return bool(self._of_all(mine).all())
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        """As in the base class; but a loss that is not known is none, and the mean is of all steps.
+
+        The Trainer takes a loss that is not finite for the mean of the others, or for 0.
+        """
+        if "loss" in logs:
+            logs["loss"] = logs["loss"] if self.finite_steps.losses else math.nan
+            self.finite_steps.losses = 0
+        if "train_loss" in logs:
+            steps = self.state.global_step - self._first_counted
+            logs["train_loss"] = self._total_loss_scalar / max(steps, 1)
+        super().log(logs, *args, **kwargs)
+
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         folder = Path(self.args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")
+        if self.finite_steps.in_a_row or not self._is_finite():
+            logger.warning("%s is not written: the numbers are not finite", folder)
+            return
+        self.state.stateful_callbacks[LOSSES] = self._losses_since_log()
         with _written(folder):
             super()._save_checkpoint(*args, **kwargs)
+
+    def _losses_since_log(self) -> dict[str, Any]:
+        """What the next log and the mean of a resumed run need: sums, one of each process."""
+        return {
+            "since_log": self._of_all(self._tr_loss).tolist(),
+            "total": self._total_loss_scalar,
+            "last_logged": self._globalstep_last_logged,
+            "first_counted": self._first_counted,
+        }
+
+    def go_on_counting(self) -> None:
+        """Take up the sums of losses of a checkpoint; one without them begins to count anew."""
+        self._first_counted = self.state.global_step
+        self.finite_steps.proved = self.state.global_step - 1
+        kept = self.state.stateful_callbacks.get(LOSSES)
+        if kept is None:
+            return
+        sums = kept["since_log"]
+        same = len(sums) == self.args.world_size
+        self._tr_loss += sums[self.args.process_index] if same else math.fsum(sums) / len(sums)
+        self._total_loss_scalar = kept["total"]
+        self._globalstep_last_logged = kept["last_logged"]
+        self._first_counted = kept["first_counted"]
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         with _readable(checkpoint, "the optimiser's state"):
             super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_scaler(self, checkpoint: str | None) -> None:
+        if self.accelerator.scaler is None:  # it is of a run with fp16, or of somebody else
+            return
+        with _readable(checkpoint, "the state of the scaler"):
+            super()._load_scaler(checkpoint)
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
         with _readable(checkpoint, "the state of random numbers"):
@@ -217,9 +342,10 @@ def _readable(checkpoint: str | None, what: str) -> Iterator[None]:
         yield
     except torch.OutOfMemoryError:
         raise
-    except (RuntimeError, EOFError, UnpicklingError) as error:
+    except (*DAMAGED, UnpicklingError) as error:
+        said = " ".join(str(error).split()) or "it is empty"
         raise CheckpointError(
-            f"{checkpoint}: {what} cannot be read: {f'{error}' or 'it is empty'}; without this "
+            f"{checkpoint}: {what} cannot be read: {said}; without this "
             "folder the run goes on from the checkpoint before, or begins again where there is none"
         ) from error
 
@@ -228,10 +354,11 @@ def _readable(checkpoint: str | None, what: str) -> Iterator[None]:
 def _written(folder: Path) -> Iterator[None]:
     """Remove a checkpoint that cannot be written, on a full disk say, and name it.
 
-    The libraries that write have errors of their own for that.
+    The libraries that write have errors of their own for that, and bars, which are not shown.
     """
     try:
-        yield
+        with without_bars():
+            yield
     except (OSError, RuntimeError, SafetensorError) as error:
         if folder.name.startswith(PREFIX_CHECKPOINT_DIR):
             shutil.rmtree(folder, ignore_errors=True)
@@ -298,6 +425,22 @@ class _KeepInStep(TrainerCallback):
     def _loss_scale(self) -> float:
         scaler = self.accelerator.scaler
         return 0.0 if scaler is None else scaler.get_scale()
+
+
+class _KeepLosses(TrainerCallback):
+    """Has a run that is resumed log what it would have logged: the Trainer starts its sums anew."""
+
+    def __init__(self, trainer: _Runs):
+        self.trainer = trainer
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        self.trainer.go_on_counting()
 
 
 def bucket_keys(dataset: TrainingData) -> np.ndarray:
@@ -667,6 +810,20 @@ class _StopOnInterrupt(TrainerCallback):
         if self.interrupted:
             control.should_save = control.should_training_stop = True
 
+    def on_epoch_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        """In the middle of an epoch nothing is due; at its end, what is due goes into the save."""
+        if self.interrupted:
+            is_whole = float(state.epoch or 0).is_integer()
+            control.should_log &= is_whole
+            control.should_evaluate &= is_whole
+            control.should_save = is_whole
+
 
 def train(
     recipe: Recipe,
@@ -699,9 +856,36 @@ def train(
         RecipeError: the recipe does not fit its data, or the run in `output_dir`, or there is one
             and `resume` is not set.
         CheckpointError: the checkpoint to resume is damaged.
+        NotFiniteError: loss or gradients were not finite in `PATIENCE` steps in a row, or are not
+            at the end; no model is written.
         Interrupted: Ctrl-C; there is a checkpoint of the last step.
+        ValueError: another process trains in `output_dir`.
     """
-    arguments, own_code = prepare_arguments(recipe), named_code(recipe).values()
+    arguments = prepare_arguments(recipe)
+    with _claimed(arguments):
+        return _train(recipe, arguments, resume, allow_changes, say, make_trainer)
+
+
+@contextmanager
+def _claimed(arguments: TrainingArguments) -> Iterator[None]:
+    """Keep other runs out of the output folder; the first process does it for all of a run."""
+    out = Path(arguments.output_dir)
+    if out.exists() and not out.is_dir():
+        raise RecipeError(f"training: output_dir {out} is a file: name a folder")
+    with alone(out) if arguments.process_index == 0 else nullcontext():
+        yield
+
+
+def _train(
+    recipe: Recipe,
+    arguments: Seq2SeqTrainingArguments,
+    resume: bool,
+    allow_changes: bool,
+    say: Callable[[str], object],
+    make_trainer: type[AlphaTrainer],
+) -> _Runs:
+    """Train in a folder that is this run's."""
+    own_code = named_code(recipe).values()  # before a checkpoint adds to it
     tell = say if arguments.process_index == 0 else lambda _: None
     recipe = _complete_rules(recipe, tell)
     out, start = Path(arguments.output_dir), _starting_point(arguments, resume)
@@ -890,6 +1074,7 @@ def _run(
         if "metric_for_best_model" not in str(error):
             raise
         raise RecipeError(f"training: {error.args[0]}") from error
+    trainer.check_end()
     if stop.interrupted and not _is_finished(trainer.state, trainer.args):
         step = trainer.state.global_step
         raise Interrupted(
@@ -952,11 +1137,9 @@ def _starting_point(arguments: Seq2SeqTrainingArguments, resume: bool) -> Path |
     """The run's last checkpoint; the run itself where it is finished and has none any more.
 
     Raises:
-        RecipeError: the folder is none, or holds a run that cannot or may not be resumed.
+        RecipeError: the folder holds a run that cannot or may not be resumed.
     """
     out = Path(arguments.output_dir)
-    if out.exists() and not out.is_dir():
-        raise RecipeError(f"training: output_dir {out} is a file: name a folder")
     start = last_checkpoint(out)
     if start is not None and _ended_behind(out, start, arguments):
         start = out  # its last checkpoint is gone: with save_total_limit, only the best one stays
@@ -1014,11 +1197,18 @@ def _final_weights(arguments: Seq2SeqTrainingArguments, start: Path) -> Path:
     return best
 
 
-def last_checkpoint(output_dir: str | Path) -> Path | None:
-    """The newest complete checkpoint of a run; one cut off while it was written is passed over."""
+def last_checkpoint(output_dir: str | Path, until: float = math.inf) -> Path | None:
+    """The newest complete checkpoint of a run; one cut off while it was written is passed over.
+
+    Args:
+        output_dir: the run's folder.
+        until: those of later steps are passed over too.
+    """
     folders = Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
     numbered = [(int(f.name.rpartition("-")[2]), f) for f in folders if f.name[-1].isdigit()]
-    for _, folder in sorted(numbered, reverse=True):
+    for step, folder in sorted(numbered, reverse=True):
+        if step > until:
+            continue
         try:
             json.loads((folder / TRAINER_STATE).read_text())  # the Trainer writes it last
         except (OSError, ValueError):

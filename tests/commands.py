@@ -37,6 +37,12 @@ def study(name: str, *arguments: object, stdin: str = "") -> Result:
     return _run(import_module(f"benchmarks.{module}").main, name, arguments, stdin)
 
 
+def any_command(name: str, *arguments: object, stdin: str = "") -> Result:
+    """Run a command of `hf-alpha`, or of the studies if it is called so."""
+    command = study if name.startswith("studies") else hf_alpha
+    return command(name, *arguments, stdin=stdin)
+
+
 def _run(entry: Callable[[], None], name: str, arguments: Iterable[object], stdin: str) -> Result:
     out, err = io.StringIO(), io.StringIO()
     before = sys.argv, sys.stdin

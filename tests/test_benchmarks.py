@@ -750,3 +750,30 @@ def test_geometric_prints_a_line_for_each_side(capsys, tmp_path):
         **dict.fromkeys(("segment_ids", "segment_starts", "segment_ends"), (2, 4)),
     }  # fmt: skip
     assert int(batch["segment_ends"].max()) < 8
+
+
+FAMILIES = load("retrofit_families")
+NAMED_IN_WORDS = ["Marian, two vocabularies", "LED", "ProphetNet", "Whisper"]
+
+
+def without_numbers(words: str) -> str:
+    """How much logits differ goes with the processor."""
+    return re.sub(r"\d\.\d\de-\d\d", "", words)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=() if family in NAMED_IN_WORDS else pytest.mark.slow)
+        for family in FAMILIES.FAMILIES
+    ],
+)
+def test_a_family_takes_the_encodings_that_the_document_says(family):
+    """And is refused in these words."""
+    text = (FOLDER.parent / "docs" / "retrofit.md").read_text(encoding="utf-8")
+    _, table = text.split("<!-- families -->")
+    table = table.split("<!-- end of families -->")[0]
+    (row,) = re.findall(rf"^\| {re.escape(family)} \| (.*) \|$", table, re.MULTILINE)
+    words = dict(re.findall(r"^(\d+)\. (.*)$", table, re.MULTILINE)) | {"yes": ""}
+    said = [without_numbers(words[cell]) for cell in row.split(" | ")]
+    assert [without_numbers(why) for why in FAMILIES.refusals(family)] == said

@@ -1,5 +1,6 @@
 """Locks end with their process; what is half-written is gone."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from hf_alpha.folders import (
+    alone,
     locked,
     may_be_on_hub,
     new_folder,
     read_json,
     remove_leftovers,
     replacing,
+    scratch_folder,
     similar_names,
 )
 
@@ -55,9 +58,67 @@ def test_a_lock_keeps_others_out_and_ends_with_its_process(tmp_path):
         process.wait()
 
 
+def test_a_child_that_outlives_a_killed_run_keeps_nobody_out(tmp_path):
+    script = """if True:
+        import os, sys, time
+        from pathlib import Path
+        from hf_alpha.folders import locked
+        with locked(Path(sys.argv[1])):
+            child = os.fork()
+            if not child:
+                time.sleep(60)
+            print(child, flush=True)
+            time.sleep(60)
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path / "data")], stdout=subprocess.PIPE, text=True
+    )
+    child = int(process.stdout.readline())
+    try:
+        with locked(tmp_path / "data") as got:
+            assert not got
+        process.kill()
+        process.wait()
+        with locked(tmp_path / "data") as got:
+            assert got
+    finally:
+        os.kill(child, signal.SIGKILL)
+        process.stdout.close()
+
+
+def test_one_process_writes_a_folder_and_may_say_so_twice(tmp_path):
+    with alone(tmp_path / "out"), alone(tmp_path / "out" / ".." / "out"):
+        assert (tmp_path / "out").is_dir()
+    process, mine = holder(tmp_path / "out")
+    assert mine
+    with (
+        pytest.raises(ValueError, match=r"another process writes .*/out: wait until it has ended"),
+        alone(tmp_path / "out"),
+    ):
+        pass
+    process.kill()
+    process.wait()
+    with alone(tmp_path / "out"):
+        pass
+
+
+def test_one_process_makes_a_folder(tmp_path):
+    with scratch_folder(tmp_path / "out"):
+        with pytest.raises(ValueError, match="another process"), new_folder(tmp_path / "out"):
+            pass
+        with new_folder(tmp_path / "outer") as folder, alone(folder):
+            pass
+    with new_folder(tmp_path / "out") as folder:
+        (folder / "file").write_text("")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "outer"]
+
+
 def test_a_lock_leaves_nothing(tmp_path):
     with locked(tmp_path / "new"):
         pass
+    with locked(tmp_path / "some" / "new"):
+        pass
+    assert not (tmp_path / "some").exists()
     with pytest.raises(RuntimeError), locked(tmp_path / "new"):
         raise RuntimeError
     (tmp_path / "file").write_text("")

@@ -21,6 +21,7 @@ LAYERS = [
     {
         "auto",
         "environment",
+        "finite",
         "folders",
         "modeling",
         "plain_text",

@@ -3,19 +3,29 @@ import json
 import pytest
 import torch
 from commands import hf_alpha
+from folnets import SMALL as FOLNET
+from geometrics import SMALL as GEOMETRIC
+from hosts import make_host
 from safetensors.torch import load_file, save_file
+from small_tokenizers import word_level
 from strategies import make_model
 from toy_backbone import ToyConfig, ToyForConditionalGeneration
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForMaskedLM,
     AutoTokenizer,
     BartConfig,
     BartForConditionalGeneration,
 )
 
+from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.loading import check_agreement, load_checkpoint
+from hf_alpha.loading import CheckpointError, check_agreement, load_checkpoint, load_for
+from hf_alpha.modeling.configuration_folnet import FolnetConfig
+from hf_alpha.modeling.configuration_geometric import GeometricConfig
+from hf_alpha.modeling.modeling_folnet import FolnetForMaskedLM
+from hf_alpha.modeling.modeling_geometric import GeometricForMaskedLM
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import resource_path
@@ -199,12 +209,16 @@ DAMAGES = {
         with_weights(lambda t: t.update({TENSOR: t[TENSOR][:3].contiguous()})),
         r"has the shape \(3, 16\), and \(24, 16\) by config.json",
     ),
+    "kind": (
+        with_weights(lambda t: t.update({TENSOR: t[TENSOR].long()})),
+        f"model.safetensors: tensor '{TENSOR}' holds I64, and the model has floating-point numbers",
+    ),
     "layers": (with_settings(encoder_layers=3), "layers.2.* is missing, and 25 more"),
     "fewer layers": (with_settings(encoder_layers=1), "layers.1.* is left over, and "),
     "truncated": (with_file("model.safetensors", half), "model.safetensors cannot be read: "),
     "empty": (with_file("model.safetensors", b""), "model.safetensors cannot be read: "),
     "negative": (with_settings(encoder_layers=-3), "config.json cannot be read: encoder_layers"),
-    "kind": (with_settings(d_model="wide"), "config.json cannot be read: .*'d_model'"),
+    "wrong kind": (with_settings(d_model="wide"), "config.json cannot be read: .*'d_model'"),
     "no setting": (with_file("config.json", b"[]"), "config.json cannot be read: "),
     "tokenizer": (with_file("tokenizer_config.json", b"[]"), "tokenizer_config.json is damaged: "),
     "vocabulary": (with_file("vocab.json", b"}{"), "tokenizer cannot be read: "),
@@ -229,6 +243,54 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, name):
     with pytest.raises(ValueError, match=f"{tmp_path}.*{message}") as caught:
         load_checkpoint(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def folnet(folder, tokenizer):
+    config = FolnetConfig.for_tokenizer(
+        tokenizer, **{key: value for key, value in FOLNET.items() if "token" not in key}
+    )
+    FolnetForMaskedLM(config).save_pretrained(folder)
+
+
+def geometric(folder, tokenizer):
+    sizes = {key: GEOMETRIC[key] for key in ("hidden_size", "num_attention_heads")}
+    config = GeometricConfig.for_tokenizer(tokenizer, num_hidden_layers=1, **sizes)
+    GeometricForMaskedLM(config).save_pretrained(folder)
+
+
+def retrofit(folder, tokenizer):
+    host = make_host("t5", vocab_size=len(tokenizer), decoder_start_token_id=0)
+    model, made = get_symbol_model(host, tokenizer, SymbolConfig(symbols=3))
+    model.extend_symbols({"name": 2})
+    model.save_pretrained(folder)
+    made.extend_symbols({"name": 2})
+    return made
+
+
+@pytest.mark.parametrize("make", [folnet, geometric, retrofit])
+def test_whole_numbers_and_tokens_of_other_models_are_refused(tmp_path, make):
+    """Of all kinds of models; the other tokens are as many."""
+    ours, others = word_level(words=("alice", "bob")), word_level(words=("bob", "alice"))
+    own = make(tmp_path, ours) or ours
+    own.save_pretrained(tmp_path)
+    model, tokenizer = load_checkpoint(tmp_path, answers=False)
+    strangers = make(tmp_path / "others", others) or others
+    assert len(strangers) == len(own)
+    strangers.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="disagree: the tokenizer has other tokens than the model"):
+        load_checkpoint(tmp_path, answers=False)
+    tokenizer.save_pretrained(tmp_path)
+    model.save_pretrained(tmp_path, max_shard_size="10KB")
+    (tmp_path / "model.safetensors").unlink(missing_ok=True)
+    shard = max(tmp_path.glob("model-*.safetensors"))
+    tensors = load_file(shard)
+    name = next(name for name, tensor in tensors.items() if tensor.is_floating_point())
+    save_file({**tensors, name: tensors[name].long()}, shard, {"format": "pt"})
+    with pytest.raises(CheckpointError, match=f"{shard}: tensor '{name}' holds I64"):
+        load_checkpoint(tmp_path, answers=False)
+    if make is not retrofit:
+        with pytest.raises(CheckpointError, match=f"tensor '{name}' holds I64"):
+            load_for(tmp_path, AutoModelForMaskedLM, {})
 
 
 @pytest.mark.parametrize(

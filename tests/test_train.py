@@ -21,6 +21,7 @@ from small_tokenizers import unigram, word_level
 from strategies import make_model
 from toy_backbone import ToyForConditionalGeneration
 from transformers import AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers.utils import logging as transformers_logging
 
 from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.build_tokenizer import build_tokenizer
@@ -39,6 +40,7 @@ from hf_alpha.tasks import get_task
 from hf_alpha.tasks.text.swapping import swapping_pairs
 from hf_alpha.train import (
     AlphaTrainer,
+    Interrupted,
     config_for,
     last_checkpoint,
     prepare_arguments,
@@ -620,6 +622,54 @@ def test_a_damaged_state_of_training_is_named(data_dir, tmp_path, name, size):
         train(debug(data_dir, tmp_path, "training.max_steps=12"), allow_changes=True)
 
 
+class Evil:
+    """A pickle that makes a folder where it is loaded."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def __reduce__(self) -> tuple:
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "scaler.pt"])
+def test_a_state_of_training_that_is_none_is_named_and_runs_nothing(tmp_path, name):
+    out, folder = tmp_path / "out", tmp_path / "made"
+    train(copying(out, "training.max_steps=2", "training.eval_strategy=no"))
+
+    def resume(content: Any) -> None:
+        torch.save(content, out / "checkpoint-2" / name)
+        train(
+            copying(out, "training.max_steps=3", "training.eval_strategy=no"),
+            allow_changes=True,
+            make_trainer=Scaled if name == "scaler.pt" else AlphaTrainer,
+        )
+
+    class Scaled(AlphaTrainer):
+        def __init__(self, *args: Any, **kwargs: Any):
+            super().__init__(*args, **kwargs)
+            self.accelerator.scaler = torch.amp.GradScaler("cpu")
+
+    for content in ([1], {"some": 1}, Evil(folder)):
+        with pytest.raises(CheckpointError, match=r"checkpoint-2: the .* cannot be read: [^;]"):
+            resume(content)
+    assert not folder.exists()
+
+
+def test_a_scaler_that_nothing_needs_is_left_aside(tmp_path):
+    changes = ["training.eval_strategy=no", "training.save_steps=2"]
+    train(copying(tmp_path, *changes, "training.max_steps=2"))
+    torch.save(Evil(tmp_path / "made"), tmp_path / "checkpoint-2" / "scaler.pt")
+    train(copying(tmp_path, *changes, "training.max_steps=3"), allow_changes=True)
+    assert (tmp_path / "model.safetensors").exists() and not (tmp_path / "made").exists()
+
+
+def test_saving_shows_no_bars_of_others(tmp_path, capfd):
+    train(copying(tmp_path, "training.max_steps=2", "training.eval_strategy=no"))
+    assert transformers_logging.is_progress_bar_enabled()
+    assert "shards" not in capfd.readouterr().err
+
+
 def test_a_full_disk_ends_training_with_the_last_whole_checkpoint(data_dir, tmp_path):
     """No file may be as large as one of a checkpoint: what the system says is the same."""
     script = """
@@ -772,6 +822,42 @@ def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path, enc
         assert int(weights(out)["model.symbol_draws.step"]) == 60
 
 
+@pytest.mark.parametrize(
+    ("logging", "saving", "stop", "kill"),
+    [("steps", "steps", 6, 7), ("epoch", "epoch", 6, 10), ("epoch", "steps", 5, 7)],
+)
+def test_a_resumed_run_logs_what_it_would_have_logged(tmp_path, logging, saving, stop, kill):
+    """Stopped or killed in the middle of an epoch of five steps, or at its end."""
+
+    class Stopped(AlphaTrainer):
+        def training_step(self, *args, **kwargs):
+            if self.state.global_step == stop - 1:
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().training_step(*args, **kwargs)
+
+    changes = ["training.max_steps=15", "training.logging_steps=4", "training.save_steps=7",
+               "training.eval_strategy=no", "data.draw.num_samples=160",
+               f"training.logging_strategy={logging}",
+               f"training.save_strategy={saving}"]  # fmt: skip
+    train(copying(tmp_path / "whole", *changes))
+    with pytest.raises(Interrupted, match=f"stopped at step {stop}"):
+        train(copying(tmp_path / "stopped", *changes), make_trainer=Stopped)
+    train(copying(tmp_path / "stopped", *changes))
+    whole, stopped = logged(tmp_path / "whole"), logged(tmp_path / "stopped")
+    assert stopped == whole and len([entry for entry in whole if "loss" in entry]) == 3
+    last = f"checkpoint-{kill}"
+    shutil.copytree(tmp_path / "whole" / last, tmp_path / "killed" / last)
+    train(copying(tmp_path / "killed", *changes))
+    assert logged(tmp_path / "killed") == whole
+
+
+def logged(out: Path) -> list[dict[str, float]]:
+    """What a run has logged, but for what depends on time."""
+    history = json.loads((out / "trainer_state.json").read_text())["log_history"]
+    timed = ("_runtime", "_per_second")
+    return [{k: x for k, x in row.items() if not k.endswith(timed)} for row in history]
+
+
 TWO_PROCESSES = """
     import json, sys
     from pathlib import Path
@@ -791,7 +877,8 @@ TWO_PROCESSES = """
 
     run("together", "training.max_steps=6", "training.optim=sgd", "training.learning_rate=0.1",
         "model.dropout=0.0")
-    stopping = ["training.save_steps=20", "training.lr_scheduler_type=constant"]
+    stopping = ["training.save_steps=20", "training.lr_scheduler_type=constant",
+                "training.logging_steps=8"]
     run("whole", "training.max_steps=24", *stopping)
     run("resumed", "training.max_steps=20", *stopping)
     run("resumed", "training.max_steps=24", *stopping)
@@ -832,6 +919,7 @@ def test_two_processes_are_one_with_twice_the_accumulation(tmp_path, encoding):
     assert moved > 0.01
     # Resuming in the middle of the second epoch goes on with that epoch's batches.
     assert_same(weights(tmp_path / "resumed"), weights(tmp_path / "whole"))
+    assert logged(tmp_path / "resumed") == logged(tmp_path / "whole")
 
 
 def prepare_model_of(trainer):

@@ -1,8 +1,7 @@
 """Models that tables measure: what they are trained from, trained once, and what that took."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from hf_alpha.data.dataset_card import SETTINGS
 from hf_alpha.data.generate import generate
 from hf_alpha.data.keys import SPLITS
 from hf_alpha.data.perturb import perturb
-from hf_alpha.folders import locked, read_json, write_text
+from hf_alpha.folders import alone, read_json, write_text
 from hf_alpha.recipe import RECIPE_FILE, Recipe, differences, leaves, read_recipe
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
 
@@ -113,7 +112,7 @@ class Model:
                 from or of its data was made with other settings.
         """
         recipe, out = self.recipe_at(size, seed, runs), self.folder(seed, runs)
-        with _alone(out):
+        with alone(out):
             _check_settings(out, recipe)
             self._convert(size, seed, runs, say)
             if not self.is_trained(seed, runs):
@@ -260,14 +259,6 @@ def generated(recipe: Recipe) -> str:
     assert path is not None
     generate(recipe.task, path, num_workers=workers, **recipe.data.generate)
     return path
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    with locked(folder) as mine:
-        if not mine:
-            raise ValueError(f"{folder} is trained by another process: wait for it, and run again")
-        yield
 
 
 __all__ = ["CONVERSIONS", "Model", "generated", "train_once", "training_of"]

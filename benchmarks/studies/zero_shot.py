@@ -6,7 +6,7 @@ for GLUE; FOLNet's Appendix C uses them. `{0}` and `{1}` are the texts, `{mask}`
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel
 from hf_alpha.cli import run_alone
 from hf_alpha.cli.common import say
 from hf_alpha.cli.options import Device, may_trust, row_names
+from hf_alpha.folders import alone
 from hf_alpha.loading import load_for
 from hf_alpha.objectives.base import Record, num_positions
 from hf_alpha.objectives.evaluate import ALL, Scores, table
@@ -441,9 +442,10 @@ def zero_shot(
         words=label_words(words) if words else None,
         most=samples,
     )
-    scores = solve_task(model, prompt, rows, max_length, batch_size, choose_device(device))
-    if out is not None:
-        scores.save(out)
+    with nullcontext() if out is None else alone(out):
+        scores = solve_task(model, prompt, rows, max_length, batch_size, choose_device(device))
+        if out is not None:
+            scores.save(out)
     say(table({row_names([model])[0]: scores}))
 
 

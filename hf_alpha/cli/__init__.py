@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from hf_alpha.cli import (
     compare,
@@ -52,13 +53,27 @@ STYLE: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": "rich",
 }
+
+
+class OnceCommand(TyperCommand):
+    """A command that refuses an option given twice, unless it takes several values."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line as the base class does."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        once = [one for one in given if not one.multiple]
+        if twice := next((one for one in once if once.count(one) > 1), None):
+            ctx.fail(f"{twice.opts[0]} is given twice: all but one would have no effect")
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     no_args_is_help=True,
     help="Train, convert, evaluate and share models that do not care how symbols are named.",
     **STYLE,
 )
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    app.command(name, cls=OnceCommand)(command)
 
 
 def _moved(old: str, new: str) -> Callable[[], None]:
@@ -113,7 +128,7 @@ def run_alone(command: Callable[..., None], name: str) -> None:
         name: how it is called, in its help.
     """
     alone = typer.Typer(add_completion=False, **STYLE)
-    alone.command()(command)
+    alone.command(cls=OnceCommand)(command)
     quiet_bars()
     _run(alone, name)
 

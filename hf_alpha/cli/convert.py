@@ -258,7 +258,10 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
     counts = by_class(symbols or "32")
     patterns: dict[str, str] = {}
     for text in names:
-        patterns |= by_class(text)
+        found = by_class(text)
+        if twice := patterns.keys() & found.keys():
+            raise ValueError(f"--names is given twice for {min(twice) or 'no class'}: {text}")
+        patterns |= found
     if bad := [text for text in counts.values() if not text.isdecimal()]:
         raise ValueError(f"--symbols {bad[0]}: write 32, or name=32,number=16")
     if "" in counts:  # so many of each class

@@ -26,6 +26,7 @@ from hf_alpha.cli.options import (
     renamings,
     row_names,
 )
+from hf_alpha.folders import alone_in
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
 if TYPE_CHECKING:
@@ -400,6 +401,7 @@ def _beside(models: list[str], data: str | None, *chosen: object) -> Path:
     return Path("runs") / name / "-".join(part for part in folder.parts if part.strip("./"))
 
 
+@alone_in("out")
 def _evaluate_objective(
     models: list[str],
     data: str | None,

@@ -158,12 +158,19 @@ def fraction(text: str) -> tuple[int, int]:
 
 
 def by_class(text: str) -> dict[str, str]:
-    """Read `name=a b,number=1` as class -> text; a text without classes as that of the class ''."""
+    """Read `name=a b,number=1` as class -> text; a text without classes as that of the class ''.
+
+    Raises:
+        ValueError: a class is named twice.
+    """
     from hf_alpha.modeling.names_in_text import CLASS_NAME
 
     parts = re.split(rf",(?={CLASS_NAME}=)", text)
     found = [re.fullmatch(rf"({CLASS_NAME})=(.+)", part, re.DOTALL) for part in parts]
     if all(found):
+        named = [match[1] for match in found if match]
+        if len(set(named)) < len(named):
+            raise ValueError(f"{text}: a class is named twice")
         return {match[1]: match[2] for match in found if match}
     return {"": text}
 

@@ -21,6 +21,7 @@ from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling import modeling_folnet
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
+from hf_alpha.modeling.symbol_vocabulary import token_digest
 
 LETTERS = {
     1: {"join": "j", "mu": "m", "cjoin": "c"},
@@ -406,6 +407,8 @@ def convert_folnet(
         state = read_weights(Path(weights))
         words = None if tokenizer is None else load_tokenizer(str(tokenizer))
         model = convert_state(state, read, **({} if words is None else special_ids(words, state)))
+        if words is not None:
+            model.config.token_digest = token_digest(words)
         model.save_pretrained(unfinished)
         if words is not None:
             words.save_pretrained(unfinished)

@@ -21,6 +21,7 @@ from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_config, load_for
 from hf_alpha.modeling import modeling_geometric
 from hf_alpha.modeling.configuration_geometric import RELATION_ATTENTIONS, GeometricConfig
+from hf_alpha.modeling.symbol_vocabulary import token_digest
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.transduction import Transducer
 
@@ -243,6 +244,7 @@ def convert_encoder(
                 'head of this kind. Take head="none" (--head none): training makes a new one'
             )
         converted = to_geometric(model, transducer.labels, **settings)
+        converted.config.token_digest = token_digest(tokenizer)
         converted.save_pretrained(unfinished)
         GeometricTokenizer.from_tokenizer(tokenizer, transducer).save_pretrained(unfinished)
     return converted

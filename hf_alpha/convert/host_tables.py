@@ -18,11 +18,21 @@ from hf_alpha.convert.shared import ConversionError
 COUNTS = {"num_embeddings", "out_features"}  # attributes of modules: the rows of their weight
 
 
+def check_tables(host: PreTrainedModel) -> None:
+    """Check that every table of tokens is found, and that there is one vocabulary.
+
+    Raises:
+        ConversionError: a table cannot be found or is not in memory; encoder and decoder have
+            different vocabularies.
+    """
+    _entries(host)
+
+
 def table_rows(host: PreTrainedModel) -> int:
     """How many tokens the host has rows for.
 
     Raises:
-        ConversionError: as `resize_tables`.
+        ConversionError: it does not say where its output projection is.
     """
     return _output(host).weight.shape[0]
 
@@ -229,4 +239,4 @@ def _configs(host: PreTrainedModel) -> Iterator[PreTrainedConfig]:
             yield config
 
 
-__all__ = ["draw_rows", "fill_row", "resize_tables", "row_length", "table_rows"]
+__all__ = ["check_tables", "draw_rows", "fill_row", "resize_tables", "row_length", "table_rows"]

@@ -7,7 +7,8 @@ common is checked on every conversion.
 
 import copy
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
@@ -30,7 +31,14 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
 )
 
-from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, row_length, table_rows
+from hf_alpha.convert.host_tables import (
+    check_tables,
+    draw_rows,
+    fill_row,
+    resize_tables,
+    row_length,
+    table_rows,
+)
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.folders import new_folder
 from hf_alpha.generation import fit_tokenizer, raise_limit
@@ -39,6 +47,7 @@ from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
 from hf_alpha.modeling.names_in_text import NameRule
 from hf_alpha.modeling.symbol_encodings import encoding_class
+from hf_alpha.modeling.symbol_vocabulary import token_digest
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 
@@ -46,6 +55,7 @@ logger = logging.getLogger(__name__)
 
 CLASS = "name"
 """What the only class of symbols is called, unless it is said otherwise."""
+IDS = ("input_ids", "decoder_input_ids")
 ENCODINGS = ("streams", "relational", "dual_part", "learned")
 
 Tokens = str | Sequence[str] | Mapping[str, str | Sequence[str]]
@@ -160,15 +170,25 @@ def _symbol_model(
     plan = _Rows(model, made, plain, config)
     probe = _probe(model, plan.base)
     before = _logits(model, probe)
-    settings = _configuration(model, made, config, plan.settings())  # checked before a row changes
+    asked = _Asked(model.config.model_type, config)
+    if asked.relates and getattr(model.config, "attention_type", None) == "block_sparse":
+        # Inputs as short as those of the proof get full attention.
+        raise asked.refusal("its sparse attention does not take a mask for each head")
+    try:
+        settings = _configuration(model, made, config, plan.settings())  # before a row changes
+    except NotImplementedError as error:  # some configurations let no layer be added to the cache
+        raise asked.refusal(f"its configuration says {str(error)!r}") from error
     plan.apply()
     grown = _logits(model, probe)
     _prove_growth(before, grown, plan.base)
-    retrofit = RetrofitForConditionalGeneration(settings, model)
+    with asked.tried():
+        retrofit = RetrofitForConditionalGeneration(settings, model)
     retrofit.generation_config = _generation(model, retrofit.config)
     raise_limit(retrofit)
-    retrofit.train(model.training)
-    _prove(retrofit, probe, grown)
+    training = model.training
+    retrofit.eval()
+    _prove(retrofit, asked, probe, grown)
+    retrofit.train(training)
     fit_tokenizer(made, retrofit)
     return retrofit, made
 
@@ -204,7 +224,7 @@ def check_host(model: PreTrainedModel) -> None:
             f"this {config.model_type!r} model has symbols already; to_streams, to_relational and "
             "to_dual_part convert 'learned' models of that kind"
         )
-    if not getattr(config, "is_encoder_decoder", False):
+    if not _goes_from_text_to_text(config):
         _refuse(config)
     if model.get_output_embeddings() is None:
         raise ConversionError(
@@ -213,26 +233,33 @@ def check_host(model: PreTrainedModel) -> None:
         )
 
 
+def _goes_from_text_to_text(config: Any) -> bool:
+    """Whether a configuration is that of an encoder-decoder that reads and writes text."""
+    answers = type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    return answers and bool(getattr(config, "is_encoder_decoder", False))
+
+
 def _refuse(config: Any) -> None:
     """Raise a ConversionError that says what kind of model a configuration is of."""
     if getattr(config, "is_encoder_decoder", False):
         raise ConversionError(
             f"a {config.model_type!r} model reads no text, or writes none; take an encoder-decoder "
-            "from text to text, such as T5, BART or Marian"
+            "from text to text, such as T5, BART or Pegasus"
         )
     encodes = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not config.is_decoder
     if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and not encodes:
         raise ConversionError(
             f"a {config.model_type!r} model is a decoder alone; only encoder-decoders (T5, BART, "
-            "Marian and so on) are converted now, decoders are planned"
+            "Pegasus and so on) are converted now, decoders are planned"
         )
     raise ConversionError(
         f"a {config.model_type!r} model is an encoder alone, and writes no answers; take an "
-        "encoder-decoder, such as T5, BART or Marian"
+        "encoder-decoder, such as T5, BART or Pegasus"
     )
 
 
 def _check_vocabulary(model: PreTrainedModel, tokenizer: Any) -> None:
+    check_tables(model)
     most = len(tokenizer)
     if most > table_rows(model):
         raise ConversionError(
@@ -254,6 +281,7 @@ def _configuration(
         "symbol_encoding": config.encoding,
         "symbol_renaming": config.renaming,
         "aggregated_attention": list(config.aggregated_attention),
+        "token_digest": token_digest(tokenizer),
         **_special_tokens(model, tokenizer),
         **vocabulary,
         **config.settings,
@@ -587,37 +615,155 @@ def _prove_growth(before: Tensor, grown: Tensor, base: list[int]) -> None:
     )
 
 
-@torch.no_grad()
-def _prove(
-    model: RetrofitForConditionalGeneration, probe: dict[str, Tensor], before: Tensor
-) -> None:
-    """Check that without symbols in the input the model is its backbone: identical logits.
+class _Asked:
+    """What is asked of a family of models, and how it is refused.
 
     Args:
-        model: with symbols.
+        family: its `model_type`.
+        config: the encoding.
+    """
+
+    def __init__(self, family: str, config: SymbolConfig):
+        self.family, self.config = family, config
+        self.relates = encoding_class(config.encoding).relates
+
+    def refusal(self, why: str) -> ConversionError:
+        """The error that says what the family does not take, why, and which families do."""
+        added = " with aggregated attention" if self.config.aggregated_attention else ""
+        encoding = f"{self.config.encoding!r}{added}"
+        return ConversionError(
+            f"a {self.family!r} model does not take symbol_encoding {encoding}: {why}. T5, BART, "
+            "mBART and Pegasus take every encoding; docs/retrofit.md says what other families take"
+        )
+
+    @contextmanager
+    def tried(self, masks: bool = False) -> Iterator[None]:
+        """Refuse the family where the backbone raises an error, which the refusal quotes.
+
+        Args:
+            masks: it gets masks for the first time, where the encoding gives such.
+        """
+        try:
+            yield
+        except (ConversionError, torch.OutOfMemoryError):
+            raise
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            said = f"the model says {' '.join(str(error).split())!r}"
+            if masks and self.relates:
+                said = f"its attention does not take a mask for each head ({said})"
+            raise self.refusal(said) from error
+
+    def check_shape(self, logits: Tensor, model: PreTrainedModel, batch: dict[str, Tensor]) -> None:
+        """Raise a ConversionError unless there is a logit for each token of the vocabulary."""
+        wanted = (*batch["decoder_input_ids"].shape, model.config.vocab_size)
+        if logits.shape != wanted:
+            raise self.refusal(f"its logits have the shape {tuple(logits.shape)}, not {wanted}")
+
+
+@torch.no_grad()
+def _prove(
+    model: RetrofitForConditionalGeneration, asked: _Asked, probe: dict[str, Tensor], before: Tensor
+) -> None:
+    """Check on random inputs what the encoding promises.
+
+    Without symbols in the input the model is its backbone: identical logits. With names, it runs; a
+    renaming moves columns of the logits and nothing else, where the encoding promises that; and
+    generation with a cache sees what a forward pass without one does.
+
+    Args:
+        model: with symbols, in evaluation mode.
+        asked: what the conversion is into.
         probe: random inputs of base tokens.
         before: logits of the backbone, with its tables as they are now.
 
     Raises:
-        ConversionError: with the largest difference; or the backbone's attention takes no masks for
-            each head, which `relational` needs.
+        ConversionError: with the largest difference; or the backbone cannot run with the encoding.
     """
     config = model.config
+    with asked.tried(masks=True):
+        after = model(**probe).logits
+    asked.check_shape(after, model, probe)
     columns = [i for i in config.vocabulary.base_ids if i < before.shape[-1]]
-    try:
-        after = _logits(model, probe)
-    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
-        if model.relations is None:
-            raise
-        raise ConversionError(
-            f"symbol_encoding 'relational' gives attention a mask for each head, and a "
-            f"{config.host_config.model_type!r} model does not take it ({error}): choose 'streams'"
-        ) from error
     if not torch.equal(after[..., columns], before[..., columns]):
         gap = float((after[..., columns] - before[..., columns]).abs().max())
         raise ConversionError(
             f"proof failed without symbols: logits differ from the backbone's by up to {gap:.2e}"
         )
+    named = _with_names(probe, config)
+    with asked.tried():
+        _prove_renaming(model, asked, {key: value[:1] for key, value in named.items()})
+        _prove_cache(model, asked, named)
+
+
+def _with_names(probe: dict[str, Tensor], config: RetrofitConfig) -> dict[str, Tensor]:
+    """The random inputs with names of every class: some in the first row, one in the second."""
+    ranges = config.vocabulary.ranges.values()
+    names = [i for pairs in ranges for i in [i for pair in pairs for i in range(*pair)][:2]][:4]
+    ids, answers = probe["input_ids"].clone(), probe["decoder_input_ids"].clone()
+    ids[0, : 2 * len(names) : 2] = torch.tensor(names).to(ids)
+    ids[0, -1] = answers[0, 1] = answers[0, -1] = names[0]
+    ids[1, 3] = answers[1, 1] = answers[1, -1] = names[-1]
+    return {**probe, "input_ids": ids, "decoder_input_ids": answers}
+
+
+def _prove_renaming(
+    model: RetrofitForConditionalGeneration, asked: _Asked, named: dict[str, Tensor]
+) -> None:
+    """Check that every name called as the next of its class gives the same in moved columns."""
+    config = model.config
+    logits = model(**named).logits
+    asked.check_shape(logits, model, named)
+    if not config.needs_stream_ids:  # nothing is promised
+        return
+    renaming = torch.arange(config.vocab_size, device=logits.device)
+    for pairs in config.vocabulary.ranges.values():
+        members = torch.tensor([i for pair in pairs for i in range(*pair)]).to(renaming)
+        renaming[members] = members.roll(-1)
+    called = {name: renaming.to(named[name].device)[named[name]] for name in IDS}
+    moved = model(**{**named, **called}).logits[..., renaming]
+    if not torch.equal(moved, logits):
+        gap = float((moved - logits).abs().max())
+        raise asked.refusal(f"renaming changes its logits by up to {gap:.2e}")
+
+
+def _prove_cache(
+    model: RetrofitForConditionalGeneration, asked: _Asked, named: dict[str, Tensor]
+) -> None:
+    """Check that names generated with a cache have the logits that they have without.
+
+    The names are those of the row. What a caller's settings forbid may be generated in their place:
+    any answer will do.
+    """
+    config, prompt = model.config, {key: named[key] for key in ("input_ids", "attention_mask")}
+    names = [
+        [i for i in row if config.vocabulary.class_of(i)] for row in named["input_ids"].tolist()
+    ]
+    start = (
+        model.generation_config.decoder_start_token_id,
+        config.eos_token_id,
+        config.pad_token_id,
+    )
+    generated = model.generate(
+        **prompt,
+        max_new_tokens=3,  # two of them with what the cache holds
+        num_beams=1,
+        do_sample=False,
+        num_return_sequences=1,
+        use_cache=True,
+        cache_implementation="dynamic",
+        decoder_start_token_id=next(i for i in start if i is not None),
+        prefix_allowed_tokens_fn=lambda row, _: names[row],
+        return_dict_in_generate=True,
+        output_logits=True,
+    )
+    cached = torch.stack(generated.logits, dim=1)
+    answers = generated.sequences[:, : cached.shape[1]]
+    whole = model(**prompt, decoder_input_ids=answers, use_cache=False).logits.to(cached)
+    gap = (cached - whole).masked_fill(cached == whole, 0.0).abs()
+    usual = whole.abs().median(dim=-1, keepdim=True).values  # what rounding goes with
+    if not bool((gap <= torch.finfo(model.dtype).eps ** 0.5 * usual).all()):
+        largest = float(gap.nan_to_num(torch.inf).max())
+        raise asked.refusal(f"a cache changes its logits by up to {largest:.2e}")
 
 
 # -- folders --------------------------------------------------------------------------------------
@@ -646,8 +792,7 @@ def convert_host(
     """
     with new_folder(Path(out)) as unfinished:
         host_config = load_config(source)
-        answers = type(host_config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
-        if not (answers and host_config.is_encoder_decoder):
+        if not _goes_from_text_to_text(host_config):
             _refuse(host_config)
         has_symbols = hasattr(host_config, "symbol_classes")
         host, tokenizer = load_checkpoint(source) if has_symbols else load_host(source)
@@ -666,11 +811,13 @@ def _what_was_made(
     symbols = ", ".join(
         f"{count:,} of class {name}" for name, count in config.symbol_classes.items()
     )
+    renamed = "renaming moves columns of the logits only; " if config.needs_stream_ids else ""
     rows = f"{added:,} row{'s' * (added != 1)} added to its tables" if added else "no rows added"
     lines = [
         f"{out}: a {config.host_config.model_type!r} model with {config.symbol_encoding!r} symbols "
         f"({symbols}), {model.num_parameters():,} parameters; {rows}",
-        "proved on random inputs: without symbols, the logits are identical to the backbone's",
+        "proved on random inputs: without symbols, the logits are identical to the backbone's; "
+        f"with names, {renamed}a cache changes nothing",
         f"next: fine-tune it on texts with names, hf-alpha train my-task.yaml checkpoint={out}"
         + (f"; {said}: --names, or the recipe's symbols" if said else ""),
     ]

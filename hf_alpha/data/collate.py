@@ -11,6 +11,7 @@ from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.saving import code_files
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
+from .cache import filling_cache
 from .pairs import problems
 
 COLUMNS = ("input_ids", "tree_paths", "stream_ids", "labels")
@@ -79,6 +80,7 @@ def _one_sequence(row: Mapping[str, Any]) -> dict[str, Any]:
     return joined
 
 
+@filling_cache()
 def tokenize(dataset: Any, tokenizer: AnyTokenizer, num_workers: int = 1) -> Any:
     """Add the model's columns to a dataset of `problem` and `answer` strings.
 

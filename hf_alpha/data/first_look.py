@@ -37,17 +37,19 @@ class Pair(NamedTuple):
 
 @dataclass
 class ClassCounts:
-    """How many different names of a class a row has, and which."""
+    """How many different names of a class a row has, and which; `nameless` rows have none."""
 
     fewest: int
     most: int = 0
     total: int = 0
+    nameless: int = 0
     names: Counter[str] = field(default_factory=Counter)
 
     def add(self, names: Sequence[str]) -> None:
         """Count the names of a row."""
         self.fewest, self.most = min(self.fewest, len(names)), max(self.most, len(names))
         self.total += len(names)
+        self.nameless += not names
         _count(self.names, names)
 
 
@@ -58,6 +60,7 @@ class FirstLook:
     Attributes:
         rows: how many there are, or were looked at; they count from 0.
         classes: class -> the names of its rows, in sources.
+        sought: classes whose rule has a way to find names.
         nameless: rows whose source has no name.
         longest: "source", "target" -> characters, tokens (0 without a tokenizer).
         tokens: of all texts, and how many are unknown.
@@ -69,6 +72,7 @@ class FirstLook:
 
     rows: int = 0
     classes: dict[str, ClassCounts] = field(default_factory=dict)
+    sought: list[str] = field(default_factory=list)
     nameless: int = 0
     longest: dict[str, tuple[int, int]] = field(
         default_factory=lambda: {"source": (0, 0), "target": (0, 0)}
@@ -91,6 +95,10 @@ class FirstLook:
             ))  # fmt: skip
         if self.rows >= _ENOUGH and (words := self._in_every_source()):
             lines.append(("?", f"in every source, a name: {words} (if it is none: `reserved`)"))
+        for name, found in self.classes.items():
+            if name in self.sought and 2 * found.nameless > self.rows:
+                rows = f"{found.nameless:,} of {self.rows:,} sources"
+                lines.append(("?", f"no {name} in {rows} (if they have some: `symbols`)"))
         lines.append(("nameless", f"{self.nameless:,} of {self.rows:,} sources"))
         sizes = (
             f"{side} {characters:,} characters" + (f", {tokens:,} tokens" if tokens else "")
@@ -145,7 +153,7 @@ def look(
     """
     if limit is not None:
         dataset = dataset.take(limit)
-    found = FirstLook()
+    found = FirstLook(sought=[name for name, rule in finder.rules.items() if rule.is_sought])
     words: dict[str, bool] = {}
     only_names, first = True, ""
     for batch in batches(dataset, "first look"):

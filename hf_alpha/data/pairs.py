@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, name_pattern, parts
 
+from .cache import filling_cache
 from .keys import key_of
 from .pair_files import load_files, missing_columns
 from .read import choose_split
@@ -26,6 +27,7 @@ _SPANS = List({"start": Value("int64"), "stop": Value("int64"), "symbol_class": 
 AnyDataset: TypeAlias = Dataset | IterableDataset
 
 
+@filling_cache()
 def read_pairs(
     where: str | os.PathLike[str],
     *,

@@ -17,6 +17,7 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task, name_of
 from hf_alpha.tasks.base import words_of
 
+from .cache import filling_cache
 from .dataset_card import SETTINGS, write_records
 from .read import load_splits
 
@@ -92,6 +93,7 @@ def _write(data: DatasetDict, folder: Path, task: Task, settings: dict[str, Any]
     return counts
 
 
+@filling_cache()
 def renamed(dataset: Dataset, task: str | Task) -> Dataset:
     """Rename symbols so that their order of first occurrence in the answer is always the same.
 

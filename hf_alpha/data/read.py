@@ -21,6 +21,7 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task
 from hf_alpha.tasks.base import EQUIVALENCES
 
+from .cache import CacheFullError, filling_cache
 from .keys import key_in, keys_of
 from .run_folder import PARTS, SETTINGS
 
@@ -140,7 +141,10 @@ def load_from_hub(
             "generate-data`"
         )
     try:
-        return load_dataset(name, config, streaming=streaming)
+        with filling_cache():
+            return load_dataset(name, config, streaming=streaming)
+    except CacheFullError:
+        raise
     except Exception as error:
         raise FileNotFoundError(
             f"{name} is neither a file or folder here nor a dataset that the Hub at {ENDPOINT} "
@@ -216,7 +220,10 @@ def _header_names_files(readme: Path) -> bool:
 def read_named(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any) -> Any:
     """Call a reader of `datasets`, which raises ValueError with the path of a damaged file."""
     try:
-        return reader(*args, **kwargs)
+        with filling_cache():
+            return reader(*args, **kwargs)
+    except CacheFullError:
+        raise
     except Exception as error:
         cause = error.__cause__ or error
         said = " ".join(str(cause).split()) or "it is empty"

@@ -19,7 +19,7 @@ from hf_alpha.evaluation.evaluate import answer_limit, evaluate, evaluate_random
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.random_parts import sensitivity
 from hf_alpha.evaluation.report import Report, table
-from hf_alpha.folders import write_text
+from hf_alpha.folders import alone_in, write_text
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.tasks import Task
@@ -223,6 +223,7 @@ def choose_rows(
     return [row for _, row in sorted(chosen, key=itemgetter(0))]
 
 
+@alone_in("out")
 def compare(
     models: Sequence[Entrant],
     task: Task,
@@ -266,7 +267,8 @@ def compare(
         The table and the reports, that of the random answers last.
 
     Raises:
-        ValueError: alpha-covariance is wanted of a model whose answers are drawn.
+        ValueError: alpha-covariance is wanted of a model whose answers are drawn, or another
+            process writes in `out`.
     """
     if covariance:  # before the first answer: answers may cost money
         for entry in models:

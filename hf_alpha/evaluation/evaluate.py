@@ -40,8 +40,10 @@ from hf_alpha.generation import (
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
+from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
+from hf_alpha.tasks.base import warn_once
 from hf_alpha.tasks.checking import Answer, Given, check_answers, load
 from hf_alpha.tasks.prompts import NoAnswer
 
@@ -99,7 +101,9 @@ class _Search:
         }
 
     def read(self, problems: Sequence[str]) -> list[AlphaEncoding | None]:
-        return encode_problems(self.tokenizer, problems)
+        encodings = encode_problems(self.tokenizer, problems)
+        _warn_of_rare_names(self.tokenizer, encodings)
+        return encodings
 
     def plan(self, inputs: Sequence[AlphaEncoding | None], batch_size: int) -> list[list[int]]:
         return plan_batches(inputs, batch_size)
@@ -107,6 +111,22 @@ class _Search:
     def answer(self, inputs: Sequence[AlphaEncoding]) -> list[list[Answer]]:
         find = beam_search(self.module, self.tokenizer, inputs, self.search)
         return find(list(range(len(inputs))))
+
+
+def _warn_of_rare_names(tokenizer: AnyTokenizer, encodings: Sequence[AlphaEncoding | None]) -> None:
+    """Warn of each rule that finds no name in most problems: its answers can hardly be right."""
+    if not isinstance(tokenizer, TextTokenizer):
+        return
+    rows = [set(encoding["stream_ids"]) for encoding in encodings if encoding is not None]
+    for kind, rule in tokenizer.finder.rules.items():
+        symbols = {i for pair in tokenizer.symbol_ranges.get(kind, ()) for i in range(*pair)}
+        nameless = sum(symbols.isdisjoint(row) for row in rows)
+        if rule.is_sought and 2 * nameless > len(rows):
+            warn_once(
+                f"the rule of {kind!r}, {rule.to_dict()}, finds no name in {nameless:,} of "
+                f"{len(rows):,} problems: do they write names as the training data did? If not, "
+                "answers can hardly be right"
+            )
 
 
 def evaluate(

@@ -10,6 +10,7 @@ from transformers.activations import ACT2FN
 from .choices import check_choice, check_unique
 from .configuration_symbols import SymbolModelConfig
 from .segment_relations import RELATIONS
+from .symbol_vocabulary import token_digest
 
 AUTO_MAP = {
     "AutoConfig": "configuration_folnet.FolnetConfig",
@@ -215,7 +216,9 @@ class FolnetConfig(SymbolModelConfig):
         special = {name: getattr(tokenizer, name) for name in names}
         first = tokenizer.pad_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
         return cls(
-            **{"decoder_start_token_id": first, **special, **settings}, vocab_size=len(tokenizer)
+            **{"decoder_start_token_id": first, **special, **settings},
+            vocab_size=len(tokenizer),
+            token_digest=token_digest(tokenizer),
         )
 
     def validate_architecture(self) -> None:

@@ -9,6 +9,7 @@ from transformers import PreTrainedConfig
 from transformers.activations import ACT2FN
 
 from .choices import check_choice, check_unique
+from .symbol_vocabulary import token_digest
 
 AUTO_MAP = {
     "AutoConfig": "configuration_geometric.GeometricConfig",
@@ -42,6 +43,8 @@ class GeometricConfig(PreTrainedConfig):
         pooler_act: activation of the first token's summary.
         hidden_dropout_prob, attention_probs_dropout_prob, classifier_dropout: in [0, 1); by default
             the last one is the first.
+        token_digest: what tells the tokens that the model was made for from others (see
+            `token_digest` in symbol_vocabulary.py); None where that is not known.
 
     Raises:
         ValueError: a setting is out of its range or two settings contradict each other.
@@ -73,6 +76,7 @@ class GeometricConfig(PreTrainedConfig):
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
+    token_digest: str | None = None
     embedding_size: int | None = None
     pooler_act: str = "tanh"
 
@@ -111,6 +115,7 @@ class GeometricConfig(PreTrainedConfig):
         return cls(
             **{**special, "segment_labels": labels, **settings},
             vocab_size=len(tokenizer),
+            token_digest=token_digest(tokenizer),
         )
 
     def validate_architecture(self) -> None:

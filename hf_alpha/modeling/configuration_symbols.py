@@ -12,7 +12,7 @@ from .choices import check_choice
 from .random_numbers import RANDOM_METHODS
 from .saving import SavesCode
 from .symbol_encodings import SymbolEncoding, encoding_class
-from .symbol_vocabulary import SymbolVocabulary, check_size
+from .symbol_vocabulary import SymbolVocabulary, check_size, token_digest
 
 FIXED_SCALE = 10.0  # of cosines; AdaCos gets there with 20,000 columns
 SYMBOL_RENAMINGS = ("none", "random", "random_per_batch", "first_occurrence")
@@ -55,6 +55,8 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         logit_scale: the (starting) scale, finite and above 0; by default 10 for cosines,
             sqrt(2) ln(C - 1) with `adacos`, and 1 for products that are no cosines.
         label_smoothing: mass spread over the columns that a sample can use, in [0, 1).
+        token_digest: what tells the tokens that the model was made for from others (see
+            `token_digest` in symbol_vocabulary.py); None where that is not known.
 
     Raises:
         ValueError: a setting is out of its range or two settings contradict each other.
@@ -84,6 +86,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     adacos: bool = False
     logit_scale: float | int | None = None
     label_smoothing: float | int = 0.0
+    token_digest: str | None = None
 
     pad_token_id: int | None = 0
     bos_token_id: int | None = 1
@@ -120,6 +123,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
             "num_base_tokens": tokenizer.num_base_tokens,
             "symbol_classes": dict(tokenizer.symbol_classes),
             "symbol_ranges": copy.deepcopy(tokenizer.symbol_ranges),
+            "token_digest": token_digest(tokenizer),
         }
         return cls(**{**special, **settings}, **vocabulary)
 

@@ -440,7 +440,8 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             outputs = self.backbone(
                 decoder_input_ids=decoder_rows,
                 **masks,
-                encoder_outputs=HostEncoderOutput(last_hidden_state=hidden.flatten(0, 1)),
+                # Of one sample, flattened streams are not contiguous, as some layers want them.
+                encoder_outputs=HostEncoderOutput(hidden.flatten(0, 1).contiguous()),
                 past_key_values=past_key_values,
                 use_cache=use_cache,
                 return_dict=True,
@@ -523,8 +524,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         parts = self._calls.now.pop("parts", None)
         if parts is None:  # the backbone is called by itself
             return None
-        more = vectors.shape[1] - parts.shape[1]  # some encoders pad their input on the right
-        return vectors + F.pad(parts, (0, 0, 0, more)).to(vectors)
+        return vectors + parts.to(vectors)
 
     def _widened(self, parts: torch.Tensor, place: int) -> torch.Tensor:
         """Random parts as they are added: in the last dimensions of D, and of their length.
@@ -547,6 +547,10 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         call = self._calls.now.get("head")
         if call is None:  # the backbone is called by itself
             return None
+        if args[0].dim() != 3:  # ProphetNet predicts several tokens at each place
+            raise ValueError(
+                f"the head gets states of shape {tuple(args[0].shape)}, not (rows, tokens, width)"
+            )
         number = self._number(call.streams)
         call.hidden_BSTD = args[0].unflatten(0, (-1, number))
         # Adapters that go around the head see each stream; so do weights that are not there yet.

@@ -13,10 +13,14 @@ import regex  # type: ignore[import-untyped]
 
 CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 WAYS = ("pattern", "tokens", "column", "function")
+TIME_LIMIT = 2.0
+"""Seconds for a class's pattern and a text; a page takes a thousandth of one. Some patterns, such
+as `(a|aa)+c`, would take years."""
 
 _WORD = regex.compile(r"\w")
 
 Names = Mapping[str, Sequence[str | Sequence[int]]]  # class -> names, or their [start, stop]
+Kept = Sequence[tuple[int, int, str]]  # start, stop and token of what is no name in a text
 
 
 class Span(NamedTuple):
@@ -203,23 +207,29 @@ class NameFinder:
         }
         self._no_names = {name: rule.reserved for name, rule in self.rules.items() if rule.reserved}
 
-    def find(self, text: str, known: Mapping[str, str] | None = None) -> tuple[Span, ...]:
+    def find(
+        self, text: str, known: Mapping[str, str] | None = None, kept: Kept = ()
+    ) -> tuple[Span, ...]:
         """Return the names of a text, in order.
 
         Args:
             text: the text; a `MarkedText` has its own.
             known: name -> class, of names that are known to be some beside those of the rules:
                 in an answer the names of its problem.
+            kept: start, stop and token of the tokenizer's own tokens in the text, in order. What
+                lies in one is no name, whoever says so, and a pattern finds what is beside it.
 
         Raises:
-            ValueError: a class finds its names by a function that is not there.
+            ValueError: a class finds its names by a function that is not there, its pattern takes
+                longer than `TIME_LIMIT`, or a name that is marked or that a function finds has a
+                token of `kept` in it.
         """
         if isinstance(text, MarkedText):
-            return text.spans
-        found = self._by_rules(text, functions=known is None)
+            return tuple(_outside(text, text.spans, kept)) if kept else text.spans
+        found = self._by_rules(text, known is None, kept)
         if len(self._patterns) == len(self.rules) == 1 and not (known or self.functions):
             return tuple(found)  # of one pattern they are in order, and apart
-        return _apart(_with_known(text, found, known or {}), list(self.rules))
+        return _apart(_with_known(text, found, known or {}, kept), list(self.rules))
 
     def take_functions(self, other: "NameFinder") -> None:
         """Take over the functions of another finder, of the rules that name the same ones."""
@@ -261,8 +271,8 @@ class NameFinder:
 
         Raises:
             ValueError: a name is empty or listed for two classes; a [start, stop] is empty, lies
-                outside the text or overlaps another one; or a class finds its names by a function
-                that is not there.
+                outside the text or overlaps another one; a class finds its names by a function that
+                is not there; or its pattern takes longer than `TIME_LIMIT`.
         """
         known: dict[str, str] = {}
         spans = []
@@ -280,18 +290,20 @@ class NameFinder:
         found = [*MarkedText(text, spans).spans, *self._by_rules(text, functions=True)]
         return MarkedText(text, _apart(_with_known(text, found, known), list(self.rules)))
 
-    def _by_rules(self, text: str, functions: bool) -> list[Span]:
+    def _by_rules(self, text: str, functions: bool, kept: Kept = ()) -> list[Span]:
         """Return what the rules find, class by class; an answer is not given to functions."""
         found: list[Span] = []
         for name, rule in self.rules.items():
             if rule.function is not None and functions:
                 spans = [Span(i, j, name) for i, j in self._function(name, rule)(text)]
-                found += MarkedText(text, spans).spans
+                found += _outside(text, MarkedText(text, spans).spans, kept)
             elif (pattern := self._patterns.get(name)) is not None:
-                for match in pattern.finditer(text):
-                    start, stop = match.span()
-                    if start < stop:
-                        found.append(Span(start, stop, name))
+                limit = TIME_LIMIT if rule.pattern is not None else None  # lists are fast
+                try:
+                    places = _matches(pattern, text, kept, limit)
+                except TimeoutError:
+                    raise too_slow(f"symbols: {name!r}", rule.pattern, text) from None
+                found += [Span(start, stop, name) for start, stop in places if start < stop]
         if self._no_names:
             none: frozenset[str] = frozenset()
             return [s for s in found if text[s[0] : s[1]] not in self._no_names.get(s[2], none)]
@@ -342,22 +354,80 @@ def _pattern_of(rule: NameRule) -> Any:
     return name_pattern(rule.tokens) if rule.tokens else None
 
 
-def _with_known(text: str, found: list[Span], known: Mapping[str, str]) -> list[Span]:
+def too_slow(where: str, pattern: str | None, text: str) -> ValueError:
+    """Say that a pattern takes too long for a text."""
+    shown = text if len(text) <= 60 else f"{text[:60]}..."
+    return ValueError(
+        f"{where}: the pattern {pattern!r} takes more than {TIME_LIMIT:g} seconds for the text "
+        f"{str(shown)!r}: leave one way to match a word; (a|aa)+ has many, and tries them all"
+    )
+
+
+def _matches(pattern: Any, text: str, kept: Kept, limit: float | None) -> list[tuple[int, int]]:
+    """Where a pattern matches, but for what is kept; raises TimeoutError after `limit` seconds."""
+    if not kept:
+        return [match.span() for match in pattern.finditer(text, timeout=limit)]
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for first, last, _ in (*kept, (len(text), len(text), "")):
+        spans += _matches_until(pattern, text, start, first, limit)
+        start = last
+    return spans
+
+
+def _matches_until(
+    pattern: Any, text: str, start: int, stop: int, limit: float | None
+) -> Iterator[tuple[int, int]]:
+    """Yield matches in [start, stop); they may look at what is around, and end no word early."""
+    for match in pattern.finditer(text, start, timeout=limit):
+        if match.end() > stop:
+            break
+        yield match.span()
+    else:
+        return
+    for shorter in pattern.finditer(text, match.start(), stop, timeout=limit):
+        if not _inside_word(text, shorter.end()):
+            yield shorter.span()
+
+
+def _overlaps(start: int, stop: int, kept: Kept) -> bool:
+    return any(start < last and first < stop for first, last, _ in kept)
+
+
+def _outside(text: str, spans: Iterable[Span], kept: Kept) -> Iterator[Span]:
+    """Yield the spans that lie in no token that is kept."""
+    for span in spans:
+        for first, last, token in kept:
+            within = first <= span.start and span.stop <= last
+            if not within and span.start < last and first < span.stop:
+                raise ValueError(
+                    f"the name {str(text)[span.start : span.stop]!r} at {tuple(span)} overlaps "
+                    f"{token!r}, a token of the tokenizer's own at {(first, last)}: leave it out "
+                    "of the name"
+                )
+        if not _overlaps(span.start, span.stop, kept):
+            yield span
+
+
+def _with_known(
+    text: str, found: list[Span], known: Mapping[str, str], kept: Kept = ()
+) -> list[Span]:
     """Add names that are known; they are of the class that they are known to have.
 
     They are looked for one by one: to compile a pattern of them takes far longer than to use it.
     """
     if not known:
         return found
-    kept = [span for span in found if text[span.start : span.stop] not in known]
+    names = [span for span in found if text[span.start : span.stop] not in known]
     for name, kind in known.items():
         start = text.find(name)
         while start >= 0:
             stop = start + len(name)
-            if not (_inside_word(text, start) or _inside_word(text, stop)):
-                kept.append(Span(start, stop, kind))
+            inside = _inside_word(text, start) or _inside_word(text, stop)
+            if not (inside or _overlaps(start, stop, kept)):
+                names.append(Span(start, stop, kind))
             start = text.find(name, start + 1)
-    return kept
+    return names
 
 
 def _inside_word(text: str, place: int) -> bool:
@@ -392,6 +462,7 @@ def _words(where: str, key: str, value: Any) -> tuple[str, ...]:
 
 
 __all__ = [
+    "TIME_LIMIT",
     "MarkedText",
     "NameFinder",
     "NameRule",
@@ -399,5 +470,6 @@ __all__ = [
     "check_list",
     "name_pattern",
     "parts",
+    "too_slow",
     "whole_words",
 ]

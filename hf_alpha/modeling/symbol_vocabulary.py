@@ -4,6 +4,10 @@ Symbols may lie anywhere: behind the base tokens, or in the middle of another mo
 Everything is computed from the ranges; no table of the vocabulary's size is stored.
 """
 
+import hashlib
+import json
+from typing import Any
+
 import torch
 
 # A larger vocabulary is almost surely a typing error: its logits would fit in no memory.
@@ -187,6 +191,28 @@ def check_size(size: int) -> None:
         raise ValueError(f"a vocabulary of {size} ids is larger than {MAX_VOCABULARY}")
 
 
+def token_digest(tokenizer: Any, size: int | None = None) -> str:
+    """What tells the vocabulary of a tokenizer from others: its size, and a digest of its tokens.
+
+    Symbols do not count, nor does what is added later: ids from `size` on.
+
+    Args:
+        tokenizer: any of Transformers.
+        size: of the vocabulary, by default as it is.
+    """
+    size = len(tokenizer) if size is None else size
+    symbols = set(getattr(tokenizer, "symbol_ids", ()))
+    ids = ((i, token) for token, i in tokenizer.get_vocab().items() if i not in symbols)
+    tokens = json.dumps(sorted(pair for pair in ids if pair[0] < size))
+    return f"{size}:{hashlib.sha256(tokens.encode()).hexdigest()[:16]}"
+
+
+def has_tokens(tokenizer: Any, digest: str) -> bool:
+    """Whether a tokenizer has the tokens that `token_digest` gave a digest of."""
+    size = digest.partition(":")[0]
+    return size.isdecimal() and token_digest(tokenizer, int(size)) == digest
+
+
 def _check_class(name: str, ranges: list[list[int]], count: int) -> None:
     if count < 1:
         raise ValueError(f"symbol class {name!r} has no symbols")
@@ -201,4 +227,4 @@ def _check_class(name: str, ranges: list[list[int]], count: int) -> None:
         )
 
 
-__all__ = ["SymbolVocabulary", "check_size"]
+__all__ = ["SymbolVocabulary", "check_size", "has_tokens", "token_digest"]

@@ -4,7 +4,7 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import regex  # type: ignore[import-untyped]
@@ -36,7 +36,11 @@ def moved(pieces: list[Piece], starts: list[int], start: int, stop: int) -> tupl
 
 
 def pieces_of(
-    spacing: str, text: str, spans: Sequence[Span], symbols: Mapping[str, str]
+    spacing: str,
+    text: str,
+    spans: Sequence[Span],
+    symbols: Mapping[str, str],
+    kept: Sequence[tuple[int, int, bool]] = (),
 ) -> list[Piece]:
     """Cut a text into pieces.
 
@@ -45,9 +49,11 @@ def pieces_of(
         text: the text.
         spans: its names.
         symbols: name -> token of its symbol.
+        kept: start and stop of tokens that the text has itself, and whether they are special: then
+            they are no words, and nothing joins what stands beside them to them.
     """
     if spacing == "words":
-        return _words(text, spans, symbols)
+        return _words(text, spans, symbols, kept)
     pieces: list[Piece] = []
     at, plain, implies = 0, str(text), spacing == "before"
     for start, stop, _ in spans:
@@ -75,44 +81,86 @@ def _cut(part: str) -> tuple[tuple[str, int, int], ...]:
     return tuple((match.group(), *match.span()) for match in WORD.finditer(part))
 
 
-def _words(text: str, spans: Sequence[Span], symbols: Mapping[str, str]) -> list[Piece]:
+def _words(
+    text: str,
+    spans: Sequence[Span],
+    symbols: Mapping[str, str],
+    kept: Sequence[tuple[int, int, bool]],
+) -> list[Piece]:
     """Split a text into words, symbols, `<join>` and whitespace that is no single space."""
     plain, at = str(text), 0
     found: list[Piece] = []
-    for start, stop, _ in spans:
+    wholes = [(start, stop, symbols[plain[start:stop]]) for start, stop, _ in spans]
+    if kept:
+        wholes = sorted([*wholes, *((start, stop, plain[start:stop]) for start, stop, _ in kept)])
+    for start, stop, written in wholes:
         found += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:start])]
-        found.append((symbols[plain[start:stop]], start, stop, False))
+        found.append((written, start, stop, False))
         at = stop
     found += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:])]
+    return _joined(found, {start for start, _, special in kept if special})
+
+
+def _joined(found: Sequence[Piece], specials: set[int]) -> list[Piece]:
+    """Leave out the spaces that are implied between words, and write `<join>` where none is.
+
+    `specials` are where special tokens start: no space is implied beside them, and one is lost.
+    """
     pieces: list[Piece] = []
-    blank_before, space = True, None  # at the start there is no word to be joined to
+    apart_before, blank_before, space = True, True, None  # at the start there is no word to join
     for piece in found:
         written, start, _, as_is = piece
         blank = as_is and written.isspace()
         if blank and written == " " and not blank_before and space is None:
             space = piece
             continue
+        apart = blank or start in specials
         if blank:
             pieces += [space] if space else []
-        elif not blank_before and space is None:
+        elif not (apart or apart_before) and space is None:
             pieces.append((JOIN, start, start, False))
         pieces.append(piece)
-        blank_before, space = blank, None
+        apart_before, blank_before, space = apart, blank, None
     return pieces + ([space] if space else [])
 
 
-def join_words(tokens: list[str]) -> str:
-    """Undo `_words`."""
+_SPACED = regex.compile(
+    r"(?V1)[\w--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]"
+)
+"""Letters, digits and marks of scripts that put spaces between words."""
+
+
+def spelled(pieces: Iterable[tuple[str, bool]]) -> str:
+    """Put together what tokens are as text, and whether each piece is a name.
+
+    A name is a word of its own: where it and what is beside it would read as one, a space comes
+    between, for "ra" and "t2" are no "rat2".
+    """
     parts: list[str] = []
+    name_before = False
+    for piece, is_name in pieces:
+        if not piece:
+            continue
+        if (is_name or name_before) and parts and _SPACED.match(parts[-1][-1]):
+            parts += [" "] if _SPACED.match(piece) else []
+        parts.append(piece)
+        name_before = is_name
+    return "".join(parts)
+
+
+def join_words(tokens: Iterable[str], names: Mapping[str, str]) -> str:
+    """Undo `_words`, with names in place of the symbols that have one."""
+    pieces: list[tuple[str, bool]] = []
     bare = True  # nothing is to be written before the next word
     for token in tokens:
         if token == JOIN:
             bare = True
             continue
         blank = token.isspace()
-        parts.append(token if blank or bare else f" {token}")
+        written = names.get(token, token)
+        pieces.append((written if blank or bare else f" {written}", token in names))
         bare = blank
-    return "".join(parts)
+    return spelled(pieces)
 
 
 __all__ = [
@@ -125,4 +173,5 @@ __all__ = [
     "join_words",
     "moved",
     "pieces_of",
+    "spelled",
 ]

@@ -17,10 +17,12 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import regex  # type: ignore[import-untyped]
 from transformers import PreTrainedTokenizer
 from transformers.utils import PaddingStrategy, TensorType
 
 from .grammar import FormulaError, Grammar, is_plain_name, unquoted, words
+from .names_in_text import TIME_LIMIT, too_slow
 from .tokenization_symbols import (
     AlphaEncoding,
     Names,
@@ -641,8 +643,11 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         if len(classes) == 1:
             return classes[0]
         for candidate, pattern in self.name_patterns.items():
-            if re.fullmatch(pattern, unquoted(name)):
-                return candidate
+            try:
+                if regex.fullmatch(pattern, unquoted(name), timeout=TIME_LIMIT):
+                    return candidate
+            except TimeoutError:
+                raise too_slow(f"`name_patterns` of {candidate!r}", pattern, name) from None
         open_classes = [c for c in classes if c not in self.name_patterns]
         if not open_classes:
             raise FormulaError(
@@ -719,8 +724,8 @@ def _as_patterns(value: Any) -> Mapping[str, str]:
         raise ValueError(f"`name_patterns` is {value!r}: give class -> regular expression")
     for name, pattern in value.items():
         try:
-            re.compile(pattern)
-        except (re.error, TypeError) as error:
+            regex.compile(pattern)
+        except (regex.error, TypeError) as error:
             raise ValueError(f"`name_patterns` of {name!r}, {pattern!r}: {error}") from None
     return value
 

@@ -28,8 +28,18 @@ from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
 from .grammar import FormulaError, check_unicode
-from .names_in_text import MarkedText, NameFinder, Span, check_list
-from .text_pieces import BETWEEN, JOIN, SPACINGS, Table, join_words, moved, pieces_of
+from .names_in_text import Kept, MarkedText, NameFinder, Span, check_list
+from .text_pieces import (
+    BETWEEN,
+    JOIN,
+    SPACINGS,
+    Piece,
+    Table,
+    join_words,
+    moved,
+    pieces_of,
+    spelled,
+)
 from .tokenization_symbols import (
     AlphaEncoding,
     Names,
@@ -39,7 +49,15 @@ from .tokenization_symbols import (
     name_rows,
     text_rows,
 )
-from .tokenizer_beneath import Seen, fast_backend, post_processor, tokenizer_beneath
+from .tokenizer_beneath import (
+    OWN_TOKENS,
+    AddedTokens,
+    Seen,
+    fast_backend,
+    is_made,
+    post_processor,
+    tokenizer_beneath,
+)
 
 FEWEST_SYMBOLS = 10
 """A class has at least so many symbols unless its rule says otherwise."""
@@ -62,7 +80,12 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     - as BERT and its like write it (lower case, spaces around signs), with the names spelled as
       they were, and no space before a name that had none.
 
-    `<join>` and the special tokens are no text: a text should not have them.
+    Special tokens and others that were added to the tokenizer beneath (`</s>`, `<extra_id_0>`) are
+    what they are to it wherever a text has them, with the spaces that it gives to them, and no part
+    of them is a name: not in a `MarkedText` either, in which a name that has such a token in it, or
+    a part of one and more, is an error. With `split_special_tokens` the special ones are text. A
+    space beside a special token is lost with `words`. `<join>` is such a token: a text should not
+    have it.
 
     A batch has `stream_ids` (B, S) beside the usual keys: the symbols of each row in order of first
     occurrence, -1 padded; `batch.names` has the names that they stand for, row by row.
@@ -216,7 +239,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             check_list("texts", texts)
         if self.symbol_names:
             return
-        seen = None if texts is None else Seen(self.finder, texts)
+        seen = None if texts is None else Seen(self.finder, texts, self._added)
         for kind, rule in self.finder.rules.items():
             called = rule.tokens if seen is None else seen.frequent(kind)
             taken = set(self.symbol_names.values())
@@ -284,7 +307,10 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             self._refuse_new(new_tokens)
         if made and not special_tokens:
             return 0
-        return super()._add_tokens(new_tokens, special_tokens)
+        count = super()._add_tokens(new_tokens, special_tokens)
+        if made:
+            self._added = AddedTokens.of(self._tokenizer, without=self._class_of)
+        return count
 
     def _refuse_new(self, tokens: Iterable[Any]) -> None:
         for token in map(str, tokens):
@@ -308,6 +334,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         self._named = {name: self._tokens[token] for token, name in self.symbol_names.items()}
         self._token_pattern = regex.compile(_symbol_pattern(self.finder.rules))
         self._written = regex.compile(self._written_pattern())
+        self._added = AddedTokens.of(self._tokenizer, without=self._class_of)
 
     def _symbol_token(self, name: str, number: int, index: int) -> str:
         """The token of a symbol: one of its own, or one that the tokenizer beneath had before."""
@@ -330,11 +357,10 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         space = " ?" if decoder is None or " " in decoder.decode(["a", "b"]) else ""
         return f"{space}({JOIN})?{space}({symbol})|{space}{JOIN}"
 
-    def _marks(self) -> set[int]:
-        """Ids of special tokens, which are no text; unknown tokens are left in."""
+    def _marks(self) -> set[str]:
+        """Special tokens, which are no text; unknown tokens are left in."""
         tokens = [t for key, t in self.special_tokens_map.items() if key != "unk_token"]
-        found = {*map(str, tokens), *map(str, self.extra_special_tokens)}
-        return {self._tokenizer.token_to_id(token) for token in found}
+        return {*map(str, tokens), *map(str, self.extra_special_tokens)}
 
     # Encoding
 
@@ -493,7 +519,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         known = None
         if names is not None:
             known = [self._table(row, n) for row, n in enumerate(name_rows(names, len(texts)))]
-        rows = self._prepared(texts, pairs, known, allow_absent_symbols)
+        split = kwargs.get("split_special_tokens")
+        rows = self._prepared(texts, pairs, known, allow_absent_symbols, split=split)
         encoding = super()._encode_plus(
             [row.prepared[0] for row in rows],
             None if pairs is None else [row.prepared[1] for row in rows],
@@ -591,14 +618,31 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         kwargs.setdefault("add_special_tokens", False)
         return self.convert_ids_to_tokens(self(text, pair, **kwargs)["input_ids"])
 
-    def find_names(self, text: str, known: Mapping[str, str] | None = None) -> tuple[Span, ...]:
+    def find_names(
+        self,
+        text: str,
+        known: Mapping[str, str] | None = None,
+        split_special_tokens: bool | None = None,
+    ) -> tuple[Span, ...]:
         """Return the names of a text, those written as the tokens of symbols included.
 
         Args:
             text: the text.
             known: name -> class, of names that are known to be some.
+            split_special_tokens: special tokens are text like any other; by default the
+                tokenizer's attribute.
+
+        Raises:
+            ValueError: see `NameFinder.find`.
         """
-        spans = self.finder.find(text, known)
+        return self._names(text, known, self._kept(text, split_special_tokens))
+
+    def _kept(self, text: str, split: bool | None) -> list[tuple[int, int, str]]:
+        """The tokens of the tokenizer beneath that a text has itself: start, stop, token."""
+        return self._added.find(text, self.split_special_tokens if split is None else split)
+
+    def _names(self, text: str, known: Mapping[str, str] | None, kept: Kept) -> tuple[Span, ...]:
+        spans = self.finder.find(text, known, kept)
         if "<" not in text:
             return spans
         tokens = tuple(
@@ -617,6 +661,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         known: Sequence[Table] | None,
         allow_absent_symbols: bool,
         first_row: int = 0,
+        split: bool | None = None,
     ) -> list["_Row"]:
         """Put symbols in place of the names of all rows, some of which may be known."""
         rows = []
@@ -624,7 +669,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         for row, text in enumerate(texts):
             both = (text,) if pairs is None else (text, pairs[row])
             try:
-                rows.append(self._prepare(both, None if known is None else known[row], strict))
+                table = None if known is None else known[row]
+                rows.append(self._prepare(both, table, strict, split))
             except FormulaError as error:
                 raise FormulaError(f"row {first_row + row}: {error}", error.position) from None
             except ValueError as error:
@@ -636,7 +682,9 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             raise ValueError(f"row {row}: `names` has {unknown[0]!r}, which is no symbol")
         return {name: self._tokens[token] for token, name in names.items()}
 
-    def _prepare(self, texts: tuple[str, ...], known: Table | None, strict: bool) -> "_Row":
+    def _prepare(
+        self, texts: tuple[str, ...], known: Table | None, strict: bool, split: bool | None
+    ) -> "_Row":
         """Put symbols in place of the names of a row; `known` are those of the row it answers."""
         for text in texts:
             check_unicode(text)  # the tokenizer beneath would call it no string
@@ -645,18 +693,26 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         if known is None and self._by_row:
             for text in texts:
                 self.finder.require_names(text)
-        found = [self.find_names(text, None if known is None else classes) for text in texts]
+        kept = [self._kept(text, split) for text in texts]
+        found = [
+            self._names(text, None if known is None else classes, tokens)
+            for text, tokens in zip(texts, kept, strict=True)
+        ]
         if strict:
             self._check_known(texts, found, table)
         else:
             table = self._assign(texts, found, table)
         symbols = {name: self._token_of[index] for name, index in table.items()}
-        between = BETWEEN if self.spacing == "words" else ""
-        prepared = [
-            between.join([piece[0] for piece in pieces_of(self.spacing, text, spans, symbols)])
-            for text, spans in zip(texts, found, strict=True)
+        marks = self._marks() if any(kept) else ()
+        pieces = [
+            pieces_of(
+                self.spacing, text, spans, symbols, [(i, j, t in marks) for i, j, t in tokens]
+            )
+            for text, spans, tokens in zip(texts, found, kept, strict=True)
         ]
-        return _Row(prepared, texts, found, table, symbols)
+        between = BETWEEN if self.spacing == "words" else ""
+        prepared = [between.join([piece[0] for piece in each]) for each in pieces]
+        return _Row(prepared, pieces, table, symbols)
 
     def _assign(
         self, texts: Sequence[str], found: Sequence[tuple[Span, ...]], table: Table
@@ -728,7 +784,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     # Decoding
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
-        dropped = self._marks() if skip_special_tokens else ()
+        marks = self._marks() if skip_special_tokens else ()
+        dropped = {self._tokenizer.token_to_id(token) for token in marks}
         ids = [int(i) for i in ids if i >= 0 and i not in dropped]
         if outside := [i for i in ids if i >= len(self)]:
             raise ValueError(
@@ -737,20 +794,24 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             )
         shown = {**self.symbol_names, **(names or {})}
         if self.spacing == "words":
-            return join_words([shown.get(t, t) for t in self.convert_ids_to_tokens(ids)])
+            return join_words(self.convert_ids_to_tokens(ids), shown)
         text = self._tokenizer.decode(ids, skip_special_tokens=False)
+        pieces, at = [], 0
+        for match in self._written.finditer(text):
+            pieces += [(text[at : match.start()], False), self._spelling(text, match, shown)]
+            at = match.end()
+        return spelled([*pieces, (text[at:], False)])
 
-        def name(match: Any) -> str:
-            joined, token = match.group(1), match.group(2)
-            if token is None:
-                return ""  # a `<join>` that joins nothing
-            if token not in self._tokens:
-                return match.group()
-            before = text[match.start() - 1] if match.start() else " "
-            implied = joined is None and self.spacing == "before" and not before.isspace()
-            return " " * implied + shown.get(token, token)
-
-        return self._written.sub(name, text)
+    def _spelling(self, text: str, match: Any, shown: Names) -> tuple[str, bool]:
+        """What stands for a symbol in decoded text, and whether that is a name."""
+        joined, token = match.group(1), match.group(2)
+        if token is None:
+            return "", False  # a `<join>` that joins nothing
+        if token not in self._tokens:
+            return match.group(), False
+        before = text[match.start() - 1] if match.start() else " "
+        implied = joined is None and self.spacing == "before" and not before.isspace()
+        return " " * implied + shown.get(token, token), True
 
     # Making one
 
@@ -778,10 +839,12 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         Raises:
             ValueError: there are no texts, or no names in them, or an argument is wrong.
         """
-        finder = NameFinder(symbols)
         if iter(texts) is texts:
             texts = list(texts)
-        seen = Seen(finder, texts)
+        if not is_made(tokenizer):
+            return cls.from_tokenizer(tokenizer, symbols, texts, **kwargs)
+        finder = NameFinder(symbols)
+        seen = Seen(finder, texts, AddedTokens(OWN_TOKENS))
         beneath, spacing, special = tokenizer_beneath(tokenizer, seen)
         return cls._over(beneath, spacing, finder, seen, {**special, **kwargs})
 
@@ -805,8 +868,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             ValueError: the tokenizer is not a fast one, or an argument is wrong.
         """
         finder = NameFinder(symbols)
-        seen = Seen(finder, texts) if texts is not None else None
         beneath, special = fast_backend(tokenizer)
+        seen = Seen(finder, texts, AddedTokens.of(beneath)) if texts is not None else None
         spacing = "before" if seen is None else seen.spacing
         return cls._over(beneath, spacing, finder, seen, {**special, **kwargs})
 
@@ -866,8 +929,7 @@ class _Row(NamedTuple):
     """A row on its way to the tokenizer beneath."""
 
     prepared: list[str]  # its text, and its second text if there is one, with symbols
-    texts: tuple[str, ...]  # as they were given
-    spans: list[tuple[Span, ...]]
+    pieces: list[list[Piece]]  # which these are made of
     table: Table
     symbols: dict[str, str]  # name -> token
 
@@ -877,18 +939,14 @@ class _Row(NamedTuple):
 
     def offsets(self, encoding: Any, spacing: str) -> list[tuple[int, int]]:
         """Where in the texts as they were given the tokens stand."""
-        pieces = [
-            pieces_of(spacing, text, spans, self.symbols)
-            for text, spans in zip(self.texts, self.spans, strict=True)
-        ]
         gap = len(BETWEEN) if spacing == "words" else 0
         starts = [
             [0, *accumulate(len(written) + gap for written, *_ in each)][: len(each)]
-            for each in pieces
+            for each in self.pieces
         ]
         pairs = zip(encoding.sequence_ids, encoding.offsets, strict=True)
         return [
-            (0, 0) if which is None else moved(pieces[which], starts[which], *span)
+            (0, 0) if which is None else moved(self.pieces[which], starts[which], *span)
             for which, span in pairs
         ]
 

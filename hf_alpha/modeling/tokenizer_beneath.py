@@ -3,9 +3,10 @@
 import copy
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
+import regex  # type: ignore[import-untyped]
 from tokenizers import (
     AddedToken,
     Regex,
@@ -17,14 +18,70 @@ from tokenizers import (
     trainers,
 )
 
-from .names_in_text import NameFinder, check_list, parts
+from .names_in_text import NameFinder, Span, check_list, parts
 from .text_pieces import BETWEEN, JOIN, WORD
 
 PAD, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
+_JOIN = AddedToken(JOIN, normalized=False)
+OWN_TOKENS = [
+    *(AddedToken(token, normalized=False, special=True) for token in (PAD, START, END, UNKNOWN)),
+    _JOIN,
+]
+"""Of tokenizers that are made here."""
+
+
+class AddedTokens:
+    """Finds the tokens that a tokenizer takes from a text before all else: the special ones too.
+
+    Args:
+        tokens: these tokens.
+        normalizer: of the tokenizer.
+    """
+
+    def __init__(self, tokens: Iterable[AddedToken], normalizer: Any = None):
+        tokens = list(tokens)
+        # A tokenizer of these tokens alone, to which the rest of a text is one unknown word: so
+        # they are found as it finds them, with the spaces beside them that they take.
+        self._finder = Tokenizer(models.WordLevel({"": 0}, unk_token=""))
+        if normalizer is not None:
+            self._finder.normalizer = normalizer
+        self._finder.add_tokens(tokens)
+        self._any: Any = None
+        if normalizer is None or not any(token.normalized for token in tokens):
+            self._any = regex.compile(r"\L<tokens>", tokens=[token.content for token in tokens])
+
+    @classmethod
+    def of(cls, beneath: Tokenizer, without: Container[int] = ()) -> "AddedTokens":
+        """Those of a tokenizer, but for some ids."""
+        known = beneath.get_added_tokens_decoder()
+        tokens = [token for index, token in known.items() if index not in without]
+        return cls(tokens, beneath.normalizer)
+
+    def find(self, text: str, split_special_tokens: bool = False) -> list[tuple[int, int, str]]:
+        """Return start, stop and token of each one in a text, in order.
+
+        Args:
+            text: the text.
+            split_special_tokens: special tokens are text like any other.
+        """
+        if self._any is not None and not self._any.search(text):
+            return []
+        self._finder.encode_special_tokens = split_special_tokens
+        encoding = self._finder.encode(text)
+        return [
+            (*span, token)
+            for span, token in zip(encoding.offsets, encoding.tokens, strict=True)
+            if token
+        ]
 
 
 class Seen:
     """What data shows: names of each class, the most in a text, and how spaces are used.
+
+    Args:
+        finder: of the names.
+        texts: the data.
+        added: finds tokens that are no names.
 
     Attributes:
         texts: the data.
@@ -32,16 +89,16 @@ class Seen:
         spacing: "before" if most names have a space before them, else "kept".
     """
 
-    def __init__(self, finder: NameFinder, texts: Iterable[str]):
+    def __init__(self, finder: NameFinder, texts: Iterable[str], added: AddedTokens | None = None):
         check_list("texts", texts)
-        self.finder, self.texts = finder, texts
+        self.finder, self.texts, self._added = finder, texts, added
         self.names: dict[str, Counter[str]] = {name: Counter() for name in finder.rules}
         self.most = dict.fromkeys(finder.rules, 0)
         count, spaced, found = 0, 0, 0
         for text in texts:
             count += 1
             seen: dict[str, set[str]] = {name: set() for name in finder.rules}
-            for start, stop, kind in finder.find(text):
+            for start, stop, kind in self._find(text):
                 name = str(text)[start:stop]
                 seen[kind].add(name)
                 self.names[kind][name] += 1
@@ -64,11 +121,19 @@ class Seen:
     def rest(self) -> Iterator[str]:
         """The texts between names."""
         for text in self.texts:
-            yield from (part for part, _ in parts(text, self.finder.find(text)) if part)
+            yield from (part for part, _ in parts(text, self._find(text)) if part)
+
+    def _find(self, text: str) -> tuple[Span, ...]:
+        return self.finder.find(text, kept=self._added.find(text) if self._added else ())
+
+
+def is_made(kind: str) -> bool:
+    """Whether this is a tokenizer to be made from data, and not the name of one."""
+    return kind in ("words", "characters") or kind.startswith("bpe:")
 
 
 def tokenizer_beneath(kind: str, seen: Seen) -> tuple[Tokenizer, str, dict[str, Any]]:
-    """The tokenizer beneath, how it keeps spaces, and its special tokens."""
+    """The tokenizer beneath, made from data, how it keeps spaces, and its special tokens."""
     if kind == "words":
         words = Counter(word for text in seen.rest() for word in WORD.findall(text))
         split = pre_tokenizers.CharDelimiterSplit(BETWEEN)
@@ -79,10 +144,7 @@ def tokenizer_beneath(kind: str, seen: Seen) -> tuple[Tokenizer, str, dict[str, 
         beneath = _of_words(characters, one)
         beneath.decoder = decoders.Fuse()
         return beneath, seen.spacing, _SPECIAL
-    if kind.startswith("bpe:"):
-        return _bpe(kind, seen), seen.spacing, _SPECIAL
-    beneath, special = fast_backend(kind)
-    return beneath, seen.spacing, special
+    return _bpe(kind, seen), seen.spacing, _SPECIAL
 
 
 _SPECIAL = {"pad_token": PAD, "bos_token": START, "eos_token": END, "unk_token": UNKNOWN}
@@ -96,7 +158,7 @@ def _of_words(words: Counter[str], split: Any) -> Tokenizer:
         models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=UNKNOWN)
     )
     beneath.add_special_tokens(special)
-    beneath.add_tokens([AddedToken(JOIN, normalized=False)])
+    beneath.add_tokens([_JOIN])
     beneath.pre_tokenizer = split
     return _append_end(beneath, END)
 
@@ -268,4 +330,12 @@ def _set_scheme(part: Any) -> None:
             _set_scheme(value)
 
 
-__all__ = ["Seen", "fast_backend", "post_processor", "tokenizer_beneath"]
+__all__ = [
+    "OWN_TOKENS",
+    "AddedTokens",
+    "Seen",
+    "fast_backend",
+    "is_made",
+    "post_processor",
+    "tokenizer_beneath",
+]

@@ -12,6 +12,7 @@ import torch
 from datasets import ClassLabel, Dataset, Features, Value
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from hf_alpha.data.cache import filling_cache
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
@@ -115,6 +116,7 @@ class Classes(Objective):
             "problem_type": "single_label_classification",
         }
 
+    @filling_cache()
     def features(
         self,
         rows: Dataset,

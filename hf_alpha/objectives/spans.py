@@ -9,6 +9,7 @@ import torch
 from datasets import Dataset, Features, List, Value
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from hf_alpha.data.cache import filling_cache
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
@@ -105,6 +106,7 @@ class Spans(Objective):
     def key(self, texts: list[str], finder: NameFinder | None) -> str:
         return super().key(texts[1:], finder)  # questions of one text stay together
 
+    @filling_cache()
     def features(
         self,
         rows: Dataset,

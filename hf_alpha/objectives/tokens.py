@@ -16,6 +16,7 @@ import torch
 from datasets import ClassLabel, Dataset, Features, List, Value
 from transformers import DataCollatorForTokenClassification, PreTrainedConfig, PreTrainedModel
 
+from hf_alpha.data.cache import filling_cache
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.settings import meaning
@@ -97,6 +98,7 @@ class Tokens(Objective):
             "label2id": {name: index for index, name in enumerate(names)},
         }
 
+    @filling_cache()
     def features(
         self,
         rows: Dataset,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from hf_alpha.folders import alone_in
 from hf_alpha.tasks import Task, get_task
 from hf_alpha.tasks.registry import built_in_tasks
 from hf_alpha.tours import conversion, names
@@ -11,6 +12,7 @@ DEFAULT_TOUR = "text"
 """The task of `hf-alpha quickstart`."""
 
 
+@alone_in("output")
 def run_tour(
     output: Path,
     task_name: str = DEFAULT_TOUR,
@@ -33,7 +35,7 @@ def run_tour(
         The table that it prints.
 
     Raises:
-        ValueError: if the task has no tour.
+        ValueError: if the task has no tour, or another process writes in `output`.
         MissingSolverError: if what checks the answers is not installed.
     """
     task = get_task(task_name)

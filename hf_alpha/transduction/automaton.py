@@ -5,6 +5,10 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+import regex  # type: ignore[import-untyped]
+
+from hf_alpha.modeling.names_in_text import TIME_LIMIT, too_slow
+
 
 class Atoms:
     """The conditions that rules set on a word or a segment. Each is a number, from 1 on.
@@ -21,7 +25,7 @@ class Atoms:
         self._lowercase = lowercase
         self._words: dict[str, int] = {}
         self._labels: dict[str, int] = {}
-        self._regexes: dict[str, tuple[int, re.Pattern[str]]] = {}
+        self._regexes: dict[str, tuple[int, regex.Pattern[str]]] = {}
         self._masks: dict[str, int] = {}
 
     def _next(self) -> int:
@@ -36,18 +40,27 @@ class Atoms:
 
     def regex(self, source: str) -> int:
         if source not in self._regexes:
-            self._regexes[source] = self._next(), re.compile(unicodedata.normalize("NFC", source))
+            source_nfc = unicodedata.normalize("NFC", source)
+            re.compile(source_nfc)  # it says where an error is
+            self._regexes[source] = self._next(), regex.compile(source_nfc)
         return self._regexes[source][0]
 
     def mask_of_word(self, word: str) -> int:
-        """The mask of a word, in normal form C; those of the last 100,000 are remembered."""
+        """The mask of a word, in normal form C; those of the last 100,000 are remembered.
+
+        Raises:
+            ValueError: an expression takes longer for it than `TIME_LIMIT`.
+        """
         if (mask := self._masks.get(word)) is None:
             if len(self._masks) >= 100_000:
                 self._masks.clear()
             known = self._words.get(word.lower() if self._lowercase else word, self.ANY)
             mask = 1 << self.ANY | 1 << known
-            for number, pattern in self._regexes.values():
-                mask |= bool(pattern.fullmatch(word)) << number
+            for source, (number, pattern) in self._regexes.items():
+                try:
+                    mask |= bool(pattern.fullmatch(word, timeout=TIME_LIMIT)) << number
+                except TimeoutError:
+                    raise too_slow("a rule for segments", source, word) from None
             self._masks[word] = mask
         return mask
 

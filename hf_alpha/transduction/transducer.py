@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.folders import read_json, replacing, write_text
+from hf_alpha.folders import alone, read_json, replacing, write_text
 from hf_alpha.settings import check_settings, settings_of
 from hf_alpha.transduction.cascade import Cascade
 from hf_alpha.transduction.gamma import Found, GammaSpace, Segment, leftmost_longest
@@ -157,13 +157,14 @@ class Transducer:
     def save(self, folder: str | PathLike[str]) -> None:
         """Write `lexicon.tsv` and `transducer.json` to a folder, which is made if it is absent."""
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         content = self._table.encode()
-        with replacing(folder / LEXICON_FILE) as file:
-            file.write_bytes(content)
         sha256 = hashlib.sha256(content).hexdigest()
         record = {**self.settings(), "labels": self.labels, "sha256": sha256}
-        write_text(folder / SETTINGS_FILE, f"{json.dumps(record, indent=1, ensure_ascii=False)}\n")
+        settings = f"{json.dumps(record, indent=1, ensure_ascii=False)}\n"
+        with alone(folder):
+            with replacing(folder / LEXICON_FILE) as file:
+                file.write_bytes(content)
+            write_text(folder / SETTINGS_FILE, settings)
 
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> "Transducer":

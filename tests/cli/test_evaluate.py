@@ -1,6 +1,7 @@
 import json
 import re
 import shutil
+from itertools import pairwise
 
 import pytest
 from commands import hf_alpha
@@ -36,7 +37,8 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
     shutil.rmtree(out / "converted")
     assert hf_alpha(*arguments).out == done.out
     assert (out / "vanilla" / "records.jsonl").stat().st_mtime_ns == written
-    assert "choose another folder" in hf_alpha(*arguments, "--top-n", 1).error
+    other = [1 if before == "--top-n" else x for before, x in pairwise([None, *arguments])]
+    assert "choose another folder" in hf_alpha(*other).error
 
     dual = tmp_path / "dual"
     done = hf_alpha("convert", vanilla, dual, "--to", "dual_part", "--random-dim", 9, "--seed", 3)
@@ -68,8 +70,8 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
 
 def test_evaluate_on_given_data(tmp_path, vanilla, data):
     (tmp_path / "pairs.txt").write_text("&ab\na1b1\n|a!c\na1\n1\n\n&a&b&cd\na1b1c1d1\n")
-    shared = ["evaluate", vanilla, "--quiet", "--beams", 1, "--covariance", 2]
-    one = [*shared, "--out", tmp_path / "one", "--data", tmp_path / "pairs.txt"]
+    shared = ["evaluate", vanilla, "--quiet", "--beams", 1]
+    one = [*shared, "--covariance", 2, "--out", tmp_path / "one", "--data", tmp_path / "pairs.txt"]
     done = hf_alpha(*one, "--renamings", "3", "--batch-size", 2, "--workers", 1, "--timeout", 5,
                     "--device", "cpu")  # fmt: skip
     assert done.code == 0, done.err

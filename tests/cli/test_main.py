@@ -10,11 +10,21 @@ from pathlib import Path
 import own_process
 import pytest
 import typer.main
-from commands import hf_alpha, study
+from commands import any_command, hf_alpha, study
+from hosts import make_host
+from small_tokenizers import word_level
 
 import hf_alpha as hf_alpha_package
 from hf_alpha.cli import OLD_NAMES, app
+from hf_alpha.folders import locked
 
+RECIPE = """
+task: text
+data: {train: rows.jsonl, test: rows.jsonl}
+symbols: {name: "[a-z]"}
+model: {d_model: 16, encoder_layers: 1, decoder_layers: 1}
+training: {max_steps: 1, output_dir: run}
+"""
 COMMANDS = {
     name: command
     for name, command in typer.main.get_command(app).commands.items()  # type: ignore[attr-defined]
@@ -51,6 +61,74 @@ def test_old_names_say_the_new_one_whatever_follows(name):
     command, _ = OLD_NAMES[name].split(" (")
     helped = study(command.removeprefix("python -m benchmarks."), "--help")
     assert helped.code == 0 and f"Usage: {command} [OPTIONS]" in helped.out
+
+
+OPTIONS = [
+    (command, option)
+    for command, made in COMMANDS.items()
+    for option in made.params
+    if option.param_type_name == "option" and not option.is_eager
+]
+
+
+def test_an_option_is_given_once_unless_it_takes_several_values():
+    assert len(OPTIONS) > 80
+    for command, option in OPTIONS:
+        name, value = option.opts[0], [] if option.is_flag else ["1"]
+        twice = [command, name, *value, name, *value]
+        done = hf_alpha(*twice)
+        assert (f"{name} is given twice" in done.err) != option.multiple, (twice, done)
+
+
+@pytest.mark.parametrize("names", ["a", "x=a,x=b", "x=a"])
+def test_a_class_is_named_once(tmp_path, vanilla, names):
+    """Of several values too: each is for a class of its own."""
+    t5 = tmp_path / "t5"
+    make_host("t5").save_pretrained(t5)
+    word_level().save_pretrained(t5)
+    done = hf_alpha("convert", t5, tmp_path / "out", "--names", names, "--names", names)
+    assert "twice" in done.error
+
+
+# What another process writes into, as each command is told of it.
+WRITERS = {
+    "train": ["propositional/debug", "training.output_dir=out"],
+    "quickstart": ["--output", "OUT"],
+    "evaluate": ["MODEL", "--out", "OUT", "--data", "DATA", "--quiet"],
+    "compare": ["RECIPE", "--out", "OUT"],
+    "transduce": ["a", "--rules", "RULES", "--save", "OUT"],
+    "studies.zero_shot": ["no", "--task", "sst2", "--data", "ROWS", "--out", "OUT"],
+    "generate-data": ["OUT"],
+}
+MAKERS = {
+    "perturb": ["DATA", "OUT", "--kind", "reduced"],
+    "convert": ["MODEL", "OUT"],
+    "studies.grow": ["MODEL", "OUT", "--encoder-layers", "2"],
+    "release": ["MODEL", "OUT"],
+    "convert-folnet": ["RULES", "RULES", "OUT"],
+    "convert-geometric": ["MODEL", "FST", "OUT"],
+}
+WRITE_NONE = {"solve", "info", "env", "push"}
+STUDIES = {"studies.grow", "studies.zero_shot"}
+
+
+@pytest.mark.parametrize("command", [*WRITERS, *MAKERS])
+def test_two_commands_do_not_write_one_folder(tmp_path, monkeypatch, vanilla, data, command):
+    assert COMMANDS.keys() | STUDIES == {*WRITERS, *MAKERS, *WRITE_NONE}
+    monkeypatch.chdir(tmp_path)
+    Path("rules.yaml").write_text("- {pattern: '/[0-9]+/', label: DATE}\n")
+    Path("rows.jsonl").write_text('{"sentence": "a", "source": "a", "target": "a", "label": 0}\n')
+    Path("own.yaml").write_text(RECIPE)
+    if command == "convert-geometric":
+        assert hf_alpha("transduce", "--rules", "rules.yaml", "--save", "fst").code == 0
+    places = {"OUT": "out", "MODEL": vanilla, "RECIPE": "own.yaml", "RULES": "rules.yaml",
+              "ROWS": "rows.jsonl", "DATA": data, "FST": "fst"}  # fmt: skip
+    arguments = [places.get(part, part) for part in {**WRITERS, **MAKERS}[command]]
+    busy = Path("out") if command in WRITERS else Path(f".out.{'a' * 32}")
+    with locked(busy):
+        said = any_command(command, *arguments).err
+    assert re.search(r"error: another process (writes|makes data in) \S*out: wait", said), said
+    assert len(said[said.index("error: ") :].splitlines()) == 1
 
 
 def test_short_option_for_help_and_the_version():

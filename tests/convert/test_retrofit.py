@@ -8,7 +8,7 @@ from pathlib import Path
 import own_process
 import pytest
 import torch
-from hosts import make_host
+from hosts import BART_SIZES, make_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_tokenizers import byte_level, unigram, word_level
@@ -19,17 +19,24 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertModel,
+    BigBirdPegasusConfig,
+    BigBirdPegasusForConditionalGeneration,
     ByT5Tokenizer,
     GPT2Config,
     GPT2LMHeadModel,
     PreTrainedTokenizerFast,
+    ProphetNetConfig,
+    ProphetNetForConditionalGeneration,
+    T5ForConditionalGeneration,
     WhisperConfig,
+    WhisperForConditionalGeneration,
 )
 
 from hf_alpha import SymbolConfig, TextTokenizer, get_symbol_model, load_checkpoint
 from hf_alpha.convert import ConversionError
 from hf_alpha.convert.host_tables import table_rows
 from hf_alpha.convert.retrofit import _prove_growth, convert_host
+from hf_alpha.modeling.symbol_layer import SymbolLayer
 
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
 FIVE = {"name": {"pattern": "[xyz]", "count": 5}}
@@ -340,14 +347,29 @@ def gpt2():
     return GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=90))
 
 
+def whisper():
+    sizes = {key: 1 for key in BART_SIZES if key.endswith(("layers", "heads"))}
+    ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "vocab_size": 90}
+    return WhisperForConditionalGeneration(WhisperConfig(d_model=8, **sizes, **ids))
+
+
+def sparse():
+    sizes = {**BART_SIZES, "max_position_embeddings": 64, "vocab_size": 90, "block_size": 2}
+    config = BigBirdPegasusConfig(**sizes, attention_type="block_sparse", num_random_blocks=1)
+    return BigBirdPegasusForConditionalGeneration(config)
+
+
 @pytest.mark.parametrize(
     ("make", "config", "message"),
     [
-        (gpt2, {}, "'gpt2' model is a decoder alone; .* decoders are planned"),
+        (gpt2, {}, r"'gpt2' model is a decoder alone; only .* \(T5, BART, Pegasus .* are planned"),
         (lambda: BertForMaskedLM(BertConfig(**BERT)), {}, "'bert' model is an encoder alone"),
         (lambda: BertModel(BertConfig(**BERT)), {}, "encoder alone, .*take an encoder-decoder"),
         (lambda: make_host("t5", vocab_size=90).encoder, {}, "no language modelling head"),
         (lambda: make_host("fsmt"), {}, "FSMT.* take a model"),
+        (whisper, {}, "'whisper' model reads no text, or writes none; take an encoder-decoder"),
+        (lambda: make_host("marian_apart"), {}, "Marian.* different vocabularies .* one id"),
+        (sparse, {"encoding": "relational"}, "its sparse attention does not take a mask"),
         (lambda: make_host("t5", vocab_size=89), {}, r"has 90 tokens, .* rows for 89: .*resize_to"),
         (None, {"actual": "x", "placeholder": ["x"]}, "'name' are the same: .* two tokens"),
         (None, {"actual": "bartholomew"}, "no token: the tokenizer makes ▁ b a r t .* names be fo"),
@@ -394,7 +416,9 @@ def test_encodings_and_tokenizers_that_do_not_fit():
     with pytest.raises(ConversionError, match=r"streams, .*'wild'|'wild'.*streams"):
         SymbolConfig(encoding="wild")
     with pytest.raises(
-        ConversionError, match=r"'relational' gives attention a mask .* a 'led' model"
+        ConversionError,
+        match=r"'led' model does not take .* 'relational': its attention .* a mask for each head "
+        r"\(the model says '.*'\)\. T5, BART, .* every encoding; docs/retrofit.md",
     ):
         converted("led", encoding="relational")
     with pytest.raises(ConversionError, match="joins streams: use the encoding 'streams'"):
@@ -433,6 +457,85 @@ def test_words_of_one_spelling_get_no_warning(caplog):
         converted(make=make, symbol_tokens="x y")
     converted("bart", make=byte_level, symbol_tokens="e s")  # ` e` is a space and `e`
     assert not caplog.text
+
+
+def prophet(tokenizer):
+    sizes = {key: 2 for key in ("num_encoder_layers", "num_decoder_layers")}
+    heads = {"num_encoder_attention_heads": 2, "num_decoder_attention_heads": 2}
+    width = {"hidden_size": 16, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8}
+    config = ProphetNetConfig(**sizes, **heads, **width, vocab_size=len(tokenizer), **IDS)
+    return ProphetNetForConditionalGeneration(config)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({}, r"'streams': the model says 'the head gets states of shape"),
+        ({"encoding": "dual_part"}, r"'dual_part': the model says 'the head gets states of shape"),
+        ({"aggregated_attention": ["decoder"]}, "with aggregated attention: its configuration"),
+        ({"encoding": "relational"}, "'relational': its configuration says"),
+    ],
+)
+def test_a_family_whose_head_is_another_is_refused(asked, said):
+    """ProphetNet's predicts several tokens at each place: there were logits of five dimensions."""
+    tokenizer = unigram(end=True)
+    with pytest.raises(ConversionError, match=f"'prophetnet' model does not take .*{said}"):
+        get_symbol_model(prophet(tokenizer), tokenizer, SymbolConfig(symbols=FIVE, **asked))
+
+
+ASKED = [
+    {"encoding": "streams"},
+    {"encoding": "relational"},
+    {"encoding": "learned", "renaming": "first_occurrence"},
+]
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked["encoding"])
+def test_names_that_are_seen_are_found_by_the_proof(monkeypatch, asked):
+    """Scores that say which symbol a name has got; the symbols are the last columns."""
+    finish = SymbolLayer.finish
+
+    def by_number(self, logits, streams):
+        found = finish(self, logits, streams)
+        found[..., -5:] += torch.arange(5.0) * (found[..., -5:] > -1e3)
+        return found
+
+    monkeypatch.setattr(SymbolLayer, "finish", by_number)
+    tokenizer = unigram(end=True)
+    with pytest.raises(ConversionError, match=f"'{asked['encoding']}': renaming changes its log"):
+        get_symbol_model(host_for(tokenizer), tokenizer, SymbolConfig(symbols=FIVE, **asked))
+
+
+class Forgetful(T5ForConditionalGeneration):
+    """A T5 that loses what it has written."""
+
+    def forward(self, *args, past_key_values=None, **kwargs):
+        if past_key_values is not None and past_key_values.get_seq_length():
+            past_key_values.reset()
+        return super().forward(*args, past_key_values=past_key_values, **kwargs)
+
+
+@pytest.mark.parametrize("asked", [*ASKED, {"encoding": "dual_part"}], ids=lambda x: x["encoding"])
+def test_a_cache_that_changes_answers_is_found_by_the_proof(asked):
+    tokenizer = unigram(end=True)
+    host = host_for(tokenizer)
+    host.__class__ = Forgetful
+    said = "the model says" if asked["encoding"] == "relational" else "a cache changes its logits"
+    with pytest.raises(ConversionError, match=f"'{asked['encoding']}': {said}"):
+        get_symbol_model(host, tokenizer, SymbolConfig(symbols=FIVE, **asked))
+
+
+@pytest.mark.parametrize("name", ["t5", "switch_transformers"])
+def test_a_decoder_may_be_deeper_than_its_encoder(name):
+    """T5's configuration has the encoder's layers in the place where caches look."""
+    tokenizer = unigram(end=True)
+    host = host_for(tokenizer, name, num_decoder_layers=3)
+    model, made = get_symbol_model(host, tokenizer, SymbolConfig(symbols=FIVE))
+    batch = made(TEXTS, return_tensors="pt", padding=True)
+    answers = [
+        model.generate(**batch, use_cache=cache, max_new_tokens=4) for cache in (True, False)
+    ]
+    assert answers[0].equal(answers[1])
 
 
 # -- folders --------------------------------------------------------------------------------------

@@ -53,6 +53,11 @@ def test_what_is_shown_before_training(streaming):
         r"row 4 .*; 1: more names than `count`: row 2 .*reserved.* --drop-bad",
     ):
         found.refuse_bad()
+    rare = look(dataset(PAIRS, streaming), NameFinder({"sum": r"\(", "other": 3, "sign": "[*]"}))
+    assert [line for line in str(rare).splitlines() if line[0] == "?"] == [
+        "?          no sum in 3 of 5 sources (if they have some: `symbols`)",
+        "?          no sign in 3 of 5 sources (if they have some: `symbols`)",
+    ]
     first = look(dataset(PAIRS, streaming), FINDER, limit=1)
     assert first.rows == 1 and "unknown" not in str(first) and "bad pairs  none" in str(first)
     first.refuse_bad()

@@ -10,6 +10,7 @@ from datasets import Dataset
 from deadly import DeadlyTask
 from strategies import make_model
 
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, TextTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import Report, evaluate, evaluate_random
 from hf_alpha.evaluation.report import OUTSIDE
@@ -63,6 +64,21 @@ def test_records_say_what_the_model_answered_and_the_task_found(encoding):
             checked = [TASK.check(problem, x, row["answer"], "compact") for x in found]
             assert record.verdicts == tuple(checked)
     assert report.by_num_symbols[4].is_outside
+
+
+def test_a_rule_that_finds_no_name_in_most_problems_is_named(caplog):
+    rules = {"small": {"pattern": "[a-z]", "count": 3}, "large": {"pattern": "[A-Z]", "count": 3}}
+    tokenizer = TextTokenizer.from_texts(["swap a B"], rules)
+    config = AlphaConfig.for_tokenizer(tokenizer, encoder_position="rope", d_model=36)
+    model, task = AlphaForConditionalGeneration(config), get_task("text")
+    rows = [{"problem": f"swap {x}", "answer": x} for x in ("a B", "A B", "A", "B C")]
+    evaluate(model, tokenizer, task, rows[:2], **FAST)
+    assert not caplog.messages  # in half of the problems there is one
+    evaluate(model, tokenizer, task, rows, **FAST)
+    (message,) = caplog.messages
+    assert (
+        "the rule of 'small', {'pattern': '[a-z]', 'count': 3}, finds no name in 3 of 4" in message
+    )
 
 
 @pytest.mark.parametrize(

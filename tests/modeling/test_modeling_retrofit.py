@@ -7,14 +7,20 @@ from typing import Any
 
 import pytest
 import torch
-from hosts import HOSTS, VOCABULARY, make_host
+from hosts import BERT_SIZES, HOSTS, VOCABULARY, make_host
 from peft import LoraConfig, get_peft_model
 from promises import Batch, logits
 from retrofits import BOTH_SIDES, make_retrofit, random_batch
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from transformers import PreTrainedModel
+from transformers import (
+    BertConfig,
+    EncoderDecoderConfig,
+    EncoderDecoderModel,
+    GPT2Config,
+    PreTrainedModel,
+)
 from transformers.cache_utils import DynamicCache
 from transformers.modeling_outputs import BaseModelOutput
 
@@ -26,6 +32,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "canonical": {"symbol_encoding": "learned", "symbol_renaming": "first_occurrence"},
     "random": {"symbol_encoding": "learned", "symbol_renaming": "random"},
 }
+RELATIONAL = {"symbol_encoding": "relational"}
 SIZES = [(7, 3), (6, 2), (5, 0)]
 CLASSES = "middle, two classes"
 hosts = pytest.mark.parametrize("name", HOSTS)
@@ -183,7 +190,7 @@ def symbol_by_symbol(model: RetrofitForConditionalGeneration, batch: Batch) -> t
     """`dual_part` over a backbone whose tables have a row for each symbol, written there."""
     config, host = model.config, copy.deepcopy(model.backbone)
     host.config.tie_word_embeddings = False
-    parts = model.symbol_draws(False)
+    parts = model.symbol_draws(model.training)
     stacks = [host.get_encoder(), host.get_decoder()]
     tables = [*{stack.get_input_embeddings() for stack in stacks}, host.get_output_embeddings()]
     for table in tables:  # nothing is shared from here on
@@ -204,13 +211,56 @@ def symbol_by_symbol(model: RetrofitForConditionalGeneration, batch: Batch) -> t
     return logits(host, batch)[..., : config.vocab_size]
 
 
-@pytest.mark.parametrize("name", ["t5", "t5_v1_1", "bart", "bart_untied", "marian", "t5gemma"])
-def test_random_parts_are_rows_of_the_backbone(name):
+ROWS = ["t5", "t5_v1_1", "bart", "bart_untied", "marian", "t5gemma", "led"]  # LED pads its input
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", ROWS)
+def test_random_parts_are_rows_of_the_backbone(name, training):
+    """In training, those that are drawn for it, in the input and before the head."""
     for place in (CLASSES, "end"):
         model = make_retrofit(name, 2, place=place, symbol_encoding="dual_part", random_dim=10)
+        assert not model.symbol_draws(True).equal(model.symbol_draws(False))
         batch = random_batch(3, model.config, SIZES)
-        expected = symbol_by_symbol(model, batch)
+        expected = symbol_by_symbol(model.train(training), batch)
         torch.testing.assert_close(logits(model, batch), expected, atol=2e-5, rtol=1e-4)
+
+
+# -- generation -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, BOTH_SIDES, RELATIONAL, SETTINGS["dual_part"], SETTINGS["canonical"]]
+)
+def test_beams_that_change_places_take_their_cache_along(settings):
+    """All streams of a row; answers are made of names and of a few tokens."""
+    model = make_retrofit("t5", 3, **settings)
+    batch = prompt(random_batch(5, model.config, [(9, 3), (9, 3), (7, 2)]))
+    some = [[*row.tolist(), 3, 5, 7] for row in batch["input_ids"]]
+    search = {"num_beams": 4, "num_return_sequences": 4, "max_new_tokens": 8, "eos_token_id": None}
+    search["prefix_allowed_tokens_fn"] = lambda row, _: some[row]
+    search |= {"return_dict_in_generate": True, "output_scores": True}
+    one = model.generate(**batch, **search, use_cache=False)
+    two = model.generate(**batch, **search)
+    beams = one.beam_indices
+    assert (beams != beams[:, :1]).any(), "no beam changes its place"
+    torch.testing.assert_close(two.sequences_scores, one.sequences_scores, atol=1e-5, rtol=1e-5)
+    assert two.sequences.equal(one.sequences)
+
+
+def test_one_sample_whose_decoder_wants_contiguous_states():
+    """GPT-2's layers do: flattened streams of a single row are not so by themselves."""
+    states = BertConfig(**{**BERT_SIZES, "vocab_size": VOCABULARY + 5})
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64}
+    ids = {"bos_token_id": 1, "eos_token_id": 2, "vocab_size": VOCABULARY + 5}
+    reader = GPT2Config(**sizes, **ids, add_cross_attention=True)
+    pair = EncoderDecoderConfig.from_encoder_decoder_configs(states, reader)
+    pair.pad_token_id, pair.eos_token_id, pair.decoder_start_token_id = 0, 2, 1
+    model = make_retrofit(EncoderDecoderModel(pair).eval())
+    batch = random_batch(3, model.config, [(12, 3)])
+    assert model.config.vocabulary.is_symbol(batch["input_ids"]).sum() > 3
+    twice = {name: value.repeat(2, 1) for name, value in batch.items()}
+    torch.testing.assert_close(logits(model, batch), logits(model, twice)[:1])
 
 
 # -- hooks ----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hf_alpha.modeling import names_in_text
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule, Span
 
 VARIABLE = {"pattern": "[a-z][0-9]*"}
@@ -75,6 +76,47 @@ def test_the_first_the_longest_the_class_given_first():
     assert found(marks, "कि क किर e\u0301 e") == [("कि", "a"), ("e\u0301", "a")]
 
 
+def test_reserved_words_are_those_of_their_class():
+    finder = NameFinder(
+        {"small": {"pattern": "[a-z]+", "reserved": ["x"]},
+         "any": {"pattern": r"\w+", "reserved": ["y"]}}
+    )  # fmt: skip
+    assert found(finder, "x y z 1") == [("x", "any"), ("y", "small"), ("z", "small"), ("1", "any")]
+
+
+def test_a_pattern_that_takes_too_long_is_refused_and_named(monkeypatch):
+    monkeypatch.setattr(names_in_text, "TIME_LIMIT", 0.1)
+    finder = NameFinder({"fast": "[a-z]", "slow": "(a|aa)+c"})
+    assert found(finder, "aaac x") == [("aaac", "slow"), ("x", "fast")]
+    text = "a" * 70
+    message = r"symbols: 'slow': the pattern '\(a\|aa\)\+c' takes more than 0.1 .*'.a{59}\.\.\.'"
+    for find in (
+        lambda: finder.find(text),
+        lambda: finder.find(f"<{text}", kept=[(0, 1, "<")]),
+        lambda: finder.mark(text, {}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            find()
+
+
+@given(rules, texts, st.lists(st.integers(0, 25), max_size=4))
+@settings(deadline=None)
+def test_names_lie_beside_what_is_kept(rules, text, cuts):
+    """And are there wherever they do without it."""
+    finder = NameFinder(rules)
+    ends = sorted({place for place in cuts if place <= len(text)})
+    kept = [(i, j, text[i:j]) for i, j in zip(ends[::2], ends[1::2], strict=False)]
+    free, all_names = finder.find(text, kept=kept), finder.find(text)
+    for start, stop, _ in free:
+        assert all(stop <= first or last <= start for first, last, _ in kept)
+        for place in (start, stop):
+            assert place in (0, len(text)) or not all(map(is_word, text[place - 1 : place + 1]))
+    if all(span in free for span in all_names):
+        return
+    touched = [s for s in all_names if any(s[0] < last and first < s[1] for first, last, _ in kept)]
+    assert touched  # only those may be missing, and what they hid comes up
+
+
 def test_names_of_a_problem_keep_their_class_in_its_answer():
     finder = NameFinder({"word": "[a-z]+", "variable": {"column": "names"}})
     source = finder.mark("add x to y", {"variable": ["x", "y"]})
@@ -104,7 +146,9 @@ def test_functions_and_columns_together():
     with pytest.raises(ValueError, match=r"\(0, 99, 'function'\) is empty, overlaps .* or lies"):
         finder.find("f(x)")
     finder.functions.clear()
-    with pytest.raises(ValueError, match="'function' are found by m:calls, which is not imported"):
+    with pytest.raises(
+        ValueError, match="'function' are found by the function 'm:calls', which is not"
+    ):
         finder.find("f(x)")
 
 

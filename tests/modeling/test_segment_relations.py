@@ -9,6 +9,7 @@ from reference.geometric import relation
 from hf_alpha.modeling.segment_relations import (
     RELATIONS,
     RelationVectors,
+    Segments,
     num_relations,
     relation_ids,
     relation_names,
@@ -83,6 +84,17 @@ def test_the_converse(one, two, apart):
     tokens = named([(one[0],) * 2, (apart[0],) * 2])
     if one[0] != apart[0]:
         assert int(tokens[0][1]) == -int(tokens[1][0])
+
+
+@given(st.lists(st.lists(spans, min_size=3, max_size=3), min_size=1, max_size=3))
+def test_segments_have_what_their_first_and_last_tokens_have(rows):
+    starts, ends = torch.tensor(rows).unbind(-1)
+    segments = Segments(torch.ones_like(starts), starts, ends)
+    values = torch.arange(100, 110)[None]
+    wanted = [
+        [[*range(100, 110), *(100 + pair[i] for pair in row)] for row in rows] for i in (0, 1)
+    ]
+    assert [segments.starting(values).tolist(), segments.ending(values).tolist()] == wanted
 
 
 def test_names_are_one_for_each_number():

@@ -114,6 +114,11 @@ def test_several_classes_and_their_patterns() -> None:
         both("& p_1 other")
     with pytest.raises(ValueError, match="no class colour"):
         make(name_patterns={"colour": "c"})
+    slow = make(symbol_classes=classes, name_patterns={"function": "(a|aa)+c"})
+    with pytest.raises(
+        ValueError, match=r"of 'function': the pattern '\(a\|aa\)\+c' takes more than"
+    ):
+        slow("a" * 60)
 
 
 def test_extension_keeps_every_id_and_name() -> None:

@@ -13,8 +13,10 @@ import torch
 from datasets.fingerprint import Hasher
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_tokenizers import word_level
+from small_tokenizers import byte_level as small_byte_level
+from small_tokenizers import unigram, word_level, word_piece
 from tokenizers import (
+    AddedToken,
     Regex,
     Tokenizer,
     decoders,
@@ -40,6 +42,7 @@ from transformers import (
 from hf_alpha import AlphaTokenizer, MarkedText, TextTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.names_in_text import NameFinder
 
 TEXTS = [
     "swap x y : ( x + y ) * x",
@@ -219,6 +222,53 @@ def test_bert_writes_what_it_writes_itself_and_names_as_they_are(made: list[str]
     assert back(OVER["bert"], "".join(made)) == expected
 
 
+GREEK = ["ζ1", "ζ", "αβ", "β_2"]
+"""Names that no tokens of the tokenizers here spell."""
+
+
+@pytest.mark.parametrize("kind", ALL)
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_what_is_decoded_has_each_name_as_a_word(kind: str, data: st.DataObject) -> None:
+    """Whatever tokens a model writes: none beside a name, and no other name, is glued to it."""
+    tokenizer = ALL[kind]
+    symbols = tokenizer.symbol_ids[: len(GREEK)]
+    base = [i for token, i in tokenizer.get_vocab().items() if token.isascii()]
+    base = [i for i in base if i not in tokenizer.symbol_ids and tokenizer.decode([i])]
+    join = tokenizer.convert_tokens_to_ids("<join>")
+    drawn = st.one_of(*map(st.sampled_from, (symbols, base, [join])))
+    ids = data.draw(st.lists(drawn, min_size=1, max_size=10))
+    table = dict(zip(symbols, data.draw(st.permutations(GREEK)), strict=True))
+    names = {tokenizer.convert_ids_to_tokens(i): name for i, name in table.items()}
+    text = tokenizer.decode(ids, names=names)
+    found = NameFinder({"name": GREEK}).find(text)
+    assert [text[start:stop] for start, stop, _ in found] == [table[i] for i in ids if i in table]
+
+
+def test_names_are_kept_apart_from_letters_only() -> None:
+    rule = {"name": {"pattern": r"[a-z][a-z0-9]*|変数", "reserved": ["ra", "s"], "count": 9}}
+    made = TextTokenizer.from_texts(["ra t2 ra", "変数は1つ x = 1", "x's"], rule, "bpe:300")
+    ra, join, x, y = made.convert_tokens_to_ids(["ra", "<join>", "<name_0>", "<name_1>"])
+    names = {"<name_0>": "t2", "<name_1>": "f"}
+    for ids, text in [
+        ([ra, join, x], "ra t2"),
+        ([x, ra], "t2 ra"),
+        ([x, join, y], "t2 f"),
+        ([join, x, y, join], "t2 f"),
+        ([x, *made("(")["input_ids"][:-1], join, y], "t2(f"),
+        ([x, *made("'s")["input_ids"][:-1]], "t2's"),
+    ]:
+        assert made.decode(ids, names=names) == text
+    for text in ("f(x)", "x+1", "x's", "-x.y_", "x\ny"):
+        assert back(made, text) == text
+    # scripts without spaces between words
+    text = MarkedText("変数は1つ", [(0, 2, "name")])
+    assert back(made, text) == text
+    words = TextTokenizer.from_texts(["ra t2"], rule)
+    ids = words.convert_tokens_to_ids(["ra", "<join>", "<name_0>", "<join>", "ra"])
+    assert words.decode(ids, names=names) == "ra t2 ra"
+
+
 @pytest.mark.parametrize("kind", HOSTS)
 def test_without_names_it_is_the_tokenizer_beneath(kind: str) -> None:
     """Its ids, with the end token behind them that a model's answers need."""
@@ -231,6 +281,168 @@ def test_without_names_it_is_the_tokenizer_beneath(kind: str) -> None:
         if kind != "t5":  # whose words have the space before them now
             assert own["offset_mapping"][:count] == host["offset_mapping"]
         assert own["input_ids"][-1] == OVER[kind].eos_token_id
+
+
+# Special and added tokens in texts
+
+PIECES = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+PIECES += [(f"▁{word}", -2.0) for word in ("alice", "sees", "bob", "and")] + [
+    (c, -5.0) for c in "▁abcdeilmnorstu"
+]
+LANGUAGES = {
+    MBartTokenizer: ("en_XX", "de_DE", PIECES),
+    MBart50Tokenizer: ("en_XX", "de_DE", PIECES),
+    NllbTokenizer: (
+        "eng_Latn", "deu_Latn", {word: i for i, (word, _) in enumerate(PIECES)},
+    ),
+}  # fmt: skip
+
+
+ADDED = [
+    AddedToken("<mask>", lstrip=True, normalized=False, special=True),
+    AddedToken("<sep>", rstrip=True, normalized=False, special=True),
+    AddedToken("solo", single_word=True, normalized=False),
+    AddedToken("[Note x]"),  # is looked for in normalized text
+    AddedToken("sum", normalized=False),  # in words too
+]
+INNER = ["s", "x", "sep", "pad", "mask", "unk", "extra_id_0", "endoftext", "PAD", "Note", "Bob"]
+"""Names that such tokens have in them."""
+PLAIN_WORDS = ["the", "find", "(", ")", "+", ","]
+WORD_RULE = {"name": {"pattern": r"\w+", "reserved": ["the", "find"], "count": 20}}
+UNKNOWING = ("word_level", "words", "characters", *(kind.__name__ for kind in LANGUAGES))
+SAFE_RULE = {"name": {"tokens": [f"safe{i}" for i in range(len(INNER))], "count": 20}}
+
+
+def with_added(host: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
+    host = copy.deepcopy(host)
+    host.add_tokens(ADDED)
+    return host
+
+
+WITH_TOKENS = {name: with_added(host) for name, host in HOSTS.items()} | {
+    kind.__name__: with_added(kind())
+    for kind in (word_level, small_byte_level, word_piece, unigram)
+}
+WITH_TOKENS |= {
+    kind.__name__: with_added(kind(vocab=pieces, src_lang=source, tgt_lang=target))
+    for kind, (source, target, pieces) in LANGUAGES.items()
+}
+FOUND = {
+    **{name: TextTokenizer.from_tokenizer(host, WORD_RULE) for name, host in WITH_TOKENS.items()},
+    **{kind: TextTokenizer.from_texts([*TEXTS, "the"], WORD_RULE, kind) for kind in MADE},
+}
+
+
+@st.composite
+def with_tokens(draw: st.DrawFn, tokens: list[str]) -> tuple[list[str], set[int]]:
+    """Names, words and tokens in any order, what is between them, and where names are."""
+    kinds = [st.sampled_from(some) for some in (INNER, PLAIN_WORDS, tokens)]
+    found = draw(st.lists(st.one_of(*kinds), min_size=1, max_size=9))
+    made: list[str] = []
+    for piece, after in pairwise([*found, ""]):
+        letters = piece[-1].isalnum() and after[:1].isalnum()
+        spaced = letters or "solo" in (piece, after) or "sum" in (piece, after)
+        made += [piece, " " if spaced else draw(st.sampled_from(["", " ", "  "]))]
+    return made, {i for i, piece in enumerate(made) if piece in INNER}
+
+
+@pytest.mark.parametrize("kind", FOUND)
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_special_and_added_tokens_in_texts_are_those_of_the_tokenizer_beneath(kind, data) -> None:
+    """Names around them are symbols, and all is as with names that no token has in it."""
+    tokenizer, host = FOUND[kind], WITH_TOKENS.get(kind)
+    tokens = [token.content for token in (host or tokenizer).added_tokens_decoder.values()]
+    tokens = [t for t in tokens if t != "<join>" and not t.startswith("<name_")]
+    made, names = data.draw(with_tokens(tokens))
+    text, plain = "".join(made), {"add_special_tokens": False}
+    ids = tokenizer(text, **plain)["input_ids"]
+    # the tokens: as the host has them in a text with another word in place of names
+    if host is not None:
+        other = "".join("the" if i in names else piece for i, piece in enumerate(made))
+        theirs, index_of = host(other, **plain)["input_ids"], host.convert_tokens_to_ids
+    else:
+        index_of = tokenizer.convert_tokens_to_ids
+        theirs = [index_of(piece) for piece in made if piece in tokens]
+    # <unk> is what a text has, too, where a tokenizer of words knows none of it
+    own = {index_of(t) for t in tokens}
+    own -= {tokenizer.unk_token_id} if kind in UNKNOWING else set()
+    assert [i for i in ids if i in own] == [i for i in theirs if i in own]
+    # the rest: as with names that no token has in it
+    calm = copy.deepcopy(tokenizer)
+    calm.use_rules(SAFE_RULE)
+    safe = dict(zip(INNER, SAFE_RULE["name"]["tokens"], strict=True))
+    other = "".join(safe[piece] if i in names else piece for i, piece in enumerate(made))
+    assert ids == calm(other, **plain)["input_ids"]
+    # the names, in every notation of the input
+    batch = tokenizer([text], [text], text_target=[text])
+    symbols = [tokenizer.convert_ids_to_tokens(i) for i in ids if i in tokenizer.symbol_ids]
+    assert [batch.names[0][token] for token in symbols] == [made[i] for i in sorted(names)]
+    for which in (0, 1):
+        of_text = zip(batch["input_ids"][0], batch.sequence_ids(), strict=True)
+        assert [i for i, number in of_text if number == which] == ids
+    answer = tokenizer(text_target=[text], names=batch.names)["input_ids"]
+    assert [tokenizer.encode_pair(text, text)["labels"]] == batch["labels"] == answer
+    assert [i for i in answer[0] if i not in own] == [i for i in ids if i not in own]
+    marked = MarkedText(text, tokenizer.finder.find(text))  # names in tokens are none
+    assert tokenizer(marked, **plain)["input_ids"] == ids
+
+
+def test_special_tokens_in_texts_by_hand() -> None:
+    rule = {"v": {"pattern": "[a-z]+", "count": 9}}
+    t5, gpt2, bert, llama = (
+        TextTokenizer.from_tokenizer(HOSTS[name], rule) for name in ("t5", "gpt2", "bert", "llama")
+    )
+    words = TextTokenizer.from_texts(["a b", "  "], rule)
+    assert gpt2.tokenize("a <|endoftext|>b") == ["<v_0>", "Ġ", "<|endoftext|>", "<join>", "<v_1>"]
+    assert t5.tokenize("a <extra_id_0> b</s>") == ["<v_0>", "<extra_id_0>", "<v_1>", "</s>"]
+    assert bert.tokenize("a [SEP] b") == ["<v_0>", "[SEP]", "<v_1>"]
+    noted = TextTokenizer.from_tokenizer(WITH_TOKENS["bert"], {"v": {"pattern": r"\w+"}})
+    assert noted.tokenize("a [NOTE X] b") == ["<v_0>", "[note x]", "<v_1>"]
+    # an end that a trainer has appended is the end that the tokenizer appends
+    for made in (t5, llama, words):
+        asked = made("a b", text_target="b")
+        for end in ("</s>", " </s>") if made is words else ("</s>",):
+            answer = made(text_target=f"b{end}", names=asked.names, add_special_tokens=False)
+            assert answer["input_ids"] == made.encode_pair("a b", "b")["labels"][-2:]
+    assert words.tokenize("<s> a</s>b") == ["<s>", "<v_0>", "</s>", "<v_1>"]
+    words.chat_template = "{% for m in messages %}<s> {{ m.content }}</s>{% endfor %}"
+    chat = words.apply_chat_template([{"role": "user", "content": "a b"}], return_dict=True)
+    assert words.convert_ids_to_tokens(chat["input_ids"])[:4] == ["<s>", "<v_0>", "<v_1>", "</s>"]
+    # as text
+    assert t5("a</s>", split_special_tokens=True).names == {"<v_0>": "a", "<v_1>": "s"}
+    split = TextTokenizer.from_tokenizer(HOSTS["t5"], rule, split_special_tokens=True)
+    assert split.encode_pair("a</s>")["stream_ids"] == split.symbol_ids[:2]
+    # data that shows names and their number
+    seen = TextTokenizer.from_tokenizer(HOSTS["t5"], {"v": "[a-z]+"}, ["a </s> b <pad>"] * 3)
+    seen.name_symbols(["a </s> b <pad>"])
+    assert list(seen.symbol_names.values()) == ["a", "b"]
+    # tokens that are made special later
+    gpt2.add_special_tokens({"pad_token": "Ġthe"})
+    assert gpt2("Ġthe").names == {} and len(gpt2("the").names) == 1
+
+
+def test_names_beside_added_tokens_are_whole_words() -> None:
+    made = FOUND["gpt2"]
+    for text, names in [
+        ("summer resume sum of", ["of"]),  # the host has a token `sum` there
+        ("a</s>b", ["a", "s", "b"]),  # it has no `</s>`
+        ("a<mask>b", ["a", "b"]),
+    ]:
+        assert list(made(text).names.values()) == names
+    around = TextTokenizer.from_tokenizer(WITH_TOKENS["gpt2"], {"name": r"\S+(?= <sep>)|\S+@"})
+    assert list(around("x <sep> b y<mask> <sep> z@<mask>").names.values()) == ["x", "z@"]
+    for marked in (
+        MarkedText("a<mask>", [(0, 7, "name")]),
+        MarkedText("a<mask>", [(0, 2, "name")]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"row 0: the name 'a<.* overlaps '<mask>', a token of"
+        ):
+            made(marked)
+    functions = TextTokenizer.from_tokenizer(WITH_TOKENS["gpt2"], {"name": {"function": "m:f"}})
+    functions.finder.functions["name"] = lambda text: [(text.find("s"), text.find("s") + 1)]
+    assert functions("<mask>")["stream_ids"] == [] and functions("is").names == {"<name_0>": "s"}
 
 
 # Renaming
@@ -732,19 +944,6 @@ def test_rules_that_do_not_fit():
     words = TextTokenizer.over_tokens(word_level(), {"letter": [4]})
     with pytest.raises(ValueError, match=r"tokens that it had before \(x\).*from_tokenizer"):
         words.use_rules({"letter": "[xyz]"})
-
-
-PIECES = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
-PIECES += [(f"▁{word}", -2.0) for word in ("alice", "sees", "bob", "and")] + [
-    (c, -5.0) for c in "▁abcdeilmnorstu"
-]
-LANGUAGES = {
-    MBartTokenizer: ("en_XX", "de_DE", PIECES),
-    MBart50Tokenizer: ("en_XX", "de_DE", PIECES),
-    NllbTokenizer: (
-        "eng_Latn", "deu_Latn", {word: i for i, (word, _) in enumerate(PIECES)},
-    ),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", LANGUAGES)

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from hf_alpha.transduction import Lexicon, Rule, Transducer, read_rules
+from hf_alpha.transduction import Lexicon, Rule, Transducer, automaton, read_rules
 
 KNOWN = "no entry of the lexicon and no rule before has the label"
 
@@ -40,6 +40,14 @@ def test_rules_that_would_take_very_long(pattern, column):
     with pytest.raises(ValueError) as error:
         Transducer.compile(rules=[Rule(pattern, "X")])
     assert f"{error.value}".startswith(f"rule 1, {pattern!r}, column {column}: it needs 2,000")
+
+
+def test_expressions_that_take_very_long(monkeypatch):
+    monkeypatch.setattr(automaton, "TIME_LIMIT", 0.1)
+    transducer = Transducer.compile(rules=[Rule("the /(a|aa)+c/", "X")])
+    assert len(transducer("the aac").segments) == 1
+    with pytest.raises(ValueError, match=r"the pattern '\(a\|aa\)\+c' takes more than"):
+        transducer("the " + "a" * 60)
 
 
 @pytest.mark.parametrize("most", [16, 297, 298])

@@ -125,7 +125,7 @@ def test_other_settings_are_refused_by_name(done):
 def test_two_runs_of_a_table_do_not_meet(done):
     with (
         locked(done / "runs/reproduce/tiny/tables/encodings") as mine,
-        pytest.raises(ValueError, match="another process measures 'encodings'"),
+        pytest.raises(ValueError, match=r"another process writes .*encodings: wait"),
     ):
         assert mine
         reproduce(Encodings(), TINY, [3], [ROWS.split(",")[0]], Path("runs/reproduce"), Path("out"))

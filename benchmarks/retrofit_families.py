@@ -1,0 +1,270 @@
+"""Which encoder-decoders of Transformers take names, with which encoding, and which are refused.
+
+    python benchmarks/retrofit_families.py
+
+prints the table of docs/retrofit.md: a small model with random weights of every family behind
+`AutoModelForSeq2SeqLM` that goes from text to text is converted into each encoding. `yes` means
+that the conversion's proof holds; a number leads to the words of the refusal below the table.
+`tests/test_benchmarks.py` compares them with the document.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSpeechSeq2Seq,
+    BertConfig,
+    EncoderDecoderConfig,
+    GPT2Config,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    logging,
+)
+
+import measure
+from hf_alpha import SymbolConfig, get_symbol_model
+from hf_alpha.convert import ConversionError
+
+WORDS = 40
+ENCODINGS: dict[str, dict[str, Any]] = {
+    "streams": {},
+    "streams, aggregated": {"aggregated_attention": ["encoder", "decoder"]},
+    "relational": {"encoding": "relational"},
+    "dual_part": {"encoding": "dual_part"},
+    "first_occurrence": {"encoding": "learned", "renaming": "first_occurrence"},
+    "learned": {"encoding": "learned"},
+}
+"""Column -> how `get_symbol_model` is asked for it."""
+IDS = {
+    "vocab_size": WORDS,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
+LAYERS = {"num_layers": 2, "num_decoder_layers": 2}
+T5 = {**IDS, **LAYERS, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_heads": 2}
+BART = {
+    **IDS,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 64,
+    "forced_eos_token_id": None,
+}
+LED = {
+    **BART,
+    "attention_window": 4,
+    "max_encoder_position_embeddings": 64,
+    "max_decoder_position_embeddings": 64,
+}
+EXPERTS = {"num_experts": 2, "expert_capacity": 64}
+PROPHETNET = {
+    **IDS,
+    "hidden_size": 16,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 2,
+    "num_encoder_attention_heads": 2,
+    "num_decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 64,
+}
+GEMMA = {
+    "vocab_size": WORDS,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 8,
+    "sliding_window": 8,
+}
+GEMMA_2 = {
+    "text_config": GEMMA,
+    "vision_config": {
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "image_size": 28,
+        "patch_size": 14,
+    },
+    "vocab_size": WORDS,
+    "mm_tokens_per_image": 4,
+}
+SEAMLESS = {
+    **IDS,
+    "hidden_size": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 64,
+    "speech_encoder_layers": 1,
+    "speech_encoder_attention_heads": 2,
+    "speech_encoder_intermediate_size": 24,
+    "t2u_encoder_layers": 1,
+    "t2u_decoder_layers": 1,
+    "t2u_encoder_attention_heads": 2,
+    "t2u_decoder_attention_heads": 2,
+    "t2u_encoder_ffn_dim": 24,
+    "t2u_decoder_ffn_dim": 24,
+    "t2u_vocab_size": 20,
+    "unit_hifi_gan_vocab_size": 20,
+    "unit_embed_dim": 8,
+    "upsample_initial_channel": 16,
+}
+BERT = {
+    "vocab_size": WORDS,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 64,
+}
+
+
+def of(model_type: str, **settings: Any) -> Callable[[], Any]:
+    return lambda: AutoConfig.for_model(model_type, **settings)
+
+
+def pair(decoder: Any) -> Callable[[], Any]:
+    """A BERT whose states a decoder reads."""
+
+    def make() -> Any:
+        found = EncoderDecoderConfig.from_encoder_decoder_configs(BertConfig(**BERT), decoder())
+        found.pad_token_id, found.eos_token_id, found.decoder_start_token_id = 0, 2, 1
+        return found
+
+    return make
+
+
+def bert() -> Any:
+    return BertConfig(**BERT, is_decoder=True, add_cross_attention=True)
+
+
+def gpt2() -> Any:
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64}
+    ids = {"bos_token_id": 1, "eos_token_id": 2}
+    return GPT2Config(vocab_size=WORDS, **sizes, **ids, add_cross_attention=True)
+
+
+FAMILIES: dict[str, Callable[[], Any]] = {
+    "T5, FLAN-T5, ByT5": of("t5", **T5),
+    "mT5": of("mt5", **T5),
+    "UMT5": of("umt5", **T5),
+    "LongT5, local": of("longt5", **T5, local_radius=4),
+    "LongT5, global": of("longt5", **T5, local_radius=4, encoder_attention_type="transient-global"),
+    "Switch Transformers": of(
+        "switch_transformers", **T5, **EXPERTS, num_sparse_encoder_layers=1,
+        num_sparse_decoder_layers=1,
+    ),
+    "Switch Transformers, decoder deeper than encoder": of(
+        "switch_transformers", **{**T5, "num_decoder_layers": 3}, **EXPERTS
+    ),
+    "T5Gemma": of(
+        "t5gemma", encoder=GEMMA, decoder=GEMMA, vocab_size=WORDS, decoder_start_token_id=2
+    ),
+    "T5Gemma 2": of(
+        "t5gemma2", encoder=GEMMA_2, decoder=GEMMA, decoder_start_token_id=2,
+        image_token_index=WORDS - 1, eoi_token_index=WORDS - 2,
+    ),
+    "BART": of("bart", **BART),
+    "mBART": of("mbart", **BART),
+    "PLBART": of("plbart", **BART),
+    "MVP": of("mvp", **BART),
+    "Pegasus": of("pegasus", **BART),
+    "PegasusX": of("pegasus_x", **BART, block_size=8, num_global_tokens=4),
+    "BigBirdPegasus, full attention": of("bigbird_pegasus", **BART, attention_type="original_full"),
+    "BigBirdPegasus, sparse attention": of(
+        "bigbird_pegasus", **BART, attention_type="block_sparse", block_size=2, num_random_blocks=1
+    ),
+    "Blenderbot": of("blenderbot", **BART),
+    "BlenderbotSmall": of("blenderbot-small", **BART),
+    "Marian": of("marian", **BART),
+    "Marian, two vocabularies": of(
+        "marian", **BART, share_encoder_decoder_embeddings=False, decoder_vocab_size=44
+    ),
+    "M2M100, NLLB": of("m2m_100", **BART),
+    "NLLB-MoE": of(
+        "nllb-moe", **BART, **EXPERTS, encoder_sparse_step=2, decoder_sparse_step=2
+    ),
+    "FSMT": of("fsmt", **{**BART, }, src_vocab_size=WORDS, tgt_vocab_size=WORDS),
+    "LED": of("led", **LED),
+    "ProphetNet": of("prophetnet", **PROPHETNET),
+    "SeamlessM4T": of("seamless_m4t", **SEAMLESS),
+    "SeamlessM4T v2": of("seamless_m4t_v2", **SEAMLESS),
+    "Whisper": of("whisper", **{**BART, "num_mel_bins": 8}),
+    "BERT and BERT": pair(bert),
+    "BERT and GPT-2": pair(gpt2),
+}  # fmt: skip
+
+
+def tokenizer() -> PreTrainedTokenizerFast:
+    marks = ["<pad>", "<s>", "</s>", "<unk>"]
+    words = [*marks, *(f"w{i}" for i in range(len(marks), WORDS))]
+    beneath = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))
+    beneath.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    names = ("pad_token", "bos_token", "eos_token", "unk_token")
+    return PreTrainedTokenizerFast(tokenizer_object=beneath, **dict(zip(names, marks, strict=True)))
+
+
+def made(family: str) -> PreTrainedModel:
+    torch.manual_seed(0)
+    config = FAMILIES[family]()
+    auto = AutoModelForSpeechSeq2Seq if family == "Whisper" else AutoModelForSeq2SeqLM
+    found: PreTrainedModel = auto.from_config(config).eval()
+    return found
+
+
+def refusal(family: str, settings: dict[str, Any]) -> str:
+    """Why a family does not take an encoding; empty if it does."""
+    rule = {"name": {"pattern": "[a-z]", "count": 3}}
+    try:
+        get_symbol_model(made(family), tokenizer(), SymbolConfig(symbols=rule, **settings))
+    except ConversionError as error:
+        return str(error)
+    return ""
+
+
+def refusals(family: str) -> list[str]:
+    """For each encoding, why it is refused; empty if it is not."""
+    return [refusal(family, settings) for settings in ENCODINGS.values()]
+
+
+def show(families: Sequence[str]) -> str:
+    """The table, and the words of all refusals under their numbers."""
+    numbers: dict[str, int] = {}
+    rows = []
+    for family in families:
+        words = refusals(family)
+        cells = [f"{numbers.setdefault(why, len(numbers) + 1)}" if why else "yes" for why in words]
+        rows.append([family, *cells])
+    table = measure.table(["family", *(f"`{name}`" for name in ENCODINGS)], rows, list(ENCODINGS))
+    return "\n".join([table, "", *(f"{number}. {why}" for why, number in numbers.items())])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args(arguments)
+    logging.set_verbosity_error()
+    print(show(list(FAMILIES)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

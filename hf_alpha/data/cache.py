@@ -1,0 +1,41 @@
+"""Where `datasets` keeps its copies of data, and what is said when there is no room for them."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from datasets import config
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says where there is no room for a file."""
+
+
+class CacheFullError(OSError):
+    """There is no room for a copy of data; the message names the folder and says what to do."""
+
+
+@contextmanager
+def filling_cache() -> Iterator[None]:
+    """Say where `datasets` finds no room for its copy of data: its own errors name no file.
+
+    Functions may be decorated with it.
+
+    Raises:
+        CacheFullError: there is none.
+    """
+    try:
+        yield
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None and getattr(cause, "errno", None) not in FULL:
+            cause = cause.__cause__ or cause.__context__
+        if cause is None or isinstance(error, CacheFullError):
+            raise
+        raise CacheFullError(
+            f"the cache of datasets, {config.HF_DATASETS_CACHE}, has no room for a copy of the "
+            f"data: {cause}; free some space, or name another folder in the environment variable "
+            "HF_DATASETS_CACHE"
+        ) from error
+
+
+__all__ = ["CacheFullError", "filling_cache"]
