@@ -30,7 +30,7 @@ from hf_alpha.data.own import PairTexts
 from hf_alpha.data.pairs import hold_out, overlap, read_pairs
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.train import bucket_keys
+from hf_alpha.train.trainers import bucket_keys
 
 RULES = {"variable": {"pattern": "[a-z][0-9]+", "count": 100}}
 COLUMNS = ["step", "seconds", "rows/s", "peak memory, MB", "of it anonymous, MB"]

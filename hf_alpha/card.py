@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
 from hf_alpha.loading import auto_class, load_checkpoint
+from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.plain_text import fenced, printable, within_line
-from hf_alpha.recipe import RECIPE_FILE, Recipe, check_shareable, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, check_shareable, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.tasks import Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
@@ -21,36 +22,7 @@ from hf_alpha.tasks.registry import DEFAULT_TASK
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TEMPLATE = """---
-{data}
----
-# {name}
-
-{description}
-
-| | |
-|---|---|
-| symbol encoding | `{encoding}` |
-| parameters | {parameters:,} |
-| size | {size} |
-| vocabulary | {base} base tokens, symbols: {symbols} |
-
-## Use
-{code}
-With hf_alpha installed no trust flag is needed, and `{solve} --model {name}` {solves}.
-
-## Results
-`{command}` wrote this
-({date}); percent, by number of symbols. {notes}
-{table}
-![{measure} by number of symbols and length]({heatmap})
-
-{examples}
-## Limits
-{limits}
-
-{training}"""
-
+TEMPLATE_FILE = Path(__file__).with_name("model_card.md.jinja")
 CODE = """from transformers import {auto}, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
@@ -113,50 +85,67 @@ def write_card(
         example=_example(task, report),
         num_beams=task.num_beams,
     )
-    text = TEMPLATE.format(
-        data=_metadata(folder.name, report, config, license).to_yaml(),
+    return save_card(
+        folder,
+        _metadata(folder.name, report, config, license),
         name=folder.name,
         description=describe_encoding(config),
-        encoding=config.symbol_encoding,
-        parameters=model.num_parameters(),
-        size=config.size_text,
-        base=config.num_base_tokens,
-        symbols=within_line(
-            ", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
-        ),
+        facts=_facts(model, tokenizer),
         code=fenced(code, "python"),
         solve="hf-alpha solve" + f" --task {name_of(task)}" * (task.name != DEFAULT_TASK),
         solves="checks\nevery answer" if task.has_check else "answers\nyour texts",
-        notes=" ".join([NEW] * (task.held_out and not task.own_data) + [task.random_note]),
+        remarks=" ".join([NEW] * (task.held_out and not task.own_data) + [task.random_note]),
         command=command,
         date=date,
         table=fenced(table([report, baseline])),
         measure=METRICS[task.measure][1],
-        heatmap=HEATMAP_FILE,
+        picture=HEATMAP_FILE,
         examples=_examples(task, report),
         limits="\n\n".join(filter(None, [_limits(task, report, baseline, region), notes(folder)])),
-        training=describe_training(folder),
     )
-    card = ModelCard(text, ignore_metadata_errors=False)
+
+
+def save_card(folder: Path, metadata: ModelCardData, **fields: Any) -> ModelCard:
+    """Fill in the template of cards and write it as README.md, with how the model was trained.
+
+    Args:
+        folder: the checkpoint.
+        metadata: of the card.
+        fields: variables of the template, for Markdown: the texts of others in them are cleaned.
+    """
+    fields |= describe_training(folder)
+    card = ModelCard.from_template(metadata, template_path=str(TEMPLATE_FILE), **fields)
     card.save(folder / "README.md")
     return card
 
 
+def _facts(model: PreTrainedModel, tokenizer: AnyTokenizer) -> list[tuple[str, str]]:
+    """What a model is, for the table at the top of a card."""
+    counts = ", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
+    config = model.config
+    return [
+        ("symbol encoding", f"`{config.symbol_encoding}`"),
+        ("parameters", f"{model.num_parameters():,}"),
+        ("size", config.size_text),
+        ("vocabulary", f"{config.num_base_tokens} base tokens, symbols: {within_line(counts)}"),
+    ]
+
+
 def _trained(recipe: Recipe | None) -> Region | None:
     """Symbols and sizes of the training data; None where the recipe does not say."""
-    if recipe is None or not {"num_symbols", "sizes"} <= recipe.data.generate.keys():
+    data = recipe.data.generate if recipe and isinstance(recipe.data, Generated) else {}
+    if not {"num_symbols", "sizes"} <= data.keys():
         return None
-    data = recipe.data.generate
     most = max(data["num_symbols"], data.get("up_to_symbols", 0))
     return (0, most), (1, data["sizes"][1])
 
 
 def _limits(task: Task, report: Report, baseline: Report, region: Region | None) -> str:
     """What the numbers say about what the model cannot do, in words."""
-    said = []
+    sentences = []
     if region is not None:
         symbols, tokens = (most for _, most in region)
-        said.append(
+        sentences.append(
             f"It was trained on {task.problems} with at most {_symbols(symbols)} and {tokens} "
             f"tokens.{_inside_and_outside(report, symbols, tokens, task.measure)}"
         )
@@ -164,15 +153,15 @@ def _limits(task: Task, report: Report, baseline: Report, region: Region | None)
     floor = baseline.by_num_symbols
     low = [k for k, rates in measured.items() if not _is_better(rates, floor[k], task.measure)]
     if low:
-        said.append(
+        sentences.append(
             f"With {_list(low)} symbol{'s' * (low != [1])} it is no better than the "
             f"{task.random_name}."
         )
     else:
-        said.append(f"It is better than the {task.random_name} with every number tested.")
+        sentences.append(f"It is better than the {task.random_name} with every number tested.")
     if task.has_check:
-        said.append("Its answers may be wrong, so check them, as `hf-alpha solve` does.")
-    return " ".join(said)
+        sentences.append("Its answers may be wrong, so check them, as `hf-alpha solve` does.")
+    return " ".join(sentences)
 
 
 def _example(task: Task, report: Report) -> str:
@@ -198,8 +187,8 @@ def _examples(task: Task, report: Report) -> str:
     chosen = sorted({numbers[0], numbers[len(numbers) // 2], numbers[-1]})
     lines = "\n".join(shown[number] for number in chosen)
     return (
-        f"## Examples\nThe first problem tested with {_list(chosen)} symbols, as it was answered:\n"
-        f"{fenced(lines)}\n"
+        f"The first problem tested with {_list(chosen)} symbols, as it was answered:\n"
+        f"{fenced(lines)}"
     )
 
 
@@ -243,18 +232,22 @@ def notes(folder: Path) -> str:
     return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
 
 
-def describe_training(folder: Path) -> str:
-    """Return the recipe, and the course of training where there is a log, which is drawn."""
+def describe_training(folder: Path) -> dict[str, str]:
+    """Return what a card says of training: the recipe, and the picture of losses, which is drawn.
+
+    Raises:
+        ValueError: the recipe holds a secret.
+    """
     if not (folder / RECIPE_FILE).is_file():
-        return ""
-    parts = ["## Training"]
+        return {}
+    fields = {}
     if (folder / LOG_FILE).is_file():
         log = json.loads((folder / LOG_FILE).read_text(encoding="utf-8"))
         make_curve(log).savefig(folder / CURVE_FILE, dpi=150)
-        parts.append(f"![loss by training step]({CURVE_FILE})\n")
+        fields["curve"] = CURVE_FILE
     check_shareable(folder / RECIPE_FILE)
-    recipe = (folder / RECIPE_FILE).read_text(encoding="utf-8").strip()
-    return "\n".join([*parts, f"{fenced(recipe, 'yaml')}\n"])
+    recipe = (folder / RECIPE_FILE).read_text(encoding="utf-8")
+    return {**fields, "training": fenced(recipe.strip(), "yaml")}
 
 
 def make_curve(log: Sequence[dict[str, Any]]) -> "Figure":
@@ -283,13 +276,13 @@ def make_curve(log: Sequence[dict[str, Any]]) -> "Figure":
 
 def describe_encoding(config: PreTrainedConfig) -> str:
     """Return what a model with symbols is: what its encoding does, and what it was made from."""
-    said: str = config.encoding.description + RENAMINGS[config.symbol_renaming]
+    description: str = config.encoding.description + RENAMINGS[config.symbol_renaming]
     if backbone_type(config) is not None:
-        said += (
+        description += (
             f" It is a `{backbone_type(config)}` of Transformers with a layer for names around it "
             "(`hf-alpha convert`); the licence of that model holds for it too."
         )
-    return said
+    return description
 
 
 def backbone_type(config: PreTrainedConfig) -> str | None:
@@ -337,5 +330,6 @@ __all__ = [
     "describe_training",
     "make_curve",
     "notes",
+    "save_card",
     "write_card",
 ]

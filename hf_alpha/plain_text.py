@@ -1,7 +1,8 @@
-"""Texts of others, such as those of data or of a downloaded folder, for terminals and Markdown."""
+"""Texts for terminals and Markdown: of others, such as those of data, and tables."""
 
 import html
 import re
+from collections.abc import Sequence
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but for tabs and line ends, what turns lines around, halves of characters."""
@@ -38,9 +39,24 @@ def code_cell(text: str) -> str:
     return f"{ticks}{space}{text}{space}{ticks}"
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as text, with a line below its first row: two columns of labels, then numbers.
+
+    Labels stand on the left of their columns, numbers on the right.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        labels = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        numbers = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        lines.append("  ".join([*labels, *numbers]).rstrip())
+    lines.insert(1, "-" * max(map(len, lines)))
+    return "\n".join(lines)
+
+
 def _more_ticks(text: str) -> int:
     """One more than the most backticks in a row."""
     return 1 + max(map(len, re.findall("`+", text)), default=0)
 
 
-__all__ = ["code_cell", "fenced", "printable", "within_line"]
+__all__ = ["aligned", "code_cell", "fenced", "printable", "within_line"]

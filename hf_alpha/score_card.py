@@ -1,14 +1,14 @@
 """Model cards of models that do not answer with text: what they tell, and how well."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datasets import Dataset
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.card import describe_encoding, describe_training, notes
+from hf_alpha.card import describe_encoding, notes, save_card
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives import Objective
@@ -21,34 +21,12 @@ from hf_alpha.plain_text import fenced, printable, within_line
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TEMPLATE = """---
-{data}
----
-# {name}
-
-{description}
-
-| | |
-|---|---|
-| model type | `{model_type}` |
-| trained for | `{objective}`, {auto} |
-{encoding}| parameters | {parameters:,} |
-| vocabulary | {vocabulary:,} |
-
-## Use
-{code}
-{installed}
-## Results
-`{command}` wrote this ({date}):
-{table}
-{picture}{extremes}{limits}
-{examples}{training}"""
 CODE = """{imported}from transformers import {auto}, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained(folder{trust})
 model = {auto}.from_pretrained(folder{trust})
 outputs = model(**tokenizer({texts}, return_tensors="pt"))
-{told}"""
+{answer}"""
 CLASS = "model.config.id2label[int(outputs.logits.argmax(-1))]\n"
 CLASSIFIER = "AutoModelForSequenceClassification"
 PICTURE_FILE = "results.png"
@@ -84,95 +62,102 @@ def write_score_card(
     """
     model, tokenizer = load_checkpoint(folder, answers=False)
     config, name = model.config, folder.resolve().name
-    finder = finder_of(tokenizer)
-    texts = list(Texts(aim, rows, settings, finder).by_row())
-    marked = finder is not None and any(
-        rule.column or rule.function for rule in finder.rules.values()
-    )
-    classes = aim.auto_name == CLASSIFIER and config.problem_type != "regression"
-    own_code = hasattr(config, "auto_map")
-    metric = next(iter(scores.metrics[ALL]))
-    groups = [group for group in scores.metrics if group != ALL]
-    if metric not in RATES:
-        groups = []
+    texts = list(Texts(aim, rows, settings, finder_of(tokenizer)).by_row())
+    has_classes = aim.auto_name == CLASSIFIER and config.problem_type != "regression"
+    metric, groups = next(iter(scores.metrics[ALL])), []
+    if metric in RATES:
+        groups = [group for group in scores.metrics if group != ALL]
     if groups:
         _picture(scores, groups, metric, str(by)).savefig(folder / PICTURE_FILE, dpi=150)
-    code = CODE.format(
-        imported="from hf_alpha import MarkedText\n" if marked else "",
-        auto=aim.auto_name,
-        trust=", trust_remote_code=True" if own_code else "",
-        texts=", ".join(_written(text, marked) for text in min(filter(any, texts), key=_length)),
-        told=CLASS if classes else "",
-    )
-    text = TEMPLATE.format(
-        data=_metadata(name, aim, scores, by, license, bool(_symbols(config))).to_yaml(),
+    return save_card(
+        folder,
+        _metadata(name, aim, scores, by, license, bool(_symbols(config))),
         name=name,
-        code=fenced(code, "python"),
-        installed="With hf_alpha installed no trust flag is needed.\n" if own_code else "",
-        description=_description(config, aim, classes),
-        model_type=config.model_type,
-        objective=aim.name,
-        auto=aim.auto_name,
-        encoding=_encoding_line(config, tokenizer),
-        parameters=model.num_parameters(),
-        vocabulary=len(tokenizer),
+        description=_description(config, aim, has_classes),
+        facts=_facts(model, tokenizer, aim),
+        code=_code(config, tokenizer, aim, has_classes, texts),
+        own_code=hasattr(config, "auto_map"),
         command=command,
         date=date,
         table=fenced(table({name: scores}, by)),
-        picture=f"![{metric} by {by}]({PICTURE_FILE})\n" if groups else "",
+        measure=f"{metric} by {by}",
+        picture=PICTURE_FILE if groups else None,
         extremes=_extremes(scores, groups, metric, by),
-        limits=f"\n## Limits\n{said}" if (said := notes(folder)) else "",
-        examples=_examples(texts, scores, by) if classes else "",
-        training=describe_training(folder),
+        limits=notes(folder),
+        examples=_examples(texts, scores, by) if has_classes else "",
     )
-    card = ModelCard(text, ignore_metadata_errors=False)
-    card.save(folder / "README.md")
-    return card
 
 
-def _description(config: PreTrainedConfig, aim: Objective, classes: bool) -> str:
-    said = f"A `{config.model_type}` with {config.num_hidden_layers} layers"
-    if classes:
+def _code(
+    config: PreTrainedConfig,
+    tokenizer: Any,
+    aim: Objective,
+    has_classes: bool,
+    texts: Sequence[Sequence[str]],
+) -> str:
+    """How to use the model, with the shortest texts tested."""
+    finder = finder_of(tokenizer)
+    marked = finder is not None and any(
+        rule.column or rule.function for rule in finder.rules.values()
+    )
+    shortest = min(filter(any, texts), key=lambda row: sum(map(len, row)))
+    code = CODE.format(
+        imported="from hf_alpha import MarkedText\n" if marked else "",
+        auto=aim.auto_name,
+        trust=", trust_remote_code=True" if hasattr(config, "auto_map") else "",
+        texts=", ".join(_as_code(text, marked) for text in shortest),
+        answer=CLASS if has_classes else "",
+    )
+    return fenced(code, "python")
+
+
+def _facts(model: PreTrainedModel, tokenizer: Any, aim: Objective) -> list[tuple[str, str]]:
+    """What a model is, for the table at the top of a card."""
+    facts = [
+        ("model type", f"`{model.config.model_type}`"),
+        ("trained for", f"`{aim.name}`, {aim.auto_name}"),
+        ("parameters", f"{model.num_parameters():,}"),
+        ("vocabulary", f"{len(tokenizer):,}"),
+    ]
+    if _symbols(model.config):
+        counts = ", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
+        encoding = f"`{model.config.symbol_encoding}`, symbols: {within_line(counts)}"
+        facts.insert(2, ("symbol encoding", encoding))
+    return facts
+
+
+def _description(config: PreTrainedConfig, aim: Objective, has_classes: bool) -> str:
+    description = f"A `{config.model_type}` with {config.num_hidden_layers} layers"
+    if has_classes:
         names = [within_line(str(config.id2label[index])) for index in sorted(config.id2label)]
-        said += f" that tells which of {len(names)} classes a text has: {', '.join(names)}."
+        description += f" that tells which of {len(names)} classes a text has: {', '.join(names)}."
     else:
-        said += f", trained for the objective `{aim.name}`."
-    return f"{said} {describe_encoding(config)}" if _symbols(config) else said
+        description += f", trained for the objective `{aim.name}`."
+    return f"{description} {describe_encoding(config)}" if _symbols(config) else description
 
 
 def _symbols(config: PreTrainedConfig) -> Mapping[str, int]:
     return getattr(config, "symbol_classes", {})
 
 
-def _encoding_line(config: PreTrainedConfig, tokenizer: Any) -> str:
-    if not _symbols(config):
-        return ""
-    counts = ", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
-    return f"| symbol encoding | `{config.symbol_encoding}`, symbols: {within_line(counts)} |\n"
-
-
-def _written(text: str, marked: bool) -> str:
+def _as_code(text: str, marked: bool) -> str:
     """A text as code, with the places of its names where rules alone do not find them."""
     if not marked:
         return repr(str(text))
     return f"MarkedText({str(text)!r}, {[tuple(span) for span in getattr(text, 'spans', ())]})"
 
 
-def _length(texts: Iterable[str]) -> int:
-    return sum(map(len, texts))
-
-
 def _extremes(scores: Scores, groups: Sequence[str], metric: str, by: str | None) -> str:
     """Where it is best, and where it is worst."""
     if len(groups) < 2:
         return ""
-    found = {group: 100 * scores.metrics[group][metric] for group in groups}
-    best, worst = max(groups, key=found.__getitem__), min(groups, key=found.__getitem__)
-    if found[best] == found[worst]:
+    percents = {group: 100 * scores.metrics[group][metric] for group in groups}
+    best, worst = max(groups, key=percents.__getitem__), min(groups, key=percents.__getitem__)
+    if percents[best] == percents[worst]:
         return ""
     return (
-        f"By `{by}`, {metric} is highest with {within_line(best)} ({found[best]:.1f} %) and lowest "
-        f"with {within_line(worst)} ({found[worst]:.1f} %).\n"
+        f"By `{by}`, {metric} is highest with {within_line(best)} ({percents[best]:.1f} %) and "
+        f"lowest with {within_line(worst)} ({percents[worst]:.1f} %)."
     )
 
 
@@ -190,7 +175,7 @@ def _examples(texts: Sequence[Sequence[str]], scores: Scores, by: str | None) ->
     shown = "\n".join(lines)
     named = within_line(", ".join(map(str, chosen)))
     which = f"with `{by}` {named}" if by else "of the test data"
-    return f"\n## Examples\nThe first rows {which}, and what it says of them:\n{fenced(shown)}\n"
+    return f"The first rows {which}, and what it says of them:\n{fenced(shown)}"
 
 
 def _picture(scores: Scores, groups: Sequence[str], metric: str, by: str) -> "Figure":

@@ -1,42 +1,66 @@
-"""Settings as dataclasses and signatures declare them: checked, described, and as a JSON schema.
+"""Settings as classes and signatures declare them: checked, described, and as a JSON schema.
 
-A setting has a name, a type, a default and a meaning. They are read from a dataclass, whose fields
-hold the meaning in `metadata["help"]` (as `TrainingArguments` has it) or in the class docstring,
-or from the signature and docstring of a function.
+A mapping of settings is a [`Keys`], a pydantic model that takes the keys that it has and no others.
+[`model_of`] makes one of a dataclass, whose fields hold their meaning in `metadata["help"]` (as
+`TrainingArguments` has it) or in the class docstring, or of a function's signature and docstring.
 """
 
 import dataclasses
 import difflib
-import enum
 import inspect
-import json
 import re
-import textwrap
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    ForwardRef,
+    Literal,
+    Self,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-REQUIRED = dataclasses.MISSING
-KINDS = {
-    bool: "true or false",
-    dict: "a mapping",
-    float: "a number",
-    int: "a whole number",
-    str: "text",
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    SkipValidation,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    create_model,
+    field_validator,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+WORDS = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "a mapping",
+    "string": "text",
 }
-JSON_TYPES = {
-    bool: "boolean",
-    dict: "object",
-    float: "number",
-    int: "integer",
-    list: "array",
-    str: "string",
-    tuple: "array",
-    types.NoneType: "null",
-}
+"""Type in a JSON schema -> what people call it."""
+PLAIN = {bool, dict, float, int, str, types.NoneType}
+"""Kinds of values that are checked where a dataclass or a function declares them."""
 ARGUMENTS = re.compile(r"^(\w+(?:, ?\w+)*)(?: ?\(.*?\))?:(?:\s+|$)(.*)", re.DOTALL)
+UNKNOWN_KEYS, WRONG_KEYS, WRONG_VALUE = "unknown_keys", "wrong_keys", "wrong_value"
+"""Types of faults: of a mapping's keys, and of a value, whose message names its key."""
+FINAL = {UNKNOWN_KEYS, WRONG_KEYS, WRONG_VALUE, "value_error"}
+"""Types of faults whose messages are for people."""
 
 
 class RecipeError(ValueError):
@@ -51,74 +75,121 @@ class UnknownKeyError(RecipeError):
         keys: all of them.
     """
 
-    def __init__(self, where: str, keys: list[str], hint: str):
-        super().__init__(f"{where}: unknown key {keys[0]!r}; {hint}")
+    def __init__(self, where: str, keys: list[str], message: str):
+        super().__init__(message)
         self.where, self.keys = where, keys
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One setting.
+class Keys(BaseModel):
+    """A mapping with these keys and no others; what is wrong with it is said in plain words.
 
     Attributes:
-        name: its key.
-        hint: its annotation; `Any` where that is not known.
-        default: the value that it has when it is not given, or `REQUIRED`.
-        meaning: what it is for, in a sentence or more.
-        least: its smallest value, if it has one.
+        is_for: what the keys of this class are for, where its kin have others.
     """
 
-    name: str
-    hint: Any
-    default: Any
-    meaning: str = ""
-    least: int | None = None
+    model_config = ConfigDict(
+        extra="forbid", strict=True, arbitrary_types_allowed=True, protected_namespaces=()
+    )
+    is_for: ClassVar[str] = ""
 
-    @property
-    def kinds(self) -> tuple[type, ...]:
-        """What `isinstance` has to see; empty where the annotation is not made of plain types."""
-        kinds = {
-            dict if dataclasses.is_dataclass(part) else get_origin(part) or part
-            for part in _parts(self.hint)
-        }
-        if not kinds <= {*KINDS, types.NoneType}:
-            return ()
-        return tuple(sorted(kinds, key=lambda kind: kind.__name__))
+    @classmethod
+    def kin(cls) -> "tuple[type[Keys], ...]":
+        """Return the classes of which one stands in the same place, this one among them."""
+        return (cls,)
 
-    def check(self, value: Any, where: str) -> None:
-        """Check a value against a plain annotation and the smallest value.
+    @classmethod
+    def read(cls, content: Any, where: str) -> Self:
+        """Check a mapping.
+
+        Args:
+            content: the mapping.
+            where: it is, for errors.
 
         Raises:
-            RecipeError: it is of another kind, or too small.
+            UnknownKeyError: some keys are not known; the message has the nearest one of the first.
+            RecipeError: a key is missing or is for something else, or a value is wrong.
         """
-        kinds = self.kinds
-        accepted = (*kinds, int) if float in kinds else kinds
-        flag = isinstance(value, bool) and bool not in kinds  # which Python takes for a number
-        if kinds and (flag or not isinstance(value, accepted)):
-            names = " or ".join(KINDS[kind] for kind in kinds if kind in KINDS)
-            raise RecipeError(f"{where}: {self.name!r} must be {names}, not {value!r}")
-        if self.least is not None and value is not None and value < self.least:
-            raise RecipeError(f"{where}: {self.name!r} must be at least {self.least}, not {value}")
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+        kind, path = fault["type"], [where, *map(str, fault["loc"])]
+        place = ": ".join(path[:-1] if kind == WRONG_VALUE else path)
+        message = f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+        if kind == UNKNOWN_KEYS:
+            raise UnknownKeyError(place, fault["ctx"]["keys"], message)
+        raise RecipeError(message)
 
-    def describe(self) -> str:
-        """Return the setting as a paragraph: name, type, default, meaning."""
-        head = f"{self.name}: {_type_name(self.hint)}"
-        if self.default is REQUIRED:
-            head += ", required"
-        elif (default := _plain(self.default)) not in (None, {}, ""):
-            head += f", default {_as_yaml(default)}"
-        text = textwrap.wrap(self.meaning, 96, initial_indent="    ", subsequent_indent="    ")
-        return "\n".join([*textwrap.wrap(head, 96, subsequent_indent="    "), *text])
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, content: Any) -> Any:
+        """Name the first key that is unknown, or missing, or one of kin's that says something."""
+        if not isinstance(content, dict):
+            return content
+        owners = {key: kind for kind in reversed(cls.kin()) for key in kind.model_fields}
+        if unknown := [key for key in content if key not in owners]:
+            raise _fault(
+                UNKNOWN_KEYS, f"unknown key {unknown[0]!r}; {_hint(unknown[0], owners)}", unknown
+            )
+        for key, field in cls.model_fields.items():
+            if field.is_required() and key not in content:
+                said = f": {field.description}" if field.description else ""
+                raise _fault(WRONG_KEYS, f"the key {key!r} is missing{said}")
+        foreign = [key for key in content if key not in cls.model_fields]
+        for key in filter(content.get, foreign):
+            raise _fault(WRONG_KEYS, f"{key!r} is for {_declaring(owners[key], key).is_for}")
+        return {key: value for key, value in content.items() if key not in foreign}
 
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON schema of the value. Null is always allowed: it removes a key."""
-        schema: dict[str, Any] = {"description": self.meaning} if self.meaning else {}
-        schema |= _or_null(_schema(self.hint))
-        if self.least is not None:
-            schema["minimum"] = self.least
-        if self.default is not REQUIRED and (default := _plain(self.default)) is not None:
-            schema["default"] = default
-        return schema
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _check_value(
+        cls, value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> Any:
+        """Say what a value has to be."""
+        try:
+            return validate(value)
+        except ValidationError as error:
+            faults = error.errors(include_url=False)
+            if any(fault["type"] in FINAL for fault in faults):
+                raise
+        key = str(info.field_name)
+        expected = in_words(json_schema(cls)["properties"][key])
+        if faults[0]["type"] == "greater_than_equal":
+            expected = f"at least {faults[0]['ctx']['ge']}"
+        raise _fault(WRONG_VALUE, f"{key!r} must be {expected}, not {value!r}")
+
+
+@dataclass(frozen=True)
+class KeysOf:
+    """Annotation of a mapping that is checked, and kept as it is written.
+
+    Attributes:
+        model: returns its keys; it is called when a mapping is checked.
+        or_empty: an empty mapping says nothing, and is not checked.
+    """
+
+    model: Callable[[], type[Keys]]
+    or_empty: bool = False
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        said = handler(schema)
+        kinds = [
+            json_schema(self.model()) if kind.get("type") == "object" else kind
+            for kind in said.get("anyOf", [said])
+        ]
+        return {"anyOf": kinds} if len(kinds) > 1 else kinds[0]
+
+    def _checked(self, value: Any) -> Any:
+        if isinstance(value, dict) and (value or not self.or_empty):
+            self.model().model_validate(value)
+        return value
 
 
 def meaning(text: str, least: int | None = None) -> dict[str, Any]:
@@ -126,67 +197,158 @@ def meaning(text: str, least: int | None = None) -> dict[str, Any]:
     return {"help": text, "least": least}
 
 
-def settings_of(declared: Callable[..., Any], without: Collection[str] = ()) -> dict[str, Setting]:
-    """Return the settings that a dataclass or a function declares, by name."""
-    return {entry.name: entry for entry in _declared(declared) if entry.name not in without}
-
-
 @cache  # TrainingArguments have hundreds, and each recipe is checked against them
-def _declared(declared: Callable[..., Any]) -> tuple[Setting, ...]:
-    if dataclasses.is_dataclass(declared):
-        return tuple(_of_fields(declared))
-    return tuple(_of_arguments(declared))
+def model_of(
+    declared: Any,
+    without: tuple[str, ...] = (),
+    required: tuple[str, ...] = (),
+    checks_values: bool = True,
+    base: type[Keys] = Keys,
+) -> type[Keys]:
+    """Return the settings that a dataclass or a function declares.
+
+    Args:
+        declared: the dataclass or function.
+        without: settings that are left out.
+        required: settings that have to be given, whatever their default is.
+        checks_values: of kinds in `PLAIN`, and tuples; else no values are checked.
+        base: has more settings.
+    """
+    settings: dict[str, Any] = {}
+    for name, hint, field in _declared(declared):
+        if name not in without:
+            said = Field(description=field.description) if name in required else field
+            settings[name] = (_kind(hint, checks_values), said)
+    return create_model(declared.__name__, __base__=base, **settings)
 
 
-def check_keys(given: Mapping[str, Any], allowed: Iterable[str], where: str) -> None:
-    """Check that all keys are known.
+def check_settings(
+    given: Mapping[str, Any],
+    declared: Callable[..., Any],
+    where: str,
+) -> None:
+    """Check settings against those that a dataclass or a function declares.
 
     Raises:
-        UnknownKeyError: some are not; the message has the nearest one of the first.
+        RecipeError: see [`Keys.read`].
     """
-    known = sorted(allowed)
-    if unknown := [key for key in given if key not in known]:
-        near = difflib.get_close_matches(str(unknown[0]), known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-        raise UnknownKeyError(where, unknown, hint)
+    model_of(declared).read(given, where)
 
 
-def check_settings(given: Mapping[str, Any], settings: Mapping[str, Setting], where: str) -> None:
-    """Check keys and values; see `check_keys` and `Setting.check`."""
-    check_keys(given, settings, where)
-    for key, value in given.items():
-        settings[key].check(value, where)
+def json_schema(model: type[Keys]) -> dict[str, Any]:
+    """Return a JSON schema without references and titles."""
+    schema = model.model_json_schema(schema_generator=_Schemas)
+    return _inlined(schema, schema.get("$defs", {}))
 
 
-def object_schema(settings: Iterable[Setting], **more: Any) -> dict[str, Any]:
-    """Return the JSON schema of a mapping with these settings and no others."""
-    properties = {entry.name: entry.schema() for entry in settings}
-    return {"type": "object", "properties": properties, "additionalProperties": False, **more}
+class _Schemas(GenerateJsonSchema):
+    """Takes anything where a kind or a default has no JSON."""
+
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> dict[str, Any]:
+        return {}
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
 
 
-def _of_fields(declared: Any) -> Iterator[Setting]:
+def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(schema, list):
+        return [_inlined(part, definitions) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    said = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "title")}
+    said = {
+        key: {name: _inlined(part, definitions) for name, part in value.items()}
+        if key == "properties"
+        else _inlined(value, definitions)
+        for key, value in said.items()
+    }
+    if "$ref" in schema:
+        said = _inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions) | said
+    return said
+
+
+def in_words(schema: Mapping[str, Any]) -> str:
+    """Return what a value has to be, in the words of people."""
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    if "prefixItems" in schema:
+        parts = {in_words(part).removeprefix("a ") for part in schema["prefixItems"]}
+        return f"a list of {len(schema['prefixItems'])} {' or '.join(parts)}s"
+    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
+    kinds = {option.get("type") for option in options}
+    is_of_enum = any("enum" in option for option in options)
+    words = [
+        in_words(option)
+        for option in options
+        if not (option.get("type") == "integer" and "number" in kinds)
+        and not (option == {"type": "string"} and is_of_enum)  # the name of a member
+    ]
+    return " or ".join(dict.fromkeys(words)) or WORDS.get(schema.get("type", ""), "any value")
+
+
+def _fault(kind: str, message: str, keys: list[str] | None = None) -> PydanticCustomError:
+    return PydanticCustomError(kind, "{message}", {"message": message, "keys": keys})
+
+
+def _hint(key: Any, known: Iterable[str]) -> str:
+    names = sorted(known)
+    near = difflib.get_close_matches(str(key), names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+
+
+def _declaring(model: type[Keys], key: str) -> type[Keys]:
+    """The class that declares a key which a model has."""
+    kinds = (kind for kind in reversed(model.__mro__) if issubclass(kind, Keys))
+    return next(kind for kind in kinds if key in kind.model_fields)
+
+
+def _kind(hint: Any, checks_values: bool) -> Any:
+    """What pydantic makes of an annotation: plain kinds are checked, others described."""
+    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    parts = tuple(dict if dataclasses.is_dataclass(part) else part for part in parts)
+    kinds = tuple(get_origin(part) or part for part in parts)
+    if checks_values and set(kinds) <= PLAIN:
+        return Union[kinds]  # noqa: UP007
+    if checks_values and set(kinds) <= {*PLAIN, tuple}:
+        return Annotated[hint, BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
+    return Annotated[Union[parts], SkipValidation()]  # noqa: UP007
+
+
+def _declared(declared: Callable[..., Any]) -> Iterator[tuple[str, Any, FieldInfo]]:
+    """Name, annotation and field of each setting."""
+    if dataclasses.is_dataclass(declared):
+        return _of_fields(declared)
+    return _of_arguments(declared)
+
+
+def _of_fields(declared: Any) -> Iterator[tuple[str, Any, FieldInfo]]:
     hints = _hints(declared)
     meanings: dict[str, str] = {}
     for kind in reversed(declared.__mro__):  # a subclass describes what it adds
         meanings |= _meanings(kind.__doc__)
-    for entry in dataclasses.fields(declared):
-        if not entry.init:
-            continue
-        default = entry.default
-        if entry.default_factory is not dataclasses.MISSING:
-            default = entry.default_factory()
+    for entry in filter(lambda entry: entry.init, dataclasses.fields(declared)):
+        is_made = entry.default_factory is not dataclasses.MISSING
+        default = entry.default_factory() if is_made else entry.default  # type: ignore[operator]
         text = entry.metadata.get("help") or meanings.get(entry.name, "")
         least = entry.metadata.get("least")
-        yield Setting(entry.name, hints.get(entry.name, Any), default, text, least)
+        yield entry.name, hints.get(entry.name, Any), _field(default, text, least)
 
 
-def _of_arguments(declared: Callable[..., Any]) -> Iterator[Setting]:
-    hints, meanings = _hints(declared), _meanings(declared.__doc__)
-    if isinstance(declared, type):
-        hints = _hints(declared.__init__)  # type: ignore[misc]
+def _of_arguments(declared: Callable[..., Any]) -> Iterator[tuple[str, Any, FieldInfo]]:
+    function = declared.__init__ if isinstance(declared, type) else declared  # type: ignore[misc]
+    hints, meanings = _hints(function), _meanings(declared.__doc__)
     for name, parameter in inspect.signature(declared).parameters.items():
-        default = REQUIRED if parameter.default is parameter.empty else parameter.default
-        yield Setting(name, hints.get(name, Any), default, meanings.get(name, ""))
+        is_required = parameter.default is parameter.empty
+        default = dataclasses.MISSING if is_required else parameter.default
+        yield name, hints.get(name, Any), _field(default, meanings.get(name, ""))
+
+
+def _field(default: Any, description: str, least: int | None = None) -> Any:
+    given = {} if default is dataclasses.MISSING else {"default": default}
+    return Field(description=description or None, ge=least, **given)
 
 
 def _hints(declared: Any) -> dict[str, Any]:
@@ -194,7 +356,14 @@ def _hints(declared: Any) -> dict[str, Any]:
         return get_type_hints(declared)
     except NameError:  # a name that is imported for type checkers only
         entries = dataclasses.fields(declared) if dataclasses.is_dataclass(declared) else ()
-        return {e.name: e.type for e in entries if not isinstance(e.type, str)}
+        return {entry.name: entry.type for entry in entries if _is_whole(entry.type)}
+
+
+def _is_whole(hint: Any) -> bool:
+    """Whether an annotation holds no name that is not looked up yet."""
+    if get_origin(hint) is Literal:
+        return True
+    return not isinstance(hint, str | ForwardRef) and all(map(_is_whole, get_args(hint)))
 
 
 def _meanings(docstring: str | None) -> dict[str, str]:
@@ -208,100 +377,14 @@ def _meanings(docstring: str | None) -> dict[str, str]:
     return meanings
 
 
-def _parts(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-
-
-def _schema(hint: Any) -> dict[str, Any]:
-    """JSON schema of an annotation; an empty one, which takes anything, where it has none."""
-    origin, arguments = get_origin(hint) or hint, get_args(hint)
-    if origin in (Union, types.UnionType):
-        return _schema_of_any(arguments)
-    if origin is Literal:
-        return {"enum": list(arguments)}
-    if not isinstance(origin, type):
-        return {}
-    if issubclass(origin, enum.Enum):
-        return {"enum": [member.value for member in origin]}
-    if dataclasses.is_dataclass(origin):
-        return object_schema(settings_of(origin).values())
-    if origin not in JSON_TYPES:
-        return {}
-    schema: dict[str, Any] = {"type": JSON_TYPES[origin]}
-    if origin is tuple and arguments and Ellipsis not in arguments:
-        schema |= {"prefixItems": [_schema(part) for part in arguments], "items": False}
-        schema |= {"minItems": len(arguments)}
-    elif origin is list and arguments:
-        schema |= {"items": _schema(arguments[0])}
-    elif origin is dict and arguments:
-        schema |= {"additionalProperties": _schema(arguments[1])}
-    return schema
-
-
-def _schema_of_any(hints: Iterable[Any]) -> dict[str, Any]:
-    schemas = [_schema(hint) for hint in hints]
-    if not all(schemas):
-        return {}
-    if all(schema.keys() == {"type"} for schema in schemas):
-        return {"type": [schema["type"] for schema in schemas]}
-    return {"anyOf": schemas}
-
-
-def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
-    if not schema or _allows_null(schema):
-        return schema
-    if "type" in schema:
-        kinds = schema["type"]
-        return {**schema, "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
-    return {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
-
-
-def _allows_null(schema: dict[str, Any]) -> bool:
-    return "null" in schema.get("type", ()) or any(map(_allows_null, schema.get("anyOf", ())))
-
-
-def _type_name(hint: Any) -> str:
-    """An annotation as people write it."""
-    if hint is Any:
-        return "any value"
-    parts = [part for part in _parts(hint) if part is not types.NoneType]
-    if float in parts:
-        parts = [part for part in parts if part is not int]
-    if any(isinstance(part, type) and issubclass(part, enum.Enum) for part in parts):
-        parts = [part for part in parts if part is not str]  # the name of a member
-    names = [KINDS.get(get_origin(part) or part, "") or _written(part) for part in parts]
-    return " or ".join(dict.fromkeys(names))
-
-
-def _written(hint: Any) -> str:
-    if dataclasses.is_dataclass(hint):
-        return "a mapping"
-    if get_origin(hint) in (list, tuple):
-        return "a list"
-    if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return f"one of {', '.join(str(member.value) for member in hint)}"
-    return hint.__name__ if isinstance(hint, type) else str(hint)
-
-
-def _as_yaml(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _plain(value: Any) -> Any:
-    """A default as YAML and JSON know it; None where they do not."""
-    if isinstance(value, enum.Enum):
-        return value.value
-    return value if isinstance(value, bool | int | float | str | list | dict) else None
-
-
 __all__ = [
-    "REQUIRED",
+    "Keys",
+    "KeysOf",
     "RecipeError",
-    "Setting",
     "UnknownKeyError",
-    "check_keys",
     "check_settings",
+    "in_words",
+    "json_schema",
     "meaning",
-    "object_schema",
-    "settings_of",
+    "model_of",
 ]

@@ -1,7 +1,5 @@
 """Encodings side by side: the same recipe trained with each, for the same steps or time."""
 
-import copy
-import dataclasses
 import math
 import sys
 import time
@@ -151,11 +149,11 @@ def with_encoding(recipe: Recipe, name: str, folder: Path, timed: bool = False) 
         for key, value in recipe.model.items()
         if key not in ("symbol_encoding", "symbol_renaming")
     }
-    return dataclasses.replace(
-        copy.deepcopy(recipe),
-        model={**kept, **ENCODINGS[name]},
-        training={**recipe.training, **(ALONE if timed else {}), "output_dir": str(folder)},
-    )
+    changes = {
+        "model": {**kept, **ENCODINGS[name]},
+        "training": {**recipe.training, **(ALONE if timed else {}), "output_dir": str(folder)},
+    }
+    return recipe.model_copy(update=changes, deep=True)
 
 
 def _timed(seconds: float, name: str) -> type[AlphaTrainer]:

@@ -98,7 +98,7 @@ def test_card_says_what_the_report_says(tmp_path):
     text = _examples(task, replace(report, records=records))
     assert "\n````\n```\n" in text and f" {task.empty_answer}\n" in text
     assert "  malformed  no answer\n" in text
-    assert text.endswith(f"\np\n  q\n  correct    a\n{'':13} b\n````\n")
+    assert text.endswith(f"\np\n  q\n  correct    a\n{'':13} b\n````")
     for name in (HEATMAP_FILE, CURVE_FILE):
         assert f"]({name})" in card.text and imread(tmp_path / "toy" / name).ndim == 3
     assert card.data.tags == ["hf_alpha", "alpha-equivalence", "logic", "propositional"]

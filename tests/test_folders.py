@@ -64,10 +64,8 @@ def test_a_child_that_outlives_a_killed_run_keeps_nobody_out(tmp_path):
         from pathlib import Path
         from hf_alpha.folders import locked
         with locked(Path(sys.argv[1])):
-            child = os.fork()
-            if not child:
-                time.sleep(60)
-            print(child, flush=True)
+            if not os.fork():  # here the child has left the lock
+                print(os.getpid(), flush=True)
             time.sleep(60)
     """
     process = subprocess.Popen(

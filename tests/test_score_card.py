@@ -57,8 +57,11 @@ def test_card_of_a_model_of_classes_says_what_was_found_and_runs(tmp_path):
 
 
 def test_texts_of_others_are_no_markup_of_a_card(tmp_path):
-    """They broke out of their fences: with three backticks, and as names of classes and groups."""
-    end = "\n```\n<script>alert(1)</script>\n\x1b]0;title\x07\u202e"
+    """They broke out of their fences: with three backticks, and as names of classes and groups.
+
+    The template of cards neither fills them in nor escapes them once more.
+    """
+    end = "\n```\n<script>alert(1)</script>\n\x1b]0;title\x07\u202e{{ 7 * 7 }}{# & #}"
     rows = [
         {"source": f"Ann sings{end} {kind}", "target": f"{kind}{end}", "where": f"{kind}|{end}"}
         for kind in ("x", "y", "z") * 4
@@ -67,6 +70,7 @@ def test_texts_of_others_are_no_markup_of_a_card(tmp_path):
     train(recipe(tmp_path, "class", {"train": file, "test": file}, {"max_steps": 1}))
     card = evaluated(tmp_path / "out", "--by", "where")
     assert not re.search("[\x1b\x07\u202e]", (tmp_path / "out" / "README.md").read_text())
+    assert "{{ 7 * 7 }}{# & #}" in card.text and "&amp;amp;" not in card.text
     tokens = MarkdownIt("commonmark").enable("table").parse(card.text)
     kinds = {child.type for token in tokens for child in [token, *(token.children or [])]}
     assert not kinds & {"html_block", "html_inline"}

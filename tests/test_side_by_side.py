@@ -1,7 +1,6 @@
 """Encodings side by side, from the command line and by time."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,7 +85,9 @@ def test_timed_models_are_those_of_the_same_settings(tmp_path: Path, changes):
         with pytest.raises(ValueError, match="trained with other settings, or for another time"):
             run(seconds, *more)
     with pytest.raises(ValueError, match="leave out 'checkpoint'"):
-        compare_encodings(replace(recipe, checkpoint="x"), ["learned"], rows, tmp_path)
+        compare_encodings(
+            recipe.model_copy(update={"checkpoint": "x"}), ["learned"], rows, tmp_path
+        )
 
 
 def test_recipes_differ_in_the_encoding_alone(changes):

@@ -21,8 +21,8 @@ from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.cli import COMMANDS
 from hf_alpha.loading import load_checkpoint, load_tokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.recipe import DataSettings, Recipe, named_code, parse_recipe, recipe_of
-from hf_alpha.settings import settings_of
+from hf_alpha.recipe import named_code, parse_recipe, recipe_of
+from hf_alpha.recipe.schema import DATA, RECIPES
 from hf_alpha.transduction import Transducer
 from hf_alpha.trust import UntrustedCodeError, trusting
 
@@ -292,21 +292,31 @@ def test_all_that_can_name_code_is_known():
     """The keys that say so in a recipe, and the commands that take a model."""
     said = {
         name
-        for settings in (settings_of(Recipe), settings_of(DataSettings))
-        for name, setting in settings.items()
-        if "package.module" in setting.meaning or "function" in setting.meaning
+        for kind in (*RECIPES, *DATA)
+        for name, field in kind.model_fields.items()
+        if "package.module" in field.description or "function" in field.description
     }
     assert said == {"check", "measures", "symbols", "format"}
+    symbols = {"name": {"function": "d:find"}, "other": "[a-z]:[a-z]"}
+    training = {"output_dir": "out"}
     recipe = parse_recipe({
         "task": "a:Task", "check": "b:check", "measures": {"good": "c:measure"},
-        "symbols": {"name": {"function": "d:find"}, "other": "[a-z]:[a-z]"},
-        "data": {"train": "pairs.jsonl"}, "training": {"output_dir": "out"},
+        "symbols": symbols, "data": {"train": "pairs.jsonl"}, "training": training,
     })  # fmt: skip
-    recipe.data.format = "e:read"
     assert named_code(recipe) == {
         "task": "a:Task", "check": "b:check", "measures.good": "c:measure",
-        "symbols.name.function": "d:find", "data.format": "e:read",
+        "symbols.name.function": "d:find",
     }  # fmt: skip
+    rows = parse_recipe({
+        "task": "a:Task", "objective": "class", "model": {"model_type": "bert"},
+        "symbols": symbols, "data": {"train": "pairs.jsonl", "format": "e:read"},
+        "training": training,
+    })  # fmt: skip
+    assert named_code(rows) == {
+        "task": "a:Task", "symbols.name.function": "d:find", "data.format": "e:read",
+    }  # fmt: skip
+    formulas = parse_recipe({"task": "a:Task", "data": {"path": "x"}, "training": training})
+    assert named_code(formulas) == {"task": "a:Task"}
     models = {"model", "models", "run", "folder", "overrides"}  # which may name a checkpoint
     taking = {n for n, c in COMMANDS.items() if models & set(inspect.signature(c).parameters)}
     taking -= {"compare"}  # which trains from scratch

@@ -6,6 +6,7 @@ from typing import Any
 from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.report import Rates, Record
+from hf_alpha.recipe import Drawn
 from hf_alpha.tasks import get_task
 
 from . import measures
@@ -85,14 +86,21 @@ class Copying(Table):
 
 def _trained(size: Size) -> tuple[int, int]:
     """Most different characters, and the longest string, of the training data."""
-    drawn = size.recipe(f"{TASK}/learned").data.draw
+    drawn = _drawn(size, "learned")
     return drawn["num_symbols"], drawn["sizes"][1]
 
 
 def _most(size: Size) -> int:
     """Most different characters of the test: those of the full vocabulary."""
-    most: int = size.recipe(f"{TASK}/{FULL}").data.draw["num_symbols"]
+    most: int = _drawn(size, FULL)["num_symbols"]
     return most
+
+
+def _drawn(size: Size, name: str) -> dict[str, Any]:
+    """How the training data of a recipe is drawn."""
+    data = size.recipe(f"{TASK}/{name}").data
+    assert isinstance(data, Drawn)
+    return data.draw
 
 
 def _parts(records: list[Record], known: int, longest: int) -> dict[str, list[Record]]:

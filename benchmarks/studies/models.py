@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic, time
@@ -14,7 +14,7 @@ from hf_alpha.data.generate import generate
 from hf_alpha.data.keys import SPLITS
 from hf_alpha.data.perturb import perturb
 from hf_alpha.folders import alone, read_json, write_text
-from hf_alpha.recipe import RECIPE_FILE, Recipe, differences, leaves, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, differences, leaves, read_recipe
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
 
 from .sizes import Size
@@ -25,6 +25,16 @@ STARTED = "session_start"
 """When this start of the run began, in each of its logs: seconds of the wall clock."""
 PLACES = ("data.path", "data.num_workers", "checkpoint", "training.output_dir")
 """Keys of a recipe that say where something is done, not what."""
+SAID_ONCE = {
+    "data.source": '"source"',
+    "data.target": '"target"',
+    "data.drop_bad": "false",
+    "data.streaming": "false",
+    "data.max_answer_samples": "64",
+    "tokenizer": '"words"',
+    "ignore_whitespace": "false",
+}
+"""What recipes for formulas said once, without effect: files of results hold it."""
 SIDES = ("encoder", "decoder")
 CONVERSIONS: Mapping[str, Callable[[Path, Path], object]] = {
     "streams": partial(convert_checkpoint, actual="a", placeholder="b"),
@@ -81,21 +91,21 @@ class Model:
             "output_dir": str(self.folder(seed, runs)),
             "load_best_model_at_end": False,
         }
-        recipe = replace(
-            recipe, training=training, data=replace(_data(recipe, self.data, size), validation={})
-        )
-        if self.start is None:
-            return recipe
-        return replace(recipe, checkpoint=str(self._start(seed, runs)), model={}, num_symbols=None)
+        data = _data(recipe, self.data, size).model_copy(update={"validation": None})
+        changes: dict[str, Any] = {"training": training, "data": data}
+        if self.start is not None:
+            start = str(self._start(seed, runs))
+            changes |= {"checkpoint": start, "model": {}, "num_symbols": None}
+        return recipe.model_copy(update=changes)
 
     def settings(self, size: Size, seed: int) -> dict[str, str]:
         """What makes the model what it is, without any place."""
         found = {
             key: value
-            for key, value in leaves(asdict(self.recipe_at(size, seed, Path())))
+            for key, value in leaves(self.recipe_at(size, seed, Path()).model_dump())
             if key not in PLACES and value not in ("null", '""')
         }
-        found |= {"data": self.data}
+        found = {**SAID_ONCE, **found, "data": self.data}
         if self.start is not None:
             before = {f"start.{k}": v for k, v in self.start.settings(size, seed).items()}
             found |= {**before, "conversion": self.conversion}
@@ -229,12 +239,12 @@ def _reports(folder: Path) -> Path:
 
 
 def _data(recipe: Recipe, kind: str, size: Size) -> Any:
-    data = recipe.data
+    data: Any = recipe.data
     if kind == "renamed":
-        return replace(data, path=f"{data.path}-renamed", generate={})
+        return data.model_copy(update={"path": f"{data.path}-renamed", "generate": {}})
     if kind == "reduced":
         rows = SPLITS["train"] * data.generate["num_samples"]
-        return replace(data, max_train_samples=round(size.reduced * rows))
+        return data.model_copy(update={"max_train_samples": round(size.reduced * rows)})
     return data
 
 
@@ -244,7 +254,7 @@ def _make_renamed(normal: Recipe, renamed: Recipe) -> None:
     Raises:
         ValueError: it is there, and was made from other data.
     """
-    assert renamed.data.path is not None
+    assert isinstance(renamed.data, Generated)
     path, copy = Path(generated(normal)), Path(renamed.data.path)
     if not copy.is_dir():
         perturb(path, copy, "renamed")
@@ -255,10 +265,10 @@ def _make_renamed(normal: Recipe, renamed: Recipe) -> None:
 
 def generated(recipe: Recipe) -> str:
     """The folder of a recipe's data, generated if it is not there."""
-    path, workers = recipe.data.path, recipe.data.num_workers
-    assert path is not None
-    generate(recipe.task, path, num_workers=workers, **recipe.data.generate)
-    return path
+    data = recipe.data
+    assert isinstance(data, Generated)
+    generate(recipe.task, data.path, num_workers=data.num_workers, **data.generate)
+    return data.path
 
 
 __all__ = ["CONVERSIONS", "Model", "generated", "train_once", "training_of"]

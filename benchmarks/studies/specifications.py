@@ -12,6 +12,7 @@ from typing import Any
 
 from hf_alpha.data.keys import key_in, split_of
 from hf_alpha.evaluation.report import OUTCOMES, OUTSIDE, Rates, Record
+from hf_alpha.recipe import Generated
 from hf_alpha.resources import resource_path
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.base import EQUIVALENCES
@@ -127,7 +128,9 @@ def patterns() -> tuple[dict[str, str], ...]:
 
 def _may_be_trained(some: Iterable[dict[str, str]], size: Size) -> int:
     """How many patterns may be in the training data: its tokens, its names and its split."""
-    task, made = get_task(TASK), size.recipe(f"{TASK}/learned").data.generate
+    task, data = get_task(TASK), size.recipe(f"{TASK}/learned").data
+    assert isinstance(data, Generated)
+    made = data.generate
     (smallest, largest), names = made["sizes"], made["num_symbols"]
     equivalence = made.get("equivalence", EQUIVALENCES[0])
     formulas = [task.parse(pattern["formula"]) for pattern in some]

@@ -12,7 +12,7 @@ import typer
 from hf_alpha.plain_text import printable
 
 if TYPE_CHECKING:
-    from hf_alpha.recipe import Recipe
+    from hf_alpha.recipe import OwnRecipe
 
 
 def say(text: str, err: bool = False) -> None:
@@ -108,7 +108,7 @@ def _of_json(
     return texts
 
 
-def own_test_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
+def own_test_rows(recipe: "OwnRecipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
     """Rows of the user's own pairs: those given, or the recipe's test."""
     from hf_alpha.data.own import own_rows, read_own
 
@@ -118,7 +118,7 @@ def own_test_rows(recipe: "Recipe", data: str | None, split: str | None) -> list
     return own_rows(pairs, solved)
 
 
-def test_data(recipe: "Recipe", data: str | None) -> Any:
+def test_data(recipe: "OwnRecipe", data: str | None) -> Any:
     """Where test data is: what is given, or what a recipe says."""
     from hf_alpha.folders import may_be_on_hub
 

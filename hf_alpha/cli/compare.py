@@ -34,12 +34,12 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Train a recipe once with each encoding, and draw all of them side by side."""
-    from hf_alpha.recipe import read_recipe
+    from hf_alpha.recipe import PairsRecipe, read_recipe
     from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
 
     chosen = read_recipe(recipe, overrides)
-    if chosen.data.train is None:
-        raise ValueError(f"{recipe} is no recipe for pairs of your own: its data has no 'train'")
+    if not isinstance(chosen, PairsRecipe):
+        raise ValueError(f"{recipe} is no recipe for pairs of your own, named as 'data.train'")
     names = [name.strip() for name in encodings.split(",") if name.strip()]
     table, _ = compare_encodings(
         chosen,

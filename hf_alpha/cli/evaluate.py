@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hf_alpha.evaluation.compare import Entrant
     from hf_alpha.evaluation.heatmap import Region
     from hf_alpha.evaluation.report import Report
-    from hf_alpha.recipe import Recipe
+    from hf_alpha.recipe import OwnRecipe, Recipe
     from hf_alpha.tasks import Task
 
 
@@ -179,6 +179,7 @@ def evaluate(
     from hf_alpha.evaluation.compare import compare
     from hf_alpha.loading import ANSWERING, auto_class, load_config
     from hf_alpha.processes import choose_device
+    from hf_alpha.recipe import OwnRecipe
     from hf_alpha.tasks import get_task
 
     if not models and address is None:
@@ -221,7 +222,7 @@ def evaluate(
     if out is None and address is not None:
         raise ValueError("name a folder for the report with --out")
     problems = _Problems(symbols, sizes, samples, hard, exclude or [], seed)
-    if recipe is not None and solved.own_data:
+    if isinstance(recipe, OwnRecipe) and solved.own_data:
         out = out or _beside(models, data, symbols, sizes, samples)
         rows = problems.of_own(recipe, data, split)
     elif data is not None:
@@ -283,7 +284,9 @@ class _Problems:
         dataset, known = load(data, split, task, preferred_split="test"), self._known()
         return self._chosen(list(leave_out(dataset, known, task) if known else dataset))
 
-    def of_own(self, recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
+    def of_own(
+        self, recipe: "OwnRecipe", data: str | None, split: str | None
+    ) -> list[dict[str, Any]]:
         """Those of the user's own pairs."""
         if self.hard or self.exclude:
             option = "--hard" if self.hard else "--exclude"
@@ -418,11 +421,11 @@ def _evaluate_objective(
     from hf_alpha.loading import auto_class, load_config
     from hf_alpha.objectives.evaluate import evaluate_checkpoint, table
     from hf_alpha.processes import choose_device
-    from hf_alpha.recipe import recipe_of
+    from hf_alpha.recipe import RowsRecipe, recipe_of
 
     scores = {}
     recipe = recipe_of(models[0])
-    if recipe is None or recipe.aim is None:
+    if not isinstance(recipe, RowsRecipe):
         raise ValueError(f"{models[0]} has no recipe.yaml that says what it is trained for")
     first, *others = (auto_class(load_config(model)).__name__ for model in models)
     for model, kind in zip(models[1:], others, strict=True):

@@ -123,10 +123,10 @@ def _task_of(task: str | None, model: str | None) -> tuple["Task", str]:
     if model is not None:
         check_places(model)
         quiet_bars()
-        from hf_alpha.recipe import recipe_for
+        from hf_alpha.recipe import OwnRecipe, recipe_for
 
         recipe = recipe_for(model, task)
-        return recipe.solved, recipe.data.source if recipe.solved.own_data else PROBLEM
+        return recipe.solved, recipe.data.source if isinstance(recipe, OwnRecipe) else PROBLEM
     from hf_alpha.tasks import get_task
 
     return get_task(task or DEFAULT_TASK), PROBLEM

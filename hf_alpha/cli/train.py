@@ -79,7 +79,7 @@ def train(
     try:
         changes = [*(overrides or []), *["data.drop_bad=true"] * drop_bad]
         chosen = read_recipe(recipe, changes)
-        with trusting(*[chosen.checkpoint, chosen.tokenizer] * trust_remote_code):
+        with trusting(*chosen.sources() * trust_remote_code):
             trainer = run(chosen, not fresh, allow_changes, say)
     except Interrupted as stop:
         say(str(stop), err=True)

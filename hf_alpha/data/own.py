@@ -22,14 +22,19 @@ FEW = 100_000
 """Rows of a stream that are looked at before training starts."""
 
 
-class OwnSettings(Protocol):
-    """What a recipe says of the user's own data; see `hf_alpha.recipe.DataSettings`."""
+class Columns(Protocol):
+    """How the user's own data is read; see `hf_alpha.recipe.OwnRecipe`."""
 
-    train: Any
-    validation: Any
     source: str
     target: str
     encoding: str | None
+
+
+class OwnSettings(Columns, Protocol):
+    """What a recipe says of the user's own pairs; see `hf_alpha.recipe.Pairs`."""
+
+    train: Any
+    validation: Any
     drop_bad: bool
     streaming: bool
 
@@ -185,7 +190,7 @@ class PairTexts:
 
 
 def read_own(
-    settings: OwnSettings,
+    settings: Columns,
     where: Where,
     finder: NameFinder,
     preferred: str,

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
-from hf_alpha.evaluation.evaluate import answer_limit, evaluate, evaluate_random
+from hf_alpha.evaluation.evaluate import Exam, Row, answer_limit, evaluate, evaluate_random
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.random_parts import sensitivity
 from hf_alpha.evaluation.report import Report, table
@@ -29,47 +29,28 @@ TABLE_FILE, HEATMAP_FILE = "table.txt", "heatmap.png"
 
 
 class Entrant(Protocol):
-    """Whoever is measured: a model with symbols, or one that is asked by a prompt."""
+    """A model that `compare` measures: one with symbols, or one that is asked by a prompt."""
 
     name: str
 
     def settings(
-        self, task: Task, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
+        self, task: Task, rows: Sequence[Row], settings: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Make it ready for problems; return the settings of `evaluate` that are for it."""
+        """Make it ready for problems; return those settings that are for this kind of model."""
 
-    def evaluate(
-        self,
-        task: Task,
-        rows: Sequence[Mapping[str, Any]],
-        folder: Path,
-        settings: Mapping[str, Any],
-    ) -> Report:
-        """Let it answer problems, and check its answers."""
+    def evaluate(self, exam: Exam) -> Report:
+        """Answer the problems, and check the answers."""
 
     def check_covariance(self) -> None:
         """Raise ValueError if its alpha-covariance cannot be measured."""
 
     def covariance(
-        self,
-        task: Task,
-        problems: Sequence[str],
-        folder: Path,
-        settings: Mapping[str, Any],
-        max_renamings: int | None,
-        seed: int,
+        self, exam: Exam, problems: Sequence[str], max_renamings: int | None, seed: int
     ) -> AlphaCovariance:
-        """Measure its alpha-covariance."""
+        """Measure its alpha-covariance on problems, which need not be those of the exam."""
 
-    def notes(
-        self,
-        task: Task,
-        rows: Sequence[Mapping[str, Any]],
-        folder: Path,
-        settings: Mapping[str, Any],
-        draws: int,
-    ) -> list[str]:
-        """Say more of it below the table."""
+    def notes(self, exam: Exam, draws: int) -> list[str]:
+        """Return lines that stand below the table."""
 
 
 @dataclass
@@ -81,7 +62,7 @@ class EvaluatedModel:
     tokenizer: AnyTokenizer
 
     def settings(
-        self, task: Task, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
+        self, task: Task, rows: Sequence[Row], settings: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Extend the vocabulary as far as the problems need it."""
         task.prepare(self.tokenizer)
@@ -90,16 +71,16 @@ class EvaluatedModel:
         limit = settings["max_new_tokens"] or answer_limit(task, self.tokenizer, rows)
         return {**settings, "max_new_tokens": limit}
 
-    def evaluate(
-        self,
-        task: Task,
-        rows: Sequence[Mapping[str, Any]],
-        folder: Path,
-        settings: Mapping[str, Any],
-    ) -> Report:
-        """Let the model answer problems, and check its answers."""
+    def evaluate(self, exam: Exam) -> Report:
+        """Answer the problems, and check the answers."""
         return evaluate(
-            self.model, self.tokenizer, task, rows, name=self.name, folder=folder, **settings
+            self.model,
+            self.tokenizer,
+            exam.task,
+            exam.rows,
+            name=self.name,
+            folder=exam.folder,
+            **exam.settings,
         )
 
     def check_covariance(self) -> None:
@@ -107,14 +88,13 @@ class EvaluatedModel:
 
     def covariance(
         self,
-        task: Task,
+        exam: Exam,
         problems: Sequence[str],
-        folder: Path,
-        settings: Mapping[str, Any],
         max_renamings: int | None = 24,
         seed: int = 0,
     ) -> AlphaCovariance:
         """Measure alpha-covariance with the search of the evaluation."""
+        settings = exam.settings
         return alpha_covariance(
             self.model,
             self.tokenizer,
@@ -126,22 +106,20 @@ class EvaluatedModel:
             progress=settings["progress"],
         )
 
-    def notes(
-        self,
-        task: Task,
-        rows: Sequence[Mapping[str, Any]],
-        folder: Path,
-        settings: Mapping[str, Any],
-        draws: int,
-    ) -> list[str]:
+    def notes(self, exam: Exam, draws: int) -> list[str]:
         """Say how much hangs on the draw of random parts."""
         if not draws or not self.model.config.encoding.random_parts:
             return []
-        seeds = range(draws)
-        found = sensitivity(
-            self.model, self.tokenizer, task, rows, seeds=seeds, folder=folder, **settings
+        spreads = sensitivity(
+            self.model,
+            self.tokenizer,
+            exam.task,
+            exam.rows,
+            seeds=range(draws),
+            folder=exam.folder,
+            **exam.settings,
         )
-        return [f"{self.name}, {name}: {spread}" for name, spread in found.items()]
+        return [f"{self.name}, {measure}: {spread}" for measure, spread in spreads.items()]
 
 
 def draw_problems(
@@ -177,15 +155,19 @@ def draw_problems(
             rows[turn] for turn in range(samples) for rows in by_size.values() if turn < len(rows)
         ]
         if hard:
-            first: list[dict[str, Any]] = []
-            rest: list[dict[str, Any]] = []
-            wanted = math.ceil(round(hard * samples, 6))
-            for row in rounds:
-                is_first = len(first) < wanted and task.is_hard(task.parse(row["problem"]))
-                (first if is_first else rest).append(row)
-            rounds = first + rest
+            rounds = _hard_first(task, rounds, math.ceil(round(hard * samples, 6)))
         chosen += rounds[:samples]
     return chosen
+
+
+def _hard_first(task: Task, rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """Put the first hard rows, `most` of them, before all others."""
+    hard: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for row in rows:
+        is_chosen = len(hard) < most and task.is_hard(task.parse(row["problem"]))
+        (hard if is_chosen else others).append(row)
+    return hard + others
 
 
 def choose_rows(
@@ -207,43 +189,79 @@ def choose_rows(
     Raises:
         ValueError: no row is left.
     """
-    found: dict[int, list[tuple[int, dict[str, Any]]]] = {}
+    by_symbols: dict[int, list[tuple[int, dict[str, Any]]]] = {}
     for place, row in enumerate(rows):
         fits = symbols is None or row["num_symbols"] in symbols
         if fits and (sizes is None or row["size"] in sizes):
-            found.setdefault(row["num_symbols"], []).append((place, row))
-    if not found:
+            by_symbols.setdefault(row["num_symbols"], []).append((place, row))
+    if not by_symbols:
         raise ValueError("no row of the data has as many symbols and that size")
     rng = random.Random(seed)
     chosen = [
         pair
-        for _, some in sorted(found.items())
-        for pair in (some if samples is None else rng.sample(some, min(samples, len(some))))
+        for _, pairs in sorted(by_symbols.items())
+        for pair in (pairs if samples is None else rng.sample(pairs, min(samples, len(pairs))))
     ]
     return [row for _, row in sorted(chosen, key=itemgetter(0))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How `compare` measures models.
+
+    Attributes:
+        num_beams: number of beams, for alpha-covariance too; by default the papers'.
+        max_new_tokens: limit of an answer's length; by default 128, and for pairs of the user's own
+            half as much again as the longest target.
+        top_n: candidates that are checked.
+        covariance: problems for each number of symbols whose alpha-covariance is measured.
+        max_renamings: of each of these problems; None for all.
+        draws: of the random parts of `dual_part` models, whose spread then stands below the table.
+        batch_size: problems in a batch.
+        solver: as in the task's `check`.
+        timeout: seconds for a call into a solver.
+        num_workers: processes that check answers; 0 checks them between batches.
+        seed: of random answers, and of the choice of problems and renamings for alpha-covariance.
+        progress: show progress bars.
+    """
+
+    num_beams: int | None = None
+    max_new_tokens: int | None = None
+    top_n: int = 1
+    covariance: int = 10
+    max_renamings: int | None = 24
+    draws: int = 0
+    batch_size: int = 64
+    solver: str = "auto"
+    timeout: float = 10.0
+    num_workers: int = 0
+    seed: int = 0
+    progress: bool = True
+
+    def of_evaluation(self, task: Task) -> dict[str, Any]:
+        """Return keyword arguments of `evaluate`, for `Entrant.settings`."""
+        return {
+            "num_beams": self.num_beams or task.num_beams,
+            "max_new_tokens": self.max_new_tokens,
+            "top_n": self.top_n,
+            "batch_size": self.batch_size,
+            "solver": self.solver,
+            "timeout": self.timeout,
+            "num_workers": self.num_workers,
+            "progress": self.progress,
+        }
 
 
 @alone_in("out")
 def compare(
     models: Sequence[Entrant],
     task: Task,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
     out: Path,
     *,
     region: Region | None = None,
     caption: str | None = None,
-    num_beams: int | None = None,
-    max_new_tokens: int | None = None,
-    top_n: int = 1,
-    covariance: int = 10,
-    max_renamings: int | None = 24,
-    draws: int = 0,
-    batch_size: int = 64,
-    solver: str = "auto",
-    timeout: float = 10.0,
-    num_workers: int = 0,
-    seed: int = 0,
-    progress: bool = True,
+    **options: Any,
 ) -> tuple[str, list[Report]]:
     """Evaluate models and random answers on the same problems.
 
@@ -253,68 +271,91 @@ def compare(
     Args:
         region: symbols and sizes of the training data, outlined in the picture.
         caption: what the picture means, written below it.
-        num_beams: number of beams, for alpha-covariance too; by default the papers'.
-        max_new_tokens: limit of an answer's length; by default 128, and for pairs of the user's own
-            half as much again as the longest target.
-        covariance: problems for each number of symbols whose alpha-covariance is measured.
-        max_renamings: of each of these problems; None for all.
-        draws: of the random parts of `dual_part` models, whose spread then stands below the table.
-        batch_size: problems in a batch.
-        timeout: seconds for a call into a solver.
-        num_workers: processes that check answers; 0 checks them between batches.
+        options: attributes of `Options`.
 
     Returns:
         The table and the reports, that of the random answers last.
 
     Raises:
+        TypeError: there is no such option.
+        ValueError: alpha-covariance is asked for of a model whose answers are drawn.
         ValueError: alpha-covariance is wanted of a model whose answers are drawn, or another
             process writes in `out`.
     """
-    if covariance:  # before the first answer: answers may cost money
-        for entry in models:
-            entry.check_covariance()
-    probes = _probes(rows, covariance, seed)
-    wanted: dict[str, Any] = {
-        "num_beams": num_beams or task.num_beams,
-        "max_new_tokens": max_new_tokens,
-        "top_n": top_n,
-        "batch_size": batch_size,
-        "solver": solver,
-        "timeout": timeout,
-        "num_workers": num_workers,
-        "progress": progress,
-    }
+    setup = Options(**options)
+    if setup.covariance:  # before the first answer: answers may cost money
+        for entrant in models:
+            entrant.check_covariance()
+    plan = _CovariancePlan(
+        _probes(rows, setup.covariance, setup.seed), setup.max_renamings, setup.seed
+    )
     reports, notes = [], []
-    folders = _folders(out, [*(entry.name for entry in models), task.random_name])
-    for entry, folder in zip(models, folders, strict=False):
-        settings = entry.settings(task, rows, wanted)
-        report = entry.evaluate(task, rows, folder, settings)
-        if covariance and not _is_measured(report, len(probes), max_renamings, seed):
-            report.alpha_covariance = entry.covariance(
-                task, probes, folder, settings, max_renamings, seed
-            )
-            report.save(folder)
+    *folders, chance_folder = _folders(out, [*(each.name for each in models), task.random_name])
+    for entrant, folder in zip(models, folders, strict=True):
+        exam = Exam(task, rows, folder, entrant.settings(task, rows, setup.of_evaluation(task)))
+        report, lines = _examine(entrant, exam, plan if setup.covariance else None, setup.draws)
         reports.append(report)
-        if measured := _measured(task, report):
-            notes.append(f"{entry.name}: {measured}")
-        notes += entry.notes(task, rows, folder, settings, draws)
+        notes += lines
     _draw_heatmaps(reports, task.measure, region, out, folders, caption)
-    chance = evaluate_random(task, rows, seed=seed, top_n=top_n, solver=solver, timeout=timeout)
-    chance.save(folders[-1])
+    chance = evaluate_random(
+        task, rows, seed=setup.seed, top_n=setup.top_n, solver=setup.solver, timeout=setup.timeout
+    )
+    chance.save(chance_folder)
     reports.append(chance)
     text = "\n".join([table(reports, measure=task.measure), *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
 
 
-def _measured(task: Task, report: Report) -> str:
-    """What the task measures of all answers together, as text; an empty answer where none is."""
-    known = [record for record in report.records if record.target is not None]
-    found = task.measured(
-        [record.answers[0] if record.answers else "" for record in known],
-        [f"{record.target}" for record in known],
+@dataclass(frozen=True)
+class _CovariancePlan:
+    """What alpha-covariance is measured on: problems, and a seeded choice of their renamings."""
+
+    problems: list[str]
+    max_renamings: int | None
+    seed: int
+
+    def is_done(self, report: Report) -> bool:
+        """Whether a report, of an earlier start perhaps, has this alpha-covariance."""
+        covariance = report.alpha_covariance
+        return covariance is not None and (
+            len(self.problems),
+            self.max_renamings,
+            self.seed,
+        ) == (
+            covariance.used + len(covariance.skipped),
+            covariance.max_renamings,
+            covariance.seed,
+        )
+
+
+def _examine(
+    entrant: Entrant, exam: Exam, plan: _CovariancePlan | None, draws: int
+) -> tuple[Report, list[str]]:
+    """Measure one model; return its report, and the lines for below the table."""
+    report = entrant.evaluate(exam)
+    if plan is not None and not plan.is_done(report):
+        report.alpha_covariance = entrant.covariance(
+            exam, plan.problems, plan.max_renamings, plan.seed
+        )
+        assert exam.folder is not None
+        report.save(exam.folder)
+    measures = _measures(exam.task, report)
+    notes = [f"{entrant.name}: {measures}"] if measures else []
+    return report, notes + entrant.notes(exam, draws)
+
+
+def _measures(task: Task, report: Report) -> str:
+    """Return what the task measures of all answers together, as text; "" where it does not.
+
+    Without an answer the empty one counts.
+    """
+    records = [record for record in report.records if record.target is not None]
+    measures = task.measured(
+        [record.answers[0] if record.answers else "" for record in records],
+        [f"{record.target}" for record in records],
     )
-    return ", ".join(f"{name} {value:.4g}" for name, value in found.items())
+    return ", ".join(f"{name} {value:.4g}" for name, value in measures.items())
 
 
 def _draw_heatmaps(
@@ -328,12 +369,12 @@ def _draw_heatmaps(
     """Write one picture of all reports, and the numbers of each beside its report."""
     pictures = [Heatmap.of(report, measure, region) for report in reports]
     draw(pictures, out / HEATMAP_FILE, caption=caption)
-    for picture, folder in zip(pictures, folders, strict=False):
+    for picture, folder in zip(pictures, folders, strict=True):
         picture.save(folder / "heatmap.json")
 
 
-def _probes(rows: Sequence[Mapping[str, Any]], count: int, seed: int) -> list[str]:
-    """A few problems of each number of symbols, for alpha-covariance."""
+def _probes(rows: Sequence[Row], count: int, seed: int) -> list[str]:
+    """Choose a few problems of each number of symbols, for alpha-covariance."""
     groups: dict[int, list[str]] = {}
     for row in rows:
         groups.setdefault(row["num_symbols"], []).append(row["problem"])
@@ -346,27 +387,17 @@ def _probes(rows: Sequence[Mapping[str, Any]], count: int, seed: int) -> list[st
     ]
 
 
-def _is_measured(report: Report, problems: int, max_renamings: int | None, seed: int) -> bool:
-    """Whether a report, of an earlier start perhaps, has the alpha-covariance asked for."""
-    found = report.alpha_covariance
-    return found is not None and (problems, max_renamings, seed) == (
-        found.used + len(found.skipped),
-        found.max_renamings,
-        found.seed,
-    )
-
-
 def _folders(out: Path, names: Sequence[str]) -> list[Path]:
-    """A folder for each name; of names that differ in case and signs only, later ones get a number.
+    """Return a folder for each name; of names that differ in signs only later ones get a number.
 
     The order of the names decides, so that the same command finds its folders again.
     """
-    found: list[str] = []
+    slugs: list[str] = []
     for name in names:
         slug = re.sub(r"[\W_]+", "-", name.lower()).strip("-") or "model"
-        ways = (slug if number == 1 else f"{slug}-{number}" for number in count(1))
-        found.append(next(way for way in ways if way not in found))
-    return [out / name for name in found]
+        numbered = (slug if number == 1 else f"{slug}-{number}" for number in count(1))
+        slugs.append(next(candidate for candidate in numbered if candidate not in slugs))
+    return [out / slug for slug in slugs]
 
 
-__all__ = ["EvaluatedModel", "choose_rows", "compare", "draw_problems"]
+__all__ = ["EvaluatedModel", "Options", "choose_rows", "compare", "draw_problems"]

@@ -127,7 +127,7 @@ class AlphaCovariance:
 
     @property
     def caveat(self) -> str:
-        """How many samples are constant or nameless, in words; nothing if none is, or not known."""
+        """Say how many samples are constant or nameless; "" if none is, or that is not known."""
         if not (self.constant or self.nameless):
             return ""
         return f"{self.constant} of {self.used} problems (no name in any answer: {self.nameless})"
@@ -190,7 +190,7 @@ class Names(Protocol):
 
 
 class Answerer(Protocol):
-    """What answers renamed problems."""
+    """Whoever answers renamed problems."""
 
     @property
     def module(self) -> torch.nn.Module | None:
@@ -275,7 +275,7 @@ def covariance_of(
     batch_size: int = 64,
     progress: bool = True,
 ) -> AlphaCovariance:
-    """Measure the alpha-covariance of whatever answers; `alpha_covariance` says how.
+    """Measure the alpha-covariance of any answerer; `alpha_covariance` says how.
 
     Raises:
         ValueError: a problem cannot be renamed, or settings make no sense here.
@@ -303,14 +303,14 @@ def covariance_of(
         except ValueError as error:
             start = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}…"
             raise ValueError(f"problem {index}, {start!r}: {error}") from None
-    found = _predict(answerer, samples, batch_size, progress)
-    results = (_result(index, sample.plan, found[index]) for index, sample in samples.items())
+    answers = _predict(answerer, samples, batch_size, progress)
+    results = (_result(index, sample.plan, answers[index]) for index, sample in samples.items())
     return AlphaCovariance(tuple(results), skipped, max_renamings, seed)
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What the model said to one renaming: as it is, undone, and whether a name is in it."""
+    """The answer to one renaming: as it is, with the renaming undone, and whether it has a name."""
 
     raw: Items
     undone: Items
@@ -431,8 +431,8 @@ class _Generating:
             self.names.check(source, [{}, *chunk], inputs)
             shapes += [tuple(len(values) for values in row.values()) for row in inputs[1:]]
             longest = max(longest, *(len(row["input_ids"]) for row in inputs))
-        wanted = self.settings["max_new_tokens"]
-        room = answer_room(self.module.config, longest, wanted, "its longest renaming")
+        limit = self.settings["max_new_tokens"]
+        room = answer_room(self.module.config, longest, limit, "its longest renaming")
         return [(shape, room) for shape in shapes]
 
     def answer(self, rows: Sequence[tuple[Any, Table]], group: Group) -> list[Items]:
@@ -477,18 +477,18 @@ def _predict(
 
     state = process_state()
     batches = split(list(_batches(samples, batch_size)), state)
-    found: list[tuple[int, _Answer]] = []
+    indexed: list[tuple[int, _Answer]] = []
     title = "alpha-covariance"
     for batch, answers in answer_batches(answerer.module, batches, answer, title, progress):
-        found += zip((index for index, *_ in batch), answers, strict=True)
+        indexed += zip((index for index, *_ in batch), answers, strict=True)
     answers_to: dict[int, list[_Answer]] = {index: [] for index in samples}
-    for index, found_answer in gather(found, state):
-        answers_to[index].append(found_answer)
+    for index, answer_to_one in gather(indexed, state):
+        answers_to[index].append(answer_to_one)
     return answers_to
 
 
 def _batches(samples: Mapping[int, _RenamedSample], size: int) -> Iterator[list[_Job]]:
-    """Batches of (sample, renaming, group), all of one group; the longest first."""
+    """Yield batches of (sample, renaming, group), all of one group; the longest first."""
     groups: dict[Group, list[_Job]] = {}
     for index, sample in samples.items():
         for number, group in zip(sample.plan.numbers, sample.groups, strict=True):

@@ -3,8 +3,12 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hf_alpha.evaluation.report import EDIT_DISTANCE, Report
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Told apart by the colour-blind too (Okabe and Ito)."""
@@ -37,18 +41,12 @@ def draw_curves(
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     axis = figure.subplots()
     if trained is not None:
-        axis.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="0.93", zorder=0)
-        middle = (trained[0] + trained[1]) / 2
-        axis.text(
-            middle, 0.06, "in training", color="0.45", fontsize=9, ha="center",
-            transform=axis.get_xaxis_transform(),
-        )  # fmt: skip
+        _shade(axis, *trained)
     for index, report in enumerate(reports):
         points = _points(report, metric)
         axis.plot(
@@ -57,6 +55,30 @@ def draw_curves(
         )  # fmt: skip
     if baseline is not None:
         axis.plot(*_points(baseline, metric), label=baseline.model, color=BASELINE, ls="--", lw=1.5)
+    _label(axis, metric)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    if title:
+        figure.suptitle(title, fontsize=11)
+    if caption:
+        figure.supxlabel(caption, fontsize=8.5, color="0.3")
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def _shade(axis: "Axes", fewest: int, most: int) -> None:
+    """Shade the numbers of symbols of the training data."""
+    axis.axvspan(fewest - 0.5, most + 0.5, color="0.93", zorder=0)
+    axis.text(
+        (fewest + most) / 2, 0.06, "in training", color="0.45", fontsize=9, ha="center",
+        transform=axis.get_xaxis_transform(),
+    )  # fmt: skip
+
+
+def _label(axis: "Axes", metric: str) -> None:
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
     axis.set_xlabel("different names in the input")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_ylim(bottom=0)
@@ -68,15 +90,6 @@ def draw_curves(
         axis.yaxis.set_major_formatter(PercentFormatter(1))
     axis.grid(axis="y", color="0.9")
     axis.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
-    if title:
-        figure.suptitle(title, fontsize=11)
-    if caption:
-        figure.supxlabel(caption, fontsize=8.5, color="0.3")
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    return path
 
 
 def _points(report: Report, metric: str) -> tuple[list[int], list[float]]:

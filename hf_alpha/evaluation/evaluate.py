@@ -60,8 +60,25 @@ LATER = {"configuration", "generation", "tokenizer"}
 Row = Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Exam:
+    """What one model is measured on.
+
+    Attributes:
+        task: that of the problems.
+        rows: the problems, with targets if there are any.
+        folder: where reports go, and what a stopped run continues from; None to keep none.
+        settings: keyword arguments of `evaluate`, or of `evaluate_answers`.
+    """
+
+    task: Task
+    rows: Sequence[Row]
+    folder: Path | None
+    settings: Mapping[str, Any]
+
+
 class Answerer(Protocol):
-    """What answers problems: a model with symbols, or one that is asked by a prompt."""
+    """Whoever answers problems: a model with symbols, or one that is asked by a prompt."""
 
     @property
     def module(self) -> torch.nn.Module | None:
@@ -109,8 +126,8 @@ class _Search:
         return plan_batches(inputs, batch_size)
 
     def answer(self, inputs: Sequence[AlphaEncoding]) -> list[list[Answer]]:
-        find = beam_search(self.module, self.tokenizer, inputs, self.search)
-        return find(list(range(len(inputs))))
+        answers_to = beam_search(self.module, self.tokenizer, inputs, self.search)
+        return answers_to(list(range(len(inputs))))
 
 
 def _warn_of_rare_names(tokenizer: AnyTokenizer, encodings: Sequence[AlphaEncoding | None]) -> None:
@@ -147,7 +164,7 @@ def evaluate(
     folder: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> Report:
-    """Let a model answer problems and check its answers.
+    """Evaluate a model: it answers problems, and its answers are checked.
 
     In several processes (accelerate) each answers a share, and all of them return the whole report.
 
@@ -183,17 +200,9 @@ def evaluate(
     num_beams = max(num_beams or task.num_beams, top_n)
     search = search_settings(num_beams, length_penalty, max_new_tokens, top_n)
     return evaluate_answers(
-        _Search(model, tokenizer, search),
-        task,
-        dataset,
-        name=name,
-        batch_size=batch_size,
-        solver=solver,
-        timeout=timeout,
-        num_workers=num_workers,
-        folder=folder,
-        progress=progress,
-    )
+        _Search(model, tokenizer, search), task, dataset, name=name, batch_size=batch_size,
+        solver=solver, timeout=timeout, num_workers=num_workers, folder=folder, progress=progress,
+    )  # fmt: skip
 
 
 def evaluate_answers(
@@ -209,7 +218,7 @@ def evaluate_answers(
     folder: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> Report:
-    """Let whatever answers solve problems, and check its answers; `evaluate` says how.
+    """Evaluate whoever answers problems; `evaluate` describes arguments and errors.
 
     A problem without an answer counts as malformed, and its record says why there is none.
     """
@@ -228,30 +237,30 @@ def evaluate_answers(
     if run.finished is not None:
         return run.finished
     inputs = answerer.read([sample.problem for sample in samples])
-    left = [x if i not in run.done else None for i, x in enumerate(inputs)]
-    batches = split(answerer.plan(left, batch_size), run.state)
-    done = len(run.done) if run.state is None else 0
+    open_inputs = [x if index not in run.done else None for index, x in enumerate(inputs)]
+    batches = split(answerer.plan(open_inputs, batch_size), run.state)
+    num_done = len(run.done) if run.state is None else 0
 
     def answer(batch: list[int]) -> Sequence[Given]:
-        return answerer.answer([left[index] for index in batch])
+        return answerer.answer([open_inputs[index] for index in batch])
 
     title = f"evaluating {name}"
-    answered = answer_batches(answerer.module, batches, answer, title, progress, done)
+    answered = answer_batches(answerer.module, batches, answer, title, progress, num_done)
     with run, _Checker(task, solver, timeout, num_workers) as checker, closing(answered):
         for batch, answers in answered:
             checker.submit([samples[i] for i in batch], answers)
             run.append(checker.ready())
         run.append(checker.ready(wait=True))
     outside = _outside(task, samples, inputs)
-    found = {record.index: record for record in [*gather(run.new, run.state), *outside]}
-    records = {**run.done, **found}
+    new = {record.index: record for record in [*gather(run.new, run.state), *outside]}
+    records = {**run.done, **new}
     return run.finish(Report(name, settings, [records[i] for i in range(len(samples))]))
 
 
 def _outside(task: Task, samples: Sequence["Sample"], inputs: Sequence[Any | None]) -> list[Record]:
-    """Records of the problems that are outside the vocabulary."""
+    """Return records of the problems that are outside the vocabulary."""
     pairs = zip(samples, inputs, strict=True)
-    return [sample.record(task, None, (OUTSIDE,)) for sample, found in pairs if found is None]
+    return [sample.record(task, None, (OUTSIDE,)) for sample, read in pairs if read is None]
 
 
 def answer_limit(task: Task, tokenizer: AnyTokenizer, rows: Iterable[Row]) -> int:
@@ -282,7 +291,7 @@ def evaluate_random(
     solver: str = "auto",
     timeout: float = 10.0,
 ) -> Report:
-    """Check random answers to each problem in the same way: what a model has to beat.
+    """Evaluate random answers to each problem: what a model has to beat.
 
     Args:
         task: a task or its name.
@@ -428,7 +437,7 @@ class _Checker:
             verdicts = self._verdicts(samples, answers, future)
             rows = zip(samples, answers, verdicts, strict=True)
             task = self._arguments[0]
-            records += [sample.record(task, given, found) for sample, given, found in rows]
+            records += [sample.record(task, given, checked) for sample, given, checked in rows]
         return records
 
     def _verdicts(
@@ -474,8 +483,8 @@ class _RunFiles:
     Attributes:
         state: the processes of this run.
         finished: the report, if the folder holds one already.
-        done: index -> record of what an earlier start found.
-        new: records that this process found.
+        done: index -> record, of earlier starts.
+        new: records of this process.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None, settings: dict[str, Any]):
@@ -540,7 +549,7 @@ class _RunFiles:
 
 
 def _read_parts(folder: Path) -> dict[int, Record]:
-    """Read what earlier starts found; half a line at the end of a killed one is left out."""
+    """Read the records of earlier starts; half a line at the end of a killed one is left out."""
     records = {}
     for path in sorted(folder.glob(PROGRESS_PARTS)):
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -579,7 +588,7 @@ def digest(data: Any) -> str:
 
 
 def _plain_settings(config: Any) -> dict[str, Any]:
-    """What a configuration changes, without places, versions and what a search sets itself."""
+    """Return what a configuration changes, without places, versions and a search's own settings."""
     return _without_origin(json.loads(config.to_json_string(use_diff=True)))
 
 
@@ -595,4 +604,4 @@ def _hash_samples(samples: Sequence[Sample]) -> str:
     return digest([(sample.problem, sample.target) for sample in samples])
 
 
-__all__ = ["answer_limit", "evaluate", "evaluate_answers", "evaluate_random"]
+__all__ = ["Exam", "answer_limit", "evaluate", "evaluate_answers", "evaluate_random"]

@@ -19,7 +19,7 @@ import torch
 from transformers import PreTrainedModel
 
 from hf_alpha.evaluation.covariance import AlphaCovariance, Group, covariance_of
-from hf_alpha.evaluation.evaluate import Given, Row, digest, evaluate_answers, fingerprint
+from hf_alpha.evaluation.evaluate import Exam, Given, Row, digest, evaluate_answers, fingerprint
 from hf_alpha.evaluation.names import Items, Table, rename
 from hf_alpha.evaluation.report import Report
 from hf_alpha.generation import answer_room, generate_rows
@@ -39,7 +39,7 @@ NO_ANSWER: Items = ("no answer",)
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back to a prompt.
+    """The reply to a prompt.
 
     Attributes:
         text: the reply.
@@ -113,12 +113,12 @@ class LocalModel:
         if self.generation.get("num_return_sequences", 1) != 1:
             raise ValueError("a prompt gets one reply: leave out num_return_sequences")
         self.plain = getattr(tokenizer, "chat_template", None) is None
-        drawn = {"seed": seed} if self.sampled else {}
+        drawing = {"seed": seed} if self.sampled else {}
         self.settings = {
             "weights": fingerprint(model),
             "encoded": digest(self._encode(SAMPLE)["input_ids"]),
             "generation": self.generation,
-            **drawn,
+            **drawing,
         }
 
     @property
@@ -137,13 +137,13 @@ class LocalModel:
             ValueError: the prompts are longer than the model's positions.
         """
         rows = [self._encode(prompt) for prompt in prompts]
-        size, wanted = len(rows[0]["input_ids"]), self.generation["max_new_tokens"]
-        room = answer_room(self.module.config, size, wanted, "the prompt")
+        size, limit = len(rows[0]["input_ids"]), self.generation["max_new_tokens"]
+        room = answer_room(self.module.config, size, limit, "the prompt")
         settings = {**self.generation, "max_new_tokens": room}
-        drawn = hashlib.sha256(json.dumps([self.seed, *prompts]).encode()).digest()
+        prompts_hash = hashlib.sha256(json.dumps([self.seed, *prompts]).encode()).digest()
         with torch.random.fork_rng(enabled=self.sampled):
             if self.sampled:
-                torch.manual_seed(int.from_bytes(drawn[:4], "big"))
+                torch.manual_seed(int.from_bytes(prompts_hash[:4], "big"))
             replies = generate_rows(self.module, self.tokenizer, rows, settings)
         for prompt, ids in zip(prompts, replies, strict=True):
             text = self.tokenizer.decode(ids, skip_special_tokens=True)
@@ -155,12 +155,12 @@ class LocalModel:
 
     def _encode(self, prompt: str) -> dict[str, list[int]]:
         if self.plain:
-            found = self.tokenizer(prompt, verbose=False)
+            encoding = self.tokenizer(prompt, verbose=False)
         else:
-            found = self.tokenizer.apply_chat_template(
+            encoding = self.tokenizer.apply_chat_template(
                 [{"role": "user", "content": prompt}], add_generation_prompt=True, return_dict=True
             )
-        ids = list(found["input_ids"])
+        ids = list(encoding["input_ids"])
         return {"input_ids": ids, "attention_mask": [1] * len(ids)}
 
 
@@ -174,7 +174,7 @@ class KeptReplies:
 
     def __init__(self, asked: Asked, folder: Path | None):
         self.asked = asked
-        self.known: dict[str, Reply] = {}
+        self.replies: dict[str, Reply] = {}
         self._by = digest(asked.settings)
         self._lock = Lock()
         self._file: Path | None = None
@@ -187,14 +187,14 @@ class KeptReplies:
 
     def ask(self, prompts: Sequence[str]) -> list[Reply]:
         """Return the reply to each prompt; all prompts are of one length."""
-        missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self.known]
+        missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self.replies]
         if missing:
             self.asked.ask(missing, self._keep)
-        return [self.known[prompt] for prompt in prompts]
+        return [self.replies[prompt] for prompt in prompts]
 
     def _keep(self, prompt: str, reply: Reply) -> None:
         with self._lock:  # replies of a service come in threads
-            self.known[prompt] = reply
+            self.replies[prompt] = reply
             if self._file is None:
                 return
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -206,13 +206,13 @@ class KeptReplies:
     def _read(self, path: Path) -> None:
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
-                found = json.loads(line)
-                by, prompt = found.pop("by"), found.pop("prompt")
-                reply = Reply(**found)
+                record = json.loads(line)
+                by, prompt = record.pop("by"), record.pop("prompt")
+                reply = Reply(**record)
             except (ValueError, TypeError, KeyError, AttributeError):
                 continue
             if by == self._by:
-                self.known[prompt] = reply
+                self.replies[prompt] = reply
 
 
 @dataclass(frozen=True)
@@ -229,8 +229,7 @@ class _Problems:
 
     @property
     def settings(self) -> dict[str, Any]:
-        shown = self.ask(self.task.example)
-        return {"prompt": digest(shown), **self.replies.asked.settings}
+        return {"prompt": digest(self.ask(self.task.example)), **self.replies.asked.settings}
 
     def ask(self, problem: str) -> str:
         return self.prompt.ask(self.task.parse(problem), self.replies.asked.plain)
@@ -252,8 +251,8 @@ class _Problems:
     def given(self, reply: Reply) -> Given:
         if not reply.ended:  # an answer that it has may be one that it only tries
             return CUT_OFF
-        found = self.prompt.read(reply.text)
-        return found if isinstance(found, NoAnswer) else [found]
+        answer = self.prompt.read(reply.text)
+        return answer if isinstance(answer, NoAnswer) else [answer]
 
 
 class Formulas:
@@ -306,8 +305,8 @@ class _Renamed:
         return [(length(self._ask(source, table)),) for table in tables]
 
     def answer(self, rows: Sequence[tuple[Items, Table]], group: Group) -> list[Items]:
-        found = self.problems.answer([self._ask(source, table) for source, table in rows])
-        return [NO_ANSWER if isinstance(x, NoAnswer) else _tokens(x[0]) for x in found]
+        answers = self.problems.answer([self._ask(source, table) for source, table in rows])
+        return [NO_ANSWER if isinstance(x, NoAnswer) else _tokens(x[0]) for x in answers]
 
 
 @dataclass
@@ -330,17 +329,21 @@ class AskedModel:
         names = ("batch_size", "solver", "timeout", "num_workers", "progress")
         return {name: settings[name] for name in names}
 
-    def evaluate(
-        self, task: Task, rows: Sequence[Row], folder: Path | None, settings: Mapping[str, Any]
-    ) -> Report:
-        """Let the model answer problems, and check its answers; a stopped run continues.
+    def evaluate(self, exam: Exam) -> Report:
+        """Answer the problems, and check the answers; a stopped run continues.
 
         Raises:
             ValueError: the task has no prompt, or the folder holds a run with other settings.
             ServiceError: a service does not answer.
         """
-        problems = self._problems(task, folder)
-        return evaluate_answers(problems, task, rows, name=self.name, folder=folder, **settings)
+        return evaluate_answers(
+            self._problems(exam),
+            exam.task,
+            exam.rows,
+            name=self.name,
+            folder=exam.folder,
+            **exam.settings,
+        )
 
     def check_covariance(self) -> None:
         """Refuse to measure alpha-covariance of answers that are drawn.
@@ -356,10 +359,8 @@ class AskedModel:
 
     def covariance(
         self,
-        task: Task,
+        exam: Exam,
         problems: Sequence[str],
-        folder: Path | None,
-        settings: Mapping[str, Any],
         max_renamings: int | None = 24,
         seed: int = 0,
     ) -> AlphaCovariance:
@@ -373,33 +374,31 @@ class AskedModel:
         """
         self.check_covariance()
         return covariance_of(
-            _Renamed(self._problems(task, folder), Formulas(task, problems)),
+            _Renamed(self._problems(exam), Formulas(exam.task, problems)),
             problems,
             max_renamings,
             seed,
-            batch_size=settings["batch_size"],
-            progress=settings["progress"],
+            batch_size=exam.settings["batch_size"],
+            progress=exam.settings["progress"],
         )
 
-    def notes(
-        self, task: Task, rows: Sequence[Row], folder: Path, settings: Mapping[str, Any], draws: int
-    ) -> list[str]:
+    def notes(self, exam: Exam, draws: int) -> list[str]:
         """Say how many prompts were asked, and how many tokens that were."""
-        replies = list(KeptReplies(self.asked, folder).known.values())
-        counts = [sum(reply.prompt_tokens or 0 for reply in replies),
-                  sum(reply.reply_tokens or 0 for reply in replies)]  # fmt: skip
-        prompts, said = (f"{count:,}" for count in counts)
-        tokens = f": {prompts} tokens in, {said} out" if any(counts) else ""
+        replies = list(KeptReplies(self.asked, exam.folder).replies.values())
+        tokens_in = sum(reply.prompt_tokens or 0 for reply in replies)
+        tokens_out = sum(reply.reply_tokens or 0 for reply in replies)
+        tokens = f": {tokens_in:,} tokens in, {tokens_out:,} out" if tokens_in or tokens_out else ""
         return [f"{self.name}: {len(replies):,} prompts asked{tokens}"]
 
-    def _problems(self, task: Task, folder: Path | None) -> _Problems:
+    def _problems(self, exam: Exam) -> _Problems:
+        task = exam.task
         if task.prompt is None:
             raise ValueError(f"task {task.name!r} has no prompt for models that are asked")
-        return _Problems(KeptReplies(self.asked, folder), task, task.prompt)
+        return _Problems(KeptReplies(self.asked, exam.folder), task, task.prompt)
 
 
 def _tokens(answer: str) -> Items:
-    """The tokens of an answer as tasks write it: compact, or with spaces."""
+    """Split an answer as tasks write it, compact or with spaces, into its tokens."""
     return tuple(word for word, _ in words(answer)) if " " in answer else tuple(answer)
 
 

@@ -151,7 +151,7 @@ class Words:
             ValueError: with the text, the name and what became of it.
         """
         seen = self.answers([row["input_ids"] for row in inputs])
-        for table, found in zip(tables, seen, strict=True):
+        for table, decoded in zip(tables, seen, strict=True):
             renamed = rename(source, table)
             text = _join(renamed)
             if (reread := self.read(text)) != renamed:
@@ -160,15 +160,15 @@ class Words:
                     f"{_list(renamed)}: a new name and what stands around it make another name. "
                     "Leave that name out of `symbols`, or the text out"
                 )
-            if found[1::2] != renamed[1::2]:
+            if decoded[1::2] != renamed[1::2]:
                 raise ValueError(
-                    f"the tokenizer turns {text!r} into {_join(found)!r}, which has the names "
-                    f"{_list(found)} instead of {_list(renamed)}: choose names that it keeps apart "
-                    "from all other words"
+                    f"the tokenizer turns {text!r} into {_join(decoded)!r}, which has the names "
+                    f"{_list(decoded)} instead of {_list(renamed)}: choose names that it keeps "
+                    "apart from all other words"
                 )
-            if found != rename(seen[0], table):
+            if decoded != rename(seen[0], table):
                 raise ValueError(
-                    f"the tokenizer turns {text!r} into {_join(found)!r}, but {_join(source)!r} "
+                    f"the tokenizer turns {text!r} into {_join(decoded)!r}, but {_join(source)!r} "
                     f"into {_join(seen[0])!r}: more than the names differs. Choose other names"
                 )
 
@@ -190,8 +190,8 @@ class Words:
     def _check_name(self, name: str) -> None:
         text = f"{name} {name}"  # many tokenizers have a form for the start, and one after a space
         (ids,) = self._encode([text])
-        (found,) = self.answers([ids])
-        if found[1::2] == self.read(text)[1::2]:
+        (decoded,) = self.answers([ids])
+        if decoded[1::2] == self.read(text)[1::2]:
             return
         if self.tokenizer.unk_token_id in ids:
             raise ValueError(
@@ -200,7 +200,7 @@ class Words:
             )
         raise ValueError(
             f"symbol {name!r} does not come back from the tokenizer: {text!r} becomes "
-            f"{_join(found)!r}. Choose names that it keeps"
+            f"{_join(decoded)!r}. Choose names that it keeps"
         )
 
 

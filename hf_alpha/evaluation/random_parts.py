@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class MedianDraw:
-    """What the median rule found.
+    """The draw that the median rule chose.
 
     Attributes:
         losses: seed -> mean cross-entropy of a token of the validation data.
@@ -59,13 +59,13 @@ class Spread:
     @classmethod
     def of(cls, values: dict[int, float], median_rule: float | None = None) -> "Spread":
         """Summarise values."""
-        found = list(values.values())
+        measured = list(values.values())
         return cls(
             values,
-            min(found),
-            statistics.fmean(found),
-            max(found),
-            statistics.stdev(found) if len(found) > 1 else None,
+            min(measured),
+            statistics.fmean(measured),
+            max(measured),
+            statistics.stdev(measured) if len(measured) > 1 else None,
             median_rule,
         )
 
@@ -87,7 +87,7 @@ def validation_loss(
     rows: Iterable[Row],
     batch_size: int = 64,
 ) -> float:
-    """Mean cross-entropy of the answers' tokens, each counted once.
+    """Return the mean cross-entropy of the answers' tokens, each counted once.
 
     Args:
         rows: with `problem` and `answer`; those without an answer are passed over.
@@ -159,7 +159,7 @@ def use_median_draw(
 
 
 def median_seed(losses: Mapping[int, float]) -> int:
-    """The seed of median loss; of two in the middle that of the larger loss."""
+    """Return the seed of median loss; of two in the middle that of the larger loss."""
     return sorted(losses, key=lambda seed: (losses[seed], seed))[len(losses) // 2]
 
 
@@ -172,7 +172,7 @@ def draw_losses(
     batch_size: int = 64,
     progress: bool = True,
 ) -> dict[int, float]:
-    """Loss of each draw, as `validation_loss`; the model keeps its own draw."""
+    """Return the loss of each draw, as `validation_loss`; the model keeps its own draw."""
     _check_seeds(seeds)
     losses = {}
     with other_draws(model), evaluation_mode(model), torch.inference_mode():
@@ -235,8 +235,8 @@ def sensitivity(
                 if name != EDIT_DISTANCE or report.overall.edit_distance is not None:
                     values.setdefault(name, {})[seed] = report.overall.rate(name)
     spreads = {
-        name: Spread.of(found, None if chosen is None else found[chosen])
-        for name, found in values.items()
+        name: Spread.of(by_seed, None if chosen is None else by_seed[chosen])
+        for name, by_seed in values.items()
     }
     if folder is not None:
         _save(spreads, Path(folder) / DRAWS_FILE)

@@ -1,4 +1,4 @@
-"""What an evaluation found: one record per sample, rates by cell, files and a text table."""
+"""The result of an evaluation: a record of each sample, rates by cell, files and a text table."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.folders import write_text
+from hf_alpha.plain_text import aligned
 from hf_alpha.tasks import Verdict
 
 OUTSIDE = "outside_vocabulary"
@@ -195,8 +196,8 @@ class Report:
     @cached_property
     def facts(self) -> list[str]:
         """What the task found out about problems beside symbols and size."""
-        found = (record.facts for record in self.records)
-        return list(dict.fromkeys(k for facts in found for k, v in facts.items() if v is not None))
+        pairs = (pair for record in self.records for pair in record.facts.items())
+        return list(dict.fromkeys(name for name, value in pairs if value is not None))
 
     def by_fact(self, name: str, pool: int | None = None) -> dict[int, Rates]:
         """Rates by a fact, such as `witness_length`, where it is known; from `pool` on together."""
@@ -297,8 +298,10 @@ def table(
     metrics = _known_metrics(reports, measure) if metrics is None else metrics
     blocks = [_block(reports, metrics, "symbols:", lambda report: report.by_num_symbols)]
     for fact in dict.fromkeys(name for report in reports for name in report.facts):
-        known = [metric for metric in metrics if metric != "alpha_covariance"]
-        blocks.append(_block(reports, known, f"{fact.replace('_', ' ')}:", _by_fact(fact), POOL))
+        rate_names = [metric for metric in metrics if metric != "alpha_covariance"]
+        blocks.append(
+            _block(reports, rate_names, f"{fact.replace('_', ' ')}:", _by_fact(fact), POOL)
+        )
     notes = _covariance_notes(reports) if "alpha_covariance" in metrics else []
     notes += filter(None, map(_reasons_note, reports))
     if EDIT_DISTANCE in metrics:
@@ -331,43 +334,52 @@ def _block(
             label = ""
     samples = [_most(rates[c].count for rates in groups if c in rates) for c in columns]
     rows.append(["samples", "", *samples, _most(report.overall.count for report in reports)])
-    return _align(rows)
+    return aligned(rows)
 
 
 def _covariance_notes(reports: Sequence[Report]) -> list[str]:
-    """On how many problems and renamings alpha-covariance was measured: a line for each way."""
-    ways: dict[tuple[int | None, int], list[tuple[str, AlphaCovariance]]] = {}
-    for report in reports:
-        if (found := report.alpha_covariance) is not None:
-            ways.setdefault((found.max_renamings, found.seed), []).append((report.model, found))
-    notes = []
-    for (limit, seed), found_by in ways.items():
-        counts = [n for _, found in found_by for n in found.counts.values()] or [0]
-        fewest, most = min(counts), max(counts)
-        number = f"{most}" if fewest == most else f"{fewest} to {most}"
-        renamings = "all renamings of each" if limit is None else (
-            f"at most {limit} renamings each (seed {seed})"
-        )  # fmt: skip
-        skips = [
-            f"; {name} skipped {len(found.skipped)} of {found.used + len(found.skipped)}"
-            for name, found in found_by
-            if found.skipped
-        ]
-        models = f" of {', '.join(name for name, _ in found_by)}" if len(ways) > 1 else ""
-        problems = f"{number} problem{'s' * (most != 1)} a column"
-        notes.append(f"alpha-covariance{models}: {problems}, {renamings}{''.join(skips)}")
+    """Say on how many problems and renamings alpha-covariance was measured: a line for each way."""
     measured = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
-    caveats = [f"{name} {found.caveat}" for name, found in measured if found.caveat]
+    ways: dict[tuple[int | None, int], list[tuple[str, AlphaCovariance]]] = {}
+    for model, covariance in measured:
+        way = (covariance.max_renamings, covariance.seed)
+        ways.setdefault(way, []).append((model, covariance))
+    notes = []
+    for (limit, seed), of_models in ways.items():
+        names = f" of {', '.join(model for model, _ in of_models)}" if len(ways) > 1 else ""
+        notes.append(f"alpha-covariance{names}: {_measured_on(limit, seed, of_models)}")
+    caveats = [
+        f"{model} {covariance.caveat}" for model, covariance in measured if covariance.caveat
+    ]
     return notes + ([f"same answer to all renamings: {', '.join(caveats)}"] if caveats else [])
 
 
+def _measured_on(
+    limit: int | None, seed: int, of_models: Sequence[tuple[str, AlphaCovariance]]
+) -> str:
+    """Say how many problems and renamings there were, and which models skipped some problems."""
+    counts = [count for _, of_model in of_models for count in of_model.counts.values()] or [0]
+    fewest, most = min(counts), max(counts)
+    number = f"{most}" if fewest == most else f"{fewest} to {most}"
+    renamings = f"at most {limit} renamings each (seed {seed})"
+    skips = [
+        f"; {model} skipped {len(of_model.skipped)} of {of_model.used + len(of_model.skipped)}"
+        for model, of_model in of_models
+        if of_model.skipped
+    ]
+    return (
+        f"{number} problem{'s' * (most != 1)} a column, "
+        f"{'all renamings of each' if limit is None else renamings}{''.join(skips)}"
+    )
+
+
 def _reasons_note(report: Report) -> str:
-    """Why a model gave no answer; nothing where it always did."""
+    """Say why a model gave no answer; an empty text where it always did."""
     if not report.reasons:
         return ""
-    found = ", ".join(f"{count} {reason}" for reason, count in report.reasons.items())
-    count, of = sum(report.reasons.values()), len(report.records)
-    return f"no answer of {report.model} to {count} of {of} problems: {found}"
+    reasons = ", ".join(f"{count} {reason}" for reason, count in report.reasons.items())
+    count, total = sum(report.reasons.values()), len(report.records)
+    return f"no answer of {report.model} to {count} of {total} problems: {reasons}"
 
 
 def _most(counts: Iterable[int]) -> str:
@@ -412,17 +424,6 @@ def _fact(record: Record, name: str, pool: int | None) -> int:
     if value is None:
         return UNKNOWN
     return value if pool is None else min(value, pool)
-
-
-def _align(rows: list[list[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-        right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
-        lines.append("  ".join([*left, *right]).rstrip())
-    lines.insert(1, "-" * max(map(len, lines)))
-    return "\n".join(lines)
 
 
 def _rows(

@@ -33,7 +33,7 @@ class ServiceError(ConnectionError):
 
 
 class _Again(Exception):
-    """An attempt that may do better later; `after` are the seconds that the service asks for."""
+    """A request failed that may do better later, after as many seconds as the service asks for."""
 
     def __init__(self, reason: str, after: float = 0.0):
         super().__init__(reason)
@@ -169,10 +169,10 @@ class Service:
                 received = answer.read() if short else answer.read(LARGEST + 1)
         except HTTPError as error:
             with error:
-                said = self._said(error)
+                reason = self._reason(error)
             if error.code == 429 or error.code >= 500:
-                raise _Again(said, _seconds(error.headers.get("Retry-After"))) from None
-            raise ServiceError(f"{self.url} refuses the request: {said}") from None
+                raise _Again(reason, _seconds(error.headers.get("Retry-After"))) from None
+            raise ServiceError(f"{self.url} refuses the request: {reason}") from None
         except (OSError, HTTPException) as error:  # no connection, or not in time
             raise _Again(str(getattr(error, "reason", error)) or type(error).__name__) from None
         if len(received) > LARGEST:
@@ -184,13 +184,13 @@ class Service:
 
     def _read(self, body: bytes) -> Reply:
         try:
-            found = json.loads(body)
-            choice = found["choices"][0]
+            answer = json.loads(body)
+            choice = answer["choices"][0]
             text = choice["message"]["content"]
         except UNREADABLE:
-            said = self._shown(body)
-            raise ServiceError(f"{self.url} answers with something else: {said}") from None
-        usage = found.get("usage")
+            shown = self._shown(body)
+            raise ServiceError(f"{self.url} answers with something else: {shown}") from None
+        usage = answer.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         return Reply(
             text if isinstance(text, str) else "",
@@ -199,8 +199,8 @@ class Service:
             usage.get("completion_tokens"),
         )
 
-    def _said(self, error: HTTPError) -> str:
-        """What an error says of itself, in one line."""
+    def _reason(self, error: HTTPError) -> str:
+        """Return the message of an error, in one line."""
         try:
             body = error.read(LARGEST)
             message = json.loads(body)["error"]["message"]

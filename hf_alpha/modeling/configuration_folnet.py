@@ -190,17 +190,17 @@ class FolnetConfig(SymbolModelConfig):
 
     @classmethod
     def base(cls, **settings: Any) -> "FolnetConfig":
-        """The base model of Table 8, as the defaults are; `settings` are other fields."""
+        """Returns the base model of Table 8, with these settings in place of its own."""
         return cls(**settings)
 
     @classmethod
     def large(cls, **settings: Any) -> "FolnetConfig":
-        """The large model of Table 8; `settings` are other fields."""
+        """Returns the large model of Table 8, with these settings in place of its own."""
         return cls(**{**LARGE, **settings})
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
-        """As in the base class; any other tokenizer will do too, and then has no symbols.
+        """Returns the configuration of a new model for a tokenizer, with or without symbols.
 
         Args:
             tokenizer: of Transformers; where it has no [CLS], nor have the distances.
@@ -239,14 +239,14 @@ class FolnetConfig(SymbolModelConfig):
         self._check_segments()
 
     def _check_operators(self) -> None:
-        for name, known in (
+        for name, alphabet in (
             ("unary_operators", UNARY_OPERATORS),
             ("binary_operators", BINARY_OPERATORS),
         ):
             letters = getattr(self, name)
-            if set(letters) - set(known) or len(set(letters)) != len(letters):
+            if set(letters) - set(alphabet) or len(set(letters)) != len(letters):
                 raise ValueError(
-                    f"{name} is {letters!r}: give letters of {known!r}, each at most once "
+                    f"{name} is {letters!r}: give letters of {alphabet!r}, each at most once "
                     "(j join, m mu, c cjoin; a assoc, t trans, p prod)"
                 )
         if self.position_scheme == "shaw" and not {"j", "a"} <= set(
@@ -297,26 +297,26 @@ class FolnetConfig(SymbolModelConfig):
 
     @property
     def num_decoder_layers(self) -> int:
-        """Layers of the decoder, in the forms that have one."""
+        """How many layers the decoder has, in the forms with one."""
         return self.num_hidden_layers if self.decoder_layers is None else self.decoder_layers
 
     @property
     def num_distances(self) -> int:
-        """Rows of relative distances (Appendix A.4)."""
+        """How many relative distances have a vector (Appendix A.4)."""
         return 2 * self.max_distance + 2
 
     @property
     def num_relations(self) -> int:
-        """Rows of relations of elements: distances, and with segments the names of the others."""
+        """How many relations have a vector: distances, and with segments `RELATIONS`."""
         return self.num_distances + len(RELATIONS) * bool(self.segment_labels)
 
     @property
     def unary_size(self) -> int:
-        """Width of unary kernels and premises, H * S."""
+        """The width of unary kernels and premises, H * S."""
         return self.num_attention_heads * self.head_size
 
     def numbers_per_pair(self, layers: int, keeps: str, autocast: bool) -> int:
-        """How many numbers a stack holds at a time for each pair of positions; rather too few.
+        """Returns how many numbers a stack holds at a time for each pair of positions, or fewer.
 
         Args:
             layers: that deduce binary atoms.
@@ -353,7 +353,7 @@ class FolnetConfig(SymbolModelConfig):
     def get_text_config(
         self, decoder: bool | None = None, encoder: bool | None = None
     ) -> "FolnetConfig":
-        """The configuration as one side sees it: the decoder's has its own number of layers."""
+        """Returns the configuration of one side: the decoder has its own number of layers."""
         if bool(decoder) == bool(encoder) or encoder or self.decoder_layers is None:
             return self
         side = copy.deepcopy(self)

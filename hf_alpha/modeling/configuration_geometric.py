@@ -103,7 +103,7 @@ class GeometricConfig(PreTrainedConfig):
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
-        """The configuration of a new model for a tokenizer.
+        """Returns the configuration of a new model for a tokenizer.
 
         Args:
             tokenizer: any of Transformers; a `GeometricTokenizer` gives the labels of segments too.
@@ -146,12 +146,12 @@ class GeometricConfig(PreTrainedConfig):
 
     @property
     def reads_segments(self) -> bool:
-        """Whether segments do anything: whether they are looked at, and there are labels."""
+        """Whether the model reads segments: attention knows relations, and there are labels."""
         return self.relation_attention != "none" and bool(self.segment_labels)
 
     @property
     def head_size(self) -> int:
-        """Width of an attention head, K."""
+        """The width of an attention head, K."""
         return self.hidden_size // self.num_attention_heads
 
     @property

@@ -60,12 +60,15 @@ class Scope:
     relations: tuple[torch.Tensor, ...] = ()
 
     def visible(self, dtype: torch.dtype) -> torch.Tensor:
-        """1 where a position is not hidden, else 0; shaped as `mask`, which a decoder has."""
+        """Returns 1 where a position is visible, else 0; shaped as `mask`, which a decoder has."""
         assert self.mask is not None
         return (self.mask == 0).to(dtype)
 
     def traced(self) -> tuple[torch.Tensor | None, ...]:
-        """What gradients flow into; a layer that recomputes its activations takes it by itself."""
+        """Returns the tensors that gradients flow into: the source's atoms, and both vectors.
+
+        A layer that recomputes its activations takes them as arguments of their own.
+        """
         source = None if self.columns is None else self.columns.source
         atoms = (None, None) if source is None else (source.unary, source.binary)
         return (*atoms, self.key_vectors, self.value_vectors)
@@ -77,7 +80,7 @@ class Scope:
         key_vectors: torch.Tensor | None,
         value_vectors: torch.Tensor | None,
     ) -> "Scope":
-        """The same scope with what `traced` gave."""
+        """Returns this scope with the tensors that `traced` gave in place of its own."""
         columns = self.columns
         if columns is not None and unary is not None and binary is not None:
             columns = replace(columns, source=Source(unary, binary))
@@ -111,7 +114,14 @@ class Atoms:
         scope: Scope,
         operators: "Sequence[LogicOperator]",
     ) -> "Atoms":
-        """With the projections that these operators use, in as few products as possible."""
+        """Returns atoms with the projections that operators use, in as few products as possible.
+
+        Args:
+            unary: u(x): (N, T, D1).
+            binary: u(x, y): (N, T, M, D2).
+            scope: what the atoms relate to.
+            operators: those at work in a layer.
+        """
         softmaxed = {o.letter: o.kernel for o in operators if o.kernel_is_binary}
         plain = {o.letter: o.premise for o in operators if o.premise_is_projected}
         kernels, premises = {}, {}
@@ -162,7 +172,7 @@ class LogicOperator(nn.Module):
         self.implication = IMPLICATIONS[config.implication]
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
-        """What is deduced: (N, T, D1), or (N, T, M, D2) by an operator of the binary branch."""
+        """Returns what is deduced: (N, T, D1), or (N, T, M, D2) in the binary branch."""
         raise NotImplementedError
 
     def related(
@@ -171,17 +181,29 @@ class LogicOperator(nn.Module):
         unary_NTD: torch.Tensor,
         relations: tuple[torch.Tensor, ...],
     ) -> torch.Tensor:
-        """The scores of the kernel with what relations add to them."""
+        """Returns the scores of the kernel, (C, N, T, M), with what relations add to them.
+
+        Args:
+            scores_CNTM: scores of the kernel.
+            unary_NTD: normalised unary atoms, D1 wide.
+            relations: 1 where one holds, else 0: each (N, T, M).
+        """
         return scores_CNTM
 
     def heads(self, x_NTC: torch.Tensor) -> torch.Tensor:
-        """(N, T, H * S) -> (H, N, T, S)."""
+        """Splits heads and puts them first: (N, T, H * S) -> (H, N, T, S)."""
         return x_NTC.unflatten(-1, (self.num_heads, -1)).permute(2, 0, 1, 3)
 
     def everywhere(
         self, atoms: Atoms, projection: nn.Module, of_source: nn.Module | None
     ) -> torch.Tensor:
-        """Projected unary atoms at all positions that are related to: (H, N, M, S)."""
+        """Returns projected unary atoms at all positions that are related to: (H, N, M, S).
+
+        Args:
+            atoms: of the present positions; their scope knows those of the past and the source.
+            projection: of the decoder's or encoder's own atoms.
+            of_source: projection of the source's atoms, where there is a source.
+        """
         present = self.heads(projection(atoms.unary))
         if atoms.scope.columns is None:
             return present
@@ -193,11 +215,11 @@ class LogicOperator(nn.Module):
         return atoms.scope.columns.extend(SLOTS.index(self.letter), present, project)
 
     def write_unary(self, deduced_HNTS: torch.Tensor) -> torch.Tensor:
-        """(N, T, D1)."""
+        """Joins the heads of what is deduced and projects it: (N, T, D1)."""
         return self.output(self.implication(deduced_HNTS).permute(1, 2, 0, 3).flatten(2))
 
     def write_binary(self, deduced_CNTM: torch.Tensor) -> torch.Tensor:
-        """(N, T, M, D2)."""
+        """Projects what is deduced: (N, T, M, D2)."""
         channels, *shape = deduced_CNTM.shape
         rows = self.implication(deduced_CNTM).reshape(channels, -1).t()  # no copy is made of it
         return self.output(rows).view(*shape, -1)
@@ -308,14 +330,14 @@ class ConjugateJoin(LogicOperator):
         return self.write_unary(deduced)
 
     def _kernel(self, atoms: Atoms) -> torch.Tensor:
-        """The kernel of an encoder: (N, M, H * S)."""
+        """Returns the kernel of an encoder, normalised over M: (N, M, H * S)."""
         scores_NMC = self.kernel(atoms.unary)
         if atoms.scope.mask is not None:
             scores_NMC = scores_NMC + atoms.scope.mask.transpose(1, 2)
         return self.dropout(scores_NMC.softmax(1))
 
     def _over_visible(self, atoms: Atoms, premise_HNTM: torch.Tensor) -> torch.Tensor:
-        """(H, N, T, S), where each x sees other positions a."""
+        """Returns what is deduced where each x sees other positions a: (H, N, T, S)."""
         scores_HNMS = self.everywhere(atoms, self.kernel, self.source_kernel)
         wide = torch.promote_types(scores_HNMS.dtype, torch.float32)
         # A fixed bound: a maximum over all positions would tell of those that come later.
@@ -424,7 +446,7 @@ class Trans(LogicOperator):
     def _over_columns(
         self, scope: Scope, kernel_CNTM: torch.Tensor, premise_CNTM: torch.Tensor
     ) -> torch.Tensor:
-        """The deduced (C, N, T, M) of a decoder."""
+        """Returns what a decoder deduces from past, present and source: (C, N, T, M)."""
         columns = scope.columns
         assert columns is not None
         masked = premise_CNTM * scope.visible(premise_CNTM.dtype)
@@ -459,7 +481,7 @@ class UnaryBool(nn.Module):
         self.activation = ACT2FN[config.hidden_act]
 
     def forward(self, atoms: torch.Tensor) -> torch.Tensor:
-        """What is added to the atoms, of the same shape."""
+        """Returns what is added to the atoms, of the same shape."""
         return in_blocks(self._rows, atoms)
 
     def _rows(self, rows: torch.Tensor) -> torch.Tensor:
@@ -469,7 +491,7 @@ class UnaryBool(nn.Module):
 
 
 class BinaryBool(UnaryBool):
-    """B <- B x B: the same for binary atoms.
+    """B <- B x B: what [`UnaryBool`] does, to the binary atoms u(x, y) (N, T, M, D2).
 
     In an encoder with `transposed_boolean`, it sees u(y, x) beside u(x, y), and has a linear skip
     of it.
@@ -490,7 +512,7 @@ class BinaryBool(UnaryBool):
         return self._rows(torch.cat((atoms, flipped), dim=-1)) + self.skip(flipped)
 
     def _hidden(self, z: torch.Tensor) -> torch.Tensor:
-        """Between the products; a gate comes behind what it is for."""
+        """Returns what stands between the two products; a gate lies behind what it multiplies."""
         if self.gate is None:
             return self.activation(z)
         value, gate = z.chunk(2, dim=-1)
@@ -506,22 +528,22 @@ class BinaryBool(UnaryBool):
 
 
 def softplus_implication(z: torch.Tensor) -> torch.Tensor:
-    """ln(1 + 2 e^z), Equation 27."""
+    """Returns ln(1 + 2 e^z), Equation 27."""
     return F.softplus(z + math.log(2.0))
 
 
 def relu_implication(z: torch.Tensor) -> torch.Tensor:
-    """ReLU(z + ln 2), its lower bound (Appendix D.2)."""
+    """Returns ReLU(z + ln 2), a lower bound of ln(1 + 2 e^z) (Appendix D.2)."""
     return F.relu(z + math.log(2.0))
 
 
 def no_implication(z: torch.Tensor) -> torch.Tensor:
-    """The same: an equivalence in place of an implication (Section 3.2)."""
+    """Returns z itself, as where an implication is an equivalence (Section 3.2)."""
     return z
 
 
 def channels_first(projections: Sequence[Any], binary_NTMD: torch.Tensor) -> torch.Tensor:
-    """Projected binary atoms, in the order in which they are multiplied next: (C, N, T, M).
+    """Returns projected binary atoms, in the order in which they are multiplied: (C, N, T, M).
 
     Args:
         projections: linear layers, whose channels follow each other.
@@ -538,13 +560,13 @@ def channels_first(projections: Sequence[Any], binary_NTMD: torch.Tensor) -> tor
 
 
 def _split(x_CNTM: torch.Tensor, projections: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The channels of each operator."""
+    """Splits channels (C, N, T, M) among operators: letter -> (its channels, N, T, M)."""
     sizes = [projection.out_features for projection in projections.values()]
     return dict(zip(projections, x_CNTM.split(sizes), strict=True))
 
 
 def weights(projection: Any, device: torch.device) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Matrix (C, D) and bias (C) of a linear layer, or of what stands in its place.
+    """Returns matrix (C, D) and bias (C) of a linear layer, or of what stands in its place.
 
     Adapters and the hooks of offloading work in a layer's `forward`, so that is asked unless the
     layer is a plain one.
@@ -559,7 +581,7 @@ def weights(projection: Any, device: torch.device) -> tuple[torch.Tensor, torch.
 
 
 def biased(projection: Any, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same of a layer that has a bias."""
+    """Returns matrix (C, D) and bias (C) of a layer that has a bias."""
     weight, bias = weights(projection, device)
     assert bias is not None
     return weight, bias

@@ -3,7 +3,8 @@
 The source is Roche, "Transformer/Symbolic Hybridization with Finite-State Transducers" (2023). A
 transducer finds segments of a text: compounds, names, dates. The model reads the tokens, then the
 segments, x' of Section 2.2, and attention knows how any two of them lie to each other. All but
-that is BERT, names of weights included; the output is that of the tokens.
+that is BERT, names of weights included; the output is that of the tokens. What heads have in common
+with those of FOLNet is in `encoder_heads.py`.
 
 Shapes: B batch, T tokens, S segments, N = T + S elements, R relations, D width, H heads, K head
 width, V vocabulary.
@@ -29,17 +30,16 @@ from transformers.utils import ModelOutput, can_return_tuple
 from transformers.utils.generic import merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .checks import (
-    check_classes,
-    check_ids,
-    check_label_rows,
-    check_mask,
-    check_positions,
-    check_types,
-)
+from .checks import check_ids, check_mask, check_positions, check_types
 from .configuration_geometric import GeometricConfig
 from .cpu import BitDropout, BlockLinear, prefers_products
-from .losses import class_loss, labels_for_loss
+from .encoder_heads import (
+    EncoderHead,
+    SequenceClassification,
+    TokenClassification,
+    TokenLabels,
+    head_dropout,
+)
 from .masks import additive, first_states
 from .positions import rotary, rotate, token_positions
 from .saving import SavesCode
@@ -50,16 +50,16 @@ CosSin = tuple[torch.Tensor, torch.Tensor]
 
 @dataclass
 class GeometricOutput(ModelOutput):
-    """What an encoder has found out about the elements of a text.
+    """The states of a text's tokens and segments.
 
     Attributes:
-        last_hidden_state: of the tokens: (B, T, D).
-        segment_hidden_state: of the segments: (B, S, D); None without any.
-        pooler_output: of the first token: (B, D).
-        hidden_states: of all layers; those before the last hold the segments behind the tokens:
-            (B, N, D).
-        attentions: of all layers, where they are written out (`attn_implementation="eager"`):
-            (B, H, N, N).
+        last_hidden_state: last states of the tokens: (B, T, D).
+        segment_hidden_state: last states of the segments: (B, S, D); None without any.
+        pooler_output: the summary of the text, read off its first token: (B, D).
+        hidden_states: states of all layers; those before the last hold the segments behind the
+            tokens: (B, N, D).
+        attentions: weights of all layers, where they are written out
+            (`attn_implementation="eager"`): (B, H, N, N).
     """
 
     last_hidden_state: torch.Tensor | None = None
@@ -70,11 +70,12 @@ class GeometricOutput(ModelOutput):
 
 
 class Elements(NamedTuple):
-    """Where elements lie, and which of them are there.
+    """Where tokens and segments lie, and which of them are no padding.
 
     Attributes:
         mask: additive, hides padding: (B, 1, 1, N), or None.
-        token_mask: likewise, and hides segments: for gated attention.
+        token_mask: additive, hides padding and segments, for gated attention: (B, 1, 1, N), or
+            None.
         relations: numbers of the relations (B or 1, N, N), for `"graph"`.
         starts, ends: rotations, each a pair of (B or 1, 1, N, 1, K), for `"two_layer_rotary"`.
     """
@@ -119,7 +120,19 @@ class GeometricEmbeddings(nn.Module):
         positions: torch.Tensor,
         segments: Segments | None,
     ) -> torch.Tensor:
-        """Sum the parts; a segment has the type, and the position, of its first token."""
+        """Returns the vectors of tokens, and behind them those of segments: (B, N, D).
+
+        A segment has the type, and the position, of its first token.
+
+        Args:
+            words_BTD: vectors of the tokens.
+            types_BT: to which sequence each token belongs.
+            positions: (B or 1, T).
+            segments: beside the tokens; None for none.
+
+        Raises:
+            ValueError: a position has no vector.
+        """
         vectors = words_BTD
         if segments is not None and self.segment_embeddings is not None:
             vectors = torch.cat((vectors, self.segment_embeddings(segments.ids)), dim=1)
@@ -162,9 +175,11 @@ class GeometricSelfAttention(nn.Module):
         elements: Elements,
         shared_relations: RelationVectors | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Attend; returns (B, N, D) and, where they are written out, weights (B, H, N, N).
+        """Returns what attention gives, (B, N, D), and its weights (B, H, N, N) or None.
 
         Args:
+            hidden_BND: states of tokens and segments.
+            elements: where these lie.
             shared_relations: vectors of relations that all layers share.
         """
         query, key, value = (
@@ -176,8 +191,8 @@ class GeometricSelfAttention(nn.Module):
             scores = vectors(query, elements.relations) * self.head_size**-0.5
             mask = scores if mask is None else scores + mask
         if elements.starts is not None and elements.ends is not None:
-            turned = [two_layer(x, elements.starts, elements.ends) for x in (query, key)]
-            out, weights = self._attend(turned[0], turned[1], value, mask, 0.5)
+            rotated = [two_layer(x, elements.starts, elements.ends) for x in (query, key)]
+            out, weights = self._attend(rotated[0], rotated[1], value, mask, 0.5)
         else:
             out, weights = self._attend(query, key, value, mask)
         if self.gate is not None:
@@ -198,14 +213,17 @@ class GeometricSelfAttention(nn.Module):
         mask: torch.Tensor | None,
         factor: float = 1.0,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Softmax attention with scores times factor / sqrt(K): (B, N, H, K), and its weights."""
-        chosen: str = self.config._attn_implementation
+        """Returns softmax attention with scores times factor / sqrt(K), and its weights or None.
+
+        The first is (B, N, H, K), the weights are (B, H, N, N).
+        """
+        implementation: str = self.config._attn_implementation
         # PyTorch's fused kernel for CPUs takes no values that are narrower than keys.
         narrow = query.device.type == "cpu" and key.shape[-1] != value.shape[-1]
-        if chosen == "sdpa" and (narrow or prefers_products(query, key.shape[2], mask)):
-            chosen = "eager"
+        if implementation == "sdpa" and (narrow or prefers_products(query, key.shape[2], mask)):
+            implementation = "eager"
         attend: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(
-            chosen, eager_attention_forward
+            implementation, eager_attention_forward
         )
         dropout = self.config.attention_probs_dropout_prob if self.training else 0.0
         scaling = factor * self.head_size**-0.5
@@ -213,17 +231,17 @@ class GeometricSelfAttention(nn.Module):
 
 
 def two_layer(x_BHNK: torch.Tensor, starts: CosSin, ends: CosSin) -> torch.Tensor:
-    """Heads rotated by start, beside the same heads rotated by end: (B, H, N, 2 K).
+    """Returns heads rotated by start, beside the same heads rotated by end: (B, H, N, 2 K).
 
     The product of two such rows is q R(s_j - s_i) k + q R(e_j - e_i) k, the sum of Section 2.3.
     """
     x = x_BHNK.transpose(1, 2)[:, None]
-    turned = [rotate(x, angles)[:, 0].transpose(1, 2) for angles in (starts, ends)]
-    return torch.cat(turned, dim=-1)
+    rotated = [rotate(x, angles)[:, 0].transpose(1, 2) for angles in (starts, ends)]
+    return torch.cat(rotated, dim=-1)
 
 
 class Residual(nn.Module):
-    """A linear layer, added to what there was, then normed: as BERT ends each half of a layer."""
+    """A linear layer, added to the states before it, then normed: BERT ends half a layer so."""
 
     def __init__(self, config: GeometricConfig, width: int):
         super().__init__()
@@ -270,13 +288,13 @@ class GeometricLayer(GradientCheckpointingLayer):
         self.output = Residual(config, config.intermediate_size)
 
     def forward(self, hidden_BND: torch.Tensor, *args: Any) -> torch.Tensor:
-        """(B, N, D); the other arguments are those of [`GeometricSelfAttention`]."""
+        """Returns the states (B, N, D); other arguments are as in [`GeometricSelfAttention`]."""
         hidden_BND = self.attention(hidden_BND, *args)
         return self.output(self.intermediate(hidden_BND), hidden_BND)
 
 
 class GeometricEncoder(nn.Module):
-    """The layers, and what they share."""
+    """All layers, and the vectors of relations that they share where `share_relations` is set."""
 
     def __init__(self, config: GeometricConfig):
         super().__init__()
@@ -304,7 +322,7 @@ class Pooler(nn.Module):
 
 
 class GeometricPreTrainedModel(SavesCode, PreTrainedModel):
-    """What the library has to know about these models."""
+    """The base of all geometric models: what Transformers has to know of them."""
 
     config: GeometricConfig
     base_model_prefix = "geometric"
@@ -326,12 +344,14 @@ class GeometricPreTrainedModel(SavesCode, PreTrainedModel):
 
 
 class GeometricModel(GeometricPreTrainedModel):
-    """An encoder over tokens and segments; see the module's text.
+    """An encoder over tokens and segments: BERT whose attention knows how any two of them lie.
 
     Args:
         config: of the model.
         add_pooling_layer: whether there is a summary of the text.
     """
+
+    _input_embed_layer = "word_embeddings"
 
     def __init__(self, config: GeometricConfig, add_pooling_layer: bool = True):
         super().__init__(config)
@@ -339,12 +359,6 @@ class GeometricModel(GeometricPreTrainedModel):
         self.encoder = GeometricEncoder(config)
         self.pooler = Pooler(config) if add_pooling_layer else None
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Module:
-        return self.embeddings.word_embeddings
-
-    def set_input_embeddings(self, value: Any) -> None:
-        self.embeddings.word_embeddings = value
 
     @merge_with_config_defaults
     @capture_outputs
@@ -360,7 +374,7 @@ class GeometricModel(GeometricPreTrainedModel):
         inputs_embeds: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> GeometricOutput:
-        """Encode.
+        """Returns the states of tokens and segments.
 
         Args:
             input_ids: (B, T).
@@ -414,47 +428,82 @@ class GeometricModel(GeometricPreTrainedModel):
         segments: Segments | None,
         hidden_BND: torch.Tensor,
     ) -> Elements:
-        """Where tokens and segments lie to each other, and which are there."""
+        """Returns where tokens and segments lie to each other, and which are no padding."""
         config = self.config
         starts = ends = positions
-        there = tokens = None if mask_BT is None else mask_BT > 0
+        shown = shown_tokens = None if mask_BT is None else mask_BT > 0
         if segments is not None:
             starts, ends = segments.starting(positions), segments.ending(positions)
             count = segments.ids.shape[1]
-            there = segments.shown(mask_BT, hidden_BND.shape[1] - count)
-            tokens = there.clone()
-            tokens[:, -count:] = False
+            shown = segments.shown(mask_BT, hidden_BND.shape[1] - count)
+            shown_tokens = shown.clone()
+            shown_tokens[:, -count:] = False
         mask, token_mask = (
-            None if some is None else additive(some[:, None, None], hidden_BND.dtype)
-            for some in (there, tokens)
+            None if visible is None else additive(visible[:, None, None], hidden_BND.dtype)
+            for visible in (shown, shown_tokens)
         )
         elements = Elements(mask, token_mask)
         if config.relation_attention == "graph":
             return elements._replace(relations=relation_ids(starts, ends, config.max_distance))
         if config.relation_attention == "two_layer_rotary":
-            turns = [rotary(x, config.head_size, float(config.rope_theta)) for x in (starts, ends)]
+            theta = float(config.rope_theta)
+            turns = [rotary(places, config.head_size, theta) for places in (starts, ends)]
             return elements._replace(starts=turns[0], ends=turns[1])
         return elements
 
 
-class GeometricHead(GeometricPreTrainedModel):
-    """A model with an output of its own on the states of the tokens."""
+class GeometricHead(EncoderHead, GeometricPreTrainedModel):
+    """A model with an output of its own on the states of the tokens; the base of such models.
 
-    def __init__(self, config: GeometricConfig, add_pooling_layer: bool = False):
+    Attributes:
+        output_class: class of the output; its first fields are the loss and the logits.
+    """
+
+    output_class: type[ModelOutput]
+
+    def __init__(self, config: GeometricConfig):
         super().__init__(config)
-        self.geometric = GeometricModel(config, add_pooling_layer)
-        dropout = config.classifier_dropout
-        self.dropout = nn.Dropout(config.hidden_dropout_prob if dropout is None else dropout)
+        self.geometric = GeometricModel(config, self.pools)
+        self.dropout = head_dropout(config)
 
-    def get_input_embeddings(self) -> nn.Module:
-        return self.geometric.get_input_embeddings()
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        segment_ids: torch.Tensor | None = None,
+        segment_starts: torch.Tensor | None = None,
+        segment_ends: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> ModelOutput:
+        """Returns the scores of the head, and the loss where labels are given.
 
-    def set_input_embeddings(self, value: Any) -> None:
-        self.geometric.set_input_embeddings(value)
+        Args:
+            labels: as the kind of head takes them: [`TokenLabels`] or [`SequenceClassification`].
+            num_items_in_batch: labels of the whole optimiser step, by which the sum of the losses
+                of tokens is divided. The others are as in [`GeometricModel`].
+
+        Raises:
+            ValueError: inputs or labels do not fit each other, or no such label exists.
+        """
+        outputs = self.geometric(
+            input_ids, attention_mask, token_type_ids, segment_ids, segment_starts, segment_ends,
+            position_ids, inputs_embeds, return_dict=True, **kwargs,
+        )  # fmt: skip
+        return self.output_class(
+            **self.answer(outputs, labels, num_items_in_batch),
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+        )
 
 
 class MaskedTokenHead(nn.Module):
-    """Scores of the words of the vocabulary: (..., D) -> (..., V)."""
+    """Scores of the words of the vocabulary, from the states of the tokens."""
 
     def __init__(self, config: GeometricConfig):
         super().__init__()
@@ -465,12 +514,14 @@ class MaskedTokenHead(nn.Module):
         self.decoder = nn.Linear(width, config.vocab_size)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Returns scores (..., V) of states (..., D)."""
         return self.decoder(self.LayerNorm(self.activation(self.dense(hidden))))
 
 
-class GeometricForMaskedLM(GeometricHead):
-    """A model that finds masked tokens."""
+class GeometricForMaskedLM(TokenLabels, GeometricHead):
+    """A model that finds masked tokens; labels are their ids."""
 
+    output_class = MaskedLMOutput
     _tied_weights_keys = {  # noqa: RUF012
         "lm_head.decoder.weight": "geometric.embeddings.word_embeddings.weight"
     }
@@ -486,126 +537,20 @@ class GeometricForMaskedLM(GeometricHead):
     def set_output_embeddings(self, new_embeddings: Any) -> None:
         self.lm_head.decoder = new_embeddings
 
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.Tensor | None = None,
-        segment_ids: torch.Tensor | None = None,
-        segment_starts: torch.Tensor | None = None,
-        segment_ends: torch.Tensor | None = None,
-        position_ids: torch.Tensor | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
-        num_items_in_batch: torch.Tensor | int | None = None,
-        **kwargs: Any,
-    ) -> MaskedLMOutput:
-        """Scores of the vocabulary at each token, and the loss where labels are given.
-
-        Args:
-            labels: ids of the tokens, -100 where no loss is wanted: (B, T). The others are as in
-                [`GeometricModel`].
-        """
-        outputs = self.geometric(
-            input_ids, attention_mask, token_type_ids, segment_ids, segment_starts, segment_ends,
-            position_ids, inputs_embeds, return_dict=True, **kwargs,
-        )  # fmt: skip
-        logits = self.lm_head(outputs.last_hidden_state)
-        loss = None
-        if labels is not None:
-            check_label_rows(labels, *logits.shape[:2])
-            check_classes(labels, self.config.vocab_size)
-            loss = class_loss(logits, labels, num_items_in_batch)
-        return MaskedLMOutput(loss, logits, outputs.hidden_states, outputs.attentions)
+    def logits_of(self, outputs: GeometricOutput) -> torch.Tensor:
+        return self.lm_head(outputs.last_hidden_state)
 
 
-class GeometricForTokenClassification(GeometricHead):
+class GeometricForTokenClassification(TokenClassification, GeometricHead):
     """A model that gives each token a class."""
 
-    def __init__(self, config: GeometricConfig):
-        super().__init__(config)
-        self.num_labels = config.num_labels
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
-        self.post_init()
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.Tensor | None = None,
-        segment_ids: torch.Tensor | None = None,
-        segment_starts: torch.Tensor | None = None,
-        segment_ends: torch.Tensor | None = None,
-        position_ids: torch.Tensor | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
-        num_items_in_batch: torch.Tensor | int | None = None,
-        **kwargs: Any,
-    ) -> TokenClassifierOutput:
-        """Scores of the classes at each token; `labels` (B, T), -100 where no loss is wanted."""
-        outputs = self.geometric(
-            input_ids, attention_mask, token_type_ids, segment_ids, segment_starts, segment_ends,
-            position_ids, inputs_embeds, return_dict=True, **kwargs,
-        )  # fmt: skip
-        logits = self.classifier(self.dropout(outputs.last_hidden_state))
-        loss = None
-        if labels is not None:
-            check_label_rows(labels, *logits.shape[:2])
-            check_classes(labels, self.num_labels)
-            loss = class_loss(logits, labels, num_items_in_batch)
-        return TokenClassifierOutput(loss, logits, outputs.hidden_states, outputs.attentions)
+    output_class = TokenClassifierOutput
 
 
-class GeometricForSequenceClassification(GeometricHead):
-    """A model that gives a text, or a pair of texts, a class or a number.
+class GeometricForSequenceClassification(SequenceClassification, GeometricHead):
+    """A model that gives a text, or a pair of texts, a class or a number."""
 
-    Its loss is a mean over the batch, which Trainer divides by the number of micro-batches.
-    """
-
-    accepts_loss_kwargs = False
-
-    def __init__(self, config: GeometricConfig):
-        super().__init__(config, add_pooling_layer=True)
-        self.num_labels = config.num_labels
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
-        self.post_init()
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.Tensor | None = None,
-        segment_ids: torch.Tensor | None = None,
-        segment_starts: torch.Tensor | None = None,
-        segment_ends: torch.Tensor | None = None,
-        position_ids: torch.Tensor | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
-        **kwargs: Any,
-    ) -> SequenceClassifierOutput:
-        """Scores of the classes, and the loss where labels are given.
-
-        Args:
-            labels: (B,); classes, or numbers where `config.num_labels` is 1; (B, num_labels) where
-                `config.problem_type` says that there are several. The others are as in
-                [`GeometricModel`].
-
-        Raises:
-            ValueError: labels are too few or too many, or no such label exists.
-        """
-        outputs = self.geometric(
-            input_ids, attention_mask, token_type_ids, segment_ids, segment_starts, segment_ends,
-            position_ids, inputs_embeds, return_dict=True, **kwargs,
-        )  # fmt: skip
-        logits = self.classifier(self.dropout(outputs.pooler_output))
-        loss = None
-        if labels is not None:
-            wanted = labels_for_loss(labels, logits, self.config)
-            loss = self.loss_function(wanted, logits.float(), self.config)
-        return SequenceClassifierOutput(loss, logits, outputs.hidden_states, outputs.attentions)
+    output_class = SequenceClassifierOutput
 
 
 __all__ = [

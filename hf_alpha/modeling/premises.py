@@ -19,7 +19,7 @@ HISTORY = 0  # the cache slot that tells how many positions there are, and which
 
 
 class PremiseLayer(DynamicLayer):
-    """What one operator keeps: `keys` (B, C * S, P, E) grow by rows, `values` by columns too."""
+    """Keeps premises: `keys` (B, C * S, P, E) grow by rows, `values` by columns too."""
 
     keys: torch.Tensor
     values: torch.Tensor
@@ -28,21 +28,21 @@ class PremiseLayer(DynamicLayer):
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add the present rows; `values` of the past have zeros in the columns that are new."""
-        if self.is_initialized and (more := value_states.shape[-1] - self.values.shape[-1]) > 0:
-            self.values = F.pad(self.values, (0, more))
+        if self.is_initialized and (columns := value_states.shape[-1] - self.values.shape[-1]) > 0:
+            self.values = F.pad(self.values, (0, columns))
         return super().update(key_states, value_states, *args, **kwargs)
 
     def get_seq_length(self) -> int:
-        """Positions, of keys without a number as well: those of trans."""
+        """Returns how many positions are kept, P; `keys` of trans have rows of width 0."""
         return self.keys.shape[-2] if self.is_initialized else 0
 
     def crop(self, tokens_to_remove: int) -> None:
         """Forget so many of the last positions; the number is negative, as in the base class."""
         before = self.get_seq_length()
         super().crop(tokens_to_remove)
-        gone = before - self.get_seq_length()
-        if gone and self.values.shape[-1] > gone:
-            self.values = self.values[..., :-gone]
+        removed = before - self.get_seq_length()
+        if removed and self.values.shape[-1] > removed:
+            self.values = self.values[..., :-removed]
 
 
 def use_premise_layers(cache: Cache, slots: int) -> None:
@@ -61,11 +61,11 @@ def use_premise_layers(cache: Cache, slots: int) -> None:
 
 @dataclass(frozen=True)
 class Source:
-    """The encoder's atoms, as a decoder sees them.
+    """The encoder's atoms, a row for each row of the decoder.
 
     Attributes:
-        unary: (N, I, D1).
-        binary: (N, I, I, D2).
+        unary: u_L(x): (N, I, D1).
+        binary: u_L(x, y): (N, I, I, D2).
     """
 
     unary: torch.Tensor
@@ -77,11 +77,11 @@ class Columns:
     """Premises at the positions that a layer of a decoder relates to.
 
     Attributes:
-        slot: of the cache, the first one of this layer.
+        slot: the first slot of this layer in the caches.
         streams: S.
         source: the encoder's atoms, in an encoder-decoder.
-        past: cache of the decoder's own premises.
-        across: cache of those of the source.
+        past: cache of the premises of the decoder's own positions.
+        across: cache of the premises of the source's positions.
     """
 
     slot: int
@@ -96,11 +96,11 @@ class Columns:
         present: torch.Tensor,
         project: Callable[[Source], torch.Tensor],
     ) -> torch.Tensor:
-        """Premises of source, past and present: (C, N, M, E).
+        """Returns premises of source, past and present: (C, N, M, E).
 
         Args:
-            offset: of the operator's slot.
-            present: (C, N, T, E).
+            offset: of the operator's slot from the first one of the layer.
+            present: premises of the present positions: (C, N, T, E).
             project: makes (C, N, I, E) of the source's atoms.
         """
         present = self._remember(offset, keys=present)[0]
@@ -108,13 +108,13 @@ class Columns:
         return present if source is None else torch.cat((source, present), dim=2)
 
     def extend_square(self, offset: int, present: torch.Tensor) -> torch.Tensor:
-        """The premise v(a, y) for a of past and present: (C, N, P + T, M), from (C, N, T, M)."""
+        """Returns v(a, y) for a of past and present, (C, N, P + T, M), from (C, N, T, M)."""
         return self._remember(offset, values=present)[1]
 
     def of_source(
         self, offset: int, project: Callable[[Source], torch.Tensor]
     ) -> torch.Tensor | None:
-        """What `project` makes of the source's atoms, or made in an earlier call."""
+        """Returns what `project` makes of the source's atoms; a cache keeps it for later calls."""
         if self.source is None:
             return None
         slot = self.slot + offset
@@ -122,8 +122,8 @@ class Columns:
             return project(self.source)
         cache = self.across.cross_attention_cache
         if not self.across.is_updated.get(slot):
-            made = self._folded(project(self.source))
-            cache.update(made, made[..., :0], slot)
+            premises = self._folded(project(self.source))
+            cache.update(premises, premises[..., :0], slot)
             self.across.is_updated[slot] = True
         return self._unfolded(cache.layers[slot].keys)
 
@@ -133,21 +133,22 @@ class Columns:
         keys: torch.Tensor | None = None,
         values: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        given = keys if keys is not None else values
-        assert given is not None
-        keys = given[..., :0] if keys is None else keys
-        values = given[..., :0] if values is None else values
+        """Notes present premises in the cache; returns keys and values of past and present."""
+        present = keys if keys is not None else values
+        assert present is not None
+        keys = present[..., :0] if keys is None else keys
+        values = present[..., :0] if values is None else values
         if self.past is None:
             return keys, values
-        new = self._folded(keys), self._folded(values)
-        kept = self.past.update(*new, self.slot + offset)
+        kept = self.past.update(self._folded(keys), self._folded(values), self.slot + offset)
         return self._unfolded(kept[0]), self._unfolded(kept[1])
 
     def _folded(self, x: torch.Tensor) -> torch.Tensor:
-        """(C, B * S, ...) -> (B, C * S, ...): caches are reordered along dimension 0."""
+        """Puts samples first, as caches are reordered: (C, B * S, ...) -> (B, C * S, ...)."""
         return x.unflatten(1, (-1, self.streams)).transpose(0, 1).flatten(1, 2)
 
     def _unfolded(self, x: torch.Tensor) -> torch.Tensor:
+        """Puts channels first again: (B, C * S, ...) -> (C, B * S, ...)."""
         return x.unflatten(1, (-1, self.streams)).transpose(0, 1).flatten(1, 2)
 
 

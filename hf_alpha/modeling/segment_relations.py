@@ -25,21 +25,22 @@ inside i and ends behind it; `X.`: j begins before i and ends inside it. The ind
 
 
 def num_relations(max_distance: int) -> int:
-    """How many relations there are, R: distances from -max_distance to max_distance, and names."""
+    """Returns how many relations there are, R: the clipped distances and the names."""
     return 2 * max_distance + 1 + len(RELATIONS)
 
 
 def relation_names(max_distance: int) -> list[str]:
-    """The names of all relations, in the order of their numbers: `-2`, ..., `0`, `+1`, ..., `||`.
+    """Returns the names of all relations, in the order of their numbers.
 
-    The two distances of the largest size stand for all that are as large or larger.
+    They are `-2`, `-1`, `0`, `+1`, `+2` with `max_distance=2`, and behind them `RELATIONS`. The two
+    distances of the largest size stand for all that are as large or larger.
     """
     distances = range(-max_distance, max_distance + 1)
     return [f"{d:+d}" if d else "0" for d in distances] + list(RELATIONS)
 
 
 def relation_ids(starts_BN: torch.Tensor, ends_BN: torch.Tensor, max_distance: int) -> torch.Tensor:
-    """Numbers of the relations of each element to each: (B, N, N), rows are i and columns j.
+    """Returns numbers of the relations of each element to each: (B, N, N), rows i and columns j.
 
     An element has distance 0 to itself. If j begins behind the end of i, the distance is
     start_j - end_i; if j ends before i begins, it is start_j - start_i. So the two distances of a
@@ -59,7 +60,10 @@ def relation_ids(starts_BN: torch.Tensor, ends_BN: torch.Tensor, max_distance: i
 def distances_and_names(
     starts_BN: torch.Tensor, ends_BN: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Distances, indices of `RELATIONS`, and which pairs have a distance: three (B, N, N)."""
+    """Returns distances, indices of `RELATIONS`, and which pairs have a distance: three (B, N, N).
+
+    Arguments are those of `relation_ids`.
+    """
     start_i, start_j = starts_BN[:, :, None], starts_BN[:, None]
     end_i, end_j = ends_BN[:, :, None], ends_BN[:, None]
     behind, before = start_j > end_i, end_j < start_i
@@ -91,15 +95,15 @@ class Segments(NamedTuple):
         tokens: int,
         num_labels: int,
     ) -> "Segments | None":
-        """What a model got; None for none.
+        """Returns the segments of a model's input, or None where it has none.
 
         Args:
-            ids, starts, ends: see the attributes.
-            rows, tokens: of the text, B and T.
-            num_labels: labels that the model knows.
+            ids, starts, ends: as the attributes, or None.
+            rows, tokens: numbers of rows and of columns of the text, B and T.
+            num_labels: how many labels the model has.
 
         Raises:
-            ValueError: one is missing, or no text of this shape can have them.
+            ValueError: one of the three is missing, or no text of this shape can have them.
         """
         if ids is None and starts is None and ends is None:
             return None
@@ -113,22 +117,29 @@ class Segments(NamedTuple):
 
     @classmethod
     def nothing(cls, rows: int, device: torch.device) -> "Segments":
-        """Padding alone: in training without segments, so that every weight takes part in a step,
-        as training in several processes wants it.
+        """Returns one segment of padding for each row.
+
+        In training without segments every weight takes part in a step so, as training in several
+        processes needs it.
         """
         zeros = torch.zeros(rows, 1, dtype=torch.long, device=device)
         return cls(zeros, zeros, zeros)
 
     def starting(self, values: torch.Tensor) -> torch.Tensor:
-        """What each token has, (B or 1, T), and behind it what segments' first tokens have."""
+        """Returns values of tokens, (B or 1, T), then those of segments' first tokens: (B, N)."""
         return self._behind(values, self.starts)
 
     def ending(self, values: torch.Tensor) -> torch.Tensor:
-        """Likewise, with what segments' last tokens have: (B, N)."""
+        """Returns values of tokens, (B or 1, T), then those of segments' last tokens: (B, N)."""
         return self._behind(values, self.ends)
 
     def shown(self, mask_BT: torch.Tensor | None, tokens: int) -> torch.Tensor:
-        """Which elements are no padding: (B, N)."""
+        """Returns which elements are no padding: (B, N).
+
+        Args:
+            mask_BT: 1 for tokens, 0 for padding; None for no padding.
+            tokens: how many tokens a row has, T.
+        """
         segments = self.ids > 0
         mask = segments.new_ones(segments.shape[0], tokens) if mask_BT is None else mask_BT > 0
         return torch.cat((mask, segments), dim=1)
@@ -155,10 +166,10 @@ def _check_values(segments: Segments, tokens: int, num_labels: int) -> None:
             f"segment_ids lie between {smallest} and {largest}, but the model knows {num_labels} "
             "segment_labels, numbered from 1: model and tokenizer must come from the same folder"
         )
-    wrong = (segments.starts < 0) | (segments.ends >= tokens)
-    wrong |= segments.starts > segments.ends
-    if wrong.any():
-        row, column = wrong.nonzero()[0].tolist()
+    outside = (segments.starts < 0) | (segments.ends >= tokens)
+    outside |= segments.starts > segments.ends
+    if outside.any():
+        row, column = outside.nonzero()[0].tolist()
         raise ValueError(
             f"segment {column} of row {row} goes from token {int(segments.starts[row, column])} to "
             f"{int(segments.ends[row, column])}: give columns of the {tokens} tokens of a row, the "
@@ -174,7 +185,7 @@ class RelationVectors(nn.Module):
         self.vectors = nn.Embedding(num_relations(max_distance), head_size)
 
     def forward(self, query_BHNK: torch.Tensor, relations: torch.Tensor) -> torch.Tensor:
-        """What relations add to the scores of attention, before scaling: (B, H, N, N).
+        """Returns what relations add to the scores of attention, before scaling: (B, H, N, N).
 
         This is the second term of Equation 6. The product of each query with all R vectors is
         made first, and each pair takes its own from there: no vector per pair is ever stored.

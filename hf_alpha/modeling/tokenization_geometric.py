@@ -148,19 +148,20 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         from transformers import AutoTokenizer
         from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
-        where = str(pretrained_model_name_or_path)
-        told = get_tokenizer_config(where, **{k: kwargs[k] for k in FROM_HUB if k in kwargs})
-        if told.get("tokenizer_class") == cls.__name__:
-            loaded: Any = super().from_pretrained(where, *args, **kwargs)
+        source = str(pretrained_model_name_or_path)
+        hub_options = {name: kwargs[name] for name in FROM_HUB if name in kwargs}
+        saved_config = get_tokenizer_config(source, **hub_options)
+        if saved_config.get("tokenizer_class") == cls.__name__:
+            loaded: Any = super().from_pretrained(source, *args, **kwargs)
             if transducer is not None:
                 loaded.transducer = transducer
             return loaded
         if transducer is None:
             raise ValueError(
-                f"{where!r} holds a tokenizer without a transducer: give one by `transducer`"
+                f"{source!r} holds a tokenizer without a transducer: give one by `transducer`"
             )
         trusted = kwargs.pop("trust_remote_code", False)  # None would ask on standard input
-        beneath = AutoTokenizer.from_pretrained(where, *args, trust_remote_code=trusted, **kwargs)
+        beneath = AutoTokenizer.from_pretrained(source, *args, trust_remote_code=trusted, **kwargs)
         return cls.from_tokenizer(beneath, transducer)
 
     # The transducer
@@ -239,7 +240,7 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         max_distance: int = 16,
         **kwargs: Any,
     ) -> BatchEncoding:
-        """As in the base class, with segments, and `relations` (B, T + S, T + S) if asked for."""
+        """Encodes with segments, and with `relations` (B, T + S, T + S) if asked for."""
         if is_split_into_words:
             raise ValueError("segments are found in whole texts: leave out is_split_into_words")
         encoding = super()._encode_plus(
@@ -254,9 +255,9 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         rows = _rows(text, text_pair)
         special = kwargs.get("add_special_tokens", True)
         samples = encoding.get("overflow_to_sample_mapping", range(len(rows)))
-        found = self._segments(rows, to_py_obj(samples), encoding.encodings, special)
+        segments = self._segments(rows, to_py_obj(samples), encoding.encodings, special)
         padded = padding_strategy != PaddingStrategy.DO_NOT_PAD or return_tensors is not None
-        columns: dict[str, Any] = _columns(found, padded)
+        columns: dict[str, Any] = _columns(segments, padded)
         if return_relations:
             lengths = [len(each) for each in encoding.encodings]
             columns["relations"] = _relations(columns, lengths, max_distance)
@@ -273,7 +274,7 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         encodings: Sequence[Encoding],
         add_special_tokens: bool,
     ) -> list[list[Placed]]:
-        """The segments of each encoding.
+        """Returns the segments of each encoding, sorted by first and last column and id.
 
         Args:
             rows: the texts of each sample.
@@ -300,7 +301,7 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         ]
 
     def _whole(self, rows: list[tuple[str, ...]], add_special_tokens: bool) -> list[Encoding]:
-        """Rows before truncation."""
+        """Returns the encodings of rows before truncation."""
         if not rows:
             return []
         self.set_truncation_and_padding(
@@ -348,31 +349,21 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         if not segments or not len(before):
             return encoded
         after = encoded[self.model_input_names[0]]
-        alone = isinstance(to_py_obj(before[0]), int)
-        if alone:
-            before, segments = [before], {key: [row] for key, row in segments.items()}
-        longer = [
-            len(row) - len(old)
-            for row, old in zip([after] if alone else after, before, strict=True)
-        ]
-        left = (padding_side or self.padding_side) == "left"
-        found = [
-            [(a + left * more, b + left * more, i) for i, a, b in zip(*row, strict=True) if i]
-            for row, more in zip(
-                zip(*(segments[k] for k in SEGMENTS), strict=True), longer, strict=True
-            )
-        ]
         tensors = "pt" if is_torch_tensor(after) else return_tensors
         padded = padding not in (False, PaddingStrategy.DO_NOT_PAD) or tensors is not None
-        made: dict[str, Any] = _columns(found, padded)
-        if alone:
-            made = {key: column[0] for key, column in made.items()}
-        encoded.update(BatchEncoding(made, tensor_type=tensors))
+        left = (padding_side or self.padding_side) == "left"
+        if isinstance(to_py_obj(before[0]), int):  # one row alone
+            rows = {key: [row] for key, row in segments.items()}
+            moved: dict[str, Any] = _columns(_moved(rows, [before], [after], left), padded)
+            moved = {key: column[0] for key, column in moved.items()}
+        else:
+            moved = _columns(_moved(segments, before, after, left), padded)
+        encoded.update(BatchEncoding(moved, tensor_type=tensors))
         return encoded
 
 
 def _rows(text: Any, text_pair: Any) -> list[tuple[str, ...]]:
-    """The text of each sample, or both of them; a batch may also be a list of pairs."""
+    """Returns the one or two texts of each sample; a batch may also be a list of pairs."""
     if not isinstance(text, list | tuple):
         return [(text, text_pair)] if text_pair else [(text,)]
     if text_pair is not None:
@@ -383,34 +374,34 @@ def _rows(text: Any, text_pair: Any) -> list[tuple[str, ...]]:
 def _placed(
     spans: Sequence[tuple[int, int, int]],
     part: int,
-    seen: Encoding,
+    truncated: Encoding,
     whole: Encoding,
     marks: Set[int],
 ) -> Iterator[Placed]:
-    """The segments of a text, of which all tokens are seen, and none is special.
+    """Yields the segments of a text of which all tokens are left, and none is special.
 
     Args:
         spans: first character, the one after the last, and id of each segment.
         part: which text of the row it is.
-        seen: the tokens that are left of the row.
-        whole: all of them.
+        truncated: the tokens that are left of the row.
+        whole: all tokens of the row.
         marks: ids of special tokens.
     """
-    column, tokens = _tokens(seen, part)
-    every = tokens if whole is seen else _tokens(whole, part)[1]
-    places = range(len(every) - len(tokens) + 1)
-    lost = next(place for place in places if every[place : place + len(tokens)] == tokens)
-    starts, stops = ([offsets[side] for _, offsets in every] for side in (0, 1))
+    column, tokens = _tokens(truncated, part)
+    all_tokens = tokens if whole is truncated else _tokens(whole, part)[1]
+    places = range(len(all_tokens) - len(tokens) + 1)
+    lost = next(place for place in places if all_tokens[place : place + len(tokens)] == tokens)
+    starts, stops = ([offsets[side] for _, offsets in all_tokens] for side in (0, 1))
     for begin, end, number in spans:
         first, last = bisect_right(stops, begin), bisect_left(starts, end) - 1
         if not lost <= first <= last < lost + len(tokens):
             continue
-        if marks.isdisjoint(token for token, _ in every[first : last + 1]):
+        if marks.isdisjoint(token for token, _ in all_tokens[first : last + 1]):
             yield column + first - lost, column + last - lost, number
 
 
 def _tokens(encoding: Encoding, part: int) -> tuple[int, list[tuple[int, tuple[int, int]]]]:
-    """The first column of a text's tokens, and their ids and characters."""
+    """Returns the first column of a text's tokens, and their ids and characters."""
     columns = [column for column, which in enumerate(encoding.sequence_ids) if which == part]
     if not columns:
         return 0, []
@@ -419,10 +410,29 @@ def _tokens(encoding: Encoding, part: int) -> tuple[int, list[tuple[int, tuple[i
     return start, list(pairs)
 
 
-def _columns(found: Sequence[Sequence[Placed]], padded: bool) -> dict[str, list[list[int]]]:
-    """The keys of a batch, with 0 on the right if it is padded."""
-    width = max([1, *map(len, found)]) if padded else 0
-    filled = [[*row, *[(0, 0, 0)] * (width - len(row))] for row in found]
+def _moved(
+    segments: Mapping[str, Sequence[Sequence[int]]], before: Any, after: Any, left: bool
+) -> list[list[Placed]]:
+    """Returns the segments of each row behind the padding that its tokens got on the left.
+
+    Args:
+        segments: the columns of a batch by `SEGMENTS`.
+        before, after: the rows of tokens without and with padding.
+        left: whether they are padded on the left.
+    """
+    columns = (segments[key] for key in SEGMENTS)
+    rows = []
+    for numbers, starts, ends, short, long in zip(*columns, before, after, strict=True):
+        shift = (len(long) - len(short)) * left
+        places = zip(starts, ends, numbers, strict=True)
+        rows.append([(a + shift, b + shift, number) for a, b, number in places if number])
+    return rows
+
+
+def _columns(segments: Sequence[Sequence[Placed]], padded: bool) -> dict[str, list[list[int]]]:
+    """Returns the keys of a batch, with 0 on the right if it is padded."""
+    width = max([1, *map(len, segments)]) if padded else 0
+    filled = [[*row, *[(0, 0, 0)] * (width - len(row))] for row in segments]
     return {
         key: [[placed[place] for placed in row] for row in filled]
         for key, place in zip(SEGMENTS, (2, 0, 1), strict=True)
@@ -432,14 +442,14 @@ def _columns(found: Sequence[Sequence[Placed]], padded: bool) -> dict[str, list[
 def _relations(
     columns: Mapping[str, list[list[int]]], lengths: Sequence[int], max_distance: int
 ) -> list[list[list[int]]]:
-    """The relations of each row's tokens and segments."""
-    made = []
+    """Returns the numbers of the relations of each row's tokens and segments: (T + S, T + S)."""
+    relations = []
     for starts, ends, length in zip(
         columns["segment_starts"], columns["segment_ends"], lengths, strict=True
     ):
-        first, last = (torch.tensor([[*range(length), *some]]) for some in (starts, ends))
-        made.append(relation_ids(first, last, max_distance)[0].tolist())
-    return made
+        first, last = (torch.tensor([[*range(length), *places]]) for places in (starts, ends))
+        relations.append(relation_ids(first, last, max_distance)[0].tolist())
+    return relations
 
 
 GeometricTokenizer.register_for_auto_class("AutoTokenizer")

@@ -1,7 +1,7 @@
 """Metrics of models that do not answer with text: during training, and of a trained model."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +14,7 @@ from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArgum
 
 from hf_alpha.folders import write_text
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.plain_text import aligned
 
 from .base import Objective, Record
 from .names import finder_of, name_columns
@@ -31,7 +32,7 @@ class Scores:
     Attributes:
         metrics: group -> metric -> value; the group `all` is the last one.
         samples: group -> number of rows.
-        records: what the model says of each row, and what is right.
+        records: the prediction for each row, and the target.
     """
 
     metrics: dict[str, dict[str, float]]
@@ -41,8 +42,8 @@ class Scores:
     def save(self, folder: Path) -> None:
         """Write `metrics.json` and `predictions.jsonl`."""
         folder.mkdir(parents=True, exist_ok=True)
-        found = {"metrics": self.metrics, "samples": self.samples}
-        write_text(folder / METRICS_FILE, json.dumps(found, indent=1) + "\n")
+        numbers = {"metrics": self.metrics, "samples": self.samples}
+        write_text(folder / METRICS_FILE, json.dumps(numbers, indent=1) + "\n")
         lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in self.records)
         write_text(folder / PREDICTIONS_FILE, "".join(lines))
 
@@ -57,14 +58,14 @@ def validating(
 ) -> dict[str, Any]:
     """Return what a Trainer needs to validate: features, and the metrics of its outputs."""
     rows, config = first(rows, settings.max_eval_samples), model.config
-    made = aim.features(rows, settings, tokenizer, config, seed=seed, training=False)
+    features = aim.features(rows, settings, tokenizer, config, seed=seed, training=False)
 
     def metrics(output: EvalPrediction) -> dict[str, float]:
         outputs, labels = output.predictions, output.label_ids
-        return aim.score(aim.records(outputs, labels, rows, made, settings, config), config)
+        return aim.score(aim.records(outputs, labels, rows, features, settings, config), config)
 
     return {
-        "eval_dataset": made,
+        "eval_dataset": features,
         "compute_metrics": metrics,
         "preprocess_logits_for_metrics": aim.reduce,
     }
@@ -82,7 +83,7 @@ def evaluate_model(
     seed: int = 0,
     progress: bool = True,
 ) -> Scores:
-    """Let a model say what it says of rows, and score it.
+    """Evaluate a model on rows.
 
     Args:
         aim: what the model is trained for.
@@ -92,7 +93,7 @@ def evaluate_model(
         settings: the recipe's.
         by: a column of the rows; each of its values is a group with metrics of its own.
         batch_size: rows, or sequences, in a batch.
-        seed: of what is drawn: what is masked.
+        seed: of random choices, such as which tokens are masked.
         progress: show bars.
 
     Raises:
@@ -100,7 +101,7 @@ def evaluate_model(
     """
     values = None if by is None else _groups(aim, rows, by)
     config = model.config
-    made = aim.features(rows, settings, tokenizer, config, seed=seed, training=False)
+    features = aim.features(rows, settings, tokenizer, config, seed=seed, training=False)
     with TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
             scratch, per_device_eval_batch_size=batch_size, report_to="none",
@@ -113,34 +114,34 @@ def evaluate_model(
             processing_class=tokenizer, preprocess_logits_for_metrics=aim.reduce,
         )  # fmt: skip
         # Those of one batch are alike in length, so that little is padded.
-        order = np.argsort([len(ids) for ids in made["input_ids"]], kind="stable")
-        output = trainer.predict(made.select(order))
+        order = np.argsort([len(ids) for ids in features["input_ids"]], kind="stable")
+        output = trainer.predict(features.select(order))
     outputs, labels = (
         _rows_at(each, np.argsort(order)) for each in (output.predictions, output.label_ids)
     )
-    found = aim.records(outputs, labels, rows, made, settings, config)
+    records = aim.records(outputs, labels, rows, features, settings, config)
     groups: dict[str, list[Record]] = {}
     if by is not None and values is not None:
-        for value, record in zip(values, found, strict=True):
+        for value, record in zip(values, records, strict=True):
             record.setdefault(by, value)  # it may be the column of what is right
             groups.setdefault(value, []).append(record)
-    ordered = {f"{name}": groups[name] for name in sorted(groups)} | {ALL: found}
+    ordered = {f"{name}": groups[name] for name in sorted(groups)} | {ALL: records}
     return Scores(
-        {name: aim.score(some, config) for name, some in ordered.items()},
-        {name: len(some) for name, some in ordered.items()},
-        found,
+        {name: aim.score(members, config) for name, members in ordered.items()},
+        {name: len(members) for name, members in ordered.items()},
+        records,
     )
 
 
 def _groups(aim: Objective, rows: Dataset, by: str) -> list[Any]:
-    """The value of each row in a column that metrics are grouped by."""
+    """Return the value of each row in a column that metrics are grouped by."""
     if not aim.has_record_per_row:
         raise ValueError(f"the objective {aim.name!r} has metrics of sequences, not of rows")
     values = list(rows[by])
     for row, value in enumerate(values):
         if not isinstance(value, str | int | float):
-            held = "nothing" if value is None else repr(value)
-            raise ValueError(f"row {row}: the column {by!r} holds {held}, which names no group")
+            shown = "nothing" if value is None else repr(value)
+            raise ValueError(f"row {row}: the column {by!r} holds {shown}, which names no group")
         if value == ALL:
             raise ValueError(
                 f"row {row}: the column {by!r} holds {ALL!r}, which is what all rows are called: "
@@ -150,7 +151,7 @@ def _groups(aim: Objective, rows: Dataset, by: str) -> list[Any]:
 
 
 def _rows_at(values: Any, order: np.ndarray) -> Any:
-    """The rows of arrays, or of tuples of them, in another order."""
+    """Return the rows of arrays, or of tuples of them, in another order."""
     if isinstance(values, tuple | list):
         return tuple(_rows_at(each, order) for each in values)
     return values[order]
@@ -167,7 +168,7 @@ def evaluate_checkpoint(
     batch_size: int = 64,
     device: str | torch.device = "cpu",
 ) -> Scores:
-    """Load a model, and let it say what it says of test data; see `evaluate_model`.
+    """Load a model and evaluate it on test data; see `evaluate_model`.
 
     Args:
         folder: of the model, or its Hub name.
@@ -194,26 +195,18 @@ def table(scores: Mapping[str, Scores], by: str | None = None) -> str:
         scores: model -> its metrics; all of the same rows.
         by: the column that the groups are values of.
     """
-    some = next(iter(scores.values()))
-    groups, names = list(some.metrics), list(some.metrics[ALL])
-    width = max(map(len, scores))
-    left = max(len(name) for name in [*names, "samples"])
-    cell = max(8, *(len(group) + 2 for group in groups))
-    lines = [_line("x100", f"{by}:" if by else "", groups, left, width, cell)]
-    lines.append("-" * len(lines[0]))
-    for name in names:
-        shown = name
-        for model, found in scores.items():
-            cells = [f"{100 * found.metrics[group][name]:.1f}" for group in groups]
-            lines.append(_line(shown, model, cells, left, width, cell))
-            shown = ""
-    counts = [f"{some.samples[group]}" for group in groups]
-    lines.append(_line("samples", "", counts, left, width, cell))
-    return "\n".join(lines)
-
-
-def _line(one: str, two: str, cells: Sequence[str], left: int, width: int, cell: int) -> str:
-    return f"{one:<{left}}  {two:<{width}}" + "".join(f"{text:>{cell}}" for text in cells)
+    first_scores = next(iter(scores.values()))
+    groups = list(first_scores.metrics)
+    width = max(6, *map(len, groups))
+    rows = [["x100", f"{by}:" if by else "", *(group.rjust(width) for group in groups)]]
+    for name in first_scores.metrics[ALL]:
+        label = name
+        for model, of_model in scores.items():
+            values = (100 * of_model.metrics[group][name] for group in groups)
+            rows.append([label, model, *(f"{value:.1f}" for value in values)])
+            label = ""
+    rows.append(["samples", "", *(f"{first_scores.samples[group]}" for group in groups)])
+    return aligned(rows)
 
 
 __all__ = ["Scores", "evaluate_checkpoint", "evaluate_model", "table", "validating"]

@@ -15,7 +15,7 @@ from hf_alpha.data.own import own_rows, read_own
 from hf_alpha.data.pairs import pair_key
 from hf_alpha.evaluation.report import Report
 from hf_alpha.folders import write_text
-from hf_alpha.recipe import Recipe, read_recipe
+from hf_alpha.recipe import PairsRecipe, read_recipe
 from hf_alpha.resources import resource_path
 from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
 from hf_alpha.tasks.text.swapping import swapping_pairs
@@ -123,7 +123,7 @@ def _write_pairs(path: Path, pairs: Iterable[Mapping[str, str]]) -> None:
     write_text(path, "".join(json.dumps(pair) + "\n" for pair in pairs))
 
 
-def _recipe(output: Path, steps: int | None) -> Recipe:
+def _recipe(output: Path, steps: int | None) -> PairsRecipe:
     """The shipped recipe, with the data of this folder; a copy of it is left there."""
     file = resource_path("training", "text", RECIPE)
     text = file.read_text(encoding="utf-8")
@@ -135,7 +135,10 @@ def _recipe(output: Path, steps: int | None) -> Recipe:
         f"data.test={output / 'test.jsonl'}",
         f"training.output_dir={output / 'model'}",
     ]
-    return read_recipe(file, [*changes, *([f"training.max_steps={steps}"] if steps else [])])
+    changes += [f"training.max_steps={steps}"] if steps else []
+    recipe = read_recipe(file, changes)
+    assert isinstance(recipe, PairsRecipe)
+    return recipe
 
 
 def _show_answers(reports: list[Report], say: Callable[[str], None]) -> None:

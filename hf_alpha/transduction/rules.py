@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from hf_alpha.folders import check_file
-from hf_alpha.settings import check_settings, settings_of
+from hf_alpha.settings import check_settings
 
 
 class RuleError(ValueError):
@@ -69,7 +69,7 @@ def rules_of(said: Any, where: str) -> list[Rule]:
         at = f"{where}: rule {number}"
         if not isinstance(entry, dict) or not entry.keys() >= {"pattern", "label"}:
             raise ValueError(f"{at} has no 'pattern' and 'label': {entry!r}")
-        check_settings(entry, settings_of(Rule), at)
+        check_settings(entry, Rule, at)
     return [Rule(**entry) for entry in said]
 
 

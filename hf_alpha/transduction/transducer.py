@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.folders import alone, read_json, replacing, write_text
-from hf_alpha.settings import check_settings, settings_of
+from hf_alpha.settings import check_settings
 from hf_alpha.transduction.cascade import Cascade
 from hf_alpha.transduction.gamma import Found, GammaSpace, Segment, leftmost_longest
 from hf_alpha.transduction.lexicon import Lexicon, PhraseMatcher
@@ -182,7 +182,7 @@ class Transducer:
         record = read_json(path, "rules", "labels", "sha256")
         labels, sha256 = record.pop("labels"), record.pop("sha256")
         rules = rules_of(record.pop("rules"), f"{path}")
-        check_settings(record, settings_of(Options), f"{path}")
+        check_settings(record, Options, f"{path}")
         content = lexicon.read_bytes()
         if sha256 != hashlib.sha256(content).hexdigest():
             raise ValueError(
@@ -210,10 +210,9 @@ class Transducer:
             ValueError: a key or a value is none of these, or a file is faulty.
             OSError: a file cannot be read.
         """
-        known = settings_of(cls.compile)
         chosen = dict(settings)
         lexicon, rules = chosen.pop("lexicon", None), chosen.pop("rules", None)
-        check_settings(chosen, known, "transducer")
+        check_settings(chosen, cls.compile, "transducer")
         where = "transducer: rules"
         if isinstance(rules, str | PathLike):
             where, rules = f"{rules}", read_rules(rules)
@@ -232,9 +231,7 @@ def _lexicon_of(said: Any) -> Lexicon | None:
     joined = Lexicon({})
     for entry in said if isinstance(said, list) else [said]:
         chosen: dict[str, Any] = dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)}
-        check_settings(chosen, settings_of(Lexicon.from_file), "transducer: lexicon")
-        if "path" not in chosen:
-            raise ValueError(f"transducer: lexicon {entry!r} names no file: give it a 'path'")
+        check_settings(chosen, Lexicon.from_file, "transducer: lexicon")
         joined |= Lexicon.from_file(**chosen)
     return joined
 

@@ -12,6 +12,7 @@ from transformers import GenerationMixin, GPT2Config, GPT2LMHeadModel, PreTraine
 from transformers.modeling_outputs import CausalLMOutput
 
 from hf_alpha.evaluation.compare import compare
+from hf_alpha.evaluation.evaluate import Exam
 from hf_alpha.evaluation.instructed import AskedModel, Formulas, KeptReplies, LocalModel
 from hf_alpha.evaluation.report import table
 from hf_alpha.resources import resource_path
@@ -79,7 +80,7 @@ def test_right_answers_are_found_and_follow_the_names(chat):
         solve if chat else lambda prompt: f' {in_one_line(solve)(prompt)}\n\nFormula: b\n{{"b": 1}}'
     )
     model = AskedModel("m", speaker(rule, chat))
-    report = model.evaluate(TASK, ROWS, None, SETTINGS)
+    report = model.evaluate(Exam(TASK, ROWS, None, SETTINGS))
     assert report.overall.correct == 1.0 and report.reasons == {}
     assert report.records[1].answers == ("a1b0",)
     assert report.records[5].answers == ("request 1 a 0",)
@@ -87,7 +88,7 @@ def test_right_answers_are_found_and_follow_the_names(chat):
     assert all(text.startswith("[user] Find an assign") == chat for text in asked)
     assert all(text.endswith("[assistant] " if chat else "\nAssignment:") for text in asked)
     problems = [row["problem"] for row in ROWS[:4]]
-    found = model.covariance(TASK, problems, None, SETTINGS)
+    found = model.covariance(Exam(TASK, [], None, SETTINGS), problems)
     assert found.mean == 1.0 and found.constant == 0
     # Names: a, b, c of these problems, and two more to have as many as the vocabulary.
     assert [sample.possible for sample in found.samples] == [5, 20, 20, 20]
@@ -96,10 +97,10 @@ def test_right_answers_are_found_and_follow_the_names(chat):
 def test_what_is_compared_for_covariance_are_answers():
     stubborn = AskedModel("m", speaker(lambda prompt: 'Of course: {"a": true}.'))
     # "a": five renamings. Undone by a bijection that swaps a and another name: a, b, c, d, e.
-    found = stubborn.covariance(TASK, ["a"], None, SETTINGS)
+    found = stubborn.covariance(Exam(TASK, [], None, SETTINGS), ["a"])
     assert found.mean == 0 and (found.constant, found.nameless) == (1, 0)
     silent = AskedModel("m", speaker(lambda prompt: "That is a hard one: a or b?"))
-    found = silent.covariance(TASK, ["a", "&a!b"], None, SETTINGS)
+    found = silent.covariance(Exam(TASK, [], None, SETTINGS), ["a", "&a!b"])
     assert found.mean == 1 and (found.constant, found.nameless) == (2, 2), "no answer, and it shows"
 
 
@@ -123,7 +124,7 @@ def test_no_answer_is_wrong_and_says_why(tmp_path):
         return replies.get(prompt.rpartition("Formula: ")[2].splitlines()[0], "x" * 2000)
 
     model = AskedModel("m", speaker(rule, max_new_tokens=40))
-    report = model.evaluate(TASK, ROWS, tmp_path, SETTINGS)
+    report = model.evaluate(Exam(TASK, ROWS, tmp_path, SETTINGS))
     assert [record.outcome for record in report.records] == ["malformed"] * 3 + [
         "wrong", "malformed", "malformed",
     ]  # fmt: skip
@@ -156,7 +157,7 @@ def test_no_answer_is_wrong_and_says_why(tmp_path):
 def test_a_reply_that_was_cut_off_has_no_answer(chat, text, outcome):
     """At the limit of tokens; of a text that only goes on, the first paragraph is the reply."""
     model = AskedModel("m", speaker(lambda prompt: text + "x" * 99, chat, max_new_tokens=len(text)))
-    (record,) = model.evaluate(TASK, ROWS[:1], None, SETTINGS).records
+    (record,) = model.evaluate(Exam(TASK, ROWS[:1], None, SETTINGS)).records
     assert record.outcome == outcome
     assert record.reason == (None if outcome == "correct" else "cut off at the limit of tokens")
 
@@ -181,16 +182,16 @@ def test_a_random_gpt2_is_asked_alone_or_in_batches_and_goes_on_where_it_was(tmp
         return AskedModel("m", model)
 
     alone = {**SETTINGS, "batch_size": 1}
-    whole = entry().evaluate(TASK, ROWS, None, SETTINGS)
-    assert whole == entry().evaluate(TASK, ROWS, None, alone)
+    whole = entry().evaluate(Exam(TASK, ROWS, None, SETTINGS))
+    assert whole == entry().evaluate(Exam(TASK, ROWS, None, alone))
     assert set(whole.reasons) <= {"no JSON object", "cut off at the limit of tokens"}
     with pytest.raises(KeyboardInterrupt):
-        entry(most=4).evaluate(TASK, ROWS, tmp_path, alone)
+        entry(most=4).evaluate(Exam(TASK, ROWS, tmp_path, alone))
     again = entry()
-    assert again.evaluate(TASK, ROWS, tmp_path, SETTINGS) == whole
+    assert again.evaluate(Exam(TASK, ROWS, tmp_path, SETTINGS)) == whole
     assert again.asked.asked == 2, "of six problems four had been asked"
     with pytest.raises(ValueError, match="holds an evaluation with weights"):
-        entry(seed=1).evaluate(TASK, ROWS, tmp_path, SETTINGS)
+        entry(seed=1).evaluate(Exam(TASK, ROWS, tmp_path, SETTINGS))
 
 
 def test_replies_to_another_chat_template_are_not_taken(tmp_path):
@@ -201,12 +202,12 @@ def test_replies_to_another_chat_template_are_not_taken(tmp_path):
         return AskedModel("m", model)
 
     first = entry(CHAT)
-    first.evaluate(TASK, ROWS, tmp_path, SETTINGS)
+    first.evaluate(Exam(TASK, ROWS, tmp_path, SETTINGS))
     other, same = entry(CHAT.replace("user", "human") + "Well, "), entry(CHAT)
-    assert len(KeptReplies(same.asked, tmp_path).known) == len(ROWS)
-    assert not KeptReplies(other.asked, tmp_path).known
+    assert len(KeptReplies(same.asked, tmp_path).replies) == len(ROWS)
+    assert not KeptReplies(other.asked, tmp_path).replies
     with pytest.raises(ValueError, match="holds an evaluation with encoded = "):
-        other.evaluate(TASK, ROWS, tmp_path, SETTINGS)
+        other.evaluate(Exam(TASK, ROWS, tmp_path, SETTINGS))
 
 
 def test_drawn_replies_are_those_of_the_seed(tmp_path):
@@ -222,7 +223,7 @@ def test_drawn_replies_are_those_of_the_seed(tmp_path):
     model, found = report(0)
     assert found == report(0)[1] != report(1)[1]
     with pytest.raises(ValueError, match="those of m are drawn: measure none"):
-        AskedModel("m", model).covariance(TASK, ["a"], None, SETTINGS)
+        AskedModel("m", model).covariance(Exam(TASK, [], None, SETTINGS), ["a"])
     asked: list[object] = []
     model.module.register_forward_pre_hook(lambda *_: asked.append(_))
     with pytest.raises(ValueError, match="those of m are drawn"):
@@ -236,9 +237,9 @@ def test_what_cannot_be_asked_is_said():
     with pytest.raises(
         ValueError, match=r"the prompt has .* tokens, but the model has 64 positions"
     ):
-        AskedModel("m", LocalModel(small, byte_level())).evaluate(TASK, ROWS, None, SETTINGS)
+        AskedModel("m", LocalModel(small, byte_level())).evaluate(Exam(TASK, ROWS, None, SETTINGS))
     with pytest.raises(ValueError, match="task 'copying' has no prompt"):
-        AskedModel("m", speaker(str)).evaluate(get_task("copying"), [], None, SETTINGS)
+        AskedModel("m", speaker(str)).evaluate(Exam(get_task("copying"), [], None, SETTINGS))
     with pytest.raises(ValueError, match="give max_new_tokens"):
         speaker(str, max_length=9)
     with pytest.raises(ValueError, match="leave out num_return_sequences"):

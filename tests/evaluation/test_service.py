@@ -7,6 +7,7 @@ import pytest
 from chat_server import serving, solver
 
 from hf_alpha.evaluation.compare import compare
+from hf_alpha.evaluation.evaluate import Exam
 from hf_alpha.evaluation.instructed import AskedModel, Reply
 from hf_alpha.evaluation.report import Report
 from hf_alpha.evaluation.service import LARGEST, Service, ServiceError, _seconds
@@ -149,15 +150,15 @@ def test_a_service_may_not_say_how_many_tokens_there_were(usage):
 def test_answers_are_checked_and_covariance_is_measured(tmp_path):
     with serving(solver(TASK)) as server:
         entry = AskedModel("m", Service(server.address, "m", **QUICK))
-        report = entry.evaluate(TASK, ROWS, tmp_path, SETTINGS)
+        report = entry.evaluate(Exam(TASK, ROWS, tmp_path, SETTINGS))
         assert [record.outcome for record in report.records] == ["correct"] * 6
         assert report.settings["address"] == f"{server.address}/chat/completions"
         problems = [row["problem"] for row in ROWS]
-        found = entry.covariance(TASK, problems, tmp_path, SETTINGS, max_renamings=4)
+        found = entry.covariance(Exam(TASK, [], tmp_path, SETTINGS), problems, max_renamings=4)
         assert found.mean == 1.0 and found.used == 6 and found.constant == 0
         asked = len(server.requests)
         assert asked == 6 * 4, "what was asked for correctness is not asked again"
-        (note,) = entry.notes(TASK, ROWS, tmp_path, SETTINGS, 0)
+        (note,) = entry.notes(Exam(TASK, ROWS, tmp_path, SETTINGS), 0)
         said = sum(len(request) for request in map(solver(TASK), _prompts(server)))
         assert note == f"m: 24 prompts asked: 7,200 tokens in, {said:,} out"
 
@@ -188,7 +189,7 @@ def test_covariance_of_drawn_replies_is_refused_before_any_is_asked(tmp_path, te
 def test_a_reply_that_was_cut_off_has_no_answer():
     with serving(solver(TASK), [{"finish": "length"}]) as server:
         entry = AskedModel("m", Service(server.address, "m", **QUICK))
-        report = entry.evaluate(TASK, ROWS, None, SETTINGS)
+        report = entry.evaluate(Exam(TASK, ROWS, None, SETTINGS))
         assert report.reasons == {"cut off at the limit of tokens": 1}
         assert report.overall.correct == 5 / 6
 
@@ -199,18 +200,18 @@ def test_replies_that_were_paid_for_are_not_lost(tmp_path):
     with serving(solver(TASK), troubles) as server:
         entry = AskedModel("m", Service(server.address, "m", parallel=1, **QUICK))
         with pytest.raises(ServiceError, match="out of credit"):
-            entry.evaluate(TASK, ROWS, tmp_path, SETTINGS)
+            entry.evaluate(Exam(TASK, ROWS, tmp_path, SETTINGS))
         with pytest.raises(FileNotFoundError):
             Report.load(tmp_path)
         assert len(server.requests) == 5
         with (tmp_path / "replies-0.jsonl").open("a") as file:
             file.write('\n{"by": "x", "pro')
-        report = entry.evaluate(TASK, ROWS, tmp_path, SETTINGS)
+        report = entry.evaluate(Exam(TASK, ROWS, tmp_path, SETTINGS))
         assert len(server.requests) == 7, "of six problems four had been answered"
         assert report == Report.load(tmp_path) and report.overall.correct == 1.0
         other = AskedModel("m", Service(server.address, "m", request={"top_p": 1}, **QUICK))
         with pytest.raises(ValueError, match="holds an evaluation with request = "):
-            other.evaluate(TASK, ROWS, tmp_path, SETTINGS)
+            other.evaluate(Exam(TASK, ROWS, tmp_path, SETTINGS))
         assert len(server.requests) == 7
 
 

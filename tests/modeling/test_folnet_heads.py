@@ -431,6 +431,17 @@ def test_heads_return_the_binary_atoms_that_are_asked_for(auto_class):
     assert "binary_hidden_state" in model.config.keys_to_ignore_at_inference
 
 
+def test_a_choice_is_scored_as_a_text_alone():
+    model = make_folnet("AutoModelForMultipleChoice", **LEARNED)
+    batch = folnet_batch(1, model.config, SIZES)
+    choices = {name: torch.stack((x, x.roll(1, 0)), dim=1) for name, x in batch.items()}
+    alone = model.classifier(model.folnet(**batch).pooler_output)[:, 0]
+    outputs = model(**choices, labels=torch.tensor([0, 1, 1]))
+    torch.testing.assert_close(outputs.logits, torch.stack((alone, alone.roll(1)), dim=1))
+    theirs = F.cross_entropy(outputs.logits, torch.tensor([0, 1, 1]))
+    torch.testing.assert_close(outputs.loss, theirs)
+
+
 def test_outputs_have_the_order_of_their_class():
     """As tuples too, where Trainer looks for the loss in front."""
     model = make_folnet("AutoModelForPreTraining", **LEARNED)

@@ -295,13 +295,6 @@ def test_labels_that_do_not_fit_are_named(head):
         model(**inputs, labels=torch.zeros(shape, dtype=torch.long))
 
 
-def test_a_label_of_several_classes_lies_between_0_and_1():
-    model = small_model(GeometricForSequenceClassification, num_labels=2)
-    labels = torch.tensor([[0.0, 1.0], [5.0, 0.0], [1.0, 1.0]])
-    with pytest.raises(ValueError, match=r"labels\[1, 0\] is 5.0: in multi_label"):
-        model(**batch(), labels=labels)
-
-
 def test_no_label_is_no_loss():
     model, inputs = small_model(), batch()
     labels = torch.full_like(inputs["input_ids"], -100)

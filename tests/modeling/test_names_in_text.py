@@ -152,6 +152,17 @@ def test_functions_and_columns_together():
         finder.find("f(x)")
 
 
+def test_a_finder_takes_the_functions_that_its_own_rules_name():
+    """A tokenizer's rule that names another function, which others may have written, gets none."""
+    functions = {"a": lambda text: [(0, 1)], "b": lambda text: [(0, 1)]}
+    users = NameFinder({"a": {"function": "m:find"}, "b": {"function": "m:find"}}, functions)
+    finder = NameFinder({"a": {"function": "m:find"}, "b": {"function": "os:system"}})
+    finder.take_functions(users)
+    assert finder.functions == {"a": functions["a"]}
+    with pytest.raises(ValueError, match="'os:system', which is not imported"):
+        finder.require_functions()
+
+
 def test_names_listed_wrongly_are_refused():
     finder = NameFinder({"a": {"column": "a"}, "b": {"column": "b"}})
     for listed, message in [

@@ -251,7 +251,7 @@ def test_rows_that_cannot_be_learned_are_named(data, tmp_path):
         ({"name": "class", "regression": True, "labels": ["a", "b"]}, {}, "labels are for classes"),
         ({"name": "class", "max_length": 129}, {}, "max_length is 129, but the model has 128 p"),
         ("class", {"model": {"model_type": "alpha"}}, "no 'model_type' 'alpha' is trained by the"),
-        ("class", {"check": "a:b"}, "'check' is for answers, which 'class' does not give"),
+        ("class", {"check": "a:b"}, "'check' is for your own pairs that are answered"),
         ("answer", {"model": {}}, "data: 'pair' is for an objective that does not answer"),
     ],
 )

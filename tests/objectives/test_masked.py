@@ -1,5 +1,4 @@
 import copy
-import dataclasses
 import random
 import re
 
@@ -24,7 +23,7 @@ from hf_alpha.cli import app
 from hf_alpha.objectives.masked import Masked, MaskingCollator
 from hf_alpha.objectives.names import find_names, marked
 from hf_alpha.objectives.tokenizers import make_tokenizer
-from hf_alpha.recipe import DataSettings, RecipeError
+from hf_alpha.recipe import RecipeError, Rows
 from hf_alpha.train import train
 from hf_alpha.transduction import Lexicon, Transducer
 
@@ -42,7 +41,7 @@ def documents(count: int, seed: int = 0) -> list[str]:
 
 TEXTS = documents(40)
 TOKENIZER = make_tokenizer("words", TEXTS)
-DATA = DataSettings(source="text")
+DATA = Rows(train="rows.jsonl", source="text")
 
 
 def sequences(aim: Masked, texts=TEXTS, seed=0, data=DATA) -> Dataset:
@@ -121,7 +120,7 @@ def test_sequences_do_not_depend_on_workers_and_lines_make_documents(monkeypatch
     monkeypatch.setattr("hf_alpha.objectives.masked.PART", 10)
     aim = Masked(24)
     alone = sequences(aim)
-    many = sequences(aim, data=DataSettings(source="text", num_workers=3))
+    many = sequences(aim, data=Rows(train="rows.jsonl", source="text", num_workers=3))
     assert alone[:] == many[:] and len(set(alone["place"])) == len(alone)
     monkeypatch.undo()
     lines = [line for text in TEXTS for line in [*text.split(". "), "", None]]
@@ -137,7 +136,7 @@ def test_documents_of_lines_are_held_out_whole(tmp_path_factory, seed, gaps):
     for text, gap in zip(TEXTS, gaps, strict=True):
         lines += [*text.replace(". ", ".\n").split("\n"), *[["", " ", None][gap % 3]] * gap]
     file = write_rows(tmp_path_factory.mktemp("d") / "l.jsonl", [{"text": x} for x in lines])
-    data = DataSettings(source="text", train=file, validation=0.3)
+    data = Rows(source="text", train=file, validation=0.3)
     sides = Masked(documents="blank_lines").read_both(data, seed, None)
     found = [
         [" ".join(part.split("\n")).strip() for part in re.split("\n{2,}", side) if part.strip()]
@@ -382,9 +381,9 @@ def test_renamed_documents_have_the_same_losses_and_metrics(tmp_path, encoding, 
     for file in out.glob("*.*"):
         file.unlink() if file.is_file() else None
     (out / "checkpoint-4" / "trainer_state.json").unlink()  # as if cut off
-    first = dataclasses.replace(made, data=dataclasses.replace(made.data, train=files[0]))
-    first.training["output_dir"] = str(out)
-    train(first)
+    made.data.train = files[0]
+    made.training["output_dir"] = str(out)
+    train(made)
     again = load_file(out / "model.safetensors")
     assert all(torch.equal(weights[name], again[name]) for name in weights)
     found = []

@@ -256,7 +256,7 @@ def test_settings_name_files_of_rules_and_several_lexicons(tmp_path):
         ({"unit": "syllables"}, "unit='syllables': choose words or characters"),
         ({"max_units": 0}, "max_units=0: it is 1 or more"),
         ({"max_units": "9"}, "'max_units' must be a whole number, not '9'"),
-        ({"lexicon": {"label": "X"}}, "names no file: give it a 'path'"),
+        ({"lexicon": {"label": "X"}}, "lexicon: the key 'path' is missing"),
         ({"lexicon": {"pathh": "X"}}, "unknown key 'pathh'; did you mean 'path'"),
         ({"rules": [{"pattern": "a"}]}, "rule 1 has no 'pattern' and 'label'"),
         ({"rules": {"pattern": "a"}}, "rules: write a list of rules"),

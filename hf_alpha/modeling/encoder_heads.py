@@ -1,0 +1,154 @@
+"""Heads on an encoder, each said once for FOLNet and for geometric models.
+
+They follow the generic heads of Transformers (`modeling_layers.py`). A family's base class puts its
+encoder under the head, and its `forward` takes the family's inputs. A kind of head says what is
+read off the encoder's output, and which loss it has. A model joins both:
+
+    class FolnetForTokenClassification(TokenClassification, FolnetHead):
+        pass
+
+Shapes: B batch, L length, D model width, C classes.
+"""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from transformers.modeling_utils import PreTrainedModel
+
+from .checks import check_classes, check_label_rows
+from .losses import class_loss, labels_for_loss
+
+
+class EncoderHead(PreTrainedModel):
+    """A model with a head on an encoder; the base of a family's base class, and of all kinds.
+
+    A family sets `dropout` by `head_dropout`, and says in `token_states` what the encoder gives for
+    each token.
+
+    Attributes:
+        pools: whether the encoder gives a vector of the whole input, `pooler_output`.
+    """
+
+    pools: ClassVar[bool] = False
+    dropout: nn.Module
+
+    def token_states(self, outputs: Any) -> torch.Tensor:
+        """Returns a vector for each token, from the encoder's output: (B, L, D)."""
+        return outputs.last_hidden_state
+
+    def logits_of(self, outputs: Any) -> torch.Tensor:
+        """Returns the scores of the head, from the encoder's output: (B, C) or (B, L, C)."""
+        raise NotImplementedError
+
+    def loss_of(
+        self,
+        logits: torch.Tensor,
+        labels: torch.Tensor,
+        num_items: torch.Tensor | int | None = None,
+    ) -> torch.Tensor:
+        """Returns the loss, a number.
+
+        Args:
+            logits: scores of the head.
+            labels: their shape is a matter of the kind of head.
+            num_items: labels of the whole optimiser step, by which a sum over tokens is divided.
+
+        Raises:
+            ValueError: labels are too few or too many, or no such label exists.
+        """
+        raise NotImplementedError
+
+    def answer(
+        self,
+        outputs: Any,
+        labels: torch.Tensor | None,
+        num_items: torch.Tensor | int | None = None,
+    ) -> dict[str, Any]:
+        """Returns `logits` and `loss`, the first fields of any head's output.
+
+        Args:
+            outputs: of the encoder.
+            labels, num_items: as in `loss_of`; without labels the loss is None.
+        """
+        logits = self.logits_of(outputs)
+        loss = None if labels is None else self.loss_of(logits, labels, num_items)
+        return {"loss": loss, "logits": logits}
+
+
+class TokenLabels(EncoderHead):
+    """A head with a class for each token; labels are (B, L), -100 where no loss is wanted."""
+
+    def loss_of(
+        self,
+        logits: torch.Tensor,
+        labels: torch.Tensor,
+        num_items: torch.Tensor | int | None = None,
+    ) -> torch.Tensor:
+        check_label_rows(labels, *logits.shape[:2])
+        check_classes(labels, logits.shape[-1])
+        return class_loss(logits, labels, num_items)
+
+
+class TokenClassification(TokenLabels):
+    """A linear layer gives each token one of `config.num_labels` classes."""
+
+    pools = False
+
+    def __init__(self, config: Any):
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    def logits_of(self, outputs: Any) -> torch.Tensor:
+        return self.classifier(self.dropout(self.token_states(outputs)))
+
+
+class SequenceClassification(EncoderHead):
+    """A linear layer gives a text, or a pair of texts, a class, several classes or numbers.
+
+    Labels are (B,): classes, or numbers where `config.num_labels` is 1. They are (B, num_labels)
+    where `config.problem_type` says that there are several, each from 0 to 1 in
+    `"multi_label_classification"`.
+
+    The loss is a mean over the batch, which Trainer divides by the number of micro-batches. It is
+    found by Transformers, by the name of the model's class: that ends in
+    `ForSequenceClassification`.
+    """
+
+    accepts_loss_kwargs = False
+    pools = True
+
+    def __init__(self, config: Any):
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    def logits_of(self, outputs: Any) -> torch.Tensor:
+        return self.classifier(self.dropout(outputs.pooler_output))
+
+    def loss_of(
+        self,
+        logits: torch.Tensor,
+        labels: torch.Tensor,
+        num_items: torch.Tensor | int | None = None,
+    ) -> torch.Tensor:
+        fitting = labels_for_loss(labels, logits, self.config)
+        return self.loss_function(fitting, logits.float(), self.config)
+
+
+def head_dropout(config: Any) -> nn.Dropout:
+    """Returns the dropout before a head: `classifier_dropout`, by default that of the encoder."""
+    share = config.classifier_dropout
+    return nn.Dropout(config.hidden_dropout_prob if share is None else share)
+
+
+__all__ = [
+    "EncoderHead",
+    "SequenceClassification",
+    "TokenClassification",
+    "TokenLabels",
+    "head_dropout",
+]

@@ -1,0 +1,62 @@
+"""Recipes: YAML files that say what is trained, on which data, and how.
+
+This package reads, checks, compares and writes them; `hf_alpha.train` runs them.
+"""
+
+from hf_alpha.settings import RecipeError, UnknownKeyError
+
+from .beside_model import named_code, recipe_for, recipe_of, rules_of
+from .describe import describe_settings, recipe_schema
+from .schema import (
+    DEFAULT_MODEL_TYPE,
+    Drawn,
+    Folder,
+    FormulaRecipe,
+    Generated,
+    OwnRecipe,
+    Pairs,
+    PairsRecipe,
+    Recipe,
+    Rows,
+    RowsRecipe,
+)
+from .yaml import (
+    HUB_TOKEN,
+    RECIPE_FILE,
+    check_shareable,
+    differences,
+    leaves,
+    parse_recipe,
+    read_recipe,
+    write_recipe,
+)
+
+__all__ = [
+    "DEFAULT_MODEL_TYPE",
+    "HUB_TOKEN",
+    "RECIPE_FILE",
+    "Drawn",
+    "Folder",
+    "FormulaRecipe",
+    "Generated",
+    "OwnRecipe",
+    "Pairs",
+    "PairsRecipe",
+    "Recipe",
+    "RecipeError",
+    "Rows",
+    "RowsRecipe",
+    "UnknownKeyError",
+    "check_shareable",
+    "describe_settings",
+    "differences",
+    "leaves",
+    "named_code",
+    "parse_recipe",
+    "read_recipe",
+    "recipe_for",
+    "recipe_of",
+    "recipe_schema",
+    "rules_of",
+    "write_recipe",
+]

@@ -1,0 +1,131 @@
+"""The recipe beside a trained model, and whose code it may name."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers.utils.hub import cached_file
+
+from hf_alpha.loading import load_config, load_parts
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.own_code import own_object
+from hf_alpha.settings import RecipeError
+from hf_alpha.tasks import get_task
+from hf_alpha.tasks.registry import built_in_tasks, task_names
+from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code
+
+from .schema import FormulaRecipe, Pairs, PairsRecipe, Recipe
+from .yaml import RECIPE_FILE, read_recipe
+
+
+def named_code(recipe: Recipe) -> dict[str, str]:
+    """Return all code that a recipe names: key -> `module:name`."""
+    names = recipe.code()
+    return {key: name for key, name in names.items() if isinstance(name, str) and ":" in name}
+
+
+def recipe_of(model: str) -> Recipe | None:
+    """The recipe beside a model, in a folder or on the Hub; None if there is none.
+
+    Raises:
+        RecipeError: it cannot be read.
+        UntrustedCodeError: it names code, which is not trusted: see `hf_alpha.trust`.
+    """
+    file = Path(model) / RECIPE_FILE
+    if not Path(model).is_dir():
+        found = cached_file(
+            model, RECIPE_FILE, _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_gated_repo=False, _raise_exceptions_for_connection_errors=False,
+        )  # fmt: skip
+        file = Path(found) if found is not None else file
+    if not file.is_file():
+        return None
+    recipe = read_recipe(file)
+    _check_code(named_code(recipe), model, file)
+    return recipe
+
+
+def _check_code(names: Mapping[str, str], model: str, file: str | Path) -> None:
+    """Refuse code that a model's folder names, unless it is trusted; then find it.
+
+    Args:
+        names: of the code: key -> `module:name`.
+        model: the folder or Hub name.
+        file: what names the code, for errors.
+    """
+    if refused := refused_code(model, names):
+        raise UntrustedCodeError(file, refused)
+    if is_trusted(model):
+        for key, name in names.items():
+            own_object(name, key, "package.module:name", here=False)
+
+
+def recipe_for(model: str, task: str | None = None) -> Recipe:
+    """The recipe beside a model; of one without, what its tokenizer says of its task and names.
+
+    Args:
+        model: folder or Hub name.
+        task: what the model is used for, if that is said; it has to read what the model reads.
+
+    Raises:
+        FileNotFoundError: there is no such model.
+        RecipeError: the recipe cannot be read, nothing says what the task is, or the model is for
+            another one.
+        UntrustedCodeError: recipe or tokenizer name code, which is not trusted.
+        ValueError: the model has no symbols, or there is no such task.
+    """
+    load_config(model)
+    recipe = recipe_of(model) or _recipe_by_tokenizer(model, task)
+    if task in (None, recipe.task):
+        return recipe
+    solved, grammar = get_task(str(task)), recipe.solved.grammar
+    if grammar != solved.grammar:
+        raise RecipeError(
+            f"{model} is for the task {recipe.task!r}, not for {task!r}: leave out --task, or name "
+            "another model"
+        )
+    if solved.own_data:
+        return recipe.model_copy(update={"task": str(task)})
+    return FormulaRecipe.model_construct(task=str(task))
+
+
+def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
+    """What a recipe would say of a model that has none; not where its training data is."""
+    _, tokenizer = load_parts(model)
+    if isinstance(tokenizer, TextTokenizer):
+        own = next(name for name in built_in_tasks() if get_task(name).own_data)
+        rules = rules_of(tokenizer, model)
+        return PairsRecipe.model_construct(task=own, data=Pairs.model_construct(), symbols=rules)
+    if tokenizer.grammar is not None:
+        known = ((name, get_task(name)) for name in built_in_tasks())
+        fitting = (
+            name for name, one in known if tokenizer.grammar in (one.model_grammar, one.grammar)
+        )
+        task = next(fitting, task)
+    if task is None:
+        raise RecipeError(
+            f"{model} has no {RECIPE_FILE}, and its tokenizer does not say which task it is for: "
+            f"name it by --task: {', '.join(task_names())}"
+        )
+    return FormulaRecipe.model_construct(task=task)
+
+
+def rules_of(tokenizer: TextTokenizer, model: str) -> dict[str, Any]:
+    """Class -> rule by which a tokenizer finds names; where symbols are words, those words.
+
+    Args:
+        tokenizer: of the model.
+        model: folder or Hub name.
+
+    Raises:
+        UntrustedCodeError: a rule names a function, which is not trusted.
+    """
+    if tokenizer.symbols_are_words:
+        return {name: {"tokens": words} for name, words in tokenizer.symbol_words().items()}
+    rules = tokenizer.finder.rules.items()
+    functions = {f"symbols.{name}.function": rule.function for name, rule in rules if rule.function}
+    _check_code(functions, model, f"{model}/tokenizer_config.json")
+    return tokenizer.finder.to_dict()
+
+
+__all__ = ["named_code", "recipe_for", "recipe_of", "rules_of"]

@@ -1,0 +1,144 @@
+"""What a recipe may say, for people and as a JSON schema."""
+
+import json
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+from transformers import CONFIG_MAPPING
+
+from hf_alpha.auto import MODEL_TYPES
+from hf_alpha.objectives import ANSWER, OBJECTIVES
+from hf_alpha.settings import in_words, json_schema, model_of
+
+from .schema import DATA, RECIPES, Formulas, Own, model_keys
+
+Schema = dict[str, Any]
+EXTENDS = {
+    "type": "string",
+    "description": (
+        "the recipe that this one starts from: a name in the same folder (learned), task/name, or "
+        "a path. Mappings are merged key by key, null removes a key, training.output_dir is not "
+        "taken over."
+    ),
+}
+NAME = {"type": "string", "default": ANSWER, "description": "of the objective"}
+NULL = {"type": "null"}
+ANOTHER_MODEL = {
+    "type": "object",
+    "properties": {"model_type": {"type": "string", "not": {"enum": list(MODEL_TYPES)}}},
+    "required": ["model_type"],
+}
+"""A model without symbols: its keys are not known here."""
+
+
+def describe_settings() -> str:
+    """Return a text with every key of a recipe: its type, default and meaning."""
+    recipe = _recipe()
+    data = recipe["properties"]["data"]
+    sections = {
+        "": recipe,
+        "data": data,
+        "data.generate": data["properties"]["generate"],
+        "data.draw": data["properties"]["draw"],
+        "objective": _objectives(),
+        "model": _models(),
+        "training": recipe["properties"]["training"],
+    }
+    parts = []
+    for name, section in sections.items():
+        title, prefix = (name, f"{name}.") if name else ("A recipe is a YAML file", "")
+        entries = [
+            f"{prefix}{_paragraph(key, entry, key in section.get('required', ()))}"
+            for key, entry in section["properties"].items()
+        ]
+        parts.append("\n".join([title, "=" * len(title), *entries]))
+    return "\n\n".join(parts)
+
+
+def _paragraph(name: str, schema: Schema, is_required: bool) -> str:
+    """A key: name, type, default, meaning."""
+    head, default = f"{name}: {in_words(schema)}", schema.get("default")
+    if is_required:
+        head += ", required"
+    elif default not in (None, {}, ""):
+        head += f", default {default if isinstance(default, str) else json.dumps(default)}"
+    said = schema.get("description", "")
+    meaning = textwrap.wrap(said, 96, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join([*textwrap.wrap(head, 96, subsequent_indent="    "), *meaning])
+
+
+def recipe_schema() -> Schema:
+    """Return the JSON schema of a recipe's file, before those that it extends are merged in."""
+    recipe, models = _recipe(), _models()["properties"]
+    needed = [{"required": ["extends"]}, {"required": recipe["required"]}]
+    recipe["properties"]["objective"]["anyOf"] = [{"type": "string"}, _objectives()]
+    schema = _partial(recipe)
+    names = {"properties": {key: {} for key in models}, "additionalProperties": False}
+    schema["properties"]["model"] |= {
+        "properties": _partial({"properties": models})["properties"],
+        "anyOf": [NULL, {"type": "object", **names}, ANOTHER_MODEL],
+    }
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": draft, **schema, "anyOf": needed}
+
+
+def _recipe() -> Schema:
+    """All that recipes of any kind may say."""
+    recipe = _merged(json_schema(kind) for kind in RECIPES)
+    data = _merged(json_schema(kind) for kind in DATA)
+    held = [json_schema(kind)["properties"]["validation"] for kind in (Formulas, Own)]
+    data["properties"]["validation"] = {
+        "anyOf": [kind for each in held for kind in each["anyOf"]],
+        "description": " ".join(each["description"] for each in held),
+    }
+    where = recipe["properties"]["data"]["description"]
+    recipe["properties"] |= {"data": {"description": where, **data}}
+    return {**recipe, "properties": {"extends": EXTENDS, **recipe["properties"]}}
+
+
+def _objectives() -> Schema:
+    objectives = _merged(json_schema(model_of(objective)) for objective in OBJECTIVES.values())
+    return {**objectives, "properties": {"name": NAME, **objectives["properties"]}}
+
+
+def _models() -> Schema:
+    return _merged(json_schema(model_keys(CONFIG_MAPPING[kind])) for kind in MODEL_TYPES)
+
+
+def _merged(schemas: Iterable[Schema]) -> Schema:
+    """The schema of a mapping that has the keys of any; required is what all of them require."""
+    every = list(schemas)
+    properties: Schema = {}
+    for each in every:
+        properties |= {k: v for k, v in each["properties"].items() if k not in properties}
+    required = set.intersection(*(set(each.get("required", ())) for each in every))
+    return {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        "required": [key for key in properties if key in required],
+    }
+
+
+def _partial(schema: Schema) -> Schema:
+    """The schema of what a file says of all: null removes a key, and none is required."""
+    changed = {key: value for key, value in schema.items() if key != "required"}
+    if "properties" in schema:
+        changed["properties"] = {k: _or_null(_partial(v)) for k, v in schema["properties"].items()}
+    if "anyOf" in schema:
+        changed["anyOf"] = [_partial(kind) for kind in schema["anyOf"]]
+    return changed
+
+
+def _or_null(schema: Schema) -> Schema:
+    if not {"type", "enum", "anyOf"} & schema.keys():
+        return schema  # which takes anything
+    if "type" in schema and "enum" not in schema:
+        return {**schema, "type": [schema["type"], "null"]}
+    kinds = schema.get("anyOf", [{"enum": schema.get("enum")}])
+    rest = {key: value for key, value in schema.items() if key not in ("enum", "type")}
+    return {**rest, "anyOf": [*(kind for kind in kinds if kind != NULL), NULL]}
+
+
+__all__ = ["describe_settings", "recipe_schema"]

@@ -1,0 +1,296 @@
+"""Recipes as YAML files: read with those that they extend and with overrides, and written."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hf_alpha.folders import replacing
+from hf_alpha.objectives import ANSWER
+from hf_alpha.resources import recipe_file
+from hf_alpha.settings import RecipeError, UnknownKeyError
+
+from .schema import Recipe, kind_of
+
+RECIPE_FILE = "recipe.yaml"
+HUB_TOKEN = re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}")
+"""What a token of the Hub looks like, wherever it stands."""
+LAST = ("model", "optimizer", "checkpoint")
+"""Keys that close a recipe: what is trained, behind what it is trained on."""
+
+
+def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
+    """Read a recipe, with those that it extends, and apply overrides: `training.max_steps=10`.
+
+    `path` is a file, or the name of a shipped recipe such as `propositional/debug`.
+
+    Raises:
+        RecipeError: no such recipe, an unknown key, or a value of the wrong kind; or recipes that
+            extend each other in a circle.
+    """
+    file = _find(path)
+    content, origins = _flattened(file, ())
+    changes: dict[str, Any] = {}
+    for override in overrides or []:
+        _override(content, override)
+        _override(changes, override)
+    _replace_model(content, changes)
+    try:
+        return parse_recipe(content, str(file))
+    except UnknownKeyError as error:
+        raise _with_origin(error, file, origins) from error
+
+
+def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
+    """Check a recipe's keys and values, and find its kind; see [`read_recipe`]."""
+    _check_private(content, where)
+    return kind_of(content).read(content, where)
+
+
+def _find(path: str | Path) -> Path:
+    try:
+        return recipe_file(path)
+    except FileNotFoundError as error:
+        raise RecipeError(f"{error}") from error
+
+
+def _with_origin(error: UnknownKeyError, file: Path, origins: Mapping[str, Path]) -> RecipeError:
+    """The error; of a key that an extended recipe brought, one that says where it stands."""
+    section = [part for part in error.where.removeprefix(str(file)).split(": ") if part]
+    places = {key: origins.get(".".join([*section, str(key)]), file) for key in error.keys}
+    key, place = next(iter(places.items()))
+    if place == file:
+        return error
+    nulls = ", ".join(f"{key}: null" for key, place in places.items() if place != file)
+    model = ", or name a 'checkpoint' in place of the model" if section == ["model"] else ""
+    return RecipeError(
+        f"{error.where}: unknown key {key!r}, taken over from {place}: leave out what does not fit "
+        f"by {{{nulls}}}{model}"
+    )
+
+
+def _flattened(file: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Return a recipe's content with everything that it takes over from others.
+
+    Args:
+        file: of the recipe.
+        children: the recipes that extend it, the first one first.
+
+    Returns:
+        The content, and dotted key -> the file in which it stands, the last one to say it.
+    """
+    chain = (*children, file.resolve())
+    if chain[-1] in children:
+        raise RecipeError(f"recipes extend each other in a circle: {_shown(chain)}")
+    content = _read(file)
+    parent = content.pop("extends", None)
+    origins = dict.fromkeys(_dotted(content), file)
+    if parent is None:
+        return content, origins
+    if not isinstance(parent, str):
+        raise RecipeError(f"{_shown(chain)}: 'extends' must be the name of one recipe")
+    try:
+        parent_file = _find_parent(parent, file.parent)
+    except RecipeError as error:
+        raise RecipeError(f"{_shown(chain)} -> {parent!r}: {error}") from error
+    base, before = _flattened(parent_file, chain)
+    if isinstance(base.get("training"), dict):
+        base["training"].pop("output_dir", None)  # two runs do not share a folder
+    _replace_model(base, content)
+    return _merged(base, content), before | origins
+
+
+def _replace_model(content: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    """Remove the model where changes name a checkpoint, which brings its own."""
+    if changes.get("checkpoint") is not None and "model" not in changes:
+        content.pop("model", None)
+
+
+def _shown(chain: Iterable[Path]) -> str:
+    return " -> ".join(map(str, chain))
+
+
+def _find_parent(name: str, folder: Path) -> Path:
+    """Return the file of a recipe that one in `folder` extends."""
+    for candidate in (folder / f"{name}.yaml", folder / name):
+        if candidate.is_file():
+            return candidate
+    return _find(name)
+
+
+def _dotted(content: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Dotted keys of all values and mappings."""
+    for key, value in content.items():
+        yield f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{key}.")
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge mappings key by key; what is null in `changes` is left out, lists are replaced."""
+    merged = dict(base)
+    for key, value in changes.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict):
+            before = merged.get(key)
+            merged[key] = _merged(before if isinstance(before, dict) else {}, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = _parse_yaml(file.read_text(encoding="utf-8"), str(file))
+    except UnicodeDecodeError as error:
+        raise RecipeError(f"{file}: no UTF-8 text: {error}") from error
+    if not isinstance(content, dict):
+        raise RecipeError(f"{file}: a recipe is a mapping of keys to values")
+    return content
+
+
+def check_shareable(file: Path) -> None:
+    """Check that a recipe's file may be shared.
+
+    Raises:
+        RecipeError: there is a secret in it, or it is no recipe.
+    """
+    _check_private(_read(file), str(file))
+
+
+def _check_private(content: Mapping[str, Any], where: str) -> None:
+    """Check that nothing is in a recipe, and nothing uploaded by it, that is for nobody else.
+
+    It comes before all checks that quote values, and once more before a recipe is written.
+    """
+    for key, value in leaves(content):
+        section, _, name = key.partition(".")
+        if (section == "training" and name.endswith("token")) or HUB_TOKEN.search(value):
+            raise RecipeError(
+                f"{where}: {key!r} is a secret, and recipes are shared: leave it out, and log in "
+                "with hf auth login, or set HF_TOKEN in the environment"
+            )
+        if key == "training.push_to_hub" and value == "true":
+            raise RecipeError(
+                f"{where}: {key!r} would upload all that lies in the output folder: leave it out, "
+                "and share the trained model with hf-alpha push"
+            )
+
+
+def _override(content: dict[str, Any], override: str) -> None:
+    """Apply one `a.b=value`; the value is read as YAML."""
+    path, sign, text = override.partition("=")
+    keys = path.removeprefix("--").split(".")
+    if not sign or not all(keys):
+        raise RecipeError(
+            f"override {override!r}: write it as key=value, e.g. training.max_steps=10"
+        )
+    for parent in keys[:-1]:
+        content = content.setdefault(parent, {})
+        if not isinstance(content, dict):
+            raise RecipeError(f"override {override!r}: {parent!r} is not a mapping")
+    value = _parse_yaml(text, f"override {override!r}")
+    if value is None:
+        content.pop(keys[-1], None)
+    else:
+        content[keys[-1]] = value
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads 1e-3 as a number and `no` as text, as YAML 1.2 has it and everybody means it."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":bool")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile("(true|True|false|False)$"), list("tTfF")
+)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts a text such as 1e3, which `_Loader` would read as a number, in quotes."""
+
+
+_POWER_OF_TEN = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$")
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _POWER_OF_TEN, list("-+0123456789"))
+
+
+def _parse_yaml(text: str, where: str) -> Any:
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        raise RecipeError(f"{where}: not valid YAML: {error}") from error
+
+
+def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
+    """Settings that are not the same: key, as in an override -> both values, `null` if not set.
+
+    A different output folder is not reported.
+    """
+    before, after = (dict(leaves(recipe.model_dump(warnings=False))) for recipe in (old, new))
+    return {
+        key: (before.get(key, "null"), after.get(key, "null"))
+        for key in {**before, **after}
+        if key != "training.output_dir" and before.get(key, "null") != after.get(key, "null")
+    }
+
+
+def leaves(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted keys and their values as text."""
+    for key, value in content.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", json.dumps(value, ensure_ascii=False, default=str)
+
+
+def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
+    """Write a recipe, complete and with overrides, so that `hf-alpha train` can read it again.
+
+    Args:
+        recipe: what to write.
+        path: of the file; its folder is made.
+        notes: comments for its first lines.
+
+    Raises:
+        RecipeError: there is a secret in it; nothing is written.
+    """
+    said = recipe.model_dump(warnings=False)
+    _check_private(said, "recipe")
+    content = _without_silent({**said, "data": _without_silent(said["data"])})
+    if recipe.checkpoint is not None:
+        content.pop("tokenizer", None)
+    content = {key: value for key, value in content.items() if value not in (ANSWER, "")}
+    content = dict(sorted(content.items(), key=lambda item: item[0] in LAST))
+    lines = "".join(f"{note}\n" for note in notes)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write_text(
+            lines + yaml.dump(content, Dumper=_Dumper, sort_keys=False), encoding="utf-8"
+        )
+
+
+def _without_silent(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What says something; a number does, 0 too."""
+    silent = (type(None), bool, dict)
+    return {key: value for key, value in content.items() if value or not isinstance(value, silent)}
+
+
+__all__ = [
+    "HUB_TOKEN",
+    "RECIPE_FILE",
+    "check_shareable",
+    "differences",
+    "leaves",
+    "parse_recipe",
+    "read_recipe",
+    "write_recipe",
+]

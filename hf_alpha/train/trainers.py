@@ -1,0 +1,427 @@
+"""Trainers: batches alike in size, steps kept in step, whole checkpoints, Ctrl-C."""
+
+import logging
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import torch
+from accelerate import Accelerator  # type: ignore[import-untyped]
+from datasets import Dataset
+from torch.utils.data import Sampler, SequentialSampler
+from transformers import (
+    PrinterCallback,
+    ProgressCallback,
+    Seq2SeqTrainer,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from hf_alpha.data.bucket import BucketSampler
+from hf_alpha.data.drawn import DrawnProblems
+from hf_alpha.evaluation.evaluate import answer_limit, evaluate
+from hf_alpha.finite import PATIENCE, FiniteSteps, NotFiniteError, is_finite
+from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
+from hf_alpha.progress import TrainingProgress
+from hf_alpha.tasks import Task
+
+from .arguments import LABEL_SMOOTHING
+from .checkpoints import last_checkpoint, readable_state, whole_checkpoint
+from .data import TrainingData
+
+logger = logging.getLogger(__name__)
+
+LOSSES = "losses"
+"""Where `trainer_state.json` has the sums of losses since the last log."""
+
+
+class RunTrainer(Trainer):
+    """What all trainers here share: batches alike in size, progress, and whole checkpoints.
+
+    A step whose loss or norm of gradients is not finite is left out; see `hf_alpha.finite`.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.finite_steps = FiniteSteps()
+        self._losses: list[torch.Tensor] = []  # of the step so far, one for each micro-batch
+        self._first_counted = 0  # the first step whose loss the mean over the run has
+        # Without an accelerator, PyTorch would warn in every run.
+        self.args.dataloader_pin_memory &= torch.accelerator.is_available()
+        self.add_callback(_KeepInStep(self.accelerator))
+        self.add_callback(_KeepLosses(self))
+        for kind in (ProgressCallback, PrinterCallback):  # a notebook has another one, which stays
+            if self.pop_callback(kind) is not None:
+                self.add_callback(TrainingProgress())
+
+    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """As in the base class; the loss is kept for the end of the step."""
+        loss = super().training_step(*args, **kwargs)
+        self._losses.append(loss)
+        return loss
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        """As in the base class: asked once in each step, when all its gradients are there."""
+        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        loss = float(self._of_all(torch.stack(self._losses).sum()).mean())
+        self._losses.clear()
+        self._check_step(model, loss, None if norm is None else float(norm))
+        return norm
+
+    def _check_step(self, model: Any, loss: float, norm: float | None) -> None:
+        """Leave a step out whose numbers are not finite; too many in a row end the training."""
+        scaler, step = self.accelerator.scaler, self.state.global_step + 1
+        overflow = norm is not None and math.isfinite(loss) and not math.isfinite(norm)
+        if overflow and scaler is not None and scaler.get_scale() > 1:
+            self.finite_steps.losses += 1
+            return  # with fp16: the scaler leaves it out, and its scale falls
+        if self.finite_steps.add(step, loss, norm):
+            return
+        if self.finite_steps.in_a_row == PATIENCE:
+            raise self._not_finite(
+                f"training is stopped at step {step}: in {PATIENCE} steps in a row, loss or norm "
+                f"of gradients was not finite ({loss} and {norm})"
+            )
+        logger.warning("step %d is left out: loss %s, norm of gradients %s", step, loss, norm)
+        if scaler is None:  # which leaves it out itself, and must see the gradients
+            model.zero_grad()
+
+    def check_end(self) -> None:
+        """Refuse a model that is not finite.
+
+        Raises:
+            NotFiniteError: it is not, or it is not known, since the last steps were left out.
+        """
+        if self.finite_steps.in_a_row:
+            raise self._not_finite("in the last steps, loss or norm of gradients was not finite")
+        if not self._is_finite():
+            raise self._not_finite("training has led to weights that are not finite")
+
+    def _not_finite(self, what: str) -> NotFiniteError:
+        good = last_checkpoint(self.args.output_dir, self.finite_steps.proved)
+        last = last_checkpoint(self.args.output_dir)
+        ahead = "a smaller training.learning_rate and another training.output_dir"
+        if good is None:
+            way = f"there is no good checkpoint: begin again with {ahead}"
+        else:
+            way = (
+                f"the last good checkpoint is {good}: 'checkpoint: {good}' in a recipe goes on "
+                f"from its weights, with {ahead}"
+            )
+        led = "" if last == good else f" ({last} was saved behind it, and leads here again)"
+        return NotFiniteError(f"{what}; no model is written; {way}{led}")
+
+    def _of_all(self, number: torch.Tensor) -> torch.Tensor:
+        """A number of each process: (processes,)."""
+        return self.accelerator.gather(number.reshape(1))
+
+    def _is_finite(self) -> bool:
+        """Whether the weights are, those in other processes too."""
+        mine = torch.tensor(is_finite(self.model), device=self.args.device)
+        return bool(self._of_all(mine).all())
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        """As in the base class; but a loss that is not known is none, and the mean is of all steps.
+
+        The Trainer takes a loss that is not finite for the mean of the others, or for 0.
+        """
+        if "loss" in logs:
+            logs["loss"] = logs["loss"] if self.finite_steps.losses else math.nan
+            self.finite_steps.losses = 0
+        if "train_loss" in logs:
+            steps = self.state.global_step - self._first_counted
+            logs["train_loss"] = self._total_loss_scalar / max(steps, 1)
+        super().log(logs, *args, **kwargs)
+
+    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        folder = Path(self.args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}")
+        if self.finite_steps.in_a_row or not self._is_finite():
+            logger.warning("%s is not written: the numbers are not finite", folder)
+            return
+        self.state.stateful_callbacks[LOSSES] = self._losses_since_log()
+        with whole_checkpoint(folder):
+            super()._save_checkpoint(*args, **kwargs)
+
+    def _losses_since_log(self) -> dict[str, Any]:
+        """What the next log and the mean of a resumed run need: sums, one of each process."""
+        return {
+            "since_log": self._of_all(self._tr_loss).tolist(),
+            "total": self._total_loss_scalar,
+            "last_logged": self._globalstep_last_logged,
+            "first_counted": self._first_counted,
+        }
+
+    def go_on_counting(self) -> None:
+        """Take up the sums of losses of a checkpoint; one without them begins to count anew."""
+        self._first_counted = self.state.global_step
+        self.finite_steps.proved = self.state.global_step - 1
+        kept = self.state.stateful_callbacks.get(LOSSES)
+        if kept is None:
+            return
+        sums = kept["since_log"]
+        same = len(sums) == self.args.world_size
+        self._tr_loss += sums[self.args.process_index] if same else math.fsum(sums) / len(sums)
+        self._total_loss_scalar = kept["total"]
+        self._globalstep_last_logged = kept["last_logged"]
+        self._first_counted = kept["first_counted"]
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        with readable_state(checkpoint, "the optimiser's state"):
+            super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_scaler(self, checkpoint: str | None) -> None:
+        if self.accelerator.scaler is None:  # it is of a run with fp16, or of somebody else
+            return
+        with readable_state(checkpoint, "the state of the scaler"):
+            super()._load_scaler(checkpoint)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        with readable_state(checkpoint, "the state of random numbers"):
+            super()._load_rng_state(checkpoint)
+
+    def _get_train_sampler(self, train_dataset: Dataset | None = None) -> Sampler | None:
+        dataset = train_dataset if train_dataset is not None else self.train_dataset
+        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+        return BucketSampler(bucket_keys(dataset), self._train_batch_size, seed=seed)
+
+    def _get_eval_sampler(self, eval_dataset: Dataset) -> Sampler | None:
+        """In order: metrics compare outputs with rows. The base class may sort them by length."""
+        return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
+
+
+class ObjectiveTrainer(RunTrainer):
+    """Trainer for objectives that do not answer; gradients are accumulated as each model needs it.
+
+    A loss is divided by the number of micro-batches, unless the model's forward has a parameter
+    `num_items_in_batch`. The base class believes that any `**kwargs` would take it.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        forward = self.accelerator.unwrap_model(self.model).forward
+        self.model_accepts_loss_kwargs &= "num_items_in_batch" in signature(forward).parameters
+
+
+class AlphaTrainer(RunTrainer, Seq2SeqTrainer):
+    """Seq2SeqTrainer whose batches are alike in number of symbols and length.
+
+    What it shows of its progress is `hf_alpha.progress`'s.
+
+    Attributes:
+        answer_rates: gives rates of the model's answers, such as `correct`, which then stand
+            beside the validation loss (`metric_for_best_model: correct`); None for none.
+
+    Raises:
+        ValueError: `label_smoothing_factor` is set: the Trainer's own smoothing would spread over
+            columns that a sample cannot use.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.answer_rates: Callable[[Any], dict[str, float]] | None = None
+        if self.args.label_smoothing_factor:
+            raise ValueError(LABEL_SMOOTHING)
+
+    def evaluation_loop(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
+        """As in the base class; with `answer_rates`, problems are answered too."""
+        output = super().evaluation_loop(*args, metric_key_prefix=metric_key_prefix, **kwargs)
+        if self.answer_rates is not None:
+            rates = self.answer_rates(self.accelerator.unwrap_model(self.model))
+            output.metrics.update({f"{metric_key_prefix}_{key}": x for key, x in rates.items()})
+        return output
+
+
+@dataclass
+class AnswerRates:
+    """Answers a few problems, and says how many answers are right, and how far they are off.
+
+    Attributes:
+        task: checks answers.
+        tokenizer: that of the model.
+        rows: the problems, as evaluation takes them.
+    """
+
+    task: Task
+    tokenizer: AnyTokenizer
+    rows: list[dict[str, Any]]
+
+    @cached_property
+    def limit(self) -> int:
+        """How long an answer may be, in tokens."""
+        return answer_limit(self.task, self.tokenizer, self.rows)
+
+    def __call__(self, model: Any) -> dict[str, float]:
+        """Return `correct`, between 0 and 1, and `edit_distance` where the task has one."""
+        if not self.rows:
+            return {}
+        found = evaluate(
+            model, self.tokenizer, self.task, self.rows, max_new_tokens=self.limit, progress=False
+        ).overall
+        distance = {} if found.edit_distance is None else {"edit_distance": found.edit_distance}
+        return {"correct": found.correct, **distance}
+
+
+class _KeepInStep(TrainerCallback):
+    """Tells sampler and collator which epoch it is, and the model that a step is done."""
+
+    def __init__(self, accelerator: Accelerator):
+        self.accelerator = accelerator
+        self._scale_before = 0.0
+
+    def on_epoch_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        train_dataloader: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        # accelerate does not reach a sampler behind two other batch samplers, as there are when
+        # several processes resume in the middle of an epoch.
+        batches = train_dataloader.batch_sampler
+        while hasattr(batches, "batch_sampler"):
+            batches = batches.batch_sampler
+        if hasattr(train_dataloader.collate_fn, "epoch"):
+            train_dataloader.collate_fn.epoch = int(state.epoch or 0)
+        if isinstance(batches.sampler, BucketSampler):  # a stream has none
+            batches.sampler.set_epoch(int(state.epoch or 0))
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        # What is evaluated now is what is saved now, in every process.
+        if hasattr(model, "advance_step") and not self._step_was_skipped():
+            model.advance_step()
+
+    def on_pre_optimizer_step(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        self._scale_before = self._loss_scale()
+
+    def _step_was_skipped(self) -> bool:
+        """Whether the gradients have overflowed, with fp16: the scale of the loss has then fallen.
+
+        accelerate knows of DeepSpeed's steps, and not of those that a fused optimiser leaves out.
+        """
+        fallen = self._loss_scale() < self._scale_before
+        return fallen or self.accelerator.optimizer_step_was_skipped
+
+    def _loss_scale(self) -> float:
+        scaler = self.accelerator.scaler
+        return 0.0 if scaler is None else scaler.get_scale()
+
+
+class _KeepLosses(TrainerCallback):
+    """Has a run that is resumed log what it would have logged: the Trainer starts its sums anew."""
+
+    def __init__(self, trainer: RunTrainer):
+        self.trainer = trainer
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        self.trainer.go_on_counting()
+
+
+def bucket_keys(dataset: TrainingData) -> np.ndarray:
+    """(number of symbols, input length) of each tokenised row: (N, 2); without symbols (N, 1)."""
+    if isinstance(dataset, DrawnProblems):
+        return dataset.keys
+    table = dataset.with_format("arrow")[:]
+    names = [name for name in ("stream_ids", "input_ids") if name in table.column_names]
+    columns = (pc.list_value_length(table[name]) for name in names)
+    return np.stack([column.to_numpy() for column in columns], axis=1)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was stopped by Ctrl-C; the message says how it goes on."""
+
+
+class StopOnInterrupt(TrainerCallback):
+    """Makes Ctrl-C end training with a checkpoint of the step; a second one ends it at once.
+
+    Processes that train together would stop at different steps: there Ctrl-C does what it always
+    does, and the last checkpoint counts.
+    """
+
+    def __init__(self) -> None:
+        self.interrupted = False
+
+    @contextmanager
+    def listening(self, alone: bool) -> Iterator[None]:
+        """Catch the signal, if this process trains alone and this thread may."""
+        if not alone or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGINT, self._note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _note(self, *_: object) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        if self.interrupted:
+            control.should_save = control.should_training_stop = True
+
+    def on_epoch_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        """In the middle of an epoch nothing is due; at its end, what is due goes into the save."""
+        if self.interrupted:
+            is_whole = float(state.epoch or 0).is_integer()
+            control.should_log &= is_whole
+            control.should_evaluate &= is_whole
+            control.should_save = is_whole
+
+
+__all__ = [
+    "LOSSES",
+    "AlphaTrainer",
+    "AnswerRates",
+    "Interrupted",
+    "ObjectiveTrainer",
+    "RunTrainer",
+    "StopOnInterrupt",
+    "bucket_keys",
+]

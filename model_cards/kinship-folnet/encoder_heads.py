@@ -1,0 +1,1 @@
+../../hf_alpha/modeling/encoder_heads.py
