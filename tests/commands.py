@@ -31,10 +31,16 @@ def hf_alpha(*arguments: object, stdin: str = "") -> Result:
     return _run(main, "hf-alpha", arguments, stdin)
 
 
-def study(name: str, *arguments: object) -> Result:
+def study(name: str, *arguments: object, stdin: str = "") -> Result:
     """Run `python -m benchmarks.NAME ARGUMENTS`; the name is `studies`, or `studies.grow`."""
     module = "studies.__main__" if name == "studies" else name
-    return _run(import_module(f"benchmarks.{module}").main, name, arguments, "")
+    return _run(import_module(f"benchmarks.{module}").main, name, arguments, stdin)
+
+
+def any_command(name: str, *arguments: object, stdin: str = "") -> Result:
+    """Run a command of `hf-alpha`, or of the studies if it is called so."""
+    command = study if name.startswith("studies") else hf_alpha
+    return command(name, *arguments, stdin=stdin)
 
 
 def _run(entry: Callable[[], None], name: str, arguments: Iterable[object], stdin: str) -> Result:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from commands import Result, hf_alpha, study
+from commands import any_command, hf_alpha
 from small_tokenizers import word_level
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
@@ -173,13 +173,6 @@ ATTACKS = [
 ]
 
 
-def run(name: str, *arguments: object) -> Result:
-    """Run a command of ours, or of a study, whose user says yes to every question."""
-    if name.startswith("studies"):
-        return study(name, *arguments)
-    return hf_alpha(name, *arguments, stdin="y\ny\n")
-
-
 def name_of(attack: Any) -> str:
     return attack[0] if isinstance(attack, tuple) else getattr(attack, "__name__", attack)
 
@@ -195,7 +188,7 @@ def transducer(here):
 @pytest.mark.parametrize(("plant", "name", "command"), ATTACKS, ids=name_of)
 def test_code_that_a_folder_names_does_not_run(plant, name, command, here, transducer):
     plant(here / "m")
-    done = run(*command)
+    done = any_command(*command, stdin="y\ny\n")
     assert name in done.error and "--trust-remote-code" in done.error
     assert not (here / "RAN").exists() and not {"evil", "wicked"} & set(sys.modules)
     assert not [path for path in ("o", "r", "mine") if (here / path).exists()]

@@ -10,7 +10,7 @@ from pathlib import Path
 import own_process
 import pytest
 import typer.main
-from commands import hf_alpha
+from commands import any_command, hf_alpha, study
 from hosts import make_host
 from small_tokenizers import word_level
 
@@ -18,7 +18,6 @@ import hf_alpha as hf_alpha_package
 from hf_alpha.cli import OLD_NAMES, app
 from hf_alpha.folders import locked
 
-ROOT = Path(__file__).resolve().parents[2]
 RECIPE = """
 task: text
 data: {train: rows.jsonl, test: rows.jsonl}
@@ -51,6 +50,17 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
         assert all(getattr(parameter, "help", "") for parameter in COMMANDS[command].params)
     assert all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
+
+
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_old_names_say_the_new_one_whatever_follows(name):
+    assert name not in COMMANDS and name not in hf_alpha("--help").out
+    for rest in ([], ["--help"], ["ltl", "--only", "x", "--steps=3"]):
+        said = f"error: `hf-alpha {name}` is no command any more: write {OLD_NAMES[name]}"
+        assert hf_alpha(name, *rest).error == said
+    command, _ = OLD_NAMES[name].split(" (")
+    helped = study(command.removeprefix("python -m benchmarks."), "--help")
+    assert helped.code == 0 and f"Usage: {command} [OPTIONS]" in helped.out
 
 
 OPTIONS = [
@@ -87,21 +97,24 @@ WRITERS = {
     "evaluate": ["MODEL", "--out", "OUT", "--data", "DATA", "--quiet"],
     "compare": ["RECIPE", "--out", "OUT"],
     "transduce": ["a", "--rules", "RULES", "--save", "OUT"],
+    "studies.zero_shot": ["no", "--task", "sst2", "--data", "ROWS", "--out", "OUT"],
     "generate-data": ["OUT"],
 }
 MAKERS = {
     "perturb": ["DATA", "OUT", "--kind", "reduced"],
     "convert": ["MODEL", "OUT"],
+    "studies.grow": ["MODEL", "OUT", "--encoder-layers", "2"],
     "release": ["MODEL", "OUT"],
     "convert-folnet": ["RULES", "RULES", "OUT"],
     "convert-geometric": ["MODEL", "FST", "OUT"],
 }
 WRITE_NONE = {"solve", "info", "env", "push"}
+STUDIES = {"studies.grow", "studies.zero_shot"}
 
 
 @pytest.mark.parametrize("command", [*WRITERS, *MAKERS])
 def test_two_commands_do_not_write_one_folder(tmp_path, monkeypatch, vanilla, data, command):
-    assert COMMANDS.keys() == {*WRITERS, *MAKERS, *WRITE_NONE}
+    assert COMMANDS.keys() | STUDIES == {*WRITERS, *MAKERS, *WRITE_NONE}
     monkeypatch.chdir(tmp_path)
     Path("rules.yaml").write_text("- {pattern: '/[0-9]+/', label: DATE}\n")
     Path("rows.jsonl").write_text('{"sentence": "a", "source": "a", "target": "a", "label": 0}\n')
@@ -113,25 +126,9 @@ def test_two_commands_do_not_write_one_folder(tmp_path, monkeypatch, vanilla, da
     arguments = [places.get(part, part) for part in {**WRITERS, **MAKERS}[command]]
     busy = Path("out") if command in WRITERS else Path(f".out.{'a' * 32}")
     with locked(busy):
-        said = hf_alpha(command, *arguments).err
+        said = any_command(command, *arguments).err
     assert re.search(r"error: another process (writes|makes data in) \S*out: wait", said), said
     assert len(said[said.index("error: ") :].splitlines()) == 1
-
-
-@pytest.mark.parametrize("name", OLD_NAMES)
-def test_old_names_say_the_new_one_whatever_follows(name):
-    assert name not in COMMANDS and name not in hf_alpha("--help").out
-    for rest in ([], ["--help"], ["ltl", "--only", "x", "--steps=3"]):
-        done = hf_alpha(name, *rest)
-        assert (
-            done.error
-            == f"error: `hf-alpha {name}` is no command any more: write {OLD_NAMES[name]}"
-        )
-    *_, module = OLD_NAMES[name].split(" (")[0].split()
-    ran = subprocess.run(
-        [sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True
-    )
-    assert ran.returncode == 0 and f"Usage: python -m {module} [OPTIONS]" in ran.stdout, ran.stderr
 
 
 def test_short_option_for_help_and_the_version():

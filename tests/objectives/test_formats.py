@@ -18,8 +18,6 @@ def test_words_and_tags_are_read_with_and_without_numbers(tmp_path):
 
 
 def test_an_unknown_format_is_told_what_there_is_and_where_those_of_benchmarks_are(tmp_path):
-    told = (
-        r"no format 'clutrr': known are squad, conll, or .* such as benchmarks\.studies\.formats:"
-    )
+    told = r"no format 'clutrr': known are squad, conll, or .* benchmarks\.studies\.formats:"
     with pytest.raises(ValueError, match=told):
         read_format("clutrr", str(tmp_path))

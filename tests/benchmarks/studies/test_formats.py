@@ -2,9 +2,12 @@ import gzip
 import json
 
 import pytest
+import yaml
 
 from benchmarks.studies.formats import FORMATS
+from hf_alpha.objectives.formats import FORMATS as SHARED
 from hf_alpha.objectives.formats import read_format as read
+from hf_alpha.resources import resource_path
 
 
 def read_format(name: str, where: str) -> list:
@@ -93,3 +96,11 @@ def test_expressions_of_streusle_are_read(tmp_path, text, words, tags):
     (tmp_path / "s").write_text(f"reviews-1\t{text}\n{text}\n")
     with pytest.raises(ValueError, match="s, line 2: 1 cells, 2 are expected"):
         read_format("streusle", str(tmp_path / "s"))
+
+
+def test_shipped_recipes_name_formats_that_there_are():
+    root = resource_path("training")
+    contents = [yaml.safe_load(file.read_text()) for file in root.rglob("*.yaml")]
+    names = {(content.get("data") or {}).get("format") for content in contents} - {None}
+    assert {name for name in names if ":" in name} <= set(FORMATS.values())
+    assert names - set(FORMATS.values()) <= set(SHARED) and FORMATS["clutrr"] in names

@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import own_process
 import pytest
 from commands import study
 from tiny_studies import TINY
@@ -128,6 +129,13 @@ def test_two_runs_of_a_table_do_not_meet(done):
     ):
         assert mine
         reproduce(Encodings(), TINY, [3], [ROWS.split(",")[0]], Path("runs/reproduce"), Path("out"))
+
+
+def test_the_command_starts_in_the_root_of_a_checkout():
+    root = Path(__file__).parents[3]
+    done = own_process.run("-m", "benchmarks.studies", "encoding", cwd=root)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: no table 'encoding': choose from encodings, heatmaps")
 
 
 def test_the_command_names_what_there_is():
