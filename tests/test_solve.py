@@ -278,7 +278,8 @@ def test_extended_on_the_way_answers_as_extended_before(streams):
 )
 def test_bad_calls_say_what_is_wrong(streams, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    done = hf_alpha("solve", "--model", streams, *arguments)  # the last --model counts
+    model = [] if "--model" in arguments else ["--model", streams]
+    done = hf_alpha("solve", *model, *arguments)
     assert message in done.error
 
 
