@@ -16,8 +16,9 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.build_tokenizer import main as build_tokenizer_command
 from hf_alpha.code_links import CODE, code_files, link_code
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.recipe import RECIPE_FILE
 from hf_alpha.release import refresh, release
-from hf_alpha.train import RECIPE_FILE, TRAINER_STATE
+from hf_alpha.train import TRAINER_STATE
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = sorted(
