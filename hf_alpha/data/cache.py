@@ -26,16 +26,23 @@ def filling_cache() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        cause: BaseException | None = error
-        while cause is not None and getattr(cause, "errno", None) not in FULL:
-            cause = cause.__cause__ or cause.__context__
-        if cause is None or isinstance(error, CacheFullError):
+        full = [each for each in _causes(error) if getattr(each, "errno", None) in FULL]
+        if not full or isinstance(error, CacheFullError):
             raise
         raise CacheFullError(
             f"the cache of datasets, {config.HF_DATASETS_CACHE}, has no room for a copy of the "
-            f"data: {cause}; free some space, or name another folder in the environment variable "
+            f"data: {full[0]}; free some space, or name another folder in the environment variable "
             "HF_DATASETS_CACHE"
         ) from error
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what led to it, each once: an error raised again may be its own cause."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 __all__ = ["CacheFullError", "filling_cache"]

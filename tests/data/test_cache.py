@@ -45,3 +45,13 @@ def test_other_errors_pass():
         with pytest.raises(type(error)) as raised, filling_cache():
             raise error
         assert raised.value is error
+
+
+def test_an_error_that_is_its_own_cause_passes():
+    """As one is that was taken out of another, of which it is the cause, and raised again."""
+    cause = ValueError("row 3")
+    with pytest.raises(ValueError, match="row 3"), filling_cache():
+        try:
+            raise RuntimeError("generation") from cause
+        except RuntimeError as error:
+            raise error.__cause__ from None
