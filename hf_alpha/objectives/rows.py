@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from datasets import Dataset, load_dataset
+from datasets import Dataset, IterableDataset, load_dataset
 
 from hf_alpha.data.keys import key_of
 from hf_alpha.data.pair_files import load_files, missing_columns
 from hf_alpha.data.read import choose_split, read_named
+from hf_alpha.settings import RecipeError
 
 from .formats import read_format
 
@@ -134,9 +135,24 @@ def hold_out(
     return rows.select(np.flatnonzero(~held)), rows.select(np.flatnonzero(held))
 
 
-def first(rows: Dataset, most: int | None) -> Dataset:
-    """Return the first rows, as many as a recipe asks for."""
-    return rows if most is None else rows.select(range(min(most, len(rows))))
+def check_validation(recipe: Any, validation: Any) -> None:
+    """Refuse a recipe that asks for validation and has no rows for it.
+
+    Raises:
+        RecipeError: naming both keys.
+    """
+    if validation is None and recipe.training.get("eval_strategy", "no") != "no":
+        raise RecipeError(
+            "training: eval_strategy needs data.validation: give a share of the rows (0.05) or a "
+            "file, or set eval_strategy to 'no'"
+        )
+
+
+def first(rows: Any, most: int | None) -> Any:
+    """Return the first rows of a dataset or stream, as many as a recipe asks for."""
+    if most is None:
+        return rows
+    return rows.take(most) if isinstance(rows, IterableDataset) else rows.take(min(most, len(rows)))
 
 
 def text_in(value: Any, column: str, row: int) -> str:
@@ -153,4 +169,13 @@ def text_in(value: Any, column: str, row: int) -> str:
     return value
 
 
-__all__ = ["DataSource", "Where", "first", "hold_out", "kept", "read_rows", "text_in"]
+__all__ = [
+    "DataSource",
+    "Where",
+    "check_validation",
+    "first",
+    "hold_out",
+    "kept",
+    "read_rows",
+    "text_in",
+]

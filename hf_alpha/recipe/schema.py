@@ -7,6 +7,7 @@
 | [`RowsRecipe`] | [`Rows`] | a model that does not answer: another objective, of the user's rows |
 """
 
+from abc import abstractmethod
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
@@ -16,7 +17,15 @@ from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArgume
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
-from hf_alpha.objectives import ANSWER, OBJECTIVES, Objective, make_objective
+from hf_alpha.objectives import (
+    ANSWER,
+    OBJECTIVES,
+    AnswerPairs,
+    AnswerProblems,
+    Objective,
+    RowsObjective,
+    make_objective,
+)
 from hf_alpha.objectives.formats import FORMATS
 from hf_alpha.settings import Keys, KeysOf, RecipeError, model_of
 from hf_alpha.tasks import Task, get_task
@@ -266,6 +275,17 @@ class Recipe(Keys):
         except ValueError as error:
             raise RecipeError(f"{error}") from error
 
+    @property
+    @abstractmethod
+    def aim(self) -> Objective:
+        """The objective, with its settings."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of training."""
+        seed: int = self.training.get("seed", 42)
+        return seed
+
     def code(self) -> dict[str, Any]:
         """Return key -> what may name code there, as `module:name`."""
         return {"task": self.task}
@@ -336,6 +356,10 @@ class FormulaRecipe(Recipe):
         ge=1,
         description="symbols of each class in the vocabulary; by default the tokenizer's 10",
     )
+
+    @property
+    def aim(self) -> AnswerProblems:
+        return AnswerProblems()
 
     @field_validator("data", mode="before")
     @classmethod
@@ -408,6 +432,10 @@ class PairsRecipe(OwnRecipe):
         False, description="answers that differ in whitespace only are the same"
     )
 
+    @property
+    def aim(self) -> AnswerPairs:
+        return AnswerPairs()
+
     def code(self) -> dict[str, Any]:
         measures = {f"measures.{name}": path for name, path in self.measures.items()}
         return super().code() | {"check": self.check} | measures
@@ -441,8 +469,7 @@ class RowsRecipe(OwnRecipe):
     )
 
     @property
-    def aim(self) -> Objective:
-        """The objective, with its settings."""
+    def aim(self) -> RowsObjective:
         return make_objective(self.objective)
 
     def code(self) -> dict[str, Any]:
@@ -456,11 +483,11 @@ class RowsRecipe(OwnRecipe):
 
     @classmethod
     def _config_class(cls, model_type: Any, said: dict[str, Any]) -> type[PreTrainedConfig]:
-        config_class, aim = config_class_of(model_type), make_objective(said["objective"])
-        if config_class is None or config_class not in aim.auto._model_mapping:
+        config_class, objective = config_class_of(model_type), make_objective(said["objective"])
+        if config_class is None or config_class not in objective.auto._model_mapping:
             raise ValueError(
-                f"no 'model_type' {model_type!r} is trained by the objective {aim.name!r}: name "
-                f"one that {aim.trains} knows, such as bert"
+                f"no 'model_type' {model_type!r} is trained by the objective {objective.name!r}: "
+                f"name one that {objective.trains} knows, such as bert"
             )
         return config_class
 
