@@ -17,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, prefers_products
 from .positions import rotate
-from .relations import RelationGates, add_relations, add_relations_
+from .relations import RelationGates, Relations, SlotRelations, add_relations, add_relations_
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
@@ -126,7 +126,7 @@ class AlphaAttention(nn.Module):
         key_rope: CosSin = None,
         cache: EncoderDecoderCache | None = None,
         output_weights: bool = False,
-        relations: tuple[torch.Tensor, ...] = (),
+        relations: Relations | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Attend; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M).
 
@@ -135,7 +135,7 @@ class AlphaAttention(nn.Module):
                 It may hold scores of any kind, such as those of a relation between positions, one
                 for each head.
             output_weights: attend by a way that knows the weights.
-            relations: between positions of queries and keys, each (B, 1, T, M), for the gates.
+            relations: between positions of queries and keys, for the gates.
         """
         b, s, t, d = hidden_BSTD.shape
         r, heads = source_NRLD.shape[1], self.num_heads
@@ -147,16 +147,20 @@ class AlphaAttention(nn.Module):
         query = query.view(n, beams, r, queries, t, heads, self.head_dim)
         query = query.permute(0, 2, 5, 1, 3, 4, 6).reshape(n * r, heads, -1, self.head_dim)
         mask = self._fold_mask(mask, r, queries, t)
-        gates = None
-        if self.gates is not None and relations:
-            gates = self.gates(hidden_BSTD[:, 0])
-            relations = tuple(relation.view(n, 1, -1, m) for relation in relations)
-        attend = self._interface(query, m, (mask, gates), output_weights)
         related: dict[str, Any] = {}
-        if gates is not None and attend is eager_attention:
-            related = {"gates": gates, "relations": relations}
-        elif gates is not None:
-            mask = add_relations(mask, gates, relations)
+        if self.gates is not None and relations is not None:
+            gates = self.gates(hidden_BSTD[:, 0])
+            if isinstance(relations, SlotRelations):
+                query, key = relations.extend(query, key, gates, self.scaling)
+            else:
+                matrices = tuple(matrix.view(n, 1, -1, m) for matrix in relations.matrices)
+                related = {"gates": gates, "relations": matrices}
+        attend = self._interface(query, m, (mask, related.get("gates")), output_weights)
+        if attend is not eager_attention:
+            # Fused kernels want values as wide as queries.
+            value = F.pad(value, (0, query.shape[-1] - self.head_dim))
+            if related:
+                mask, related = add_relations(mask, **related), {}
         out, weights = attend(
             self,
             query,
@@ -168,7 +172,8 @@ class AlphaAttention(nn.Module):
             **({"fold": Fold(n, r, beams, queries, heads)} if output_weights else {}),
             **related,
         )
-        out = out.reshape(n, r, beams, queries, t, d).transpose(1, 2).reshape(b, s, t, d)
+        out = out[..., : self.head_dim].reshape(n, r, beams, queries, t, d)
+        out = out.transpose(1, 2).reshape(b, s, t, d)
         return self.out_proj(out), weights if output_weights else None
 
     def _interface(

@@ -59,8 +59,9 @@ class HostRelations(nn.Module):
         self, mask: torch.Tensor | None, vectors_BLD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
         """The mask of the encoder's attention: (B, H, L, L)."""
+        assert streams.within is not None
         gates = self.encoder_gates(self.gate_norm(vectors_BLD))
-        return add_relations(mask, gates, streams.within)
+        return add_relations(mask, gates, streams.within.dense())
 
     def decoder_masks(
         self,
@@ -71,8 +72,10 @@ class HostRelations(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The masks of the decoder's attention to itself, (B, H, T, M), and to the source."""
         vectors_BTD = self.gate_norm(vectors_BTD)
-        own = add_relations(mask, self.decoder_gates(vectors_BTD), streams.within)
-        return own, add_relations(source_mask, self.cross_gates(vectors_BTD), streams.across)
+        assert streams.within is not None and streams.across is not None
+        own = add_relations(mask, self.decoder_gates(vectors_BTD), streams.within.dense())
+        across = streams.across.dense()
+        return own, add_relations(source_mask, self.cross_gates(vectors_BTD), across)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
         """The streams with what the encoder found about each symbol: (B, S, 2, D)."""

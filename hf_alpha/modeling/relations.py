@@ -11,9 +11,11 @@ L source length, T target length, M keys (cached ones included), D model width, 
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 from transformers import initialization as init
 
 START = 2.0  # score of the same symbol, in the half of the heads that begin with one
@@ -56,17 +58,17 @@ class RelationGates(nn.Linear):
 
 
 def add_relations(
-    mask: torch.Tensor | None, gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
+    mask: torch.Tensor | None, gates: torch.Tensor, relations: tuple[torch.Tensor, ...]
 ) -> torch.Tensor:
     """A mask with what is added to the scores: (N, H, beams * T, M).
 
     Args:
         mask: additive, one that (N, H, beams * T, M) broadcasts with.
-        gates_BTG: from [`RelationGates`], G = relations * H.
+        gates: from [`RelationGates`]: (B, T, relations * H).
         relations: each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere. N is B, or less
             where the beams of a sample, B / N, share its keys.
     """
-    for gate, relation in _gated(gates_BTG, relations):
+    for gate, relation in _gated(gates, relations):
         mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
     assert mask is not None
     return mask
@@ -90,6 +92,112 @@ def _gated(
     # Layers may lie on several devices.
     moved = (relation.to(gates.device) for relation in relations)
     return zip(gates, moved, strict=True)
+
+
+@dataclass(frozen=True)
+class DenseRelations:
+    """Relations between queries and keys as matrices.
+
+    Attributes:
+        matrices: of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M).
+    """
+
+    matrices: tuple[torch.Tensor, ...]
+
+    def dense(self) -> tuple[torch.Tensor, ...]:
+        """Returns the matrices."""
+        return self.matrices
+
+    def to(self, device: torch.device) -> "DenseRelations":
+        """Returns the same relations on another device."""
+        return DenseRelations(tuple(matrix.to(device) for matrix in self.matrices))
+
+
+@dataclass(frozen=True)
+class SlotRelations:
+    """Relations between queries and keys as products of vectors, with a slot for each symbol.
+
+    What a head adds where a relation holds is then part of its own dot product: memory grows with
+    the length and not with its square, and fused kernels compute it. Slots are a sample's symbols
+    by first occurrence, so that no name counts.
+
+    Attributes:
+        queries: of each relation, 1 in the slots of the symbols that a query looks for:
+            (B, T, S).
+        keys: 1 in the slot of the symbol at a key: (B, M, S).
+    """
+
+    queries: tuple[torch.Tensor, ...]
+    keys: torch.Tensor
+
+    def dense(self) -> tuple[torch.Tensor, ...]:
+        """Returns the matrices of [`DenseRelations`]."""
+        return tuple((query @ self.keys.mT)[:, None] for query in self.queries)
+
+    def to(self, device: torch.device) -> "SlotRelations":
+        """Returns the same relations on another device."""
+        return SlotRelations(tuple(x.to(device) for x in self.queries), self.keys.to(device))
+
+    def extend(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        gates_BTG: torch.Tensor,
+        scaling: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns queries and keys with S more dimensions, whose product adds the gated relations.
+
+        Args:
+            query: (N, H, beams * T, K).
+            key: (N, H, M, K).
+            gates_BTG: from [`RelationGates`], G = relations * H.
+            scaling: of the products of queries and keys.
+        """
+        n, heads, length, _ = query.shape
+        relations = tuple(each.reshape(n, 1, length, -1) for each in self.queries)
+        added = None
+        for gate, relation in _gated(gates_BTG / scaling, relations):
+            added = gate * relation if added is None else torch.addcmul(added, gate, relation)
+        assert added is not None
+        # The beams of a sample share its keys.
+        keys = self.keys[:: len(self.keys) // n, None].to(key)
+        keys = keys.expand(-1, heads, -1, -1)
+        return torch.cat((query, added.to(query.dtype)), -1), torch.cat((key, keys), -1)
+
+
+Relations = DenseRelations | SlotRelations
+
+SLOTS = 8
+"""Numbers of slots are multiples of this, so that shapes are few."""
+MANY_SCORES = 1 << 13
+"""Of a head; up to here matrices are as fast as slots, and simpler."""
+
+
+def relate(queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Relations:
+    """Returns relations in the form that is faster for their size.
+
+    Args:
+        queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
+        own_BM: index of the symbol at each key, -1 for none.
+    """
+    length, number = queries[0].shape[1:]
+    keys = one_hot(own_BM, number, queries[0].dtype)
+    if not prefers_slots(length, own_BM.shape[1], number):
+        return DenseRelations(SlotRelations(queries, keys).dense())
+    queries = tuple(F.pad(query, (0, -number % SLOTS)) for query in queries)
+    return SlotRelations(queries, F.pad(keys, (0, -number % SLOTS)))
+
+
+def prefers_slots(num_queries: int, num_keys: int, num_symbols: int) -> bool:
+    """Whether slots are faster than matrices.
+
+    Measured by `benchmarks/relations.py`: with few scores there is no difference; slots cost as
+    much as they have symbols, matrices as much as there are keys. While a program is compiled or
+    traced, a comparison of sizes would fix them: there it is matrices.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    return num_queries * num_keys > MANY_SCORES and 4 * num_symbols <= num_keys
 
 
 class SymbolPointer(nn.Module):
@@ -192,26 +300,23 @@ def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> t
     return occurrences_BSL @ hidden_BLD / count_BS1
 
 
-def same_symbol(own_BT: torch.Tensor, own_BM: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """1 where query and key hold the same symbol, else 0: (B, 1, T, M).
+def one_hot(own_BL: torch.Tensor, num_slots: int, dtype: torch.dtype) -> torch.Tensor:
+    """1 in the slot of the symbol at each position: (B, L, S).
 
     Args:
-        own_BT: index of the symbol at each position of the queries, -1 for none; keys likewise.
+        own_BL: index of the symbol at each position, -1 for none.
+        num_slots: S.
     """
-    same = (own_BT[..., None] == own_BM[:, None]) & (own_BT >= 0)[..., None]
-    return same[:, None].to(dtype)
+    return (own_BL[..., None] == torch.arange(num_slots, device=own_BL.device)).to(dtype)
 
 
 def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
-    """Where each symbol stands first, M for those that do not, and M in a last column: (B, S + 1).
-
-    The last column is for what is no symbol.
-    """
+    """Where each symbol stands first, M for those that do not: (B, S)."""
     count = own_BM.shape[1]
     # A column beyond the table takes what is no symbol, and is cut off.
-    column = torch.where(own_BM >= 0, own_BM, num_symbols + 1)
+    column = torch.where(own_BM >= 0, own_BM, num_symbols)
     positions = torch.arange(count, device=own_BM.device).expand_as(column)
-    first = column.new_full((column.shape[0], num_symbols + 2), count)
+    first = column.new_full((column.shape[0], num_symbols + 1), count)
     return first.scatter_reduce(1, column, positions, "amin")[:, :-1]
 
 
@@ -225,21 +330,11 @@ def written_symbols(first_BS: torch.Tensor, position_T: torch.Tensor) -> torch.T
     return first_BS[:, None] <= position_T[:, None]
 
 
-def written_in_source(
-    first_BS: torch.Tensor, position_T: torch.Tensor, source_BL: torch.Tensor
-) -> torch.Tensor:
-    """Whether the symbol at each position of the source was written, likewise: (B, T, L).
-
-    Args:
-        source_BL: index of the symbol at each position of the source, -1 for none.
-    """
-    none = first_BS.shape[1] - 1
-    first_BL = first_BS.gather(1, torch.where(source_BL >= 0, source_BL, none))
-    return written_symbols(first_BL, position_T)
-
-
 __all__ = [
+    "DenseRelations",
     "RelationGates",
+    "Relations",
+    "SlotRelations",
     "SymbolMemory",
     "SymbolPointer",
     "add_relations",
@@ -249,7 +344,7 @@ __all__ = [
     "first_positions",
     "mean_by_symbol",
     "occurrences",
-    "same_symbol",
-    "written_in_source",
+    "one_hot",
+    "relate",
     "written_symbols",
 ]

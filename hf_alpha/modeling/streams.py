@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
+from .relations import Relations
 from .symbols import aggregate, own_streams, stream_weights
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
@@ -35,8 +36,8 @@ class Streams:
         source: in a decoder with relations, `own` of the sources: (N, L).
         written: likewise, whether each symbol was written up to a position: (B, T, S).
         pointer: what the head adds to the score of each symbol at each position: (B, T, S).
-        within: relations between positions of this sequence, each (B, 1, T, M), where the encoding
-            has such; `across`: between its positions and those of the source.
+        within: relations between positions of this sequence, where the encoding has such;
+            `across`: between its positions and those of the source.
     """
 
     ids: torch.Tensor
@@ -47,8 +48,8 @@ class Streams:
     source: torch.Tensor | None = None
     written: torch.Tensor | None = None
     pointer: torch.Tensor | None = None
-    within: tuple[torch.Tensor, ...] = ()
-    across: tuple[torch.Tensor, ...] = ()
+    within: Relations | None = None
+    across: Relations | None = None
 
     @classmethod
     def of(cls, outputs: Any, dtype: torch.dtype) -> "Streams":
@@ -93,16 +94,12 @@ class Streams:
         if self.ids.device == device:
             return self
 
-        def moved(value: Any) -> Any:
-            if isinstance(value, tuple):
-                return tuple(map(moved, value))
-            return None if value is None else value.to(device)
-
-        return Streams(*(moved(getattr(self, field.name)) for field in fields(self)))
+        values = (getattr(self, field.name) for field in fields(self))
+        return Streams(*(None if value is None else value.to(device) for value in values))
 
     def over(self, ids_BL: torch.Tensor) -> "Streams":
         """The same streams over another sequence of token ids."""
-        return replace(self, own=own_streams(ids_BL, self.ids), within=(), across=())
+        return replace(self, own=own_streams(ids_BL, self.ids), within=None, across=None)
 
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
         """One view of all streams of a hidden state (B, S, L, ...): (B, 1, L, ...); Algorithm 2.

@@ -25,8 +25,8 @@ from .relations import (
     first_positions,
     mean_by_symbol,
     occurrences,
-    same_symbol,
-    written_in_source,
+    one_hot,
+    relate,
     written_symbols,
 )
 from .steps import StepCounter
@@ -248,7 +248,7 @@ class SymbolLayer:
             return Streams(listed_BS, own_BL, weights, renaming)
         if mask_BL is not None:
             own_BL = torch.where(mask_BL > 0, own_BL, -1)  # padding may hold any id
-        within = (same_symbol(own_BL, own_BL, self.owner.dtype),)
+        within = relate((one_hot(own_BL, listed_BS.shape[1], self.owner.dtype),), own_BL)
         return Streams(listed_BS, own_BL, weights, renaming, within=within)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
@@ -303,17 +303,15 @@ class SymbolLayer:
             # What static caches hold behind the last token comes too late to count, and is masked.
             own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0]
         dtype, number = self.owner.dtype, source.ids.shape[1]
-        first_BS = first_positions(own_BM, number)
+        same_BTS = one_hot(own_BT, number, dtype)
+        written_BTS = written_symbols(first_positions(own_BM, number), position_T).to(dtype)
         return replace(
             streams,
             own=own_BT,
             source=source.own,
-            written=written_symbols(first_BS, position_T)[..., :number].to(dtype),
-            within=(same_symbol(own_BT, own_BM, dtype),),
-            across=(
-                same_symbol(own_BT, expanded.own, dtype),
-                written_in_source(first_BS, position_T, expanded.own)[:, None].to(dtype),
-            ),
+            written=written_BTS,
+            within=relate((same_BTS,), own_BM),
+            across=relate((same_BTS, written_BTS), expanded.own),
         )
 
     @property
