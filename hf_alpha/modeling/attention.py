@@ -127,8 +127,9 @@ class AlphaAttention(nn.Module):
         cache: EncoderDecoderCache | None = None,
         output_weights: bool = False,
         relations: Relations | None = None,
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Attend; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M).
+        output_masses: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """Attend; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M) and masses.
 
         Args:
             mask: additive, (N or 1, 1 or H, T or 1, M), or None; T is 1 where beams share a source.
@@ -136,6 +137,8 @@ class AlphaAttention(nn.Module):
                 for each head.
             output_weights: attend by a way that knows the weights.
             relations: between positions of queries and keys, for the gates.
+            output_masses: with relations, return the sums of the weights over each symbol,
+                (B, T, H, symbols): they are what attention makes of the symbols as values.
         """
         b, s, t, d = hidden_BSTD.shape
         r, heads = source_NRLD.shape[1], self.num_heads
@@ -151,16 +154,16 @@ class AlphaAttention(nn.Module):
         if self.gates is not None and relations is not None:
             gates = self.gates(hidden_BSTD[:, 0])
             if isinstance(relations, SlotRelations):
-                query, key = relations.extend(query, key, gates, self.scaling)
+                query = relations.extend_queries(query, gates, self.scaling)
+                key = relations.extend(key)
             else:
-                matrices = tuple(matrix.view(n, 1, -1, m) for matrix in relations.matrices)
+                matrices = tuple(matrix.view(n, 1, -1, m) for matrix in relations.dense())
                 related = {"gates": gates, "relations": matrices}
+            if output_masses or not related:  # fused kernels want values as wide as queries
+                value = relations.extend(value)
         attend = self._interface(query, m, (mask, related.get("gates")), output_weights)
-        if attend is not eager_attention:
-            # Fused kernels want values as wide as queries.
-            value = F.pad(value, (0, query.shape[-1] - self.head_dim))
-            if related:
-                mask, related = add_relations(mask, **related), {}
+        if related and attend is not eager_attention:
+            mask, related = add_relations(mask, **related), {}
         out, weights = attend(
             self,
             query,
@@ -172,9 +175,10 @@ class AlphaAttention(nn.Module):
             **({"fold": Fold(n, r, beams, queries, heads)} if output_weights else {}),
             **related,
         )
+        masses = out[..., self.head_dim :].reshape(b, t, heads, -1) if output_masses else None
         out = out[..., : self.head_dim].reshape(n, r, beams, queries, t, d)
         out = out.transpose(1, 2).reshape(b, s, t, d)
-        return self.out_proj(out), weights if output_weights else None
+        return self.out_proj(out), weights if output_weights else None, masses
 
     def _interface(
         self,

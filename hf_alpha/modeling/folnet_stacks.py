@@ -399,7 +399,8 @@ class FolnetDecoder(FolnetStack):
         if shown is not None:
             shown = shown.masked_fill(~visible[..., None], 0.0)
         if source is not None and kernel is not None and self.symbols.points:
-            streams = self.symbols.point(streams, kernel[..., : source.unary.shape[1]])
+            weights = kernel[..., : source.unary.shape[1]]
+            streams = self.symbols.point(streams, streams.masses(weights))
         return completed(
             outputs, binary_hidden_state=shown, past_key_values=cache,
             symbol_pointer=streams.pointer, **streams.fields(),

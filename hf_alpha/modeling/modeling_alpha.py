@@ -85,9 +85,9 @@ class AlphaLayer(GradientCheckpointingLayer):
         assert self.aggregated_attn is not None
         norm, view = self.aggregated_attn_layer_norm, streams.aggregate(hidden_BSLD)
         if self.config.aggregated_attention_norm == "pre":
-            update, _ = self.aggregated_attn(norm(hidden_BSLD), norm(view), **kwargs)
+            update, *_ = self.aggregated_attn(norm(hidden_BSLD), norm(view), **kwargs)
             return hidden_BSLD + self.dropout(update)
-        update, _ = self.aggregated_attn(hidden_BSLD, view, **kwargs)
+        update, *_ = self.aggregated_attn(hidden_BSLD, view, **kwargs)
         return norm(hidden_BSLD + self.dropout(update))
 
     def _feed_forward(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
@@ -121,7 +121,7 @@ class AlphaEncoderLayer(AlphaLayer):
             "relations": streams.within,
         }
         if self.self_attn is not None:
-            update, weights = self.self_attn(
+            update, weights, _ = self.self_attn(
                 hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **shared
             )
             hidden_BSLD = self.self_attn_layer_norm(hidden_BSLD + self.dropout(update))
@@ -159,14 +159,14 @@ class AlphaDecoderLayer(AlphaLayer):
         past_key_values: EncoderDecoderCache | None = None,
         output_attentions: bool = False,
         points: bool = False,
-    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """Returns the new hidden state and, on demand, self- and cross-attention weights.
+    ) -> tuple[torch.Tensor, *tuple[torch.Tensor | None, ...]]:
+        """Returns the new hidden state and, on demand, self- and cross-attention weights, masses.
 
         Args:
             encoder_view_N1LD: what aggregated cross-attention attends to.
-            points: return the weights of the first cross-attention, whatever else is returned.
+            points: return the sums of the weights of the first cross-attention over each symbol.
         """
-        weights = cross_weights = None
+        weights = cross_weights = masses = None
         shared = {
             "mask": mask,
             "query_rope": rope,
@@ -175,7 +175,7 @@ class AlphaDecoderLayer(AlphaLayer):
             "relations": streams.within,
         }
         if self.self_attn is not None:
-            update, weights = self.self_attn(
+            update, weights, _ = self.self_attn(
                 hidden_BSTD, hidden_BSTD, output_weights=output_attentions, **shared
             )
             hidden_BSTD = self.self_attn_layer_norm(hidden_BSTD + self.dropout(update))
@@ -183,19 +183,21 @@ class AlphaDecoderLayer(AlphaLayer):
             hidden_BSTD = self._aggregated(hidden_BSTD, streams, **shared)
         for name in self.cross:
             attention, norm = getattr(self, name), getattr(self, f"{name}_layer_norm")
-            update, found = attention(
+            update, *returned = attention(
                 hidden_BSTD,
                 encoder_NSLD if name == CROSS_ATTENTION["per_stream"] else encoder_view_N1LD,
                 mask=encoder_mask,
                 query_rope=rope if encoder_rope is not None else None,
                 key_rope=encoder_rope,
                 cache=past_key_values,
-                output_weights=output_attentions or (points and cross_weights is None),
+                output_weights=output_attentions,
                 relations=streams.across,
+                output_masses=points and masses is None,
             )
             hidden_BSTD = norm(hidden_BSTD + self.dropout(update))
-            cross_weights = found if cross_weights is None else cross_weights
-        return self._feed_forward(hidden_BSTD), weights, cross_weights
+            cross_weights = returned[0] if cross_weights is None else cross_weights
+            masses = returned[1] if masses is None else masses
+        return self._feed_forward(hidden_BSTD), weights, cross_weights, masses
 
 
 class AlphaPreTrainedModel(SymbolModel):
@@ -435,10 +437,10 @@ class AlphaDecoder(AlphaStack):
         hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
         cross: tuple[torch.Tensor, ...] = ()
-        cross_weights = None
+        masses = None
         for layer in self.layers:
             points = layer is self.layers[-1] and self.symbols.points
-            hidden, weights, cross_weights = layer(
+            hidden, weights, cross_weights, masses = layer(
                 hidden,
                 encoder_NSLD,
                 encoder_view,
@@ -454,7 +456,7 @@ class AlphaDecoder(AlphaStack):
             hidden = states.keep(hidden)
             attentions += (weights,) if attentions_on else ()
             cross += (cross_weights,) if attentions_on else ()
-        streams = self.symbols.point(streams, cross_weights)
+        streams = self.symbols.point(streams, masses)
         return AlphaDecoderOutput(
             last_hidden_state=states.last(hidden),
             past_key_values=past_key_values,

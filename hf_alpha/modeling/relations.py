@@ -11,7 +11,8 @@ L source length, T target length, M keys (cached ones included), D model width, 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import torch
 from torch import nn
@@ -95,77 +96,84 @@ def _gated(
 
 
 @dataclass(frozen=True)
-class DenseRelations:
-    """Relations between queries and keys as matrices.
+class Relations:
+    """Relations between queries and keys.
 
     Attributes:
-        matrices: of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M).
+        keys: 1 for the symbol at a key: (B, M, S).
+    """
+
+    keys: torch.Tensor
+
+    def dense(self) -> tuple[torch.Tensor, ...]:
+        """Returns a matrix of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M)."""
+        raise NotImplementedError
+
+    def extend(self, x_NHMK: torch.Tensor) -> torch.Tensor:
+        """Returns what belongs to keys, of N sources, with the S numbers of `keys` more: K + S."""
+        n, heads = x_NHMK.shape[:2]
+        keys = self.keys[:: len(self.keys) // n, None].to(x_NHMK)  # beams share their source
+        return torch.cat((x_NHMK, keys.expand(-1, heads, -1, -1)), -1)
+
+    def to(self, device: torch.device) -> Self:
+        """Returns the same relations on another device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: _moved(value, device) for name, value in values.items()})
+
+
+@dataclass(frozen=True)
+class DenseRelations(Relations):
+    """Relations as matrices, which are added to the scores.
+
+    Attributes:
+        matrices: of each relation: (B, 1, T, M).
     """
 
     matrices: tuple[torch.Tensor, ...]
 
     def dense(self) -> tuple[torch.Tensor, ...]:
-        """Returns the matrices."""
         return self.matrices
-
-    def to(self, device: torch.device) -> "DenseRelations":
-        """Returns the same relations on another device."""
-        return DenseRelations(tuple(matrix.to(device) for matrix in self.matrices))
 
 
 @dataclass(frozen=True)
-class SlotRelations:
-    """Relations between queries and keys as products of vectors, with a slot for each symbol.
+class SlotRelations(Relations):
+    """Relations as products of vectors, with a slot for each symbol of a sample.
 
     What a head adds where a relation holds is then part of its own dot product: memory grows with
     the length and not with its square, and fused kernels compute it. Slots are a sample's symbols
     by first occurrence, so that no name counts.
 
     Attributes:
-        queries: of each relation, 1 in the slots of the symbols that a query looks for:
-            (B, T, S).
-        keys: 1 in the slot of the symbol at a key: (B, M, S).
+        queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
     """
 
     queries: tuple[torch.Tensor, ...]
-    keys: torch.Tensor
 
     def dense(self) -> tuple[torch.Tensor, ...]:
-        """Returns the matrices of [`DenseRelations`]."""
         return tuple((query @ self.keys.mT)[:, None] for query in self.queries)
 
-    def to(self, device: torch.device) -> "SlotRelations":
-        """Returns the same relations on another device."""
-        return SlotRelations(tuple(x.to(device) for x in self.queries), self.keys.to(device))
-
-    def extend(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        gates_BTG: torch.Tensor,
-        scaling: float,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns queries and keys with S more dimensions, whose product adds the gated relations.
+    def extend_queries(
+        self, query_NHTK: torch.Tensor, gates_BTG: torch.Tensor, scaling: float
+    ) -> torch.Tensor:
+        """Returns queries whose product with extended keys adds the gated relations: K + S wide.
 
         Args:
-            query: (N, H, beams * T, K).
-            key: (N, H, M, K).
+            query_NHTK: queries of all beams of a sample, one after the other: (N, H, beams * T, K).
             gates_BTG: from [`RelationGates`], G = relations * H.
             scaling: of the products of queries and keys.
         """
-        n, heads, length, _ = query.shape
+        n, _, length, _ = query_NHTK.shape
         relations = tuple(each.reshape(n, 1, length, -1) for each in self.queries)
-        added = None
+        slots = None
         for gate, relation in _gated(gates_BTG / scaling, relations):
-            added = gate * relation if added is None else torch.addcmul(added, gate, relation)
-        assert added is not None
-        # The beams of a sample share its keys.
-        keys = self.keys[:: len(self.keys) // n, None].to(key)
-        keys = keys.expand(-1, heads, -1, -1)
-        return torch.cat((query, added.to(query.dtype)), -1), torch.cat((key, keys), -1)
+            slots = gate * relation if slots is None else torch.addcmul(slots, gate, relation)
+        assert slots is not None
+        return torch.cat((query_NHTK, slots.to(query_NHTK)), -1)
 
 
-Relations = DenseRelations | SlotRelations
+def _moved(value: Any, device: torch.device) -> Any:
+    return value.to(device) if torch.is_tensor(value) else tuple(x.to(device) for x in value)
+
 
 SLOTS = 8
 """Numbers of slots are multiples of this, so that shapes are few."""
@@ -183,9 +191,9 @@ def relate(queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Relations
     length, number = queries[0].shape[1:]
     keys = one_hot(own_BM, number, queries[0].dtype)
     if not prefers_slots(length, own_BM.shape[1], number):
-        return DenseRelations(SlotRelations(queries, keys).dense())
+        return DenseRelations(keys, SlotRelations(keys, queries).dense())
     queries = tuple(F.pad(query, (0, -number % SLOTS)) for query in queries)
-    return SlotRelations(queries, F.pad(keys, (0, -number % SLOTS)))
+    return SlotRelations(F.pad(keys, (0, -number % SLOTS)), queries)
 
 
 def prefers_slots(num_queries: int, num_keys: int, num_symbols: int) -> bool:
@@ -222,20 +230,17 @@ class SymbolPointer(nn.Module):
         self,
         written_BTS: torch.Tensor,
         last_BTS: torch.Tensor,
-        weights_BHTL: torch.Tensor,
-        occurrences_NSL: torch.Tensor,
+        masses_BTHS: torch.Tensor,
     ) -> torch.Tensor:
         """Scores of a sample's symbols at each position: (B, T, S).
 
         Args:
             written_BTS: whether a symbol stands in the decoder's input up to a position.
             last_BTS: whether it stands at that position.
-            weights_BHTL: of attention to the source.
-            occurrences_NSL: 1 where a symbol stands in the source.
+            masses_BTHS: sums of the weights of attention to the source over each symbol.
         """
         written, last = self.repeat
-        attended_BTL = torch.einsum("h,bhtl->btl", self.attention.to(weights_BHTL), weights_BHTL)
-        mass_BTS = by_source(attended_BTL, occurrences_NSL.transpose(1, 2))
+        mass_BTS = torch.einsum("h,bths->bts", self.attention.to(masses_BTHS), masses_BTHS)
         return mass_BTS + written * written_BTS + last * last_BTS
 
 
@@ -281,6 +286,18 @@ def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
     """Products of the rows of each sample's beams and what its beams share: (B, T, F)."""
     b, t, _ = x_BTE.shape
     return (x_BTE.reshape(y_NEF.shape[0], -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
+
+
+def masses(weights_BHTL: torch.Tensor, own_NL: torch.Tensor, num_symbols: int) -> torch.Tensor:
+    """Sums of the weights of attention to the source over each symbol: (B, T, H, S).
+
+    Args:
+        own_NL: index of the symbol at each position of the source, -1 for none.
+        num_symbols: S.
+    """
+    there_NLS = one_hot(own_NL, num_symbols, weights_BHTL.dtype)
+    heads = (by_source(weights_BTL, there_NLS) for weights_BTL in weights_BHTL.unbind(1))
+    return torch.stack(tuple(heads), 2)
 
 
 def at_symbols(own_BT: torch.Tensor, known_NSD: torch.Tensor) -> torch.Tensor:
@@ -342,6 +359,7 @@ __all__ = [
     "at_symbols",
     "by_source",
     "first_positions",
+    "masses",
     "mean_by_symbol",
     "occurrences",
     "one_hot",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from .relations import Relations
+from .relations import Relations, masses
 from .symbols import aggregate, own_streams, stream_weights
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
@@ -100,6 +100,12 @@ class Streams:
     def over(self, ids_BL: torch.Tensor) -> "Streams":
         """The same streams over another sequence of token ids."""
         return replace(self, own=own_streams(ids_BL, self.ids), within=None, across=None)
+
+    def masses(self, weights_BHTL: torch.Tensor) -> torch.Tensor | None:
+        """Sums of the weights of attention to the source over each symbol: (B, T, H, S)."""
+        if self.source is None:
+            return None
+        return masses(weights_BHTL, self.source.to(weights_BHTL.device), self.ids.shape[1])
 
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
         """One view of all streams of a hidden state (B, S, L, ...): (B, 1, L, ...); Algorithm 2.

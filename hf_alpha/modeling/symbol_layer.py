@@ -316,7 +316,7 @@ class SymbolLayer:
 
     @property
     def points(self) -> bool:
-        """Whether `point` needs the weights of attention to the source."""
+        """Whether `point` needs sums of the weights of attention to the source."""
         return self.encoding.relates
 
     @property
@@ -324,21 +324,21 @@ class SymbolLayer:
         # Looked up at each use, as the embedding is: adapters may take its place.
         return self.owner.symbol_memory
 
-    def point(self, streams: Streams, weights_BHTL: torch.Tensor | None) -> Streams:
+    def point(self, streams: Streams, masses_BTHS: torch.Tensor | None) -> Streams:
         """The streams with what the head adds to the scores of symbols, where the encoding does so.
 
         Args:
             streams: that `follow` returned.
-            weights_BHTL: of the decoder's last attention to the source; None without layers.
+            masses_BTHS: sums of the weights of the decoder's last attention to the source over each
+                symbol; None without layers.
         """
-        if not self.encoding.relates or streams.source is None or weights_BHTL is None:
+        if not self.encoding.relates or streams.source is None or masses_BTHS is None:
             return streams
         assert streams.written is not None  # as `follow` found it
-        number, dtype, device = streams.ids.shape[1], self.owner.dtype, weights_BHTL.device
-        last_BTS = occurrences(streams.own.to(device), number, dtype).transpose(1, 2)
-        where_NSL = occurrences(streams.source.to(device), number, dtype)
+        number, device = streams.ids.shape[1], masses_BTHS.device
+        last_BTS = one_hot(streams.own.to(device), number, self.owner.dtype)
         written_BTS = streams.written.to(device)
-        pointer = self._memory.pointer(written_BTS, last_BTS, weights_BHTL, where_NSL)
+        pointer = self._memory.pointer(written_BTS, last_BTS, masses_BTHS[..., :number])
         return replace(streams, pointer=pointer)
 
     def renamed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
