@@ -351,9 +351,11 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         """Encode formulas, answers, or formulas with their answers.
 
         Args:
-            text: formulas in any notation of the grammar. The result has `input_ids` (B, L),
-                `attention_mask` (B, L), `stream_ids` (B, S): each row's symbols by first
-                occurrence, -1 padded, and `tree_paths` (B, L): see `Grammar.tree_paths`.
+            text: formulas in any notation of the grammar. One that has its tokens with it, as
+                `Grammar.read` gives them, in an attribute `written`, is not read again. The result
+                has `input_ids` (B, L), `attention_mask` (B, L), `stream_ids` (B, S): each row's
+                symbols by first occurrence, -1 padded, and `tree_paths` (B, L): see
+                `Grammar.tree_paths`.
             text_pair: not supported.
             text_target: the answers; with `text` they give `labels` (B, M) in the names of their
                 row, alone they give `input_ids`.
@@ -522,7 +524,8 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
     ) -> tuple[Features, Names, dict[str, int]]:
         """Features, names (symbol token -> name) and the table (token or name -> id) of a row."""
         if self.grammar is not None:
-            tokens = self.grammar.parse(text, notation)
+            written = getattr(text, "written", None) or self.grammar.read(text, notation)
+            tokens = self.grammar.rewritten([*written])
         else:
             tokens = [token for token, _ in self._split(text, self._ids)]
             if not tokens:
