@@ -155,7 +155,7 @@ def _with_names(texts: list[str], names: list[str], solved: "Task") -> list[str]
             one stands in no text.
     """
     finder = getattr(solved, "finder", None)
-    if finder is None:
+    if finder is None or not finder.rules:
         raise ValueError(f"--names is for texts with rules for names: {solved.name!r} has none")
     by_row = [name for name, rule in finder.rules.items() if rule.by_row]
     classes = by_row or list(finder.rules)
