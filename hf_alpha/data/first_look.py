@@ -99,7 +99,8 @@ class FirstLook:
             if name in self.sought and 2 * found.nameless > self.rows:
                 rows = f"{found.nameless:,} of {self.rows:,} sources"
                 lines.append(("?", f"no {name} in {rows} (if they have some: `symbols`)"))
-        lines.append(("nameless", f"{self.nameless:,} of {self.rows:,} sources"))
+        if self.classes:
+            lines.append(("nameless", f"{self.nameless:,} of {self.rows:,} sources"))
         sizes = (
             f"{side} {characters:,} characters" + (f", {tokens:,} tokens" if tokens else "")
             for side, (characters, tokens) in self.longest.items()
