@@ -11,7 +11,8 @@ from datasets import Dataset
 
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, parts
 
-from .pairs import BATCH, AnyDataset, batches, problems
+from .pairs import BATCH, batches, problems
+from .rows import AnyDataset
 
 LACKING = "the target has a name that the source lacks"
 TOO_MANY = "more names than `count`"

@@ -54,9 +54,9 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
 
     A call takes formulas in any notation of the grammar, or in `notation` only: "compact", "prefix"
     or "infix". A formula that has its tokens with it, as `Grammar.read` gives them, in an attribute
-    `written`, is not read again. Part of a formula is no formula: a row that is longer than `max_length` is an error,
-    whatever `truncation` says. Pairs of texts are refused, and other options of tokenizers unless
-    they change nothing.
+    `written`, is not read again. Part of a formula is no formula: a row that is longer than
+    `max_length` is an error, whatever `truncation` says. Pairs of texts are refused, and other
+    options of tokenizers unless they change nothing.
 
     Args:
         vocab_file: `vocab.json` of a saved tokenizer; only checked against the other arguments.
