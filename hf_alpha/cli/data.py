@@ -87,9 +87,9 @@ def generate_data(
     """Generate a dataset of formulas and answers; equivalent formulas are in one split."""
     from hf_alpha.data.generate import generate, generate_grid
     from hf_alpha.data.read import training_problems
-    from hf_alpha.tasks import get_task
+    from hf_alpha.tasks import drawn_task
 
-    smallest, largest = (1, 50) if grid else get_task(task).sizes
+    smallest, largest = (1, 50) if grid else drawn_task(task).sizes
     numbers = integers(sizes or f"{smallest}-{largest}")
     counts = integers(symbols or ("0-10" if grid else "5"))
     if not grid and len(numbers) != numbers[-1] - numbers[0] + 1:

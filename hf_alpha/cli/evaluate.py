@@ -180,7 +180,7 @@ def evaluate(
     from hf_alpha.loading import ANSWERING, auto_class, load_config
     from hf_alpha.processes import choose_device
     from hf_alpha.recipe import OwnRecipe
-    from hf_alpha.tasks import get_task
+    from hf_alpha.tasks import DrawnTask, get_task
 
     if not models and address is None:
         raise ValueError("name a model: a folder, a name on the Hub, or --address and --served")
@@ -222,7 +222,7 @@ def evaluate(
     if out is None and address is not None:
         raise ValueError("name a folder for the report with --out")
     problems = _Problems(symbols, sizes, samples, hard, exclude or [], seed)
-    if isinstance(recipe, OwnRecipe) and solved.own_data:
+    if isinstance(recipe, OwnRecipe) and not isinstance(solved, DrawnTask):
         out = out or _beside(models, data, symbols, sizes, samples)
         rows = problems.of_own(recipe, data, split)
     elif data is not None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hf_alpha.folders import replacing
-from hf_alpha.tasks import Task
+from hf_alpha.tasks import DrawnTask, Task
 
 from .keys import KEY_BYTES, key_in, read_keys, split_of
 
@@ -48,7 +48,7 @@ class Chunk:
     """
 
     name: str
-    task: Task
+    task: DrawnTask
     targets: str
     seed: str
     size: int

@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_alpha.folders import write_text
 from hf_alpha.plain_text import code_cell, within_line
-from hf_alpha.tasks import Task
+from hf_alpha.tasks import DrawnTask, Task
 
 SETTINGS = "generation.json"
 
@@ -84,12 +84,17 @@ def _about(task: Task, settings: Mapping[str, Any]) -> Iterator[str]:
         text = " ".join(_PERTURBATIONS[kind] for kind in settings["perturbation"].split(", "))
         yield f"**Perturbed ({splits}): {settings['perturbation']}.** {text}"
     yield f"{task.data}, {_COLUMNS}."
+    if isinstance(task, DrawnTask):
+        yield from _drawn(task, settings)
+    if "kind" in settings:
+        yield _HELD_OUT[settings.get("equivalence", "renaming")] if task.held_out else _NOT_HELD_OUT
+
+
+def _drawn(task: DrawnTask, settings: Mapping[str, Any]) -> Iterator[str]:
     if "targets" in settings:
         yield f"**Targets: {settings['targets']}.** {task.targets[settings['targets']]}"
     if settings.get("hard"):
         yield f"**Hard: at least {settings['hard']:.0%}, where there are so many.** {task.hard}"
-    if "kind" in settings:
-        yield _HELD_OUT[settings.get("equivalence", "renaming")] if task.held_out else _NOT_HELD_OUT
 
 
 _KINDS = {

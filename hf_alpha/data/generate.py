@@ -28,7 +28,7 @@ import pyarrow as pa
 from tqdm.auto import tqdm
 
 from hf_alpha.folders import replacing
-from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks import DrawnTask, Task, drawn_task
 from hf_alpha.tasks.base import EQUIVALENCES
 
 from .chunk import Chunk, chunk_schema, rarity
@@ -111,7 +111,7 @@ def generate(
         ImportError: if the targets need something that is not installed.
         WorkersDiedError: if worker processes keep dying; what is done is kept.
     """
-    task = get_task(task)
+    task = drawn_task(task)
     smallest, largest = task.sizes if sizes is None else sizes
     settings = SampleSettings(
         task=task,
@@ -187,7 +187,7 @@ def generate_grid(
         FormulaError: a problem in `exclude` cannot be read.
         ValueError, ImportError, WorkersDiedError: as for `generate`.
     """
-    task = get_task(task)
+    task = drawn_task(task)
     settings = GridSettings(
         task=task,
         num_symbols=tuple(sorted(set(num_symbols))),
@@ -322,7 +322,7 @@ def _write_excluded(settings: GridSettings, run: RunFolder) -> str:
     return str(path)
 
 
-def _default_targets(task: Task) -> str:
+def _default_targets(task: DrawnTask) -> str:
     return next(iter(task.targets))
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from hf_alpha.tasks import Task, name_of
+from hf_alpha.tasks import DrawnTask, name_of
 from hf_alpha.tasks.base import EQUIVALENCES
 
 GENERATOR_VERSION = 2
@@ -20,7 +20,7 @@ class GenerationSettings(ABC):
         ValueError: for impossible settings.
     """
 
-    task: Task
+    task: DrawnTask
     seed: int
     targets: str
     hard: float

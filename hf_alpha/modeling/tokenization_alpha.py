@@ -53,9 +53,10 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
     row's symbols by first occurrence, -1 padded, and `tree_paths` (B, L): see `Grammar.tree_paths`.
 
     A call takes formulas in any notation of the grammar, or in `notation` only: "compact", "prefix"
-    or "infix". Part of a formula is no formula: a row that is longer than `max_length` is an error,
-    whatever `truncation` says. Pairs of texts are refused, and other options of tokenizers unless
-    they change nothing.
+    or "infix". A formula that has its tokens with it, as `Grammar.read` gives them, in an attribute
+    `written`, is not read again. Part of a formula is no formula: a row that is longer than
+    `max_length` is an error, whatever `truncation` says. Pairs of texts are refused, and other
+    options of tokenizers unless they change nothing.
 
     Args:
         vocab_file: `vocab.json` of a saved tokenizer; only checked against the other arguments.
@@ -476,7 +477,8 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
     ) -> tuple[Features, Names, Table]:
         """Features, names (symbol token -> name) and the table (token or name -> id) of a row."""
         if self.grammar is not None:
-            tokens = self.grammar.parse(text, notation)
+            written = getattr(text, "written", None) or self.grammar.read(text, notation)
+            tokens = self.grammar.rewritten([*written])
         else:
             tokens = [token for token, _ in self._split(text, self._ids)]
             if not tokens:

@@ -18,7 +18,7 @@ from hf_alpha.generation import fit_tokenizer, raise_limit, room_for
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.settings import RecipeError, section
+from hf_alpha.settings import section
 
 from .objective import Examples, Objective, Say
 from .rows import check_validation, first
@@ -86,8 +86,6 @@ class AnswerPairs(Answer):
 
     def examples(self, recipe: Any, say: Say) -> OwnPairs:
         task = recipe.solved
-        if task.finder is None:
-            raise RecipeError("the key 'symbols' is missing: say which words are names")
         with section("data"):
             pairs = OwnPairs(
                 recipe.data, task.finder, recipe.seed, say, same=task.same, has_check=task.has_check

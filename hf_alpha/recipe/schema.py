@@ -381,7 +381,7 @@ class OwnRecipe(Recipe):
         description=(
             "with `data.train`: class -> rule by which names are found in your texts: a regular "
             "expression, a list of names, or a mapping with one of `pattern`, `tokens`, `column` "
-            "and `function`, and `count` and `reserved`"
+            "and `function`, and `count` and `reserved`; without one, no word is a name"
         ),
     )
     tokenizer: str = Field(
@@ -443,15 +443,6 @@ class PairsRecipe(OwnRecipe):
     def _of_task(self) -> dict[str, Any]:
         more = {key: getattr(self, key) for key in ("check", "measures", "ignore_whitespace")}
         return super()._of_task() | more
-
-    @model_validator(mode="after")
-    def _check_symbols(self) -> Self:
-        if not self.symbols and self.checkpoint is None:
-            raise ValueError(
-                "the key 'symbols' is missing: say which words are names, such as "
-                "symbols: {variable: {pattern: '[a-z][0-9]*', count: 10}}"
-            )
-        return self
 
 
 class RowsRecipe(OwnRecipe):

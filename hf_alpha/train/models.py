@@ -78,12 +78,12 @@ def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
     _, tokenizer = load_parts(recipe.checkpoint, answers=answers)
     if recipe.symbols:
         return _with_class_of(tokenizer, recipe, say)
-    if not answers and not isinstance(tokenizer, TextTokenizer):
+    reads_texts = isinstance(tokenizer, TextTokenizer)
+    if not answers and not reads_texts:
         return recipe
-    texts = isinstance(tokenizer, TextTokenizer)
-    rules = rules_of(tokenizer, recipe.checkpoint) if texts else {}
+    rules = rules_of(tokenizer, recipe.checkpoint) if reads_texts else {}
     rules = {name: {k: v for k, v in rule.items() if k != "count"} for name, rule in rules.items()}
-    if not rules or not all(rules.values()):
+    if not reads_texts or not all(rules.values()):
         raise RecipeError(
             f"the key 'symbols' is missing: say which words are names; {recipe.checkpoint} does "
             "not say it either"

@@ -790,7 +790,7 @@ def test_clear_errors(tmp_path) -> None:
         (lambda: make([], FOUR), "there are no texts"),
         (lambda: make("x y", FOUR), "`texts` is the string 'x y': give a list of strings"),
         (lambda: make(["no names"], FOUR), "no text has a name: look at the rules"),
-        (lambda: make(TEXTS, {}), "symbols are {}"),
+        (lambda: make(TEXTS, ["x"]), r"symbols are \['x'\]: give class -> rule"),
         (
             lambda: over(over(HOSTS["gpt2"], FOUR), FOUR),
             "<variable_0> is in the vocabulary already.*call the class otherwise",
