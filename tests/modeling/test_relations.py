@@ -25,7 +25,8 @@ from hf_alpha.modeling.relations import (
     first_positions,
     mean_by_symbol,
     occurrences,
-    same_symbol,
+    one_hot,
+    relate,
 )
 
 
@@ -77,7 +78,7 @@ def test_where_symbols_stand(rows, others):
     """Relations and tables of positions, one by one."""
     count = min(len(rows), len(others))
     own, other = torch.tensor(rows[:count]), torch.tensor(others[:count])
-    same = same_symbol(own, other, torch.float32)
+    (same,) = relate((one_hot(own, 5, torch.float32),), other).dense()
     assert same.tolist() == [
         [[[float(x == y >= 0) for y in theirs] for x in ours]]
         for ours, theirs in zip(own.tolist(), other.tolist(), strict=True)
@@ -87,7 +88,7 @@ def test_where_symbols_stand(rows, others):
     ]
     length = own.shape[1]
     assert first_positions(own, 5).tolist() == [
-        [row.index(symbol) if symbol in row else length for symbol in range(5)] + [length]
+        [row.index(symbol) if symbol in row else length for symbol in range(5)]
         for row in own.tolist()
     ]
 
