@@ -11,7 +11,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from hf_alpha.card import describe_encoding, notes, save_card
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.objectives import Objective
+from hf_alpha.objectives import RowsObjective
 from hf_alpha.objectives.base import Texts
 from hf_alpha.objectives.evaluate import ALL, Scores, table
 from hf_alpha.objectives.names import finder_of
@@ -36,7 +36,7 @@ RATES = ("accuracy", "f1", "exact")
 
 def write_score_card(
     folder: Path,
-    aim: Objective,
+    aim: RowsObjective,
     scores: Scores,
     rows: Dataset,
     settings: DataSource,
@@ -91,7 +91,7 @@ def write_score_card(
 def _code(
     config: PreTrainedConfig,
     tokenizer: Any,
-    aim: Objective,
+    aim: RowsObjective,
     has_classes: bool,
     texts: Sequence[Sequence[str]],
 ) -> str:
@@ -111,7 +111,7 @@ def _code(
     return fenced(code, "python")
 
 
-def _facts(model: PreTrainedModel, tokenizer: Any, aim: Objective) -> list[tuple[str, str]]:
+def _facts(model: PreTrainedModel, tokenizer: Any, aim: RowsObjective) -> list[tuple[str, str]]:
     """What a model is, for the table at the top of a card."""
     facts = [
         ("model type", f"`{model.config.model_type}`"),
@@ -126,7 +126,7 @@ def _facts(model: PreTrainedModel, tokenizer: Any, aim: Objective) -> list[tuple
     return facts
 
 
-def _description(config: PreTrainedConfig, aim: Objective, has_classes: bool) -> str:
+def _description(config: PreTrainedConfig, aim: RowsObjective, has_classes: bool) -> str:
     description = f"A `{config.model_type}` with {config.num_hidden_layers} layers"
     if has_classes:
         names = [within_line(str(config.id2label[index])) for index in sorted(config.id2label)]
@@ -196,7 +196,12 @@ def _picture(scores: Scores, groups: Sequence[str], metric: str, by: str) -> "Fi
 
 
 def _metadata(
-    name: str, aim: Objective, scores: Scores, by: str | None, license: str | None, symbols: bool
+    name: str,
+    aim: RowsObjective,
+    scores: Scores,
+    by: str | None,
+    license: str | None,
+    symbols: bool,
 ) -> ModelCardData:
     results = [
         EvalResult(

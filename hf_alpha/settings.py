@@ -11,6 +11,7 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import (
@@ -26,6 +27,7 @@ from typing import (
     get_type_hints,
 )
 
+from huggingface_hub.errors import StrictDataclassError
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -78,6 +80,19 @@ class UnknownKeyError(RecipeError):
     def __init__(self, where: str, keys: list[str], message: str):
         super().__init__(message)
         self.where, self.keys = where, keys
+
+
+@contextmanager
+def section(name: str) -> Iterator[None]:
+    """Say in which section of a recipe a setting stands that is refused.
+
+    Raises:
+        RecipeError: in place of the error of whoever refuses it.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, OSError, RuntimeError, StrictDataclassError) as error:
+        raise RecipeError(f"{name}: {error}") from error
 
 
 class Keys(BaseModel):
@@ -369,9 +384,9 @@ def _is_whole(hint: Any) -> bool:
 def _meanings(docstring: str | None) -> dict[str, str]:
     """Read the section `Args:` of a docstring; several names may share a meaning."""
     _, _, rest = inspect.cleandoc(docstring or "").partition("\nArgs:\n")
-    section = re.split(r"\n\S", rest)[0]
+    entries = re.split(r"\n\S", rest)[0]
     meanings: dict[str, str] = {}
-    for block in re.split(r"\n(?=    \S)", section):
+    for block in re.split(r"\n(?=    \S)", entries):
         if match := ARGUMENTS.match(" ".join(block.split())):
             meanings |= dict.fromkeys(re.split(r", ?", match[1]), match[2])
     return meanings
@@ -387,4 +402,5 @@ __all__ = [
     "json_schema",
     "meaning",
     "model_of",
+    "section",
 ]

@@ -147,7 +147,7 @@ def _with_names(texts: list[str], options: list[str], task: Task) -> list[str]:
             one stands in no text.
     """
     finder = getattr(task, "finder", None)
-    if finder is None:
+    if finder is None or not finder.rules:
         raise ValueError(f"--names is for texts with rules for names: {task.name!r} has none")
     by_row = [name for name, rule in finder.rules.items() if rule.by_row]
     classes = by_row or list(finder.rules)

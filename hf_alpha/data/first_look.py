@@ -11,7 +11,8 @@ from datasets import Dataset
 
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, parts
 
-from .pairs import BATCH, AnyDataset, batches, problems
+from .pairs import BATCH, batches, problems
+from .rows import AnyDataset
 
 LACKING = "the target has a name that the source lacks"
 TOO_MANY = "more names than `count`"
@@ -99,7 +100,8 @@ class FirstLook:
             if name in self.sought and 2 * found.nameless > self.rows:
                 rows = f"{found.nameless:,} of {self.rows:,} sources"
                 lines.append(("?", f"no {name} in {rows} (if they have some: `symbols`)"))
-        lines.append(("nameless", f"{self.nameless:,} of {self.rows:,} sources"))
+        if self.classes:
+            lines.append(("nameless", f"{self.nameless:,} of {self.rows:,} sources"))
         sizes = (
             f"{side} {characters:,} characters" + (f", {tokens:,} tokens" if tokens else "")
             for side, (characters, tokens) in self.longest.items()

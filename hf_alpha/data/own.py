@@ -1,6 +1,5 @@
 """The user's own pairs, as a recipe names them: training and validation, a first look, a test."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -13,9 +12,9 @@ from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.tasks import Task
 
 from .first_look import drop_bad, look
-from .pairs import AnyDataset, batches, hold_out, overlap, problems, read_pairs
+from .pairs import batches, hold_out, overlap, problems, read_pairs
+from .rows import AnyDataset, Where
 
-Where = str | Mapping[str, Any]
 DECODED = 200
 """Targets that are compared with what the tokenizer makes of them."""
 FEW = 100_000
@@ -207,15 +206,13 @@ def read_own(
         split: the split that is asked for.
         streaming: read rows when they are asked for.
     """
-    place = {"path": where} if isinstance(where, str | os.PathLike) else dict(where)
     return read_pairs(
-        place["path"],
+        where,
         source=settings.source,
         target=settings.target,
         finder=finder,
-        split=split or place.get("split"),
+        split=split,
         preferred_split=preferred,
-        config=place.get("config"),
         streaming=streaming,
         encoding=settings.encoding,
     )

@@ -293,7 +293,7 @@ def compare(
     *folders, chance_folder = _folders(out, [*(each.name for each in models), task.random_name])
     for entrant, folder in zip(models, folders, strict=True):
         exam = Exam(task, rows, folder, entrant.settings(task, rows, setup.of_evaluation(task)))
-        report, lines = _examine(entrant, exam, plan if setup.covariance else None, setup.draws)
+        report, lines = _examine(entrant, exam, plan if plan.problems else None, setup.draws)
         reports.append(report)
         notes += lines
     _draw_heatmaps(reports, task.measure, region, out, folders, caption)

@@ -176,7 +176,7 @@ class NameFinder:
     class given first.
 
     Attributes:
-        rules: class -> rule, in the order of the classes.
+        rules: class -> rule, in the order of the classes; without one, no text has names.
         functions: class -> the function of its rule; imported by whoever may import it.
 
     Raises:
@@ -187,7 +187,7 @@ class NameFinder:
     functions: dict[str, Callable[[str], Iterable[Sequence[int]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rules, Mapping) or not self.rules:
+        if not isinstance(self.rules, Mapping):
             raise ValueError(
                 f"symbols are {self.rules!r}: give class -> rule, such as "
                 "{variable: {pattern: '[a-z][0-9]*', count: 10}}"

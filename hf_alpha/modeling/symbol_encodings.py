@@ -251,7 +251,7 @@ class DualPartEncoding(SymbolEncoding):
         base, classes = learned.split([vocabulary.num_base_tokens, len(vocabulary.ranges)])
         shared = [classes[number - 1].expand(stop - start, -1)
                   for start, stop, number in vocabulary.spans]  # fmt: skip
-        symbols = torch.cat((torch.cat(shared), parts), dim=-1)
+        symbols = torch.cat((torch.cat((classes[:0], *shared)), parts), dim=-1)
         return vocabulary.join(F.pad(base, (0, parts.shape[-1])), symbols, dim=0)
 
 

@@ -17,9 +17,6 @@ BETWEEN = "\x1f"
 """What stands between words on their way to a tokenizer of words; texts with it lose it."""
 WORD = regex.compile(r"\w+|[^\w\s]|\n|[^\S\n]+")
 
-Table = dict[str, int]  # name -> id
-
-
 Piece = tuple[str, int, int, bool]
 """A piece of what the tokenizer beneath gets, start and stop of what it stands for in the text, and
 whether it does so character by character, or else as a whole."""
@@ -169,7 +166,6 @@ __all__ = [
     "SPACINGS",
     "WORD",
     "Piece",
-    "Table",
     "join_words",
     "moved",
     "pieces_of",

@@ -73,9 +73,8 @@ class TextTask(Task):
         measures: Mapping[str, str] | None = None,
         ignore_whitespace: bool = False,
     ):
-        self.finder = NameFinder(symbols) if symbols else None
-        if self.finder is not None:
-            import_functions(self.finder)
+        self.finder = NameFinder(symbols or {})
+        import_functions(self.finder)
         self.own_measures = dict(measures or {})
         paths = {"check": check} if check is not None else {}
         for name, path in {**paths, **self.own_measures}.items():
