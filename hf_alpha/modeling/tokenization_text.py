@@ -39,7 +39,7 @@ from .tokenization_symbols import (
 from .tokenizer_beneath import (
     OWN_TOKENS,
     AddedTokens,
-    Seen,
+    NamesInData,
     fast_backend,
     is_made,
     tokenizer_beneath,
@@ -327,9 +327,9 @@ class TextTokenizer(PreparesTexts):
         if not is_made(tokenizer):
             return cls.from_tokenizer(tokenizer, symbols, texts, **kwargs)
         finder = NameFinder(symbols)
-        seen = Seen(finder, texts, AddedTokens(OWN_TOKENS))
-        beneath, spacing, special = tokenizer_beneath(tokenizer, seen)
-        return cls._over(beneath, spacing, finder, seen, {**special, **kwargs})
+        data_names = NamesInData(finder, texts, AddedTokens(OWN_TOKENS))
+        beneath, spacing, special = tokenizer_beneath(tokenizer, data_names)
+        return cls._over(beneath, spacing, finder, data_names, {**special, **kwargs})
 
     @classmethod
     def from_tokenizer(
@@ -352,9 +352,11 @@ class TextTokenizer(PreparesTexts):
         """
         finder = NameFinder(symbols)
         beneath, special = fast_backend(tokenizer)
-        seen = Seen(finder, texts, AddedTokens.of(beneath)) if texts is not None else None
-        spacing = "before" if seen is None else seen.spacing
-        return cls._over(beneath, spacing, finder, seen, {**special, **kwargs})
+        data_names = (
+            NamesInData(finder, texts, AddedTokens.of(beneath)) if texts is not None else None
+        )
+        spacing = "before" if data_names is None else data_names.spacing
+        return cls._over(beneath, spacing, finder, data_names, {**special, **kwargs})
 
     @classmethod
     def over_tokens(
@@ -391,7 +393,7 @@ class TextTokenizer(PreparesTexts):
         beneath: Tokenizer,
         spacing: str,
         finder: NameFinder,
-        seen: Seen | None,
+        data_names: NamesInData | None,
         kwargs: Mapping[str, Any],
     ) -> "TextTokenizer":
         """Put symbols on top of a tokenizer, as many as rules or data ask for."""
@@ -402,7 +404,7 @@ class TextTokenizer(PreparesTexts):
         tokenizer.finder.functions.update(finder.functions)
         counts = {}
         for name, rule in finder.rules.items():
-            most = seen.most[name] if seen else 0
+            most = data_names.most[name] if data_names else 0
             counts[name] = rule.count or max(len(rule.tokens), most, FEWEST_SYMBOLS)
         tokenizer.extend_symbols(counts)
         return tokenizer

@@ -123,13 +123,13 @@ def hold_out(
         ValueError: one side is empty.
     """
     places = [int.from_bytes(key_of(f"{seed} {key}")[:8], "big") / 2.0**64 for key in keys]
-    held = np.array(places) < share
-    if held.all() or not held.any():
+    is_held = np.array(places) < share
+    if is_held.all() or not is_held.any():
         raise ValueError(
-            f"validation: {held.sum():,} of {len(held):,} rows are held out by the share {share}: "
-            "give another share, or a file to validate with"
+            f"validation: {is_held.sum():,} of {len(is_held):,} rows are held out by the share "
+            f"{share}: give another share, or a file to validate with"
         )
-    return rows.select(np.flatnonzero(~held)), rows.select(np.flatnonzero(held))
+    return rows.select(np.flatnonzero(~is_held)), rows.select(np.flatnonzero(is_held))
 
 
 def first(rows: Dataset, most: int | None) -> Dataset:
