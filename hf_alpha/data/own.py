@@ -77,8 +77,8 @@ class OwnPairs:
         elif share:
             self.validation = self._read(settings, share, "validation", False)
 
-    def _read(self, settings: OwnSettings, where: Where, split: str, streaming: bool) -> AnyDataset:
-        pairs = read_own(settings, where, self.finder, split, streaming=streaming)
+    def _read(self, settings: OwnSettings, place: Where, split: str, streaming: bool) -> AnyDataset:
+        pairs = read_own(settings, place, self.finder, split, streaming=streaming)
         if settings.drop_bad:
             pairs, dropped = drop_bad(pairs, self.finder)
             for reason, count in dropped.items():
@@ -190,7 +190,7 @@ class PairTexts:
 
 def read_own(
     settings: Columns,
-    where: Where,
+    place: Where,
     finder: NameFinder,
     preferred: str,
     split: str | None = None,
@@ -200,14 +200,14 @@ def read_own(
 
     Args:
         settings: the recipe's.
-        where: a path or name, or a mapping with `path`, and `config` and `split`.
+        place: a path or name, or a mapping with `path`, and `config` and `split`.
         finder: the recipe's rules for names.
         preferred: the split that is taken where none is named and the data has it.
         split: the split that is asked for.
         streaming: read rows when they are asked for.
     """
     return read_pairs(
-        where,
+        place,
         source=settings.source,
         target=settings.target,
         finder=finder,
