@@ -20,7 +20,7 @@ ALPHA = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_atten
 T5 = {"model_type": "alpha-retrofit", "backbone_config": {
     "model_type": "t5", "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2,
 }}  # fmt: skip
-WORDS = "to be or not that is the question".split()
+WORDS = ["to", "be", "or", "not", "that", "is", "the", "question"]
 PAIRS = [
     {"source": f"{one} {two} {three}", "target": f"{three} {two} {one}"}
     for one in WORDS for two in WORDS[:4] for three in WORDS[4:]
