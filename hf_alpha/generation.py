@@ -322,7 +322,8 @@ def fit_tokenizer(tokenizer: Any, model: Any) -> None:
         tokenizer.model_input_names = tokenizer.init_kwargs["model_input_names"] = kept
     if not model.config.is_encoder_decoder:
         tokenizer.padding_side = tokenizer.init_kwargs["padding_side"] = "left"
-    if getattr(tokenizer, "symbol_names", None) and not model.config.learns_names:
+    learns = getattr(model.config, "learns_names", True)
+    if getattr(tokenizer, "symbol_names", None) and not learns:
         tokenizer.forget_names()
 
 

@@ -73,17 +73,16 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
     """
     config = load_config(path)
     where = str(Path(path).expanduser())
-    if auto_class(config) not in ANSWERING:
-        if answers:
-            raise ValueError(
-                f"{where!r} holds a {config.architectures[0]}, which does not answer with text: "
-                "hf-alpha evaluate takes it if its recipe.yaml lies beside it"
-            )
-        if not getattr(config, "symbol_classes", None):
-            tokenizer = load_tokenizer(where)
-            _check_size(config, tokenizer, where)
-            check_segments(config, tokenizer, where)
-            return config, tokenizer
+    if answers and auto_class(config) not in ANSWERING:
+        raise ValueError(
+            f"{where!r} holds a {config.architectures[0]}, which does not answer with text: "
+            "hf-alpha evaluate takes it if its recipe.yaml lies beside it"
+        )
+    if not answers and not getattr(config, "symbol_classes", None):
+        tokenizer = load_tokenizer(where)
+        _check_size(config, tokenizer, where)
+        check_segments(config, tokenizer, where)
+        return config, tokenizer
     if not hasattr(config, "symbol_classes"):
         way = (
             f"; hf-alpha convert {where} OUT gives it some"

@@ -25,6 +25,7 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    is_typeddict,
 )
 
 from huggingface_hub.errors import StrictDataclassError
@@ -323,7 +324,9 @@ def _declaring(model: type[Keys], key: str) -> type[Keys]:
 def _kind(hint: Any, checks_values: bool) -> Any:
     """What pydantic makes of an annotation: plain kinds are checked, others described."""
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    parts = tuple(dict if dataclasses.is_dataclass(part) else part for part in parts)
+    parts = tuple(
+        dict if dataclasses.is_dataclass(part) or is_typeddict(part) else part for part in parts
+    )
     kinds = tuple(get_origin(part) or part for part in parts)
     if checks_values and set(kinds) <= PLAIN:
         return Union[kinds]  # noqa: UP007

@@ -177,9 +177,8 @@ def evaluate(
     from datasets import disable_progress_bars
 
     from hf_alpha.evaluation.compare import compare
-    from hf_alpha.loading import ANSWERING, auto_class, load_config
     from hf_alpha.processes import choose_device
-    from hf_alpha.recipe import OwnRecipe
+    from hf_alpha.recipe import OwnRecipe, writes_answers
     from hf_alpha.tasks import DrawnTask, get_task
 
     if not models and address is None:
@@ -198,7 +197,7 @@ def evaluate(
     limit, where = renamings(max_renamings), choose_device(device)
     if quiet:
         disable_progress_bars()
-    if models and auto_class(load_config(models[0])) not in ANSWERING:
+    if models and not writes_answers(models[0]):
         if few_shot or address is not None:
             option = "--few-shot" if address is None else "--address"
             raise ValueError(f"{models[0]} does not write answers: leave out {option}")

@@ -10,6 +10,7 @@ from hf_alpha.settings import model_of
 
 from .answer import Answer, AnswerPairs, AnswerProblems
 from .base import RowsObjective
+from .causal import Causal
 from .classes import Classes
 from .masked import Masked
 from .objective import Examples, Objective
@@ -18,7 +19,7 @@ from .tokens import Tokens
 
 ANSWER = Answer.name
 OBJECTIVES: dict[str, type[RowsObjective]] = {
-    each.name: each for each in (Masked, Classes, Tokens, Spans)
+    each.name: each for each in (Masked, Classes, Tokens, Spans, Causal)
 }
 """Objectives of models that do not answer with text."""
 

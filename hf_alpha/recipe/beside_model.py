@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers.utils.hub import cached_file
 
-from hf_alpha.loading import load_config, load_parts
+from hf_alpha.loading import ANSWERING, auto_class, load_config, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.own_code import own_object
 from hf_alpha.settings import RecipeError
@@ -43,6 +43,18 @@ def recipe_of(model: str) -> Recipe | None:
     recipe = read_recipe(file)
     _check_code(named_code(recipe), model, file)
     return recipe
+
+
+def writes_answers(model: str) -> bool:
+    """Whether a model answers problems: it can, and was not trained for another objective.
+
+    Args:
+        model: folder or Hub name.
+    """
+    if auto_class(load_config(model)) not in ANSWERING:
+        return False
+    recipe = recipe_of(model)
+    return recipe is None or recipe.aim.answers
 
 
 def _check_code(names: Mapping[str, str], model: str, file: str | Path) -> None:
@@ -128,4 +140,4 @@ def rules_of(tokenizer: TextTokenizer, model: str) -> dict[str, Any]:
     return tokenizer.finder.to_dict()
 
 
-__all__ = ["named_code", "recipe_for", "recipe_of", "rules_of"]
+__all__ = ["named_code", "recipe_for", "recipe_of", "rules_of", "writes_answers"]

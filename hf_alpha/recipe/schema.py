@@ -478,7 +478,7 @@ class RowsRecipe(OwnRecipe):
         if config_class is None or config_class not in objective.auto._model_mapping:
             raise ValueError(
                 f"no 'model_type' {model_type!r} is trained by the objective {objective.name!r}: "
-                f"name one that {objective.trains} knows, such as bert"
+                f"name one that {objective.trains} knows"
             )
         return config_class
 
