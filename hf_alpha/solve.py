@@ -96,8 +96,10 @@ def solve(
         checked = (
             (answer, check_answer(task, prefix, answer, solver=solver)) for answer in answers
         )
-        found = _first_correct(checked) if first_correct else list(checked)
-        solution = Solution(problem, found, read_as=_rewritten(tokenizer, problem, notation))
+        checked_answers = _first_correct(checked) if first_correct else list(checked)
+        solution = Solution(
+            problem, checked_answers, read_as=_rewritten(tokenizer, problem, notation)
+        )
         if not solution.solved:
             solution.unsatisfiable = task.has_answer(prefix) is False
         yield solution
@@ -114,15 +116,17 @@ def _first_correct(checked: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answ
 
 
 def _too_many_names(model: PreTrainedModel, tokenizer: AnyTokenizer) -> str:
-    known = sum(tokenizer.symbol_classes.values())
+    num_symbols = sum(tokenizer.symbol_classes.values())
     if model.config.encoding.no_extension:
         way = (
             "convert it to 'streams' or 'relational' (hf-alpha convert), which take any number"
             if model.config.is_encoder_decoder
             else "train one with more (num_symbols)"
         )
-        return f"more names than the {known} symbols that this model was trained on; {way}"
-    return f"more names than {known} symbols: call extend_symbols on the model and the tokenizer"
+        return f"more names than the {num_symbols} symbols that this model was trained on; {way}"
+    return (
+        f"more names than {num_symbols} symbols: call extend_symbols on the model and the tokenizer"
+    )
 
 
 def _prefix(task: Task, tokens: list[str]) -> str:
