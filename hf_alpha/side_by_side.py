@@ -92,11 +92,11 @@ def compare_encodings(
     task, models = recipe.solved, []
     for number, name in enumerate(encodings):
         folder = out / name
-        wanted = with_encoding(recipe, name, folder, timed=seconds is not None)
-        if seconds is None or not _is_trained(folder, wanted, seconds):
+        variant = with_encoding(recipe, name, folder, timed=seconds is not None)
+        if seconds is None or not _is_trained(folder, variant, seconds):
             start = time.monotonic()
             trainer = train(
-                wanted,
+                variant,
                 say=say if number == 0 else lambda _: None,  # the data is looked at once
                 make_trainer=AlphaTrainer if seconds is None else _timed(seconds, name),
             )
@@ -121,7 +121,7 @@ def compare_encodings(
     return table, reports
 
 
-def _is_trained(folder: Path, wanted: Recipe, seconds: float) -> bool:
+def _is_trained(folder: Path, variant: Recipe, seconds: float) -> bool:
     """Whether a folder has a model of this recipe that was trained for so long.
 
     Raises:
@@ -131,7 +131,7 @@ def _is_trained(folder: Path, wanted: Recipe, seconds: float) -> bool:
         return False
     time_file, recipe_file = folder / SECONDS_FILE, folder / RECIPE_FILE
     same = time_file.is_file() and time_file.read_text(encoding="utf-8") == f"{seconds}\n"
-    if not same or differences(read_recipe(recipe_file), wanted):
+    if not same or differences(read_recipe(recipe_file), variant):
         raise ValueError(
             f"{folder} holds a model that was trained with other settings, or for another time: "
             "choose another folder, or remove that one"
@@ -144,13 +144,13 @@ def with_encoding(recipe: Recipe, name: str, folder: Path, timed: bool = False) 
 
     With `timed`, nothing but training takes time: no evaluations and checkpoints on the way.
     """
-    kept = {
+    model_settings = {
         key: value
         for key, value in recipe.model.items()
         if key not in ("symbol_encoding", "symbol_renaming")
     }
     changes = {
-        "model": {**kept, **ENCODINGS[name]},
+        "model": {**model_settings, **ENCODINGS[name]},
         "training": {**recipe.training, **(ALONE if timed else {}), "output_dir": str(folder)},
     }
     return recipe.model_copy(update=changes, deep=True)
