@@ -95,13 +95,13 @@ def _of_json(
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            content = json.loads(line)
         except ValueError as error:
             raise ValueError(f"{file}, row {number}: no JSON: {error}") from None
-        if isinstance(found, str):
-            texts.append(found)
-        elif isinstance(found, dict) and text_of is not None:
-            texts.append(text_of(found, number))
+        if isinstance(content, str):
+            texts.append(content)
+        elif isinstance(content, dict) and text_of is not None:
+            texts.append(text_of(content, number))
         else:
             row = " or a row" if text_of is not None else ""
             raise ValueError(f"{file}, row {number}: write a string{row}")
