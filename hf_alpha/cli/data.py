@@ -193,8 +193,9 @@ def _generate(
         raise ValueError(f"--sizes {formulas.sizes}: without --grid sizes are one range, e.g. 1-35")
     return generate(
         task, out, samples, (sizes[0], sizes[-1]), max(integers(formulas.symbols or "5")),
-        training.alpha, constant_priority=training.constants, few_symbols=training.few_symbols,
-        many_symbols=training.many_symbols, up_to_symbols=training.up_to_symbols,
+        alpha=training.alpha, constant_priority=training.constants,
+        few_symbols=training.few_symbols, many_symbols=training.many_symbols,
+        up_to_symbols=training.up_to_symbols,
         **_shared(formulas, sharing),
     )  # fmt: skip
 

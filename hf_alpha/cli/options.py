@@ -243,15 +243,15 @@ def json_object(option: str, text: str | None) -> dict[str, Any]:
     return value
 
 
-def one_of(known: dict[str, Any], what: str, name: str) -> Any:
+def one_of(choices: dict[str, Any], what: str, name: str) -> Any:
     """Find what an argument names.
 
     Raises:
         ValueError: there is no such thing.
     """
-    if name not in known:
-        raise ValueError(f"no {what} {name!r}: choose from {', '.join(known)}")
-    return known[name]
+    if name not in choices:
+        raise ValueError(f"no {what} {name!r}: choose from {', '.join(choices)}")
+    return choices[name]
 
 
 __all__ = [

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from importlib import metadata
 from pathlib import Path
 
@@ -51,6 +52,17 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
         assert all(getattr(parameter, "help", "") for parameter in COMMANDS[command].params)
     assert all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
+
+
+def test_no_panel_of_a_help_is_long():
+    """Options that belong together have a panel of their own, beside those of the command."""
+    sizes: Counter[tuple[str, str | None]] = Counter(
+        (name, getattr(parameter, "rich_help_panel", None))
+        for name, command in COMMANDS.items()
+        for parameter in command.params
+    )
+    assert max(sizes.values()) <= 12, sizes.most_common(1)
+    assert {panel for name, panel in sizes if name == "evaluate"} > {"Problems", "Cards"}
 
 
 @pytest.mark.parametrize("name", MOVED_OUT)
