@@ -87,7 +87,7 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
         way = (
             f"; hf-alpha convert {place} OUT gives it some"
             if config.is_encoder_decoder
-            else "; hf-alpha evaluate --few-shot asks it by a prompt"
+            else "; hf-alpha ask asks it by a prompt"
         )
         raise ValueError(
             f"{place!r} holds a {config.model_type!r} model, not one with symbols (known: "
