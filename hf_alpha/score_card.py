@@ -127,7 +127,10 @@ def _facts(model: PreTrainedModel, tokenizer: Any, aim: RowsObjective) -> list[t
 
 
 def _description(config: PreTrainedConfig, aim: RowsObjective, has_classes: bool) -> str:
-    description = f"A `{config.model_type}` with {config.num_hidden_layers} layers"
+    layers = getattr(
+        config, "decoder_config", config
+    ).num_hidden_layers  # of a host, if there is one
+    description = f"A `{config.model_type}` with {layers} layers"
     if has_classes:
         names = [within_line(str(config.id2label[index])) for index in sorted(config.id2label)]
         description += f" that tells which of {len(names)} classes a text has: {', '.join(names)}."
