@@ -80,9 +80,9 @@ def read_format(name: str, where: str) -> list[Row]:
     read = FORMATS.get(name)
     if read is None:
         if ":" not in name:
-            known = ", ".join(FORMATS)
+            names = ", ".join(FORMATS)
             raise ValueError(
-                f"no format {name!r}: known are {known}, or write package.module:function. Formats "
+                f"no format {name!r}: known are {names}, or write package.module:function. Formats "
                 "of a single benchmark are in a checkout of the repository, such as "
                 "benchmarks.studies.formats:clutrr"
             )
