@@ -149,8 +149,8 @@ class Keys(BaseModel):
             )
         for key, field in cls.model_fields.items():
             if field.is_required() and key not in content:
-                said = f": {field.description}" if field.description else ""
-                raise _fault(WRONG_KEYS, f"the key {key!r} is missing{said}")
+                description = f": {field.description}" if field.description else ""
+                raise _fault(WRONG_KEYS, f"the key {key!r} is missing{description}")
         foreign = [key for key in content if key not in cls.model_fields]
         for key in filter(content.get, foreign):
             raise _fault(WRONG_KEYS, f"{key!r} is for {_declaring(owners[key], key).is_for}")
@@ -195,10 +195,10 @@ class KeysOf:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        said = handler(schema)
+        own_schema = handler(schema)
         kinds = [
             json_schema(self.model()) if kind.get("type") == "object" else kind
-            for kind in said.get("anyOf", [said])
+            for kind in own_schema.get("anyOf", [own_schema])
         ]
         return {"anyOf": kinds} if len(kinds) > 1 else kinds[0]
 
@@ -233,22 +233,22 @@ def model_of(
     settings: dict[str, Any] = {}
     for name, hint, field in _declared(declared):
         if name not in without:
-            said = Field(description=field.description) if name in required else field
-            settings[name] = (_kind(hint, checks_values), said)
+            field_info = Field(description=field.description) if name in required else field
+            settings[name] = (_kind(hint, checks_values), field_info)
     return create_model(declared.__name__, __base__=base, **settings)
 
 
 def check_settings(
-    given: Mapping[str, Any],
+    settings: Mapping[str, Any],
     declared: Callable[..., Any],
-    where: str,
+    place: str,
 ) -> None:
     """Check settings against those that a dataclass or a function declares.
 
     Raises:
         RecipeError: see [`Keys.read`].
     """
-    model_of(declared).read(given, where)
+    model_of(declared).read(settings, place)
 
 
 def json_schema(model: type[Keys]) -> dict[str, Any]:
@@ -274,16 +274,16 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
         return [_inlined(part, definitions) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    said = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "title")}
-    said = {
+    inlined = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "title")}
+    inlined = {
         key: {name: _inlined(part, definitions) for name, part in value.items()}
         if key == "properties"
         else _inlined(value, definitions)
-        for key, value in said.items()
+        for key, value in inlined.items()
     }
     if "$ref" in schema:
-        said = _inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions) | said
-    return said
+        inlined = _inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions) | inlined
+    return inlined
 
 
 def in_words(schema: Mapping[str, Any]) -> str:
@@ -309,8 +309,8 @@ def _fault(kind: str, message: str, keys: list[str] | None = None) -> PydanticCu
     return PydanticCustomError(kind, "{message}", {"message": message, "keys": keys})
 
 
-def _hint(key: Any, known: Iterable[str]) -> str:
-    names = sorted(known)
+def _hint(key: Any, keys: Iterable[str]) -> str:
+    names = sorted(keys)
     near = difflib.get_close_matches(str(key), names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
 
@@ -365,8 +365,8 @@ def _of_arguments(declared: Callable[..., Any]) -> Iterator[tuple[str, Any, Fiel
 
 
 def _field(default: Any, description: str, least: int | None = None) -> Any:
-    given = {} if default is dataclasses.MISSING else {"default": default}
-    return Field(description=description or None, ge=least, **given)
+    arguments = {} if default is dataclasses.MISSING else {"default": default}
+    return Field(description=description or None, ge=least, **arguments)
 
 
 def _hints(declared: Any) -> dict[str, Any]:

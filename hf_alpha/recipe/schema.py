@@ -16,7 +16,7 @@ from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArgume
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
-from hf_alpha.data.generate import generate
+from hf_alpha.data.generate import sample_settings
 from hf_alpha.objectives import (
     ANSWER,
     OBJECTIVES,
@@ -72,7 +72,7 @@ def model_keys(config_class: Any) -> type[Keys]:
     return model_of(config_class, tuple(FROM_TOKENIZER), checks_values=False, base=ModelKeys)
 
 
-generation_keys = partial(model_of, generate, FROM_RECIPE)
+generation_keys = partial(model_of, sample_settings, FROM_RECIPE)
 drawing_keys = partial(model_of, DrawnProblems, FROM_RECIPE)
 training_keys = partial(model_of, Seq2SeqTrainingArguments, SECRETS, ("output_dir",))
 

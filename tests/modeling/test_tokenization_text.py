@@ -730,7 +730,7 @@ def test_answers_are_in_the_names_of_their_row() -> None:
     tokenizer.name_symbols(TEXTS)
     (ids,) = tokenizer(
         text_target=["x Bob"],
-        names=[{tokenizer.convert_ids_to_tokens(tokenizer._named["x"]): "Bob"}],
+        names=[{tokenizer.convert_ids_to_tokens(tokenizer._own_names["x"]): "Bob"}],
         allow_absent_symbols=True,
     )["input_ids"]
     assert len(set(ids)) == 3
