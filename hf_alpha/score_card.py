@@ -129,7 +129,8 @@ def _facts(
 
 
 def _description(config: PreTrainedConfig, objective: RowsObjective, has_classes: bool) -> str:
-    description = f"A `{config.model_type}` with {config.num_hidden_layers} layers"
+    host = getattr(config, "decoder_config", config)
+    description = f"A `{config.model_type}` with {host.num_hidden_layers} layers"
     if has_classes:
         names = [within_line(str(config.id2label[index])) for index in sorted(config.id2label)]
         description += f" that tells which of {len(names)} classes a text has: {', '.join(names)}."
