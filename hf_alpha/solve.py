@@ -93,13 +93,11 @@ def solve(
         if answers is None:
             yield Solution(problem, [], _too_many_names(model, tokenizer))
             continue
-        checked = (
+        verdicts = (
             (answer, check_answer(task, prefix, answer, solver=solver)) for answer in answers
         )
-        checked_answers = _first_correct(checked) if first_correct else list(checked)
-        solution = Solution(
-            problem, checked_answers, read_as=_rewritten(tokenizer, problem, notation)
-        )
+        chosen = _first_correct(verdicts) if first_correct else list(verdicts)
+        solution = Solution(problem, chosen, read_as=_rewritten(tokenizer, problem, notation))
         if not solution.solved:
             solution.unsatisfiable = task.has_answer(prefix) is False
         yield solution
