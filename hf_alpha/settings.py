@@ -300,13 +300,13 @@ def _hint(key: Any, keys: Iterable[str]) -> str:
 
 
 def _declaring(model: type[Keys], key: str) -> type[Keys]:
-    """The class that declares a key which a model has."""
+    """Return the class that declares a key which a model has."""
     kinds = (kind for kind in reversed(model.__mro__) if issubclass(kind, Keys))
     return next(kind for kind in kinds if key in kind.model_fields)
 
 
 def _kind(hint: Any, checks_values: bool) -> Any:
-    """What pydantic makes of an annotation: plain kinds are checked, others described."""
+    """Return what pydantic makes of an annotation: plain kinds are checked, others described."""
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     parts = tuple(dict if dataclasses.is_dataclass(part) else part for part in parts)
     kinds = tuple(get_origin(part) or part for part in parts)
@@ -318,7 +318,7 @@ def _kind(hint: Any, checks_values: bool) -> Any:
 
 
 def _declared(declared: Callable[..., Any]) -> Iterator[tuple[str, Any, FieldInfo]]:
-    """Name, annotation and field of each setting."""
+    """Yield name, annotation and field of each setting."""
     if dataclasses.is_dataclass(declared):
         return _of_fields(declared)
     return _of_arguments(declared)
@@ -360,7 +360,7 @@ def _hints(declared: Any) -> dict[str, Any]:
 
 
 def _is_whole(hint: Any) -> bool:
-    """Whether an annotation holds no name that is not looked up yet."""
+    """Return whether an annotation holds no name that is not looked up yet."""
     if get_origin(hint) is Literal:
         return True
     return not isinstance(hint, str | ForwardRef) and all(map(_is_whole, get_args(hint)))

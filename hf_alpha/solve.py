@@ -104,7 +104,7 @@ def solve(
 
 
 def _first_correct(checked: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answer, Verdict]]:
-    """The first correct answer, or else the best one; none if there are none."""
+    """Return the first correct answer, or else the best one; none if there are none."""
     best: list[tuple[Answer, Verdict]] = []
     for answer, verdict in checked:
         if verdict.is_correct:
@@ -132,7 +132,7 @@ def _prefix(task: Task, tokens: list[str]) -> str:
 
 
 def _rewritten(tokenizer: AnyTokenizer, problem: str, notation: str | None) -> str | None:
-    """The problem in infix as the model reads it, if operators of it are rewritten for that."""
+    """Return the problem in infix as the model reads it, if operators are rewritten for that."""
     grammar = getattr(tokenizer, "grammar", None)
     if grammar is None or not grammar.rewrites(problem, notation):
         return None

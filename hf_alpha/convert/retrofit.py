@@ -123,7 +123,7 @@ class SymbolConfig:
 
 
 def _is_rule(symbols: Mapping[str, Any]) -> bool:
-    """Whether it is a rule alone, rather than rules by class: of a class called `function`, say."""
+    """Return whether symbols are a rule alone, not rules by class: of a class `function`, say."""
     return symbols.keys() <= NameRule.__dataclass_fields__.keys() and not any(
         isinstance(value, Mapping) or (isinstance(value, int) and key != "count")
         for key, value in symbols.items()
@@ -199,7 +199,7 @@ def _symbol_model(
 
 
 def _without_rule(tokenizer: Any) -> str:
-    """Which names there are of classes whose names no rule finds; empty if there are none."""
+    """Say which classes have names that no rule finds; "" if there are none."""
     if not isinstance(tokenizer, TextTokenizer) or tokenizer.symbols_are_words:
         return ""
     rules = tokenizer.finder.rules.items()
@@ -211,7 +211,7 @@ def _without_rule(tokenizer: Any) -> str:
 
 
 def _plain_backbone(model: RetrofitForConditionalGeneration) -> PreTrainedModel:
-    """The backbone of a `learned` model, in which each symbol has a row as other tokens do."""
+    """Return the backbone of a `learned` model, in which each symbol has a row of its own."""
     if model.config.symbol_encoding != "learned":
         raise ConversionError(
             f"only 'learned' models are converted; this one is {model.config.symbol_encoding!r} "
@@ -239,7 +239,7 @@ def check_host(model: PreTrainedModel) -> None:
 
 
 def _goes_from_text_to_text(config: Any) -> bool:
-    """Whether a configuration is that of an encoder-decoder that reads and writes text."""
+    """Return whether a configuration is that of an encoder-decoder from text to text."""
     answers = type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
     return answers and bool(getattr(config, "is_encoder_decoder", False))
 
@@ -277,7 +277,7 @@ def _check_vocabulary(model: PreTrainedModel, tokenizer: Any) -> None:
 def _configuration(
     model: PreTrainedModel, tokenizer: Any, config: SymbolConfig, vocabulary: dict[str, Any]
 ) -> RetrofitConfig:
-    """The configuration of the result.
+    """Return the configuration of the result.
 
     Raises:
         ConversionError: settings contradict one another, or a special token is a symbol.
@@ -298,7 +298,7 @@ def _configuration(
 
 
 def _special_tokens(model: PreTrainedModel, tokenizer: Any) -> dict[str, Any]:
-    """The special ids, from wherever the model says them."""
+    """Return the special ids, from wherever the model says them."""
     ids = {}
     for name in ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
         places = (model.config, model.generation_config, tokenizer)
@@ -309,7 +309,7 @@ def _special_tokens(model: PreTrainedModel, tokenizer: Any) -> dict[str, Any]:
 
 
 def _generation(model: PreTrainedModel, config: RetrofitConfig) -> GenerationConfig:
-    """How the model generated before; ids of special tokens that it lacks are filled in."""
+    """Return how the model generated before; special ids that it lacks are filled in."""
     generation = copy.deepcopy(model.generation_config)
     for name in ("bos_token_id", "eos_token_id", "decoder_start_token_id"):
         if getattr(generation, name) is None:
@@ -362,7 +362,7 @@ def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
 
 
 def _over_tokens(tokenizer: Any, tokens: Tokens) -> TextTokenizer:
-    """The tokenizer with tokens of its own as symbols."""
+    """Return the tokenizer with tokens of its own as symbols."""
     tokens_of = by_class(tokens, [CLASS])
     ids = {
         name: [_token_id(tokenizer, token) for token in some] for name, some in tokens_of.items()
@@ -399,7 +399,7 @@ def _warn_of_spellings(tokenizer: Any, symbols: set[int]) -> None:
 
 
 def _fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
-    """The same as ByT5's tokenizer, which is written in Python: a token for each byte."""
+    """Return a fast tokenizer with ByT5's ids, a token for each byte: ByT5's is in Python."""
     added = tokenizer.added_tokens_decoder
     first = next(i for i in range(len(added)) if i not in added)  # behind padding, end and unknown
     vocabulary = {str(token): index for index, token in added.items()}
@@ -417,7 +417,7 @@ def _fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
 
 
 def by_class(tokens: Tokens, classes: Sequence[str]) -> dict[str, list[str]]:
-    """Tokens by class: of a mapping, or all of them for the only class.
+    """Return tokens by class: of a mapping, or all of them for the only class.
 
     Raises:
         ConversionError: there are several classes, and it is not said which they are for.
@@ -436,7 +436,7 @@ def _listed(tokens: str | Sequence[str]) -> list[str]:
 
 
 def _token_id(tokenizer: Any, token: str) -> int:
-    """The id of a token, as it is written in a text or in the vocabulary.
+    """Return the id of a token, as it is written in a text or in the vocabulary.
 
     Raises:
         ConversionError: the tokenizer splits it.
@@ -483,7 +483,7 @@ class _Rows:
         self.class_rows = self._places()
 
     def _sources(self, plain: Any) -> dict[str, list[list[int]]]:
-        """Class -> for each of its rows, the ids of the tokens that it begins with.
+        """Return, for each row of a class, the ids of the tokens that it begins with.
 
         They are tokens of the tokenizer as it was, for which no word is a name.
         """
@@ -509,7 +509,7 @@ class _Rows:
         return sources
 
     def _named_rows(self, plain: Any, role: str) -> dict[str, list[int]]:
-        """Class -> ids of the tokens that are named for a role."""
+        """Return, for each class, the ids of the tokens that are named for a role."""
         named = getattr(self.config, role)
         tokens = {} if named is None else by_class(named, list(self.ranges))
         if unknown := tokens.keys() - self.ranges.keys():
@@ -517,7 +517,7 @@ class _Rows:
         return {name: [_token_id(plain, token) for token in some] for name, some in tokens.items()}
 
     def _defaults(self, name: str, rows: list[list[int]], num_tokens: int) -> list[list[int]]:
-        """The rows of a class, those that nothing is named for filled in.
+        """Return the rows of a class, those that nothing is named for filled in.
 
         They begin with symbols that were tokens before: all of them, if the class has one row; of
         two, each with the first symbol that the other one does not begin with.
@@ -530,7 +530,7 @@ class _Rows:
         return [actual, placeholder or [i for i in own if i not in actual][:1]]
 
     def settings(self) -> dict[str, Any]:
-        """The settings of the configuration that say what the vocabulary is, and where rows are."""
+        """Return the settings of the configuration for the vocabulary and the places of rows."""
         settings: dict[str, Any] = {
             "num_base_tokens": self.size - len(self.symbols),
             "vocab_size": self.size,
@@ -559,7 +559,7 @@ class _Rows:
         draw_rows(self.host, new, self.base)
 
     def _places(self) -> dict[str, list[int]]:
-        """Class -> its rows: that of its only source, if that is a symbol of the class; else free.
+        """Return each class's rows: that of its only source, if a symbol of the class; else free.
 
         No two are the same: classes have no symbol in common, and a class no source twice.
         """
@@ -574,7 +574,7 @@ class _Rows:
         }
 
     def _members(self, name: str) -> list[int]:
-        """The symbols of a class."""
+        """Return the symbols of a class."""
         return [i for pair in self.ranges[name] for i in range(*pair)]
 
 
