@@ -339,14 +339,14 @@ def _part(place: str, name: str) -> Iterator[None]:
             if Path(place).is_dir()
             else "neither a folder here nor a complete model that can be reached on the Hub"
         )
-        raise FileNotFoundError(f"{place!r} is {kind}: {_said(error)}") from error
+        raise FileNotFoundError(f"{place!r} is {kind}: {_on_one_line(error)}") from error
     except Exception as error:
-        raise CheckpointError(f"{place}: {name} cannot be read: {_said(error)}") from error
+        raise CheckpointError(f"{place}: {name} cannot be read: {_on_one_line(error)}") from error
     finally:
         logging.set_verbosity(verbosity)
 
 
-def _said(error: Exception) -> str:
+def _on_one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 

@@ -98,12 +98,12 @@ class Keys(BaseModel):
         return (cls,)
 
     @classmethod
-    def read(cls, content: Any, where: str) -> Self:
+    def read(cls, content: Any, source: str) -> Self:
         """Check a mapping.
 
         Args:
             content: the mapping.
-            where: it is, for errors.
+            source: the file or the key that it stands in, for errors.
 
         Raises:
             UnknownKeyError: some keys are not known; the message has the nearest one of the first.
@@ -113,7 +113,7 @@ class Keys(BaseModel):
             return cls.model_validate(content)
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
-        kind, path = fault["type"], [where, *map(str, fault["loc"])]
+        kind, path = fault["type"], [source, *map(str, fault["loc"])]
         place = ": ".join(path[:-1] if kind == WRONG_VALUE else path)
         message = f"{place}: {fault['msg'].removeprefix('Value error, ')}"
         if kind == UNKNOWN_KEYS:

@@ -80,30 +80,15 @@ def compare_encodings(
         ValueError: there is no such encoding, the recipe goes on from a checkpoint, or `out` has
             models of other settings, or another process writes there.
     """
-    if recipe.checkpoint is not None:
-        raise ValueError(
-            "models are compared from scratch: leave out 'checkpoint'. Of trained models, hf-alpha "
-            "evaluate MODEL MODEL --out DIR makes the table"
-        )
-    if len(set(encodings)) < len(encodings):
-        raise ValueError(f"an encoding is given twice: {', '.join(encodings)}")
-    if unknown := [name for name in encodings if name not in ENCODINGS]:
-        raise ValueError(f"no encoding {unknown[0]!r}: choose from {', '.join(ENCODINGS)}")
+    _check_encodings(recipe, encodings)
     task, models = recipe.solved, []
     for number, name in enumerate(encodings):
         folder = out / name
         variant = with_encoding(recipe, name, folder, timed=seconds is not None)
         if seconds is None or not _is_trained(folder, variant, seconds):
-            start = time.monotonic()
-            trainer = train(
-                variant,
-                say=say if number == 0 else lambda _: None,  # the data is looked at once
-                make_trainer=AlphaTrainer if seconds is None else _timed(seconds, name),
-            )
-            steps, took = trainer.state.global_step, time.monotonic() - start
+            # The data is looked at once.
+            steps, took = _train(variant, name, seconds, say if number == 0 else lambda _: None)
             say(f"{name}: {steps:,} steps, {took:.0f} s with data and saving")
-            if seconds is not None:
-                write_text(folder / SECONDS_FILE, f"{seconds}\n")
         model, tokenizer = load_checkpoint(folder)
         models.append(EvaluatedModel(name, model.eval().to(choose_device()), tokenizer))
     table, reports = compare(
@@ -119,6 +104,32 @@ def compare_encodings(
         caption=caption,
     )
     return table, reports
+
+
+def _check_encodings(recipe: Recipe, encodings: Sequence[str]) -> None:
+    """Raise a ValueError for encodings or a recipe that `compare_encodings` cannot train."""
+    if recipe.checkpoint is not None:
+        raise ValueError(
+            "models are compared from scratch: leave out 'checkpoint'. Of trained models, hf-alpha "
+            "evaluate MODEL MODEL --out DIR makes the table"
+        )
+    if len(set(encodings)) < len(encodings):
+        raise ValueError(f"an encoding is given twice: {', '.join(encodings)}")
+    if unknown := [name for name in encodings if name not in ENCODINGS]:
+        raise ValueError(f"no encoding {unknown[0]!r}: choose from {', '.join(ENCODINGS)}")
+
+
+def _train(
+    variant: Recipe, name: str, seconds: float | None, say: Callable[[str], object]
+) -> tuple[int, float]:
+    """Train a recipe for so long; return the steps, and the seconds with data and saving."""
+    start = time.monotonic()
+    make_trainer = AlphaTrainer if seconds is None else _timed(seconds, name)
+    trainer = train(variant, say=say, make_trainer=make_trainer)
+    took = time.monotonic() - start
+    if seconds is not None:
+        write_text(Path(variant.training["output_dir"]) / SECONDS_FILE, f"{seconds}\n")
+    return trainer.state.global_step, took
 
 
 def _is_trained(folder: Path, variant: Recipe, seconds: float) -> bool:
