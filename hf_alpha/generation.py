@@ -239,8 +239,8 @@ def answer_room(
     if positions is None:
         return max_new_tokens
     first = 1 if config.is_encoder_decoder else length  # the start token, or the prompt
-    left = positions - first
-    return left if max_new_tokens is None else min(left, max_new_tokens)
+    room = positions - first
+    return room if max_new_tokens is None else min(room, max_new_tokens)
 
 
 def room_for(longest: int) -> int:

@@ -275,9 +275,13 @@ def load_for(
     shapes = [name for name, *_ in report["mismatched_keys"]]
     new = sorted({*report["missing_keys"], *shapes})
     body = f"{model.base_model_prefix}."
-    lost = [name for name in new if name.startswith(body) and not name.startswith(f"{body}pooler")]
-    if lost:
-        raise CheckpointError(f"{place}/{WEIGHTS}: tensor {lost[0]!r} is missing{_others(lost)}")
+    missing_names = [
+        name for name in new if name.startswith(body) and not name.startswith(f"{body}pooler")
+    ]
+    if missing_names:
+        raise CheckpointError(
+            f"{place}/{WEIGHTS}: tensor {missing_names[0]!r} is missing{_others(missing_names)}"
+        )
     _check_finite(model, f"{place}/{WEIGHTS}")
     return model, tokenizer, _renew_head(model, new) if relabelled else new
 

@@ -117,9 +117,9 @@ def _check_secrets(folder: Path, files: dict[str, Path]) -> None:
 def _left_out(folder: Path, files: dict[str, Path]) -> Iterator[str]:
     """Return what else lies in a folder; of one within it that shares nothing, its name."""
     shared = {folder / name for name in files}
-    opened = {folder / parent for name in files for parent in Path(name).parents}
-    for place in opened:
-        for path in set(place.iterdir()) - shared - opened:
+    opened_folders = {folder / parent for name in files for parent in Path(name).parents}
+    for place in opened_folders:
+        for path in set(place.iterdir()) - shared - opened_folders:
             yield f"{path.relative_to(folder)}{'/' * path.is_dir()}"
 
 

@@ -120,9 +120,9 @@ def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
                 f"{path}: mixer_ops[{arity}] is {listed}; it has one or more of "
                 f"{', '.join(letters)}, each once"
             )
-    for name, allowed in CHOICES.items():
-        if settings[name] not in allowed:
-            raise ConversionError(f"{path}: {name} is {settings[name]!r}, not one of {allowed}")
+    for name, choices in CHOICES.items():
+        if settings[name] not in choices:
+            raise ConversionError(f"{path}: {name} is {settings[name]!r}, not one of {choices}")
     for name in ("predicate_dims", "intermediate_dims"):
         if len(settings[name]) != 3:
             raise ConversionError(f"{path}: {name} has {len(settings[name])} numbers, not 3")
@@ -298,8 +298,8 @@ def convert_weights(
     for name, parameter in parameters.items():
         module, _, kind = name.rpartition(".")
         parts = [(f"{old}.{kind}", rows) for old, rows in table[module]]
-        if lacking := [old for old, _ in parts if old not in state]:
-            missing += lacking
+        if missing_names := [old for old, _ in parts if old not in state]:
+            missing += missing_names
             continue
         weights[name] = torch.cat([state[old][rows] for old, rows in parts])
         used |= {old for old, _ in parts}
@@ -308,9 +308,11 @@ def convert_weights(
                 f"{' and '.join(old for old, _ in parts)}: {tuple(weights[name].shape)} for "
                 f"{name}, the settings say {tuple(parameter.shape)}"
             )
-    left = sorted(state.keys() - used)
-    if missing or left:
-        raise ConversionError(f"weights do not fit the settings: missing {missing}, unknown {left}")
+    unused_names = sorted(state.keys() - used)
+    if missing or unused_names:
+        raise ConversionError(
+            f"weights do not fit the settings: missing {missing}, unknown {unused_names}"
+        )
     if TIED in state and not torch.equal(state[TIED], state[OLD_WORDS]):
         raise ConversionError(f"{TIED} is not {OLD_WORDS}: a projection of its own is not here")
     return weights

@@ -196,10 +196,12 @@ def to_geometric(
         converted = made_class(config, **pools)
     if head == "Model":
         state = {name.removeprefix("geometric."): tensor for name, tensor in state.items()}
-    missing, left = converted.load_state_dict(state, strict=False)
-    lacking = [name for name in missing if not NEW.search(name)]
-    if left or lacking:
-        raise ConversionError(f"weights do not fit: missing {lacking}, left over {left}")
+    missing, unused_names = converted.load_state_dict(state, strict=False)
+    missing_names = [name for name in missing if not NEW.search(name)]
+    if unused_names or missing_names:
+        raise ConversionError(
+            f"weights do not fit: missing {missing_names}, left over {unused_names}"
+        )
     converted.to(model.dtype).train(model.training)
     prove(model, converted)
     return converted

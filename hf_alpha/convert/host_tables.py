@@ -128,8 +128,8 @@ def row_length(host: PreTrainedModel, rows: Sequence[int]) -> list[float]:
     table = host.get_encoder().get_input_embeddings()
     ids = torch.tensor(list(rows), device=table.weight.device)
     with torch.no_grad():
-        entered, leaving = table(ids), _output(host).weight[ids]
-    return [float(x.float().norm(dim=-1).mean()) for x in (entered, leaving)]
+        input_rows, output_rows = table(ids), _output(host).weight[ids]
+    return [float(x.float().norm(dim=-1).mean()) for x in (input_rows, output_rows)]
 
 
 # -- finding the tables ---------------------------------------------------------------------------
@@ -227,15 +227,13 @@ def _state_rows(host: PreTrainedModel, tables: set[int], old: int, rows: int) ->
 
 def _configs(host: PreTrainedModel) -> Iterator[PreTrainedConfig]:
     """Return the configurations of all parts (T5's stacks have copies), and those inside."""
-    waiting = [module.config for module in host.modules() if isinstance(module, PreTrainedModel)]
+    queue = [module.config for module in host.modules() if isinstance(module, PreTrainedModel)]
     seen: set[int] = set()
-    while waiting:
-        config = waiting.pop()
+    while queue:
+        config = queue.pop()
         if id(config) not in seen:
             seen.add(id(config))
-            waiting += [
-                part for part in vars(config).values() if isinstance(part, PreTrainedConfig)
-            ]
+            queue += [part for part in vars(config).values() if isinstance(part, PreTrainedConfig)]
             yield config
 
 

@@ -79,10 +79,12 @@ def converted_model(
     """
     converted = new_model(vanilla, config)
     weights = {name: value for name, value in weights.items() if DRAWS not in name}
-    missing, left = converted.load_state_dict(weights, strict=False)
-    lacking = [name for name in missing if not any(part in name for part in (DRAWS, *new))]
-    if lacking or left:
-        raise ConversionError(f"weights do not fit: missing {lacking}, left over {left}")
+    missing, unused_names = converted.load_state_dict(weights, strict=False)
+    missing_names = [name for name in missing if not any(part in name for part in (DRAWS, *new))]
+    if missing_names or unused_names:
+        raise ConversionError(
+            f"weights do not fit: missing {missing_names}, left over {unused_names}"
+        )
     raise_limit(converted, own_limit(vanilla))
     return converted.train(vanilla.training), missing
 
@@ -109,8 +111,8 @@ def one_per_class(config: AlphaConfig, ids: int | Sequence[int], role: str) -> l
         if name in token_of:
             raise ConversionError(f"{role}: two symbols for class {name!r}")
         token_of[name] = token
-    if lacking := [name for name in config.symbol_classes if name not in token_of]:
-        raise ConversionError(f"{role}: no symbol given for class {lacking[0]!r}")
+    if missing_classes := [name for name in config.symbol_classes if name not in token_of]:
+        raise ConversionError(f"{role}: no symbol given for class {missing_classes[0]!r}")
     return [token_of[name] for name in config.symbol_ranges]
 
 
@@ -120,8 +122,8 @@ def ids_of_tokens(tokenizer: AnyTokenizer, tokens: str, role: str) -> list[int]:
         i for pairs in tokenizer.symbol_ranges.values() for pair in pairs for i in range(*pair)
     ]
     ids = dict(zip(tokenizer.convert_ids_to_tokens(symbols), symbols, strict=True))
-    called = getattr(tokenizer, "symbol_names", {})
-    names = {called.get(token, token): index for token, index in ids.items()}
+    symbol_names = getattr(tokenizer, "symbol_names", {})
+    names = {symbol_names.get(token, token): index for token, index in ids.items()}
     for token in tokens.split(","):
         if token not in names and token not in ids:
             raise ConversionError(
