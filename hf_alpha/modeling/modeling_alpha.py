@@ -717,7 +717,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """As in Transformers.
+        """Generates as Transformers does.
 
         Layers that recompute their activations in training keep no cache, nor does a decoder
         without layers.

@@ -107,7 +107,7 @@ class RetrofitEncoder(nn.Module):
         self.__dict__["encode"] = model.encode  # no child: its weights are not this module's
 
     def forward(self, *args: Any, **kwargs: Any) -> SymbolEncoderOutput:
-        """As `RetrofitForConditionalGeneration.encode`."""
+        """Encodes as `RetrofitForConditionalGeneration.encode` does."""
         return self.__dict__["encode"](*args, **kwargs)
 
 
@@ -169,7 +169,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         return self.training and self.is_activation_checkpointing
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """As in Transformers; layers that recompute their activations keep no cache."""
+        """Generates as Transformers does; layers that recompute their activations keep no cache."""
         if self._recomputes():
             kwargs["use_cache"] = False
         return super().generate(*args, **kwargs)
@@ -716,7 +716,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
     def _prepare_cache_for_generation(
         self, generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
     ) -> None:
-        """As in the base class; the decoder's window is not for what it sees of the source."""
+        """Makes a cache as the base class does, without the decoder's window for the source."""
         super()._prepare_cache_for_generation(generation_config, model_kwargs, *args, **kwargs)
         side = self.config.get_text_config(decoder=True)
         cache = model_kwargs.get("past_key_values")

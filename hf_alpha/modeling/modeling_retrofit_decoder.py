@@ -172,7 +172,7 @@ class RetrofitForCausalLM(RetrofitModel):
         return self.symbols.finish(logits_BTV, streams.to(logits_BTV.device))
 
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
-        """As in Transformers; the symbols of a sample are those of its prompt."""
+        """Generates as Transformers does; the symbols of a sample are those of its prompt."""
         prompt = kwargs.get("input_ids") if inputs is None else inputs
         if self.config.needs_stream_ids and kwargs.get("stream_ids") is None and prompt is not None:
             symbol, mask = self.config.vocabulary.is_symbol(prompt), kwargs.get("attention_mask")
