@@ -114,7 +114,7 @@ def _answers(
 
 
 def _first_correct(checked: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answer, Verdict]]:
-    """The first correct answer, or else the best one; none if there are none."""
+    """Return the first correct answer, or else the best one; none if there are none."""
     best: list[tuple[Answer, Verdict]] = []
     for answer, verdict in checked:
         if verdict.is_correct:
@@ -124,15 +124,17 @@ def _first_correct(checked: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answ
 
 
 def _too_many_names(model: PreTrainedModel, tokenizer: AnyTokenizer) -> str:
-    count = sum(tokenizer.symbol_classes.values())
+    num_symbols = sum(tokenizer.symbol_classes.values())
     if model.config.encoding.no_extension:
         way = (
             "convert it to 'streams' or 'relational' (hf-alpha convert), which take any number"
             if model.config.is_encoder_decoder
             else "train one with more (num_symbols)"
         )
-        return f"more names than the {count} symbols that this model was trained on; {way}"
-    return f"more names than {count} symbols: call extend_symbols on the model and the tokenizer"
+        return f"more names than the {num_symbols} symbols that this model was trained on; {way}"
+    return (
+        f"more names than {num_symbols} symbols: call extend_symbols on the model and the tokenizer"
+    )
 
 
 def _read_as(tokenizer: AnyTokenizer, problem: Problem) -> str | None:

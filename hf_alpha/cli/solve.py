@@ -8,11 +8,12 @@ import typer
 
 from hf_alpha.cli.common import check_places, quiet_bars, read_inputs, say
 from hf_alpha.cli.options import Beams, Device, ModelsTask, by_class, may_trust
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.tasks import Problem, Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
 if TYPE_CHECKING:
     from hf_alpha.solve import Solution
-    from hf_alpha.tasks import Problem, Task
 
 
 BEST = 10
@@ -91,7 +92,7 @@ def solve(
     if names:
         texts = _with_names(texts, names, chosen)
     readings = [_read(chosen, text, notation) for text in texts]
-    problems = [reading for reading in readings if not isinstance(reading, ValueError)]
+    problems = [reading for reading in readings if isinstance(reading, Problem)]
     settings = {
         "top": top or (BEST if first_correct else 1),
         "first_correct": first_correct,
@@ -101,21 +102,19 @@ def solve(
     solutions = _solutions(problems, model, chosen, device, settings)
     unsolved = 0
     for text, reading in zip(texts, readings, strict=True):
-        if isinstance(reading, ValueError):
+        if isinstance(reading, Problem):
+            unsolved += not _show(chosen, next(solutions))
+        else:
             say(text)
             say(f"  error: {reading}", err=True)
             unsolved += 1
-        else:
-            unsolved += not _show(chosen, next(solutions))
     if unsolved:
         raise typer.Exit(1)
 
 
-def _task_of(name: str | None, model: str | None) -> tuple["Task", str]:
+def _task_of(name: str | None, model: str | None) -> tuple[Task, str]:
     """Return the task of this name, or that of the model, and the column of its data's problems."""
     if model is None:
-        from hf_alpha.tasks import get_task
-
         return get_task(name or DEFAULT_TASK), PROBLEM
     check_places(model)
     quiet_bars()
@@ -125,7 +124,7 @@ def _task_of(name: str | None, model: str | None) -> tuple["Task", str]:
     return recipe.solved, recipe.data.source if isinstance(recipe, OwnRecipe) else PROBLEM
 
 
-def _reader(task: "Task", column: str, file: Path | None) -> Callable[[dict[str, Any], int], str]:
+def _reader(task: Task, column: str, file: Path | None) -> Callable[[dict[str, Any], int], str]:
     """Return what gives the problem of a row, with the names that its columns list."""
 
     def read(row: dict[str, Any], number: int) -> str:
@@ -140,7 +139,7 @@ def _reader(task: "Task", column: str, file: Path | None) -> Callable[[dict[str,
     return read
 
 
-def _with_names(texts: list[str], options: list[str], task: "Task") -> list[str]:
+def _with_names(texts: list[str], options: list[str], task: Task) -> list[str]:
     """Mark names in texts, as the column of a rule does for a row.
 
     Raises:
@@ -169,10 +168,8 @@ def _with_names(texts: list[str], options: list[str], task: "Task") -> list[str]
     return marked
 
 
-def _read(task: "Task", text: str, notation: str | None) -> "Problem | ValueError":
-    """Return the problem that a text is, or why it is none; without importing torch."""
-    from hf_alpha.modeling.grammar import FormulaError
-
+def _read(task: Task, text: str, notation: str | None) -> Problem | FormulaError:
+    """Return the problem that a text is, or why it is none; torch is not loaded for it."""
     try:
         return task.read(text, notation)
     except FormulaError as error:
@@ -180,9 +177,9 @@ def _read(task: "Task", text: str, notation: str | None) -> "Problem | ValueErro
 
 
 def _solutions(
-    problems: list["Problem"],
+    problems: list[Problem],
     model: str | None,
-    task: "Task",
+    task: Task,
     device: str,
     settings: dict[str, Any],
 ) -> "Iterator[Solution]":
@@ -192,7 +189,6 @@ def _solutions(
     from hf_alpha.processes import choose_device
     from hf_alpha.resources import resource_path
     from hf_alpha.solve import solve as run
-    from hf_alpha.tasks import name_of
 
     accelerator = choose_device(device)
     if model is None and task.released_model is None:
@@ -202,7 +198,7 @@ def _solutions(
     yield from run(loaded.to(accelerator), tokenizer, task, problems, **settings)
 
 
-def _show(task: "Task", solution: "Solution") -> bool:
+def _show(task: Task, solution: "Solution") -> bool:
     """Print a solution, and return whether the problem is solved, or answered if none checks."""
     say(solution.problem)
     if solution.read_as is not None:
@@ -211,7 +207,8 @@ def _show(task: "Task", solution: "Solution") -> bool:
         say(f"  error: {solution.error}", err=True)
     if solution.unsatisfiable:
         say("  unsatisfiable")
-    for answer, verdict in () if solution.unsatisfiable else solution.answers:
+        return False
+    for answer, verdict in solution.answers:
         say(task.answer_line(verdict.value if task.has_check else "answer", answer))
         if not answer.ended:
             say("  note: that answer is cut off: raise --max-new-tokens", err=True)

@@ -77,12 +77,14 @@ tags:
 def _about(task: Task, settings: Mapping[str, Any]) -> Iterator[str]:
     """Say what the data is, a paragraph at a time."""
     if "kind" in settings:
-        more = "".join(said for key, said in _MORE.items() if settings.get(key))
-        yield f"{_KINDS[settings['kind']]}{more} Made by `hf_alpha` (`hf-alpha generate-data`)."
+        additions = "".join(text for key, text in _MORE.items() if settings.get(key))
+        kind = _KINDS[settings["kind"]]
+        yield f"{kind}{additions} Made by `hf_alpha` (`hf-alpha generate-data`)."
     if "perturbation" in settings:
         splits = ", ".join(settings["perturbed_splits"])
-        text = " ".join(_PERTURBATIONS[kind] for kind in settings["perturbation"].split(", "))
-        yield f"**Perturbed ({splits}): {settings['perturbation']}.** {text}"
+        kinds = settings["perturbation"]
+        explanation = " ".join(_PERTURBATIONS[kind] for kind in kinds.split(", "))
+        yield f"**Perturbed ({splits}): {kinds}.** {explanation}"
     yield f"{task.data}, {_COLUMNS}."
     if isinstance(task, DrawnTask):
         yield from _drawn(task, settings)

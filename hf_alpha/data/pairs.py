@@ -15,7 +15,7 @@ from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, name_p
 from .cache import filling_cache
 from .files import check_columns, check_text
 from .keys import key_of
-from .rows import AnyDataset, Where, column_names, place_of, read_dataset
+from .rows import AnyDataset, Where, column_names, path_of, read_dataset
 
 BATCH = 1000
 """Rows that are in memory at a time."""
@@ -26,7 +26,7 @@ _SPANS = List({"start": Value("int64"), "stop": Value("int64"), "symbol_class": 
 
 @filling_cache()
 def read_pairs(
-    where: Where,
+    place: Where,
     *,
     source: str = "source",
     target: str = "target",
@@ -40,7 +40,7 @@ def read_pairs(
     the rows have is left out. Functions are imported and set in `finder.functions`.
 
     Args:
-        where: a file, a folder or a dataset of the Hub, as for `read_dataset`.
+        place: a file, a folder or a dataset of the Hub, as for `read_dataset`.
         source: the column of the problems.
         target: the column of the answers.
         finder: the rules by which names are found. A rule's column has in each row a list of names,
@@ -48,7 +48,7 @@ def read_pairs(
         **options: of `read_dataset`. With `streaming`, errors of a row come when it is read.
 
     Raises:
-        FileNotFoundError: there is nothing at `where`.
+        FileNotFoundError: there is nothing there.
         ValueError: it cannot be read, is empty, lacks a column or the split, leaves the choice of a
             split open, or a row has no text in a column, no names in the column of a rule, or names
             that its source lacks. The message names the file and the row; rows count from 0.
@@ -57,8 +57,8 @@ def read_pairs(
     finder.require_functions()
     by_column = _by_column(finder)
     columns = {source: "data.source", target: "data.target"} | _listing(by_column)
-    dataset = read_dataset(where, columns, **options)
-    rows = _Rows(str(place_of(where)["path"]), source, target, finder, by_column)
+    dataset = read_dataset(place, columns, **options)
+    rows = _Rows(path_of(place), source, target, finder, by_column)
     marked = bool(by_column) or any(rule.function for rule in finder.rules.values())
     if not marked and isinstance(dataset, Dataset):
         return _checked(dataset, rows)
@@ -108,7 +108,7 @@ def problems(batch: Mapping[str, Sequence[Any]], first_row: int = 0) -> list[str
 
 
 def problem_of(
-    row: Mapping[str, Any], source: str, finder: NameFinder, where: str, number: int
+    row: Mapping[str, Any], source: str, finder: NameFinder, place: str, number: int
 ) -> str:
     """Return the problem of one row of the user's data, as `problems` does.
 
@@ -116,15 +116,15 @@ def problem_of(
         row: the row.
         source: the column of the problem.
         finder: the rules by which names are found; a rule's column is one of the row.
-        where: what the row is from, and its `number`, for errors.
+        place: what the row is from, and its `number`, for errors.
 
     Raises:
         ValueError: as `read_pairs`.
     """
     by_column = _by_column(finder)
     columns = {source: "data.source"} | _listing(by_column)
-    check_columns(f"{where}, row {number}", list(row), columns)
-    rows = _Rows(where, source, source, finder, by_column)
+    check_columns(f"{place}, row {number}", list(row), columns)
+    rows = _Rows(place, source, source, finder, by_column)
     batch = {column: [row[column]] for column in columns}
     return problems(rows(batch, [number], marked=bool(by_column)))[0]
 
@@ -238,7 +238,7 @@ def _on_side(
 class _Rows:
     """Turns rows of the user's data into ours, and refuses those that are none."""
 
-    where: str
+    place: str
     source: str
     target: str
     finder: NameFinder
@@ -249,7 +249,7 @@ class _Rows:
     ) -> dict[str, list[Any]]:
         for column in (self.source, self.target):
             for row, text in zip(rows, batch[column], strict=True):
-                check_text(text, column, f"{self.where}, row {row}")
+                check_text(text, column, f"{self.place}, row {row}")
         columns = {"problem": batch[self.source], "answer": batch[self.target]}
         if marked:
             lists = [batch[column] for column in self.by_column.values()]
@@ -268,20 +268,20 @@ class _Rows:
             return self.finder.mark(text, names).spans
         except Exception as error:  # of a function, whichever it raises
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-            raise ValueError(f"{self.where}, row {row}: {kind}{error}") from error
+            raise ValueError(f"{self.place}, row {row}: {kind}{error}") from error
 
     def _listed(self, row: int, column: str, value: Any, text: str) -> list[str | Sequence[int]]:
         names = [value] if isinstance(value, str) and value else [] if value == "" else value
         if not isinstance(names, list) or not all(isinstance(x, str) or _is_pair(x) for x in names):
             content = "nothing" if value is None else repr(value)
             raise ValueError(
-                f"{self.where}, row {row}: the column {column!r} holds {content}: give a list of "
+                f"{self.place}, row {row}: the column {column!r} holds {content}: give a list of "
                 "names, a list of their [start, stop] in the source, or one name"
             )
         for name in names:
             if isinstance(name, str) and not name_pattern((name,)).search(text):
                 raise ValueError(
-                    f"{self.where}, row {row}: the column {column!r} has the name {name!r}, which "
+                    f"{self.place}, row {row}: the column {column!r} has the name {name!r}, which "
                     f"is no word of the source {text!r}"
                 )
         return names

@@ -27,7 +27,7 @@ class TextFiles(NamedTuple):
 
 
 def read_dataset(
-    where: Where,
+    place: Where,
     columns: Mapping[str, str],
     *,
     split: str | None = None,
@@ -37,27 +37,27 @@ def read_dataset(
     """Read a dataset that has some columns.
 
     Args:
-        where: a file, a folder or a dataset of the Hub, as for `read_splits`.
+        place: a file, a folder or a dataset of the Hub, as for `read_splits`.
         columns: those that the rows must have; with the key of a recipe that names each, which is
             empty where the name is fixed.
-        split: which split; may be left out if there is only one, or `where` names one.
+        split: which split; may be left out if there is only one, or `place` names one.
         preferred_split: taken where none is named and the data has it.
         **options: of `read_splits`.
 
     Raises:
-        FileNotFoundError: there is nothing at `where`.
+        FileNotFoundError: there is nothing there.
         ValueError: it cannot be read, is empty, lacks a column or the split, or leaves the choice
             of a split open.
     """
-    place = place_of(where)
-    data = read_splits(place, columns, **options)
-    rows = choose_split(data, split or place.get("split"), place["path"], preferred_split)
-    check_rows(rows, place["path"], columns)
+    parts = _parts(place)
+    data = read_splits(parts, columns, **options)
+    rows = choose_split(data, split or parts.get("split"), parts["path"], preferred_split)
+    check_rows(rows, parts["path"], columns)
     return rows
 
 
 def read_splits(
-    where: Where,
+    place: Where,
     columns: Mapping[str, str],
     *,
     streaming: bool = False,
@@ -68,7 +68,7 @@ def read_splits(
     """Read all splits: a mapping of them, or a dataset that has none.
 
     Args:
-        where: a file (*.jsonl, *.json, *.csv, *.tsv, *.parquet, and the first four with .gz), a
+        place: a file (*.jsonl, *.json, *.csv, *.tsv, *.parquet, and the first four with .gz), a
             folder of such files of one kind, a folder of `save_to_disk`, or the name of a dataset
             on the Hub (`owner/name`).
         columns: as for `read_dataset`.
@@ -78,15 +78,15 @@ def read_splits(
         read_file: reads the rows of a file that has another format than these.
 
     Raises:
-        FileNotFoundError: there is nothing at `where`.
+        FileNotFoundError: there is nothing there.
         ValueError: it cannot be read, or is empty; the message names the file and the line.
     """
-    place = place_of(where)
-    path, config = Path(place["path"]), place.get("config")
+    parts = _parts(place)
+    path, config = Path(parts["path"]), parts.get("config")
     if read_file is not None:
         return Dataset.from_list(list(read_file(str(path))))
     if not path.exists():
-        return _read_from_hub(str(place["path"]), config, streaming)
+        return _read_from_hub(str(parts["path"]), config, streaming)
     if config is not None:
         raise ValueError(f"{path} is no dataset of the Hub: it has no configuration {config!r}")
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
@@ -103,9 +103,13 @@ def read_splits(
     return read_files(path, tables, columns, streaming, encoding)
 
 
-def place_of(where: Where) -> Mapping[str, Any]:
-    """A mapping with `path`, and perhaps `config` and `split`."""
-    return {"path": where} if isinstance(where, str | os.PathLike) else where
+def path_of(place: Where) -> str:
+    """The path or name in what says where rows are."""
+    return str(_parts(place)["path"])
+
+
+def _parts(place: Where) -> Mapping[str, Any]:
+    return {"path": place} if isinstance(place, str | os.PathLike) else place
 
 
 def choose_split(
@@ -198,7 +202,7 @@ __all__ = [
     "check_rows",
     "choose_split",
     "column_names",
-    "place_of",
+    "path_of",
     "read_dataset",
     "read_splits",
 ]

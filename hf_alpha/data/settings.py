@@ -32,8 +32,8 @@ class GenerationSettings(ABC):
                 f"unknown equivalence {self.equivalence!r}: choose one of {', '.join(EQUIVALENCES)}"
             )
         if self.targets not in self.task.targets:
-            known = ", ".join(self.task.targets)
-            raise ValueError(f"unknown targets {self.targets!r}: choose one of {known}")
+            targets = ", ".join(self.task.targets)
+            raise ValueError(f"unknown targets {self.targets!r}: choose one of {targets}")
         self._check()
         if not 0 <= self.hard <= 1:
             raise ValueError(f"hard is a share and must be between 0 and 1, got {self.hard}")

@@ -278,7 +278,6 @@ def compare(
 
     Raises:
         TypeError: there is no such option.
-        ValueError: alpha-covariance is asked for of a model whose answers are drawn.
         ValueError: alpha-covariance is wanted of a model whose answers are drawn, or another
             process writes in `out`.
     """

@@ -5,9 +5,8 @@ from dataclasses import field
 from typing import Any, ClassVar
 
 from huggingface_hub.dataclasses import strict
-from transformers.activations import ACT2FN
 
-from .choices import check_choice
+from .choices import check_activation, check_choice
 from .configuration_symbols import SymbolModelConfig
 
 CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
@@ -112,7 +111,7 @@ class AlphaConfig(SymbolModelConfig):
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
-        """As in the base class; with a grammar, positions in the tree by default.
+        """Returns a new model's configuration; for a grammar, it has tree positions by default.
 
         Args:
             tokenizer: an `AlphaTokenizer`; with a grammar it returns `tree_paths`.
@@ -122,13 +121,12 @@ class AlphaConfig(SymbolModelConfig):
         return super().for_tokenizer(tokenizer, **{**positions, **settings})
 
     def validate_architecture(self) -> None:
-        """Part of `@strict` validation: cross-field checks."""
+        """Checks that settings fit each other, as part of `@strict` validation."""
         super().validate_architecture()
         check_choice("encoder_position", self.encoder_position, ENCODER_POSITIONS)
         check_choice("decoder_position", self.decoder_position, DECODER_POSITIONS)
         check_choice("aggregated_attention_norm", self.aggregated_attention_norm, AGGREGATED_NORMS)
-        if self.activation_function not in ACT2FN:
-            raise ValueError(f"activation_function {self.activation_function!r} is unknown")
+        check_activation("activation_function", self.activation_function)
         self._check_attention()
 
     def _check_attention(self) -> None:
@@ -168,7 +166,7 @@ class AlphaConfig(SymbolModelConfig):
     def get_text_config(
         self, decoder: bool | None = None, encoder: bool | None = None
     ) -> "AlphaConfig":
-        """The configuration as one side sees it.
+        """Returns the configuration as one side sees it.
 
         A decoder layer owns two self-attention cache slots (per-stream and aggregated), and
         relations need one that tells which symbols were written, so the decoder's side reports

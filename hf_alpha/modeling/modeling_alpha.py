@@ -68,20 +68,20 @@ class AlphaLayer(GradientCheckpointingLayer):
         self.activation = ACT2FN[config.activation_function]
         self.dropout = nn.Dropout(config.dropout)
 
-    def _add_attention(self, name: str, wanted: bool, slot: int | None, cross: bool) -> bool:
+    def _add_attention(self, name: str, enabled: bool, slot: int | None, cross: bool) -> bool:
         """Make an attention block and its norm, if wanted; returns whether it was."""
         config = self.config
-        attention = AlphaAttention(config, self.num_heads, slot, cross) if wanted else None
+        attention = AlphaAttention(config, self.num_heads, slot, cross) if enabled else None
         setattr(self, name, attention)
-        if wanted:
+        if enabled:
             norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
             setattr(self, f"{name}_layer_norm", norm)
-        return wanted
+        return enabled
 
     def _aggregated(
         self, hidden_BSLD: torch.Tensor, streams: Streams, **kwargs: Any
     ) -> torch.Tensor:
-        """Each stream attends to the aggregated view of all of them."""
+        """Lets each stream attend to the aggregated view of all of them."""
         assert self.aggregated_attn is not None
         norm, view = self.aggregated_attn_layer_norm, streams.aggregate(hidden_BSLD)
         if self.config.aggregated_attention_norm == "pre":
@@ -213,7 +213,7 @@ class AlphaPreTrainedModel(SymbolModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """PyTorch's own initialisation for linear layers; embedding rows are N(0, 1)."""
+        """Draws weights: linear layers as PyTorch does it, embedding rows from N(0, 1)."""
         if isinstance(module, RESETTING):
             super()._init_weights(module)
         elif isinstance(module, nn.Linear):
@@ -235,27 +235,27 @@ class ReturnedStates:
 
     Args:
         width: D.
-        wanted: whether they are returned at all.
+        enabled: whether they are returned at all.
 
     Attributes:
         packed: the states so far, each (B, L, S * D).
     """
 
-    def __init__(self, width: int, wanted: bool):
+    def __init__(self, width: int, enabled: bool):
         self.width = width
-        self.wanted = wanted
+        self.enabled = enabled
         self.packed: tuple[torch.Tensor, ...] = ()
 
     def keep(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
-        """Store a state; returns it for the next layer, so that its gradient is available."""
-        if not self.wanted:
+        """Stores a state; returns it for the next layer, so that its gradient is available."""
+        if not self.enabled:
             return hidden_BSLD
         self.packed += (pack_streams(hidden_BSLD),)
         return unpack_streams(self.packed[-1], self.width)
 
     def last(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
-        """The last state: (B, L, S * D)."""
-        return self.packed[-1] if self.wanted else pack_streams(hidden_BSLD)
+        """Returns the last state: (B, L, S * D)."""
+        return self.packed[-1] if self.enabled else pack_streams(hidden_BSLD)
 
 
 class AlphaStack(AlphaPreTrainedModel):
@@ -287,7 +287,7 @@ class AlphaStack(AlphaPreTrainedModel):
             owner.set_input_embeddings(value)
 
     def _outputs(self, attentions: bool | None, states: bool | None) -> tuple[bool, bool]:
-        """Whether attention weights and hidden states are returned."""
+        """Returns whether attention weights and hidden states are returned."""
         return (
             self.config.output_attentions if attentions is None else attentions,
             self.config.output_hidden_states if states is None else states,
@@ -295,7 +295,7 @@ class AlphaStack(AlphaPreTrainedModel):
 
 
 def token_embedding(config: AlphaConfig) -> nn.Embedding:
-    """The trained rows that [`SymbolLayer`] reads."""
+    """Returns the trained rows that [`SymbolLayer`] reads."""
     encoding = config.encoding(config)
     return nn.Embedding(encoding.num_rows, encoding.row_dim)
 
@@ -321,7 +321,7 @@ class AlphaEncoder(AlphaStack):
         output_hidden_states: bool | None = None,
         **kwargs: Any,
     ) -> SymbolEncoderOutput:
-        """Encode.
+        """Encodes the input, each stream by itself and through the aggregated view.
 
         Args:
             input_ids: (B, L).
@@ -408,23 +408,14 @@ class AlphaDecoder(AlphaStack):
             attention_mask: (B, past + T), or a mask (B, 1, T, M) as generation prepares it.
             encoder_attention_mask: (B, L).
         """
-        config = self.config
         attentions_on, states_on = self._outputs(output_attentions, output_hidden_states)
-        _check_cache(past_key_values)
-        if past_key_values is None and use_cache and not self._recomputes():
-            past_key_values = self._new_cache()
-        encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
-        rows, samples = input_ids.shape[0], encoder_NSLD.shape[0]
-        check_rows(rows, samples)
-        check_ids(config, input_ids)
+        past_key_values = self._cache(past_key_values, use_cache)
+        encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, self.config.d_model)
+        samples = encoder_NSLD.shape[0]
+        check_rows(input_ids.shape[0], samples)
+        check_ids(self.config, input_ids)
         source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
-        aggregated = "aggregated" in config.cross_attention
-        encoder_view = source.aggregate(encoder_NSLD) if aggregated else encoder_NSLD[:, :1]
-        history = None
-        if past_key_values is not None and len(self.layers):
-            history = past_key_values.self_attention_cache
-        slot = config.history_slot
-        streams = self.symbols.follow(source, input_ids, attention_mask, history, slot)
+        streams = self._follow(source, input_ids, attention_mask, past_key_values)
         positions = decoder_positions(input_ids, attention_mask, past_key_values)
         hidden = self._embed(input_ids, streams, positions)
         encoder_attention_mask = match_rows(encoder_attention_mask, samples)
@@ -433,26 +424,17 @@ class AlphaDecoder(AlphaStack):
         # An earlier call may have cached cross-attention once per beam, or once per sample.
         sources = kept_sources(past_key_values) or samples
         encoder_mask = padding_mask(match_rows(encoder_attention_mask, sources), hidden.dtype)
-        states = ReturnedStates(config.d_model, states_on)
+        encoder_view = self._encoder_view(encoder_NSLD, source)
+        context = (encoder_NSLD, encoder_view, streams, mask, encoder_mask, rope, encoder_rope)
+        calls = {"past_key_values": past_key_values, "output_attentions": attentions_on}
+        states = ReturnedStates(self.config.d_model, states_on)
         hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
         cross: tuple[torch.Tensor, ...] = ()
         masses = None
         for layer in self.layers:
             points = layer is self.layers[-1] and self.symbols.points
-            hidden, weights, cross_weights, masses = layer(
-                hidden,
-                encoder_NSLD,
-                encoder_view,
-                streams,
-                mask,
-                encoder_mask,
-                rope,
-                encoder_rope,
-                past_key_values=past_key_values,
-                output_attentions=attentions_on,
-                points=points,
-            )
+            hidden, weights, cross_weights, masses = layer(hidden, *context, **calls, points=points)
             hidden = states.keep(hidden)
             attentions += (weights,) if attentions_on else ()
             cross += (cross_weights,) if attentions_on else ()
@@ -466,6 +448,18 @@ class AlphaDecoder(AlphaStack):
             symbol_pointer=streams.pointer,
         )
 
+    def _follow(
+        self, source: Streams, ids_BT: torch.Tensor, mask: Any, cache: EncoderDecoderCache | None
+    ) -> Streams:
+        """Returns the streams over the decoder's tokens, with those in the cache before them."""
+        history = None if cache is None or not len(self.layers) else cache.self_attention_cache
+        return self.symbols.follow(source, ids_BT, mask, history, self.config.history_slot)
+
+    def _encoder_view(self, encoder_NSLD: torch.Tensor, source: Streams) -> torch.Tensor:
+        """Returns what aggregated cross-attention sees, if there is such: (N, 1, L, D)."""
+        aggregated = "aggregated" in self.config.cross_attention
+        return source.aggregate(encoder_NSLD) if aggregated else encoder_NSLD[:, :1]
+
     def _embed(
         self, ids_BT: torch.Tensor, streams: Streams, positions: torch.Tensor
     ) -> torch.Tensor:
@@ -475,10 +469,14 @@ class AlphaDecoder(AlphaStack):
         return self.dropout(hidden)
 
     def _recomputes(self) -> bool:
-        """Whether layers compute their activations a second time for the gradients."""
+        """Returns whether layers compute their activations a second time for the gradients."""
         return self.training and self.gradient_checkpointing
 
-    def _new_cache(self) -> EncoderDecoderCache:
+    def _cache(self, past_key_values: Cache | None, use_cache: bool | None) -> Cache | None:
+        """Returns the cache to go on from, or a new one; None where none is used."""
+        _check_cache(past_key_values)
+        if past_key_values is not None or not use_cache or self._recomputes():
+            return past_key_values
         side = self.config.get_text_config(decoder=True)
         return EncoderDecoderCache(DynamicCache(config=side), DynamicCache(config=side))
 
@@ -512,7 +510,7 @@ def _check_cache(past_key_values: Cache | None) -> None:
 
 
 def kept_sources(past_key_values: EncoderDecoderCache | None) -> int:
-    """How many sources the keys and values of cross-attention have been kept of; 0 for none."""
+    """Returns how many sources the cache holds keys and values of; 0 for none."""
     if past_key_values is None or not past_key_values.is_updated.get(0):
         return 0
     return past_key_values.cross_attention_cache.layers[0].keys.shape[0]
@@ -535,7 +533,7 @@ class AlphaModel(AlphaPreTrainedModel):
         return self.shared
 
     def embedding_table(self, device: torch.device | None = None) -> torch.Tensor:
-        """Rows of base tokens and symbols as they are used, normalised and complete: (R, D)."""
+        """Returns rows of base tokens and symbols as used, normalised and complete: (R, D)."""
         return self.symbols.table(device or self.device)
 
     def set_input_embeddings(self, value: nn.Module) -> None:
@@ -557,7 +555,7 @@ class AlphaModel(AlphaPreTrainedModel):
         output_hidden_states: bool | None = None,
         **kwargs: Any,
     ) -> Seq2SeqModelOutput:
-        """Encode, unless `encoder_outputs` are given, and decode; arguments as in the stacks."""
+        """Encodes, unless `encoder_outputs` are given, and decodes; arguments as in the stacks."""
         if decoder_input_ids is None:
             raise ValueError(
                 "decoder_input_ids are missing (or give labels to the model with a head)"
@@ -649,7 +647,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         self.model.set_input_embeddings(value)
 
     def get_output_embeddings(self) -> None:
-        """None: the projection is the embedding itself."""
+        """Returns None: the projection is the embedding itself."""
         return None
 
     @can_return_tuple
@@ -670,7 +668,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> Seq2SeqLMOutput:
-        """Next-token logits, and the loss where labels are given.
+        """Returns next-token logits, and the loss where labels are given.
 
         Args:
             input_ids: (B, L); `attention_mask` (B, L); `stream_ids` (B, S) and `tree_paths` (B, L)
@@ -708,17 +706,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         assert decoder_input_ids is not None  # or the model has raised its error
         streams = Streams.of(outputs, features_BSTD.dtype).over(decoder_input_ids)
         logits, loss = self.predict(features_BSTD, streams, labels, num_items_in_batch)
-        return Seq2SeqLMOutput(
-            loss=loss,
-            logits=logits,
-            past_key_values=outputs.past_key_values,
-            decoder_hidden_states=outputs.decoder_hidden_states,
-            decoder_attentions=outputs.decoder_attentions,
-            cross_attentions=outputs.cross_attentions,
-            encoder_last_hidden_state=outputs.encoder_last_hidden_state,
-            encoder_hidden_states=outputs.encoder_hidden_states,
-            encoder_attentions=outputs.encoder_attentions,
-        )
+        return _scored(outputs, logits, loss)
 
     def _expand_inputs_for_generation(
         self, expand_size: int = 1, is_encoder_decoder: bool = False, **kwargs: Any
@@ -731,7 +719,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """As in Transformers.
+        """Generates as Transformers does.
 
         Layers that recompute their activations in training keep no cache, nor does a decoder
         without layers.
@@ -749,11 +737,11 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         return past_key_values
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
-        """Labels shifted right behind the start token; -100 becomes padding."""
+        """Returns labels shifted right behind the start token; -100 becomes padding."""
         return shift_right(labels, self.config)
 
     def _adapts_scale(self) -> bool:
-        """Whether AdaCos is at work.
+        """Returns whether AdaCos is at work.
 
         It belongs to the training of the model's own weights: adapters leave them frozen, and are
         saved without the scale that they would need.
@@ -761,6 +749,23 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         last_layer = self.model.decoder.layers[-1:].named_parameters()
         trained = all(w.requires_grad for name, w in last_layer if "final_layer_norm" in name)
         return trained and super()._adapts_scale()
+
+
+def _scored(
+    outputs: AlphaModelOutput, logits: torch.Tensor, loss: torch.Tensor | None
+) -> Seq2SeqLMOutput:
+    """Returns a model's output with scores in place of the states that they were made from."""
+    return Seq2SeqLMOutput(
+        loss=loss,
+        logits=logits,
+        past_key_values=outputs.past_key_values,
+        decoder_hidden_states=outputs.decoder_hidden_states,
+        decoder_attentions=outputs.decoder_attentions,
+        cross_attentions=outputs.cross_attentions,
+        encoder_last_hidden_state=outputs.encoder_last_hidden_state,
+        encoder_hidden_states=outputs.encoder_hidden_states,
+        encoder_attentions=outputs.encoder_attentions,
+    )
 
 
 __all__ = [

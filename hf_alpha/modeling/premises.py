@@ -40,9 +40,9 @@ class PremiseLayer(DynamicLayer):
         """Forget so many of the last positions; the number is negative, as in the base class."""
         before = self.get_seq_length()
         super().crop(tokens_to_remove)
-        removed = before - self.get_seq_length()
-        if removed and self.values.shape[-1] > removed:
-            self.values = self.values[..., :-removed]
+        num_removed = before - self.get_seq_length()
+        if num_removed and self.values.shape[-1] > num_removed:
+            self.values = self.values[..., :-num_removed]
 
 
 def use_premise_layers(cache: Cache, slots: int) -> None:
@@ -140,8 +140,8 @@ class Columns:
         values = present[..., :0] if values is None else values
         if self.past is None:
             return keys, values
-        kept = self.past.update(self._folded(keys), self._folded(values), self.slot + offset)
-        return self._unfolded(kept[0]), self._unfolded(kept[1])
+        entries = self.past.update(self._folded(keys), self._folded(values), self.slot + offset)
+        return self._unfolded(entries[0]), self._unfolded(entries[1])
 
     def _folded(self, x: torch.Tensor) -> torch.Tensor:
         """Puts samples first, as caches are reordered: (C, B * S, ...) -> (B, C * S, ...)."""

@@ -17,7 +17,7 @@ class SavesCode:
     _auto_class: str | None
 
     def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> Any:
-        """As in the base class; code files that are links become files of the folder's own."""
+        """Saves as the base class does; links to code become files of the folder's own."""
         if self._auto_class is not None:
             _replace_links(self, Path(save_directory))
         return super().save_pretrained(save_directory, *args, **kwargs)  # type: ignore[misc]
@@ -38,7 +38,7 @@ def _replace_links(saved: object, folder: Path) -> None:
 
 
 def code_files(saved: object) -> Iterator[Path]:
-    """The files that `save_pretrained` copies: the module of the class and what it imports."""
+    """Returns the files that `save_pretrained` copies: the class's module and what it imports."""
     module = type(saved).__module__
     if module != "__main__":  # which is not saved
         file = str(sys.modules[module].__file__)

@@ -53,7 +53,7 @@ class Streams:
 
     @classmethod
     def of(cls, outputs: Any, dtype: torch.dtype) -> "Streams":
-        """The streams that a model's output carries in its fields.
+        """Returns the streams that a model's output carries in its fields.
 
         Args:
             outputs: has `stream_ids`, and perhaps the other fields.
@@ -71,7 +71,7 @@ class Streams:
         )
 
     def fields(self) -> dict[str, Any]:
-        """The fields that carry them in a model's output; `of` reads them there."""
+        """Returns the fields that carry the streams in a model's output; `of` reads them there."""
         return {
             "stream_ids": self.ids,
             "own_streams": self.own,
@@ -90,25 +90,26 @@ class Streams:
         )
 
     def to(self, device: torch.device) -> "Streams":
-        """The same streams on another device."""
+        """Returns the same streams on another device."""
         if self.ids.device == device:
             return self
 
-        values = (getattr(self, field.name) for field in fields(self))
-        return Streams(*(None if value is None else value.to(device) for value in values))
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved = {name: value.to(device) for name, value in values.items() if value is not None}
+        return replace(self, **moved)
 
     def over(self, ids_BL: torch.Tensor) -> "Streams":
-        """The same streams over another sequence of token ids."""
+        """Returns the same streams over another sequence of token ids."""
         return replace(self, own=own_streams(ids_BL, self.ids), within=None, across=None)
 
     def masses(self, weights_BHTL: torch.Tensor) -> torch.Tensor | None:
-        """Sums of the weights of attention to the source over each symbol: (B, T, H, S)."""
+        """Returns the sums of weights of attention to the source over each symbol: (B, T, H, S)."""
         if self.source is None:
             return None
         return masses(weights_BHTL, self.source.to(weights_BHTL.device), self.ids.shape[1])
 
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
-        """One view of all streams of a hidden state (B, S, L, ...): (B, 1, L, ...); Algorithm 2.
+        """Returns one view of all streams of a state (B, S, L, ...) by Algorithm 2: (B, 1, L, ...).
 
         L is the axis of positions: at a symbol's position the view is its own stream's.
         """

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from .names_in_text import NameFinder, check_list
 from .text_pieces import JOIN, SPACINGS
 from .tokenization_symbols import SymbolTokenizer, Table, as_ranges, check_counts
-from .tokenizer_beneath import AddedTokens, Seen, post_processor
+from .tokenizer_beneath import AddedTokens, NamesInData, post_processor
 
 
 class TextVocabulary(SymbolTokenizer, PreTrainedTokenizerFast):
@@ -155,9 +155,9 @@ class TextVocabulary(SymbolTokenizer, PreTrainedTokenizerFast):
             check_list("texts", texts)
         if self.symbol_names:
             return
-        seen = None if texts is None else Seen(self.finder, texts, self._added)
+        data_names = None if texts is None else NamesInData(self.finder, texts, self._added)
         for kind, rule in self.finder.rules.items():
-            names = rule.tokens if seen is None else seen.frequent(kind)
+            names = rule.tokens if data_names is None else data_names.frequent(kind)
             others = set(self.symbol_names.values())  # of the classes before
             names = [name for name in names if name not in others]
             for number, name in enumerate(names[: self.symbol_classes[kind]]):

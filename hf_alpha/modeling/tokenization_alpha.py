@@ -31,6 +31,7 @@ from .tokenization_symbols import (
     Table,
     as_ranges,
     check_counts,
+    check_row_counts,
     in_row,
     name_rows,
 )
@@ -419,8 +420,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             FormulaError: as a call does, with the row's number.
             ValueError: problems and answers do not match.
         """
-        if answers is not None and len(answers) != len(problems):
-            raise ValueError(f"{len(problems)} rows in `problems`, but {len(answers)} in `answers`")
+        check_row_counts(problems, answers, "problems", "answers")
         rows, _ = self._encode_rows(problems, answers, None, True, allow_absent_symbols, first_row)
         return rows
 
@@ -439,8 +439,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         first_row: int = 0,
     ) -> tuple[list[Features], list[Names]]:
         """Features and names of all rows."""
-        if answers is not None and len(answers) != len(texts):
-            raise ValueError(f"{len(texts)} rows in `text`, but {len(answers)} in `text_target`")
+        check_row_counts(texts, answers, "text", "text_target")
         rows, row_names = [], []
         for number, text in enumerate(texts):
             answer = None if answers is None else answers[number]

@@ -166,19 +166,13 @@ class SymbolTokenizer(SavesCode):
         return self(text, text_pair, **kwargs)["input_ids"]
 
     @abstractmethod
-    def _encode(
-        self,
-        texts: list[str] | None,
-        pairs: list[str] | None,
-        targets: list[str] | None,
-        *,
-        names: Sequence[Names] | Names | None,
-        padding: bool | str | PaddingStrategy,
-        max_length: int | None,
-        max_target_length: int | None,
-        **kwargs: Any,
-    ) -> AlphaEncoding:
-        """Encode the rows of a call without padding: texts, with `labels`, or answers alone."""
+    def _encode(self, *rows: Any, **options: Any) -> AlphaEncoding:
+        """Encode the rows of a call without padding: texts, with `labels`, or answers alone.
+
+        Args:
+            *rows: texts, second texts and answers, each a list or None.
+            **options: the arguments of the call.
+        """
 
     # Symbols for names
 
@@ -432,6 +426,12 @@ def only_row(encoding: AlphaEncoding, return_tensors: Any) -> AlphaEncoding:
     return encoding
 
 
+def check_row_counts(rows: Sequence[Any], others: Sequence[Any] | None, *names: str) -> None:
+    """Refuse other rows than one for each; the names are those of the two arguments."""
+    if others is not None and len(others) != len(rows):
+        raise ValueError(f"{len(rows)} rows in `{names[0]}`, but {len(others)} in `{names[1]}`")
+
+
 def text_rows(value: Texts, name: str) -> list[str] | None:
     """The texts of an argument as a list; None if it is not given."""
     if value is None or isinstance(value, str):
@@ -449,8 +449,7 @@ def name_rows(names: Sequence[Names] | Names | None, count: int) -> list[Names]:
     if names is None:
         return [{} for _ in range(count)]
     rows = [names] if isinstance(names, Mapping) else list(names)
-    if len(rows) != count:
-        raise ValueError(f"{count} rows in `text_target`, but {len(rows)} in `names`")
+    check_row_counts(range(count), rows, "text_target", "names")
     return rows
 
 

@@ -33,13 +33,14 @@ from .tokenization_symbols import (
     Features,
     Names,
     SymbolTokenizer,
+    check_row_counts,
     name_rows,
     text_rows,
 )
 from .tokenizer_beneath import (
     OWN_TOKENS,
     AddedTokens,
-    Seen,
+    NamesInData,
     fast_backend,
     is_made,
     tokenizer_beneath,
@@ -133,8 +134,7 @@ class TextTokenizer(PreparesTexts):
             raise ValueError("names are found in whole texts: leave out is_split_into_words")
         if not texts:
             raise ValueError("there are no rows to encode")
-        if pairs is not None and len(pairs) != len(texts):
-            raise ValueError(f"{len(texts)} rows in `text`, but {len(pairs)} in `text_pair`")
+        check_row_counts(texts, pairs, "text", "text_pair")
         tables = None if names is None else self._tables_of(names, len(texts))
         split = kwargs.get("split_special_tokens")
         rows = self._prepare(texts, pairs, tables, allow_absent_symbols, split_special_tokens=split)
@@ -173,10 +173,7 @@ class TextTokenizer(PreparesTexts):
         """The ids of answers to rows that are encoded."""
         if "overflow_to_sample_mapping" in encoding:
             raise ValueError("a part of a text has no answer: leave out return_overflowing_tokens")
-        if len(targets) != len(encoding["input_ids"]):
-            raise ValueError(
-                f"{len(encoding['input_ids'])} rows in `text`, but {len(targets)} in `text_target`"
-            )
+        check_row_counts(encoding["input_ids"], targets, "text", "text_target")
         options = {key: options[key] for key in _OF_ANSWERS if key in options}
         with self._around_answers():
             answers = self._encode_rows(
@@ -236,8 +233,7 @@ class TextTokenizer(PreparesTexts):
         """
         texts = text_rows(problems, "problems") or []
         targets = text_rows(answers, "answers")
-        if targets is not None and len(targets) != len(texts):
-            raise ValueError(f"{len(texts)} rows in `problems`, but {len(targets)} in `answers`")
+        check_row_counts(texts, targets, "problems", "answers")
         rows = self._prepare(texts, first_row=first_row)
         features: list[Features] = [
             {"input_ids": ids, "stream_ids": self._streams(ids)} for ids in self._ids_of(rows)
@@ -327,9 +323,9 @@ class TextTokenizer(PreparesTexts):
         if not is_made(tokenizer):
             return cls.from_tokenizer(tokenizer, symbols, texts, **kwargs)
         finder = NameFinder(symbols)
-        seen = Seen(finder, texts, AddedTokens(OWN_TOKENS))
-        beneath, spacing, special = tokenizer_beneath(tokenizer, seen)
-        return cls._over(beneath, spacing, finder, seen, {**special, **kwargs})
+        data_names = NamesInData(finder, texts, AddedTokens(OWN_TOKENS))
+        beneath, spacing, special = tokenizer_beneath(tokenizer, data_names)
+        return cls._over(beneath, spacing, finder, data_names, {**special, **kwargs})
 
     @classmethod
     def from_tokenizer(
@@ -352,9 +348,11 @@ class TextTokenizer(PreparesTexts):
         """
         finder = NameFinder(symbols)
         beneath, special = fast_backend(tokenizer)
-        seen = Seen(finder, texts, AddedTokens.of(beneath)) if texts is not None else None
-        spacing = "before" if seen is None else seen.spacing
-        return cls._over(beneath, spacing, finder, seen, {**special, **kwargs})
+        data_names = (
+            NamesInData(finder, texts, AddedTokens.of(beneath)) if texts is not None else None
+        )
+        spacing = "before" if data_names is None else data_names.spacing
+        return cls._over(beneath, spacing, finder, data_names, {**special, **kwargs})
 
     @classmethod
     def over_tokens(
@@ -391,7 +389,7 @@ class TextTokenizer(PreparesTexts):
         beneath: Tokenizer,
         spacing: str,
         finder: NameFinder,
-        seen: Seen | None,
+        data_names: NamesInData | None,
         kwargs: Mapping[str, Any],
     ) -> "TextTokenizer":
         """Put symbols on top of a tokenizer, as many as rules or data ask for."""
@@ -402,7 +400,7 @@ class TextTokenizer(PreparesTexts):
         tokenizer.finder.functions.update(finder.functions)
         counts = {}
         for name, rule in finder.rules.items():
-            most = seen.most[name] if seen else 0
+            most = data_names.most[name] if data_names else 0
             counts[name] = rule.count or max(len(rule.tokens), most, FEWEST_SYMBOLS)
         tokenizer.extend_symbols(counts)
         return tokenizer

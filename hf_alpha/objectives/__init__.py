@@ -10,6 +10,7 @@ from hf_alpha.settings import model_of
 
 from .answer import Answer, AnswerPairs, AnswerProblems
 from .base import RowsObjective
+from .causal import Causal
 from .classes import Classes
 from .masked import Masked
 from .objective import Examples, Objective
@@ -18,21 +19,21 @@ from .tokens import Tokens
 
 ANSWER = Answer.name
 OBJECTIVES: dict[str, type[RowsObjective]] = {
-    each.name: each for each in (Masked, Classes, Tokens, Spans)
+    each.name: each for each in (Masked, Classes, Tokens, Spans, Causal)
 }
 """Objectives of models that do not answer with text."""
 
 
-def make_objective(said: str | Mapping[str, Any]) -> RowsObjective:
+def make_objective(choice: str | Mapping[str, Any]) -> RowsObjective:
     """Make the objective of rows that a recipe names.
 
     Args:
-        said: a name, or a mapping with `name` and the settings of that objective.
+        choice: a name, or a mapping with `name` and the settings of that objective.
 
     Raises:
         ValueError: there is no such objective, or it has no such setting or value.
     """
-    settings = {"name": said} if isinstance(said, str) else dict(said)
+    settings = {"name": choice} if isinstance(choice, str) else dict(choice)
     name = settings.pop("name", None)
     if name not in OBJECTIVES:
         raise ValueError(f"no objective {name!r}; known: {', '.join([ANSWER, *OBJECTIVES])}")

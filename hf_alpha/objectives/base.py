@@ -14,7 +14,7 @@ from torch import nn
 from transformers import EvalPrediction, PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.data.pairs import batches
-from hf_alpha.data.rows import place_of
+from hf_alpha.data.rows import path_of
 from hf_alpha.loading import check_segments, load_for, load_parts
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
@@ -240,7 +240,7 @@ class RowsObjective(Objective):
         try:
             self.check_rows(rows, settings)
         except ValueError as error:
-            raise ValueError(f"{place_of(where)['path']}, {error}") from error
+            raise ValueError(f"{path_of(where)}, {error}") from error
         return rows
 
     def read_both(

@@ -23,6 +23,8 @@ from .rows import DataSource
 ALL = "all"
 METRICS_FILE = "metrics.json"
 PREDICTIONS_FILE = "predictions.jsonl"
+NUMBERS = ("loss", "perplexity")
+"""Metrics that are no shares, and shown as they are."""
 
 
 @dataclass
@@ -166,7 +168,7 @@ def evaluate_checkpoint(
 
 
 def table(scores: Mapping[str, Scores], by: str | None = None) -> str:
-    """Return metrics as a text: a block for each metric, a line for each model; all are times 100.
+    """Return metrics as a text: a block for each metric, a line for each model; shares times 100.
 
     Args:
         scores: model -> its metrics; all of the same rows.
@@ -175,15 +177,20 @@ def table(scores: Mapping[str, Scores], by: str | None = None) -> str:
     first_scores = next(iter(scores.values()))
     groups = list(first_scores.metrics)
     width = max(6, *map(len, groups))
-    rows = [["x100", f"{by}:" if by else "", *(group.rjust(width) for group in groups)]]
+    unit = "" if set(first_scores.metrics[ALL]) <= set(NUMBERS) else "x100"
+    rows = [[unit, f"{by}:" if by else "", *(group.rjust(width) for group in groups)]]
     for name in first_scores.metrics[ALL]:
         label = name
         for model, of_model in scores.items():
-            values = (100 * of_model.metrics[group][name] for group in groups)
-            rows.append([label, model, *(f"{value:.1f}" for value in values)])
+            values = (of_model.metrics[group][name] for group in groups)
+            rows.append([label, model, *(_shown(name, value) for value in values)])
             label = ""
     rows.append(["samples", "", *(f"{first_scores.samples[group]}" for group in groups)])
     return aligned(rows)
+
+
+def _shown(metric: str, value: float) -> str:
+    return f"{value:.3f}" if metric in NUMBERS else f"{100 * value:.1f}"
 
 
 __all__ = ["Scores", "evaluate_checkpoint", "evaluate_model", "table"]

@@ -82,12 +82,12 @@ def key_of_texts(texts: Iterable[str], finder: NameFinder | None) -> str:
     return "\x1f".join(text if finder is None else canonical_text(text, finder) for text in texts)
 
 
-def encoded(tokenizer: Any, *texts: list[str], where: str, **options: Any) -> Any:
+def encoded(tokenizer: Any, *texts: list[str] | str, where: str, **options: Any) -> Any:
     """What a tokenizer makes of rows of texts.
 
     Args:
         tokenizer: any.
-        texts: of all rows, and their second texts.
+        texts: of all rows, and their second texts; or those of one row.
         where: the rows are, for errors.
         options: of the tokenizer.
 

@@ -11,7 +11,7 @@ from datasets import Dataset, DatasetDict, IterableDataset, load_dataset
 
 from hf_alpha.data.files import check_text, read_named
 from hf_alpha.data.keys import key_of
-from hf_alpha.data.rows import TextFiles, Where, place_of, read_dataset
+from hf_alpha.data.rows import TextFiles, Where, path_of, read_dataset
 from hf_alpha.settings import RecipeError
 
 from .formats import read_format
@@ -43,7 +43,7 @@ class DataSource(RowSource, Protocol):
 
 def read_rows(
     settings: RowSource,
-    where: Where,
+    place: Where,
     columns: Sequence[str],
     preferred: str,
     split: str | None = None,
@@ -52,19 +52,19 @@ def read_rows(
 
     Args:
         settings: the recipe's.
-        where: a file, a folder or a dataset of the Hub; or a mapping with `path`, and `config` and
+        place: a file, a folder or a dataset of the Hub; or a mapping with `path`, and `config` and
             `split`. Plain texts (*.txt, *.md) have one column, `source`, and a row for each line.
         columns: that the rows must have.
         preferred: the split that is taken where none is named and the data has it.
         split: the split that is asked for.
 
     Raises:
-        FileNotFoundError: there is nothing at `where`.
+        FileNotFoundError: there is nothing there.
         ValueError: it cannot be read, lacks a column, or no row is left.
     """
     reader = partial(read_format, settings.format) if settings.format is not None else None
     rows: Any = read_dataset(
-        where,
+        place,
         _keys(columns, settings),
         split=split,
         preferred_split=preferred,
@@ -74,7 +74,7 @@ def read_rows(
     )
     rows = kept(rows, settings.where)
     if not len(rows):
-        raise ValueError(f"{place_of(where)['path']} holds no row with {settings.where}")
+        raise ValueError(f"{path_of(place)} holds no row with {settings.where}")
     return rows
 
 
@@ -124,13 +124,13 @@ def hold_out(
         ValueError: one side is empty.
     """
     places = [int.from_bytes(key_of(f"{seed} {key}")[:8], "big") / 2.0**64 for key in keys]
-    held = np.array(places) < share
-    if held.all() or not held.any():
+    is_held = np.array(places) < share
+    if is_held.all() or not is_held.any():
         raise ValueError(
-            f"validation: {held.sum():,} of {len(held):,} rows are held out by the share {share}: "
-            "give another share, or a file to validate with"
+            f"validation: {is_held.sum():,} of {len(is_held):,} rows are held out by the share "
+            f"{share}: give another share, or a file to validate with"
         )
-    return rows.select(np.flatnonzero(~held)), rows.select(np.flatnonzero(held))
+    return rows.select(np.flatnonzero(~is_held)), rows.select(np.flatnonzero(is_held))
 
 
 def check_validation(recipe: Any, validation: Any) -> None:

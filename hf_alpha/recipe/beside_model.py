@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers.utils.hub import cached_file
 
-from hf_alpha.loading import load_config, load_parts
+from hf_alpha.loading import ANSWERING, auto_class, load_config, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.own_code import own_object
 from hf_alpha.settings import RecipeError
@@ -33,16 +33,28 @@ def recipe_of(model: str) -> Recipe | None:
     """
     file = Path(model) / RECIPE_FILE
     if not Path(model).is_dir():
-        found = cached_file(
+        place = cached_file(
             model, RECIPE_FILE, _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_gated_repo=False, _raise_exceptions_for_connection_errors=False,
         )  # fmt: skip
-        file = Path(found) if found is not None else file
+        file = Path(place) if place is not None else file
     if not file.is_file():
         return None
     recipe = read_recipe(file)
     _check_code(named_code(recipe), model, file)
     return recipe
+
+
+def writes_answers(model: str) -> bool:
+    """Whether a model answers problems: it can, and was not trained for another objective.
+
+    Args:
+        model: folder or Hub name.
+    """
+    if auto_class(load_config(model)) not in ANSWERING:
+        return False
+    recipe = recipe_of(model)
+    return recipe is None or recipe.aim.answers
 
 
 def _check_code(names: Mapping[str, str], model: str, file: str | Path) -> None:
@@ -97,9 +109,9 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
         rules = rules_of(tokenizer, model)
         return PairsRecipe.model_construct(task=own, data=Pairs.model_construct(), symbols=rules)
     if tokenizer.grammar is not None:
-        known = ((name, get_task(name)) for name in built_in_tasks())
+        tasks = ((name, get_task(name)) for name in built_in_tasks())
         fitting = (
-            name for name, one in known if tokenizer.grammar in (one.model_grammar, one.grammar)
+            name for name, one in tasks if tokenizer.grammar in (one.model_grammar, one.grammar)
         )
         task = next(fitting, task)
     if task is None:
@@ -128,4 +140,4 @@ def rules_of(tokenizer: TextTokenizer, model: str) -> dict[str, Any]:
     return tokenizer.finder.to_dict()
 
 
-__all__ = ["named_code", "recipe_for", "recipe_of", "rules_of"]
+__all__ = ["named_code", "recipe_for", "recipe_of", "rules_of", "writes_answers"]

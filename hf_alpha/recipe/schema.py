@@ -16,7 +16,7 @@ from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArgume
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
-from hf_alpha.data.generate import generate
+from hf_alpha.data.generate import sample_settings
 from hf_alpha.objectives import (
     ANSWER,
     OBJECTIVES,
@@ -72,7 +72,7 @@ def model_keys(config_class: Any) -> type[Keys]:
     return model_of(config_class, tuple(FROM_TOKENIZER), checks_values=False, base=ModelKeys)
 
 
-generation_keys = partial(model_of, generate, FROM_RECIPE)
+generation_keys = partial(model_of, sample_settings, FROM_RECIPE)
 drawing_keys = partial(model_of, DrawnProblems, FROM_RECIPE)
 training_keys = partial(model_of, Seq2SeqTrainingArguments, SECRETS, ("output_dir",))
 
@@ -321,12 +321,12 @@ class Recipe(Keys):
         return model
 
     @classmethod
-    def _config_class(cls, model_type: Any, said: dict[str, Any]) -> type[PreTrainedConfig]:
+    def _config_class(cls, model_type: Any, values: dict[str, Any]) -> type[PreTrainedConfig]:
         """The configuration of a type of model that can be trained.
 
         Args:
             model_type: the type.
-            said: by the recipe: key -> value.
+            values: by the recipe: key -> value.
         """
         config_class: Any = config_class_of(model_type)
         if config_class is None or "symbol_classes" not in model_of(config_class).model_fields:
@@ -473,12 +473,12 @@ class RowsRecipe(OwnRecipe):
         return objective
 
     @classmethod
-    def _config_class(cls, model_type: Any, said: dict[str, Any]) -> type[PreTrainedConfig]:
-        config_class, objective = config_class_of(model_type), make_objective(said["objective"])
+    def _config_class(cls, model_type: Any, values: dict[str, Any]) -> type[PreTrainedConfig]:
+        config_class, objective = config_class_of(model_type), make_objective(values["objective"])
         if config_class is None or config_class not in objective.auto._model_mapping:
             raise ValueError(
                 f"no 'model_type' {model_type!r} is trained by the objective {objective.name!r}: "
-                f"name one that {objective.trains} knows, such as bert"
+                f"name one that {objective.trains} knows"
             )
         return config_class
 

@@ -42,8 +42,8 @@ def run_tour(
     if not isinstance(task, DrawnTask):
         return names.run(output, steps, samples or 50, seed, say)
     if task.tour is None:
-        known = [name for name in built_in_tasks() if _has_tour(get_task(name))]
-        raise ValueError(f"no tour of task {task.name!r}: choose one of {', '.join(known)}")
+        tasks = [name for name in built_in_tasks() if _has_tour(get_task(name))]
+        raise ValueError(f"no tour of task {task.name!r}: choose one of {', '.join(tasks)}")
     return conversion.run(output, task, task.tour, steps, samples or 200, seed, say)
 
 

@@ -62,9 +62,10 @@ def _new_model(
         if "symbol_seed" in fields and getattr(tokenizer, "symbol_classes", None):
             settings = {"symbol_seed": recipe.seed, **settings}
         config = config_for(tokenizer, settings)
+        model = recipe.aim.auto_of(config).from_config(config)
     if isinstance(tokenizer, TextTokenizer) and getattr(config, "learns_names", True):
         tokenizer.name_symbols(examples.texts)
-    return recipe.aim.auto_of(config).from_config(config), tokenizer
+    return model, tokenizer
 
 
 def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:

@@ -80,9 +80,11 @@ class RuleParser:
 
     def _compact(self, fst: Any, at: int) -> Any:
         """Return the same automaton, deterministic and minimal."""
-        made = self._pynini.determinize(fst.copy().rmepsilon(), nstate=MOST_STATES)  # then it stops
-        self._check_states(made.num_states(), at)
-        return made.minimize()
+        automaton = self._pynini.determinize(
+            fst.copy().rmepsilon(), nstate=MOST_STATES
+        )  # then it stops
+        self._check_states(automaton.num_states(), at)
+        return automaton.minimize()
 
     def _check_states(self, number: int, at: int) -> None:
         if number >= MOST_STATES:
@@ -166,9 +168,9 @@ class RuleParser:
 
     def _label(self, label: str, at: int) -> int:
         if label not in self._labels:
-            known = f"known: {', '.join(self._labels)}" if self._labels else "there are none"
+            choices = f"known: {', '.join(self._labels)}" if self._labels else "there are none"
             raise self._error(
-                at, f"no entry of the lexicon and no rule before has the label {label!r}; {known}"
+                at, f"no entry of the lexicon and no rule before has the label {label!r}; {choices}"
             )
         return self._atoms.label(label)
 
@@ -181,7 +183,7 @@ class RuleParser:
         return item
 
     def _bounds(self, token: re.Match[str]) -> tuple[int, int]:
-        """Least and most repetitions; pynini's 0 for the latter is no limit.
+        """Return least and most repetitions; pynini's 0 for the latter is no limit.
 
         A match has a unit for each repetition that is not empty, so one more than `max_units` is
         the same as any more.

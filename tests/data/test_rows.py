@@ -30,7 +30,8 @@ def store(folder: Path) -> list[Path]:
     for end in ("csv", "json", "parquet"):
         (folder / end).mkdir()
         getattr(rows, f"to_{end}")(str(folder / end / f"train.{end}"))
-    (folder / "generation.json").write_text("{}")  # no rows: how data was generated
+    for path in ("csv/README.md", "parquet/generation.json"):  # these hold no rows
+        (folder / path).write_text("{}")
     (folder / "rows.jsonl").write_text(LINES)
     (folder / "rows.json").write_text(json.dumps(ROWS))
     (folder / "rows.tsv").write_text("problem\tanswer\n&ab\ta1\n|ab\tb1\n")

@@ -33,9 +33,8 @@ def test_names_get_the_free_symbols_of_their_class_in_order(tokenizer):
     classes = {"o1": "other", "n7": "name", "o2": "other", "o3": "other"}
     table = tokenizer.assign_symbols(classes, {"o3": own[2]})
     assert table == {"o3": own[2], "o1": own[3], "n7": own[0], "o2": own[4]}
-    token = tokenizer.convert_ids_to_tokens(own[1])
-    assert tokenizer.assign_symbols({"n7": "name", "n8": "name"}) == {"n7": own[0], "n8": own[1]}
-    assert tokenizer.assign_symbols({"n7": "name", token: "name"}) == {"n7": own[0], token: own[1]}
+    token = tokenizer.convert_ids_to_tokens(own[0])  # which is that symbol's own
+    assert tokenizer.assign_symbols({"n7": "name", token: "name"}) == {"n7": own[1], token: own[0]}
     assert [tokenizer.class_of(index) for index in own] == ["name"] * 2 + ["other"] * 3
 
 
