@@ -178,7 +178,9 @@ def _moved(value: Any, device: torch.device) -> Any:
 SLOTS = 8
 """Numbers of slots are multiples of this, so that shapes are few."""
 MANY_SCORES = 1 << 13
-"""Of a head; up to here matrices are as fast as slots, and simpler."""
+"""Of a head; up to here matrices are as fast as slots."""
+FEW_SYMBOLS = 0.25
+"""Of the number of keys; up to here slots are faster than matrices."""
 
 
 def relate(queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Relations:
@@ -205,7 +207,7 @@ def prefers_slots(num_queries: int, num_keys: int, num_symbols: int) -> bool:
     """
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
-    return num_queries * num_keys > MANY_SCORES and 4 * num_symbols <= num_keys
+    return num_queries * num_keys > MANY_SCORES and num_symbols <= FEW_SYMBOLS * num_keys
 
 
 class SymbolPointer(nn.Module):
