@@ -74,7 +74,7 @@ def _kind(config: PreTrainedConfig, answers: bool) -> str:
 
 
 def _encoding(config: PreTrainedConfig) -> dict[str, str]:
-    """How the model knows names."""
+    """Return how the model knows names."""
     description = config.encoding.description + RENAMINGS[config.symbol_renaming]
     promises = [PROMISES.get(name, name) for name in sorted(config.encoding.promises)]
     return {
@@ -84,7 +84,7 @@ def _encoding(config: PreTrainedConfig) -> dict[str, str]:
 
 
 def _symbols(config: PreTrainedConfig, tokenizer: Any) -> dict[str, str]:
-    """The vocabulary, and whether it can grow."""
+    """Return the vocabulary, and whether it can grow."""
     return {
         "base tokens": _base_tokens(config, tokenizer),
         "symbols": ", ".join(f"{count:,} {name}" for name, count in config.symbol_classes.items()),
@@ -93,7 +93,7 @@ def _symbols(config: PreTrainedConfig, tokenizer: Any) -> dict[str, str]:
 
 
 def _segments(config: PreTrainedConfig) -> dict[str, str]:
-    """The labels of segments that the model reads, if there are some."""
+    """Return the labels of segments that the model reads, if there are some."""
     labels = getattr(config, "segment_labels", [])
     return {"segments": ", ".join(labels)} if labels else {}
 
@@ -143,7 +143,7 @@ def _base_tokens(config: PreTrainedConfig, tokenizer: Any) -> str:
 
 
 def _extension(config: PreTrainedConfig) -> str:
-    """Whether symbols can be added without training, by the encoding's own word."""
+    """Return whether symbols can be added without training, by the encoding's own word."""
     if config.encoding.no_extension:
         return f"no: {config.encoding.no_extension}"
     name = next(iter(config.symbol_classes))
@@ -151,7 +151,7 @@ def _extension(config: PreTrainedConfig) -> str:
 
 
 def _origin(place: str) -> dict[str, str]:
-    """The task and the steps of training, from the files that a training run leaves."""
+    """Return the task and the steps of training, from the files that a training run leaves."""
     facts = {}
     if recipe := _file(place, RECIPE_FILE):
         facts["task"] = read_recipe(recipe).task
@@ -166,7 +166,7 @@ def _origin(place: str) -> dict[str, str]:
 
 
 def _file(place: str, name: str) -> Path | None:
-    """A file beside a model, here or on the Hub; None where there is none."""
+    """Return a file beside a model, here or on the Hub; None where there is none."""
     folder = str(Path(place).expanduser())
     path = cached_file(folder, name, _raise_exceptions_for_missing_entries=False)
     return None if path is None else Path(path)

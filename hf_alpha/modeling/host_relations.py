@@ -79,9 +79,9 @@ class HostRelations(nn.Module):
         number = streams.ids.shape[1]
         where_BSL = occurrences(streams.own, number, hidden_BLD.dtype)
         mean_BSD = mean_by_symbol(hidden_BLD, where_BSL)
-        entered = self.input_proj(self.input_norm(mean_BSD))
+        entry = self.input_proj(self.input_norm(mean_BSD))
         returned = self.output_proj(self.output_norm(mean_BSD))
-        return replace(streams, memory=torch.stack((entered, returned), dim=2))
+        return replace(streams, memory=torch.stack((entry, returned), dim=2))
 
     @staticmethod
     def enter(streams: Streams) -> torch.Tensor:

@@ -154,8 +154,8 @@ class SymbolMemory(nn.Module):
 
     def forward(self, mean_BSD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns what the decoder's input and the head read: each (B, S, D)."""
-        entered = self.input_norm(self.input_proj(mean_BSD))
-        return entered, self.output_norm(self.output_proj(mean_BSD))
+        entry = self.input_norm(self.input_proj(mean_BSD))
+        return entry, self.output_norm(self.output_proj(mean_BSD))
 
 
 def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:
