@@ -141,7 +141,7 @@ class TestM2M100(Other):
 
 class TestLed(CountsPadding, Other):
     host = "led"
-    caches = (None, "dynamic")  # by itself, it gives something else with a static one
+    caches = ("dynamic",)  # by itself, it gives something else with a static one
 
 
 class TestBert2Bert(CountsPadding, Other):
