@@ -40,8 +40,8 @@ import aiger_sat
 
 import measure
 from hf_alpha.tasks import Verdict
+from hf_alpha.tasks.base import _read
 from hf_alpha.tasks.propositional import PropositionalTask
-from hf_alpha.tasks.propositional import task as task_module
 from hf_alpha.tasks.propositional.assignment import read_assignment, write_assignment
 from peers.python_sat import Formula
 
@@ -145,7 +145,7 @@ def pysat_checks(checks: Checks) -> list[bool]:
 
 
 def our_first_check(pair: Pair) -> bool | None:
-    task_module._parsed.cache_clear()
+    _read.cache_clear()
     return our_check(pair)
 
 

@@ -107,13 +107,13 @@ def _import_missing(modules: Iterable[str]) -> None:
 def _register(module: str) -> None:
     """Register the classes of one of our modules."""
     auto_module = import_module(f"{AUTO}.{module.split('_')[0]}_auto")
-    for name, where in TOKENIZERS.items():
-        if where == module:  # a folder's tokenizer_config.json names it
-            auto_module.REGISTERED_TOKENIZER_CLASSES[name] = _class(where, name)
+    for name, own_module in TOKENIZERS.items():
+        if own_module == module:  # a folder's tokenizer_config.json names it
+            auto_module.REGISTERED_TOKENIZER_CLASSES[name] = _class(own_module, name)
     for model_type, classes in MODELS.items():
-        for auto_name, (where, name) in classes.items():
-            if where == module:
-                ours, auto = _class(where, name), getattr(auto_module, auto_name)
+        for auto_name, (own_module, name) in classes.items():
+            if own_module == module:
+                ours, auto = _class(own_module, name), getattr(auto_module, auto_name)
                 # For users of the package: no trust_remote_code.
                 if auto_name == "AutoConfig":
                     auto.register(model_type, ours, exist_ok=True)

@@ -16,7 +16,7 @@ from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.plain_text import fenced, printable, within_line
 from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, check_shareable, read_recipe
 from hf_alpha.release import LOG_FILE
-from hf_alpha.tasks import Task, get_task, name_of
+from hf_alpha.tasks import DrawnTask, Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
 if TYPE_CHECKING:
@@ -94,7 +94,9 @@ def write_card(
         code=fenced(code, "python"),
         solve="hf-alpha solve" + f" --task {name_of(task)}" * (task.name != DEFAULT_TASK),
         solves="checks\nevery answer" if task.has_check else "answers\nyour texts",
-        remarks=" ".join([NEW] * (task.held_out and not task.own_data) + [task.random_note]),
+        remarks=" ".join(
+            [NEW] * (isinstance(task, DrawnTask) and task.held_out) + [task.random_note]
+        ),
         command=command,
         date=date,
         table=fenced(table([report, baseline])),

@@ -75,23 +75,23 @@ def _accelerators() -> list[str]:
     """Name of each device beside the CPU, by its PyTorch name."""
     import torch
 
-    found = torch.accelerator.current_accelerator(check_available=True)
-    if found is None:
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    if accelerator is None:
         return []
-    module = torch.get_device_module(found)
+    module = torch.get_device_module(accelerator)
     names = []
     for index in range(torch.accelerator.device_count()):
         named = f" ({module.get_device_name(index)})" if hasattr(module, "get_device_name") else ""
-        names.append(f"{found.type}:{index}{named}")
+        names.append(f"{accelerator.type}:{index}{named}")
     return names
 
 
 def processor() -> str:
     """Name of the processor."""
     with suppress(OSError):  # where there is no such file
-        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-        if found is not None:
-            return found[1]
+        match = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if match is not None:
+            return match[1]
     return platform.machine()
 
 

@@ -260,12 +260,12 @@ def checkpoint_place(path: str | Path) -> str:
         FileNotFoundError: there is no such folder, or no `config.json` in it.
     """
     folder = Path(path).expanduser()
-    where = str(folder)
+    place = str(folder)
     if not folder.is_dir() and not may_be_on_hub(str(path)):
-        raise FileNotFoundError(f"no checkpoint folder {where!r}{similar_names(folder)}")
+        raise FileNotFoundError(f"no checkpoint folder {place!r}{similar_names(folder)}")
     if folder.is_dir() and not (folder / "config.json").is_file():
-        raise FileNotFoundError(f"{where!r} is no checkpoint folder: it has no config.json")
-    return where
+        raise FileNotFoundError(f"{place!r} is no checkpoint folder: it has no config.json")
+    return place
 
 
 def read_json(path: Path, *keys: str) -> dict[str, Any]:

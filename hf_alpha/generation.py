@@ -72,11 +72,11 @@ def generate_answers(
     state = process_state()
     encodings = encode_problems(tokenizer, problems)
     batches = split(plan_batches(encodings, batch_size), state)
-    found: list[tuple[int, list[Answer]]] = []
+    indexed_answers: list[tuple[int, list[Answer]]] = []
     answer = beam_search(model, tokenizer, encodings, settings)
     for batch, answers in answer_batches(model, batches, answer, "generating", progress):
-        found += zip(batch, answers, strict=True)
-    by_index = dict(gather(found, state))
+        indexed_answers += zip(batch, answers, strict=True)
+    by_index = dict(gather(indexed_answers, state))
     return [by_index.get(index) for index in range(len(problems))]
 
 
@@ -86,7 +86,7 @@ def answer_batches(
     answer: Callable[[list[Job]], Sequence[Given]],
     title: str,
     progress: bool = True,
-    done: int = 0,
+    num_answered: int = 0,
 ) -> Generator[tuple[list[Job], Sequence[Given]], None, None]:
     """Answer one batch after the other, with a progress bar and without dropout.
 
@@ -96,16 +96,16 @@ def answer_batches(
         answer: gives the answers to a batch.
         title: of the bar.
         progress: show the bar.
-        done: jobs that an earlier start has answered, which the bar counts as well.
+        num_answered: jobs that an earlier start has answered, which the bar counts as well.
 
     Yields:
         Each batch with its answers, as soon as they are there. Close it (`contextlib.closing`)
         where an error may end the work between two batches: the model's mode then comes back.
     """
-    total = done + sum(map(len, batches))
+    total = num_answered + sum(map(len, batches))
     with (
         evaluation_mode(model),
-        tqdm(total=total, initial=done, desc=title, disable=not progress) as bar,
+        tqdm(total=total, initial=num_answered, desc=title, disable=not progress) as bar,
     ):
         for batch in batches:
             yield batch, answer(batch)
@@ -212,14 +212,14 @@ def _until_end(ids: Sequence[int], end: set[int], pad: int | None) -> list[int]:
 
 
 def answer_room(
-    config: Any, length: int, wanted: int | None, what: str = "the input"
+    config: Any, length: int, max_new_tokens: int | None, what: str = "the input"
 ) -> int | None:
     """Return how many new tokens a model has positions for, and at most as many as are wanted.
 
     Args:
         config: the model's.
         length: tokens of the input.
-        wanted: new tokens; None for as many as there is room for.
+        max_new_tokens: new tokens; None for as many as there is room for.
         what: what an error calls the input.
 
     Returns:
@@ -235,11 +235,12 @@ def answer_room(
             f"{what} has {length} tokens, but the model has {limit} positions"
             + ("" if config.is_encoder_decoder else ", for input and answer together")
         )
-    known = _positions(config, "decoder")
-    if known is None:
-        return wanted
-    left = known - (1 if config.is_encoder_decoder else length)  # the start token, or the prompt
-    return left if wanted is None else min(left, wanted)
+    positions = _positions(config, "decoder")
+    if positions is None:
+        return max_new_tokens
+    first = 1 if config.is_encoder_decoder else length  # the start token, or the prompt
+    left = positions - first
+    return left if max_new_tokens is None else min(left, max_new_tokens)
 
 
 def room_for(longest: int) -> int:
@@ -263,13 +264,13 @@ def own_limit(model: Any) -> int:
     return MAX_NEW_TOKENS
 
 
-def raise_limit(model: Any, wanted: int = 0) -> None:
+def raise_limit(model: Any, least: int = 0) -> None:
     """Have a model's `generate` write at least so many tokens, where its caller says no number.
 
     A limit of its own that is larger stays. Where it has none, Transformers would end answers after
     20 tokens: there, `MAX_NEW_TOKENS` is the least. A model with fewer positions gets those.
     """
-    room = answer_room(model.config, 1, max(wanted, own_limit(model)))
+    room = answer_room(model.config, 1, max(least, own_limit(model)))
     assert room is not None
     config = model.generation_config
     if model.config.is_encoder_decoder and config.max_new_tokens is None:
@@ -317,12 +318,13 @@ def fit_tokenizer(tokenizer: Any, model: Any) -> None:
         model: that it belongs to.
     """
     used, names = used_inputs(model), tokenizer.model_input_names
-    kept = [name for name in names if name in used]
-    if kept and kept != names:
-        tokenizer.model_input_names = tokenizer.init_kwargs["model_input_names"] = kept
+    input_names = [name for name in names if name in used]
+    if input_names and input_names != names:
+        tokenizer.model_input_names = tokenizer.init_kwargs["model_input_names"] = input_names
     if not model.config.is_encoder_decoder:
         tokenizer.padding_side = tokenizer.init_kwargs["padding_side"] = "left"
-    if getattr(tokenizer, "symbol_names", None) and not model.config.learns_names:
+    learns = getattr(model.config, "learns_names", True)
+    if getattr(tokenizer, "symbol_names", None) and not learns:
         tokenizer.forget_names()
 
 

@@ -29,36 +29,36 @@ SHOWN_TOKENS = 24
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
-def describe_model(where: str) -> str:
+def describe_model(place: str) -> str:
     """Describe a model, a line for each of its properties.
 
     Args:
-        where: folder or Hub name. Of a model on the Hub, the weights are not downloaded.
+        place: folder or Hub name. Of a model on the Hub, the weights are not downloaded.
 
     Raises:
         FileNotFoundError: there is no such folder or model, or a file of it is missing.
         ValueError: a file is damaged, the model is of another kind, or model and tokenizer
             disagree.
     """
-    config, tokenizer = load_parts(where, answers=False)
+    config, tokenizer = load_parts(place, answers=False)
     answers = auto_class(config) in ANSWERING
     named = hasattr(config, "encoding")
     if answers and not named:
-        raise ValueError(f"{where!r} holds a {config.model_type!r} model, not one with symbols")
+        raise ValueError(f"{place!r} holds a {config.model_type!r} model, not one with symbols")
     has_symbols = named and bool(config.symbol_classes)
     lines = {
         "model type": f"{config.model_type}, {_kind(config, answers)}",
         **(_encoding(config) if has_symbols else {}),
         "sizes": getattr(config, "size_text", f"width {config.hidden_size}"),
         "parameters": _parameters(config),
-        "weights": _weights(where),
+        "weights": _weights(place),
         **(_symbols(config, tokenizer) if has_symbols else {"tokens": f"{len(tokenizer):,}"}),
         **_segments(config),
-        **_origin(where),
+        **_origin(place),
     }
-    load = f"load_checkpoint({where!r}{'' if answers else ', answers=False'})"
+    load = f"load_checkpoint({place!r}{'' if answers else ', answers=False'})"
     load = f"  load          import hf_alpha; model, tokenizer = hf_alpha.{load}"
-    return "\n".join([where, *(_line(name, value) for name, value in lines.items()), load])
+    return "\n".join([place, *(_line(name, value) for name, value in lines.items()), load])
 
 
 def _kind(config: PreTrainedConfig, answers: bool) -> str:
@@ -107,26 +107,28 @@ def _parameters(config: PreTrainedConfig) -> str:
     return f"{count:,}, {count - model.num_parameters(exclude_embeddings=True):,} in embeddings"
 
 
-def _weights(where: str) -> str:
+def _weights(place: str) -> str:
     """Kinds of numbers and size of the weights, from the beginnings of their files."""
     try:
-        found = _safetensors(where)
+        metadata = _safetensors(place)
     except NotASafetensorsRepoError:
-        raise FileNotFoundError(f"{where!r} has no {WEIGHTS}") from None
+        raise FileNotFoundError(f"{place!r} has no {WEIGHTS}") from None
     except SafetensorsParsingError as error:
-        raise CheckpointError(f"{where}/{WEIGHTS} cannot be read: {error}") from error
-    tensors = [tensor for file in found.files_metadata.values() for tensor in file.tensors.values()]
+        raise CheckpointError(f"{place}/{WEIGHTS} cannot be read: {error}") from error
+    tensors = [
+        tensor for file in metadata.files_metadata.values() for tensor in file.tensors.values()
+    ]
     size = sum(tensor.data_offsets[1] - tensor.data_offsets[0] for tensor in tensors)
     kinds = dict.fromkeys(DTYPES.get(tensor.dtype, tensor.dtype) for tensor in tensors)
     return f"{', '.join(kinds)}, {size / 1e6:,.1f} MB"
 
 
-def _safetensors(where: str) -> SafetensorsRepoMetadata:
-    folder = Path(where).expanduser()
+def _safetensors(place: str) -> SafetensorsRepoMetadata:
+    folder = Path(place).expanduser()
     return (
         get_local_safetensors_metadata(folder)
         if folder.is_dir()
-        else get_safetensors_metadata(where)
+        else get_safetensors_metadata(place)
     )
 
 
@@ -144,26 +146,26 @@ def _extension(config: PreTrainedConfig) -> str:
     return f"yes: extend_symbols({{{name!r}: 10}}) of the model and of the tokenizer"
 
 
-def _origin(where: str) -> dict[str, str]:
+def _origin(place: str) -> dict[str, str]:
     """The task and the steps of training, from the files that a training run leaves."""
-    found = {}
-    if recipe := _file(where, RECIPE_FILE):
-        found["task"] = read_recipe(recipe).task
+    facts = {}
+    if recipe := _file(place, RECIPE_FILE):
+        facts["task"] = read_recipe(recipe).task
     for name in (TRAINER_STATE, LOG_FILE):
-        if log := _file(where, name):
+        if log := _file(place, name):
             content = json.loads(log.read_text(encoding="utf-8"))
             rows = content if isinstance(content, list) else [{"step": content["global_step"]}]
             if rows:  # a checkpoint may be older than the first line of the log
-                found["trained"] = f"{rows[-1]['step']:,} steps"
+                facts["trained"] = f"{rows[-1]['step']:,} steps"
             break
-    return found
+    return facts
 
 
-def _file(where: str, name: str) -> Path | None:
+def _file(place: str, name: str) -> Path | None:
     """A file beside a model, here or on the Hub; None where there is none."""
-    folder = str(Path(where).expanduser())
-    found = cached_file(folder, name, _raise_exceptions_for_missing_entries=False)
-    return None if found is None else Path(found)
+    folder = str(Path(place).expanduser())
+    path = cached_file(folder, name, _raise_exceptions_for_missing_entries=False)
+    return None if path is None else Path(path)
 
 
 __all__ = ["describe_model"]

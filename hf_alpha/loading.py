@@ -55,9 +55,9 @@ def load_checkpoint(
     """
     with trusting(*[path] * trust_remote_code):
         config, tokenizer = load_parts(path, answers)
-        where = str(Path(path).expanduser())
-        model, report = _load_weights(auto_class(config), where, config=config)
-    _check_weights(model, report, f"{where}/{WEIGHTS}")
+        place = str(Path(path).expanduser())
+        model, report = _load_weights(auto_class(config), place, config=config)
+    _check_weights(model, report, f"{place}/{WEIGHTS}")
     return model, tokenizer
 
 
@@ -72,31 +72,30 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
         ValueError: the model is of another kind, or model and tokenizer disagree.
     """
     config = load_config(path)
-    where = str(Path(path).expanduser())
-    if auto_class(config) not in ANSWERING:
-        if answers:
-            raise ValueError(
-                f"{where!r} holds a {config.architectures[0]}, which does not answer with text: "
-                "hf-alpha evaluate takes it if its recipe.yaml lies beside it"
-            )
-        if not getattr(config, "symbol_classes", None):
-            tokenizer = load_tokenizer(where)
-            _check_size(config, tokenizer, where)
-            check_segments(config, tokenizer, where)
-            return config, tokenizer
+    place = str(Path(path).expanduser())
+    if answers and auto_class(config) not in ANSWERING:
+        raise ValueError(
+            f"{place!r} holds a {config.architectures[0]}, which does not answer with text: "
+            "hf-alpha evaluate takes it if its recipe.yaml lies beside it"
+        )
+    if not answers and not getattr(config, "symbol_classes", None):
+        tokenizer = load_tokenizer(place)
+        _check_size(config, tokenizer, place)
+        check_segments(config, tokenizer, place)
+        return config, tokenizer
     if not hasattr(config, "symbol_classes"):
         way = (
-            f"; hf-alpha convert {where} OUT gives it some"
+            f"; hf-alpha convert {place} OUT gives it some"
             if config.is_encoder_decoder
-            else "; hf-alpha evaluate --few-shot asks it by a prompt"
+            else "; hf-alpha ask asks it by a prompt"
         )
         raise ValueError(
-            f"{where!r} holds a {config.model_type!r} model, not one with symbols (known: "
+            f"{place!r} holds a {config.model_type!r} model, not one with symbols (known: "
             f"{', '.join(SYMBOL_MODEL_TYPES)}){way}"
         )
-    tokenizer = load_tokenizer(where)
+    tokenizer = load_tokenizer(place)
     # Before there are weights: for a wrong vocabulary there may be no room.
-    check_agreement(config, tokenizer, where)
+    check_agreement(config, tokenizer, place)
     return config, tokenizer
 
 
@@ -107,8 +106,8 @@ def load_config(path: str | Path) -> PreTrainedConfig:
         FileNotFoundError: there is no such folder or model, or no `config.json`.
         CheckpointError: it cannot be read.
     """
-    where = checkpoint_place(path)
-    return _from_pretrained(AutoConfig, where, "config.json")
+    place = checkpoint_place(path)
+    return _from_pretrained(AutoConfig, place, "config.json")
 
 
 def load_host(path: str | Path, auto: Any = AutoModelForSeq2SeqLM) -> tuple[PreTrainedModel, Any]:
@@ -125,14 +124,14 @@ def load_host(path: str | Path, auto: Any = AutoModelForSeq2SeqLM) -> tuple[PreT
         CheckpointError: a file cannot be read, or weights are missing, of another shape or not
             finite.
     """
-    where = str(Path(path).expanduser())
-    tokenizer = load_tokenizer(where)
-    model, report = _load_weights(auto, where)
-    _check_weights(model, {**report, "unexpected_keys": []}, f"{where}/{WEIGHTS}")
+    place = str(Path(path).expanduser())
+    tokenizer = load_tokenizer(place)
+    model, report = _load_weights(auto, place)
+    _check_weights(model, {**report, "unexpected_keys": []}, f"{place}/{WEIGHTS}")
     return model, tokenizer
 
 
-def load_tokenizer(where: str) -> Any:
+def load_tokenizer(place: str) -> Any:
     """Load a tokenizer from a folder or from the Hub.
 
     Functions by which it finds names are imported where they are trusted; elsewhere the tokenizer
@@ -143,24 +142,24 @@ def load_tokenizer(where: str) -> Any:
         CheckpointError: a file cannot be read.
         UntrustedCodeError: it needs code of its own, which is not trusted.
     """
-    if (file := Path(where) / "tokenizer_config.json").is_file():
+    if (file := Path(place) / "tokenizer_config.json").is_file():
         read_json(file)  # names the file if it is damaged
-    tokenizer = _from_pretrained(AutoTokenizer, where, "tokenizer")
+    tokenizer = _from_pretrained(AutoTokenizer, place, "tokenizer")
     rules = getattr(getattr(tokenizer, "finder", None), "rules", {})
     functions = {name: rule.function for name, rule in rules.items() if rule.function is not None}
-    if functions and not refused_code(where, functions):
-        import_functions(tokenizer.finder, here=not is_trusted(where))
+    if functions and not refused_code(place, functions):
+        import_functions(tokenizer.finder, here=not is_trusted(place))
     return tokenizer
 
 
-def _from_pretrained(auto: Any, where: str, part: str, **arguments: Any) -> Any:
+def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
     """Load a part of a checkpoint; code of its own only where that is trusted.
 
     Classes of Transformers and of this package go before those in a folder. No question is asked.
 
     Args:
         auto: the Auto class.
-        where: folder or Hub name.
+        place: folder or Hub name.
         part: what is loaded, for errors.
         arguments: of `from_pretrained`.
 
@@ -169,24 +168,24 @@ def _from_pretrained(auto: Any, where: str, part: str, **arguments: Any) -> Any:
         CheckpointError: it cannot be read.
         UntrustedCodeError: it needs code of its own, which is not trusted.
     """
-    with _part(where, part):
-        if (kernels := _kernels(where)) and not is_trusted(where):
-            raise UntrustedCodeError(where, kernels)
+    with _part(place, part):
+        if (kernels := _kernels(place)) and not is_trusted(place):
+            raise UntrustedCodeError(place, kernels)
         try:
-            loaded = auto.from_pretrained(where, trust_remote_code=False, **arguments)
+            loaded = auto.from_pretrained(place, trust_remote_code=False, **arguments)
         except ValueError as error:
             if "trust_remote_code" not in str(error):
                 raise
             loaded = None
-        own = _own_classes(where, auto, loaded)
+        own = _own_classes(place, auto, loaded)
         if loaded is not None and not own:
             return loaded
-        if not is_trusted(where):
-            raise UntrustedCodeError(where, own)
-        return auto.from_pretrained(where, trust_remote_code=True, **arguments)
+        if not is_trusted(place):
+            raise UntrustedCodeError(place, own)
+        return auto.from_pretrained(place, trust_remote_code=True, **arguments)
 
 
-def _kernels(where: str) -> dict[str, str]:
+def _kernels(place: str) -> dict[str, str]:
     """The kernels of the Hub, compiled code, that a configuration names: key -> repository."""
     kernels: dict[str, str] = {}
 
@@ -197,21 +196,21 @@ def _kernels(where: str) -> dict[str, str]:
             elif key.endswith("_implementation") and isinstance(value, str) and "/" in value:
                 kernels[f"{prefix}{key}"] = value
 
-    search(_read_json_of(where, "config.json"), "config.json, ")
+    search(_read_json_of(place, "config.json"), "config.json, ")
     return kernels
 
 
-def _read_json_of(where: str, name: str) -> dict[str, Any]:
+def _read_json_of(place: str, name: str) -> dict[str, Any]:
     """A file of a folder or repository; empty where there is none."""
-    file = cached_file(where, name, _raise_exceptions_for_missing_entries=False)
+    file = cached_file(place, name, _raise_exceptions_for_missing_entries=False)
     return {} if file is None else read_json(Path(file))
 
 
-def _own_classes(where: str, auto: Any, loaded: Any) -> dict[str, str]:
+def _own_classes(place: str, auto: Any, loaded: Any) -> dict[str, str]:
     """The classes of its own that a folder or repository names for a part: key -> name.
 
     Args:
-        where: folder or Hub name.
+        place: folder or Hub name.
         auto: the Auto class of the part.
         loaded: the part without that code. A tokenizer of an unknown class is loaded as a general
             one; if it is of the class that is named, there is no need for code.
@@ -220,24 +219,24 @@ def _own_classes(where: str, auto: Any, loaded: Any) -> dict[str, str]:
         return {}
     classes = {}
     for name in ("config.json", "tokenizer_config.json"):
-        for key, value in _read_json_of(where, name).get("auto_map", {}).items():
+        for key, value in _read_json_of(place, name).get("auto_map", {}).items():
             names = [value] if isinstance(value, str) else list(filter(None, value))
-            known = any(n.rpartition(".")[2] == type(loaded).__name__ for n in names)
-            if loaded is None or (key == auto.__name__ and not known):
+            is_loaded = any(n.rpartition(".")[2] == type(loaded).__name__ for n in names)
+            if loaded is None or (key == auto.__name__ and not is_loaded):
                 classes[f"{name}, {key}"] = " or ".join(names)
     return classes
 
 
-def _load_weights(auto: Any, where: str, **arguments: Any) -> tuple[PreTrainedModel, dict]:
+def _load_weights(auto: Any, place: str, **arguments: Any) -> tuple[PreTrainedModel, dict]:
     """Load a model, and what Transformers reports of its weights."""
     loaded: tuple[PreTrainedModel, dict] = _from_pretrained(
-        auto, where, WEIGHTS, output_loading_info=True, ignore_mismatched_sizes=True, **arguments
+        auto, place, WEIGHTS, output_loading_info=True, ignore_mismatched_sizes=True, **arguments
     )
     return loaded
 
 
 def load_for(
-    path: str | Path, auto: Any, settings: Mapping[str, Any], wanted: str | None = None
+    path: str | Path, auto: Any, settings: Mapping[str, Any], purpose: str | None = None
 ) -> tuple[Any, Any, list]:
     """Load a model to train for something, with a new head where the checkpoint has another.
 
@@ -247,7 +246,7 @@ def load_for(
         path: folder or Hub name.
         auto: the Auto class that the model shall be of.
         settings: fields of its configuration that change, such as its labels (`label2id`).
-        wanted: what an error says in place of the name of `auto`.
+        purpose: what an error says in place of the name of `auto`.
 
     Returns:
         The model, its tokenizer, and the names of the weights that are new.
@@ -258,27 +257,27 @@ def load_for(
             shape or not finite.
         ValueError: `auto` knows no such model.
     """
-    config, where = load_config(path), str(Path(path).expanduser())
+    config, place = load_config(path), str(Path(path).expanduser())
     if type(config) not in auto._model_mapping:
         raise ValueError(
-            f"{where!r} holds a {config.model_type!r} model, not one of {wanted or auto.__name__}"
+            f"{place!r} holds a {config.model_type!r} model, not one of {purpose or auto.__name__}"
         )
-    tokenizer = load_tokenizer(where)
+    tokenizer = load_tokenizer(place)
     if getattr(config, "symbol_classes", None):
-        check_agreement(config, tokenizer, where)
-    _check_size(config, tokenizer, where)
+        check_agreement(config, tokenizer, place)
+    _check_size(config, tokenizer, place)
     relabelled = "label2id" in settings and settings["label2id"] != config.label2id
     for name, value in settings.items():
         setattr(config, name, value)
-    model, report = _load_weights(auto, where, config=config)
-    _check_kinds(model, f"{where}/{WEIGHTS}")
+    model, report = _load_weights(auto, place, config=config)
+    _check_kinds(model, f"{place}/{WEIGHTS}")
     shapes = [name for name, *_ in report["mismatched_keys"]]
     new = sorted({*report["missing_keys"], *shapes})
     body = f"{model.base_model_prefix}."
     lost = [name for name in new if name.startswith(body) and not name.startswith(f"{body}pooler")]
     if lost:
-        raise CheckpointError(f"{where}/{WEIGHTS}: tensor {lost[0]!r} is missing{_others(lost)}")
-    _check_finite(model, f"{where}/{WEIGHTS}")
+        raise CheckpointError(f"{place}/{WEIGHTS}: tensor {lost[0]!r} is missing{_others(lost)}")
+    _check_finite(model, f"{place}/{WEIGHTS}")
     return model, tokenizer, _renew_head(model, new) if relabelled else new
 
 
@@ -293,21 +292,21 @@ def _renew_head(model: PreTrainedModel, new: list[str]) -> list[str]:
     return sorted({*new, *head})
 
 
-def _check_size(config: PreTrainedConfig, tokenizer: Any, where: str) -> None:
+def _check_size(config: PreTrainedConfig, tokenizer: Any, place: str) -> None:
     if len(tokenizer) > config.vocab_size:
         raise ValueError(
-            f"{where}: model and tokenizer disagree: the tokenizer has {len(tokenizer)} tokens, "
+            f"{place}: model and tokenizer disagree: the tokenizer has {len(tokenizer)} tokens, "
             f"the model {config.vocab_size}; load both from the same folder"
         )
-    _check_tokens(config, tokenizer, where)
+    _check_tokens(config, tokenizer, place)
 
 
-def _check_tokens(config: PreTrainedConfig, tokenizer: Any, where: str) -> None:
+def _check_tokens(config: PreTrainedConfig, tokenizer: Any, place: str) -> None:
     """Raise a ValueError for other tokens than those that a model says it was made for."""
     digest = getattr(config, "token_digest", None)
     if digest is not None and not has_tokens(tokenizer, digest):
         raise ValueError(
-            f"{where}: model and tokenizer disagree: the tokenizer has other tokens than the model "
+            f"{place}: model and tokenizer disagree: the tokenizer has other tokens than the model "
             "was made for, or in another order; load both from the same folder"
         )
 
@@ -318,14 +317,14 @@ def auto_class(config: PreTrainedConfig) -> Any:
     Models that write answers are those of an encoder-decoder or of a decoder.
     """
     for name in config.architectures or ():
-        found = getattr(transformers, f"AutoModelFor{name.partition('For')[2]}", None)
-        if found is not None:
-            return found
+        auto = getattr(transformers, f"AutoModelFor{name.partition('For')[2]}", None)
+        if auto is not None:
+            return auto
     return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
 
 
 @contextmanager
-def _part(where: str, name: str) -> Iterator[None]:
+def _part(place: str, name: str) -> Iterator[None]:
     """Say which part of a checkpoint cannot be read, whatever the reader of its format raises."""
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()  # what is wrong with the weights is said here, in one line
@@ -336,12 +335,12 @@ def _part(where: str, name: str) -> Iterator[None]:
     except OSError as error:
         kind = (
             "no complete checkpoint folder"
-            if Path(where).is_dir()
+            if Path(place).is_dir()
             else "neither a folder here nor a complete model that can be reached on the Hub"
         )
-        raise FileNotFoundError(f"{where!r} is {kind}: {_said(error)}") from error
+        raise FileNotFoundError(f"{place!r} is {kind}: {_said(error)}") from error
     except Exception as error:
-        raise CheckpointError(f"{where}: {name} cannot be read: {_said(error)}") from error
+        raise CheckpointError(f"{place}: {name} cannot be read: {_said(error)}") from error
     finally:
         logging.set_verbosity(verbosity)
 
@@ -361,10 +360,10 @@ def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) ->
         if names := sorted(report[key]):
             raise CheckpointError(f"{file}: tensor {names[0]!r} {problem}{_others(names)}")
     if shapes := sorted(report["mismatched_keys"]):
-        name, found, wanted = shapes[0]
+        name, file_shape, model_shape = shapes[0]
         raise CheckpointError(
-            f"{file}: tensor {name!r} has the shape {tuple(found)}, and {tuple(wanted)} by "
-            f"config.json{_others(shapes)}"
+            f"{file}: tensor {name!r} has the shape {tuple(file_shape)}, and {tuple(model_shape)} "
+            f"by config.json{_others(shapes)}"
         )
     _check_kinds(model, file)
     _check_finite(model, file)
@@ -387,67 +386,69 @@ def _check_kinds(model: PreTrainedModel, file: str) -> None:
         model: as it was loaded.
         file: a folder's or Hub name, and `WEIGHTS`; there may be several files in its place.
     """
-    wanted = {name: tensor.is_floating_point() for name, tensor in model.state_dict().items()}
+    is_fractional = {
+        name: tensor.is_floating_point() for name, tensor in model.state_dict().items()
+    }
     for path in _weight_files(file.removesuffix(f"/{WEIGHTS}")):
         with safe_open(path, "pt") as tensors:
-            for name in sorted(wanted.keys() & tensors.keys()):
+            for name in sorted(is_fractional.keys() & tensors.keys()):
                 kind = tensors.get_slice(name).get_dtype()
-                if kind.startswith(("F", "BF")) != wanted[name]:
-                    fit = "floating-point" if wanted[name] else "whole"
+                if kind.startswith(("F", "BF")) != is_fractional[name]:
+                    fit = "floating-point" if is_fractional[name] else "whole"
                     raise CheckpointError(
                         f"{path}: tensor {name!r} holds {kind}, and the model has {fit} numbers"
                     )
 
 
-def _weight_files(where: str) -> list[Path]:
+def _weight_files(place: str) -> list[Path]:
     """The files of weights that were loaded from a folder or repository: those of safetensors."""
-    found = [
-        cached_file(where, name, local_files_only=True, _raise_exceptions_for_missing_entries=False)
+    files = [
+        cached_file(place, name, local_files_only=True, _raise_exceptions_for_missing_entries=False)
         for name in (WEIGHTS, f"{WEIGHTS}.index.json")
     ]
-    if found[0] is not None:
-        return [Path(found[0])]
-    if found[1] is None:
+    if files[0] is not None:
+        return [Path(files[0])]
+    if files[1] is None:
         return []
-    index = Path(found[1])
+    index = Path(files[1])
     return [index.parent / name for name in sorted(set(read_json(index)["weight_map"].values()))]
 
 
-def _others(found: list) -> str:
-    return f", and {len(found) - 1} more" if len(found) > 1 else ""
+def _others(names: list) -> str:
+    return f", and {len(names) - 1} more" if len(names) > 1 else ""
 
 
-def check_agreement(config: PreTrainedConfig, tokenizer: Any, where: str = "checkpoint") -> None:
+def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "checkpoint") -> None:
     """Check that a model and a tokenizer have the same base tokens, padding and symbols.
 
     Args:
         config: the model's.
         tokenizer: to go with it.
-        where: named in an error.
+        place: named in an error.
 
     Raises:
         ValueError: naming the first setting in which they differ.
     """
     if not hasattr(tokenizer, "symbol_ranges"):
-        raise ValueError(f"{where}: the tokenizer, a {type(tokenizer).__name__}, has no symbols")
+        raise ValueError(f"{place}: the tokenizer, a {type(tokenizer).__name__}, has no symbols")
     for name in ("num_base_tokens", "pad_token_id", "symbol_classes", "symbol_ranges"):
         ours, theirs = getattr(config, name), getattr(tokenizer, name)
         if _comparable(ours) != _comparable(theirs):
             raise ValueError(
-                f"{where}: model and tokenizer disagree: {name} is {ours} in the model and "
+                f"{place}: model and tokenizer disagree: {name} is {ours} in the model and "
                 f"{theirs} in the tokenizer; load both from the same folder, or call "
                 "extend_symbols on the one that lags behind"
             )
-    _check_tokens(config, tokenizer, where)
+    _check_tokens(config, tokenizer, place)
 
 
-def check_segments(config: PreTrainedConfig, tokenizer: Any, where: str = "checkpoint") -> None:
+def check_segments(config: PreTrainedConfig, tokenizer: Any, place: str = "checkpoint") -> None:
     """Check that a model that takes segments knows those that a tokenizer finds, and no others.
 
     Args:
         config: the model's.
         tokenizer: to go with it.
-        where: named in an error.
+        place: named in an error.
 
     Raises:
         ValueError: naming the labels in which they differ.
@@ -458,15 +459,17 @@ def check_segments(config: PreTrainedConfig, tokenizer: Any, where: str = "check
     if ours == theirs:
         return
     sides = [("model", ours, theirs), ("tokenizer", theirs, ours)]
-    found = [
+    differences = [
         f"only the {side} has {', '.join(map(repr, more))}"
         for side, some, others in sides
         if (more := [label for label in some if label not in others])
     ]
-    said = "; ".join(found) or f"the order is {ours} in the model and {theirs} in the tokenizer"
+    difference = (
+        "; ".join(differences) or f"the order is {ours} in the model and {theirs} in the tokenizer"
+    )
     raise ValueError(
-        f"{where}: model and tokenizer have other labels of segments: {said}. Take the transducer "
-        "that the model was trained with"
+        f"{place}: model and tokenizer have other labels of segments: {difference}. Take the "
+        "transducer that the model was trained with"
     )
 
 

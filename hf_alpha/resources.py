@@ -63,11 +63,11 @@ def _roots(kind: Kind) -> list[Path]:
 
 
 def _missing(kind: Kind, parts: tuple[str, ...]) -> str:
-    wanted = "/".join((kind, *parts))
+    resource = "/".join((kind, *parts))
     roots = _roots(kind)
     if not roots:
         return (
-            f"{wanted} is not there: this installation of hf_alpha has no {kind}/ folder. "
+            f"{resource} is not there: this installation of hf_alpha has no {kind}/ folder. "
             "Install the wheel or an editable checkout again."
         )
     # The deepest folder on the way that exists is where the wrong name stands.
@@ -75,10 +75,10 @@ def _missing(kind: Kind, parts: tuple[str, ...]) -> str:
     while depth < len(parts) and (folder / parts[depth]).is_dir():
         folder, depth = folder / parts[depth], depth + 1
     kind_of_file = Path(*parts).suffix
-    known = sorted(
+    names = sorted(
         path.name
         for path in folder.iterdir()
         if not path.name.startswith((".", "_")) and (path.is_dir() or path.suffix == kind_of_file)
     )
-    where = "/".join((kind, *parts[:depth]))
-    return f"{wanted} is not there; {where}/ has: {', '.join(known) or 'nothing'}."
+    reached = "/".join((kind, *parts[:depth]))
+    return f"{resource} is not there; {reached}/ has: {', '.join(names) or 'nothing'}."

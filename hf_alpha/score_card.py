@@ -11,7 +11,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from hf_alpha.card import describe_encoding, notes, save_card
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.objectives import Objective
+from hf_alpha.objectives import RowsObjective
 from hf_alpha.objectives.base import Texts
 from hf_alpha.objectives.evaluate import ALL, Scores, table
 from hf_alpha.objectives.names import finder_of
@@ -36,7 +36,7 @@ RATES = ("accuracy", "f1", "exact")
 
 def write_score_card(
     folder: Path,
-    aim: Objective,
+    objective: RowsObjective,
     scores: Scores,
     rows: Dataset,
     settings: DataSource,
@@ -51,7 +51,7 @@ def write_score_card(
     Args:
         folder: a checkpoint; its `recipe.yaml`, if there is one, is quoted, and its
             `training_log.json` is drawn.
-        aim: what the model is trained for.
+        objective: what the model is trained for.
         scores: of the model.
         rows: that it was tested with.
         settings: the recipe's, which name the columns of the rows.
@@ -62,8 +62,8 @@ def write_score_card(
     """
     model, tokenizer = load_checkpoint(folder, answers=False)
     config, name = model.config, folder.resolve().name
-    texts = list(Texts(aim, rows, settings, finder_of(tokenizer)).by_row())
-    has_classes = aim.auto_name == CLASSIFIER and config.problem_type != "regression"
+    texts = list(Texts(objective, rows, settings, finder_of(tokenizer)).by_row())
+    has_classes = objective.auto_name == CLASSIFIER and config.problem_type != "regression"
     metric, groups = next(iter(scores.metrics[ALL])), []
     if metric in RATES:
         groups = [group for group in scores.metrics if group != ALL]
@@ -71,11 +71,11 @@ def write_score_card(
         _picture(scores, groups, metric, str(by)).savefig(folder / PICTURE_FILE, dpi=150)
     return save_card(
         folder,
-        _metadata(name, aim, scores, by, license, bool(_symbols(config))),
+        _metadata(name, objective, scores, by, license, bool(_symbols(config))),
         name=name,
-        description=_description(config, aim, has_classes),
-        facts=_facts(model, tokenizer, aim),
-        code=_code(config, tokenizer, aim, has_classes, texts),
+        description=_description(config, objective, has_classes),
+        facts=_facts(model, tokenizer, objective),
+        code=_code(config, tokenizer, objective, has_classes, texts),
         own_code=hasattr(config, "auto_map"),
         command=command,
         date=date,
@@ -91,7 +91,7 @@ def write_score_card(
 def _code(
     config: PreTrainedConfig,
     tokenizer: Any,
-    aim: Objective,
+    objective: RowsObjective,
     has_classes: bool,
     texts: Sequence[Sequence[str]],
 ) -> str:
@@ -103,7 +103,7 @@ def _code(
     shortest = min(filter(any, texts), key=lambda row: sum(map(len, row)))
     code = CODE.format(
         imported="from hf_alpha import MarkedText\n" if marked else "",
-        auto=aim.auto_name,
+        auto=objective.auto_name,
         trust=", trust_remote_code=True" if hasattr(config, "auto_map") else "",
         texts=", ".join(_as_code(text, marked) for text in shortest),
         answer=CLASS if has_classes else "",
@@ -111,11 +111,13 @@ def _code(
     return fenced(code, "python")
 
 
-def _facts(model: PreTrainedModel, tokenizer: Any, aim: Objective) -> list[tuple[str, str]]:
+def _facts(
+    model: PreTrainedModel, tokenizer: Any, objective: RowsObjective
+) -> list[tuple[str, str]]:
     """What a model is, for the table at the top of a card."""
     facts = [
         ("model type", f"`{model.config.model_type}`"),
-        ("trained for", f"`{aim.name}`, {aim.auto_name}"),
+        ("trained for", f"`{objective.name}`, {objective.auto_name}"),
         ("parameters", f"{model.num_parameters():,}"),
         ("vocabulary", f"{len(tokenizer):,}"),
     ]
@@ -126,13 +128,13 @@ def _facts(model: PreTrainedModel, tokenizer: Any, aim: Objective) -> list[tuple
     return facts
 
 
-def _description(config: PreTrainedConfig, aim: Objective, has_classes: bool) -> str:
+def _description(config: PreTrainedConfig, objective: RowsObjective, has_classes: bool) -> str:
     description = f"A `{config.model_type}` with {config.num_hidden_layers} layers"
     if has_classes:
         names = [within_line(str(config.id2label[index])) for index in sorted(config.id2label)]
         description += f" that tells which of {len(names)} classes a text has: {', '.join(names)}."
     else:
-        description += f", trained for the objective `{aim.name}`."
+        description += f", trained for the objective `{objective.name}`."
     return f"{description} {describe_encoding(config)}" if _symbols(config) else description
 
 
@@ -196,11 +198,16 @@ def _picture(scores: Scores, groups: Sequence[str], metric: str, by: str) -> "Fi
 
 
 def _metadata(
-    name: str, aim: Objective, scores: Scores, by: str | None, license: str | None, symbols: bool
+    name: str,
+    objective: RowsObjective,
+    scores: Scores,
+    by: str | None,
+    license: str | None,
+    symbols: bool,
 ) -> ModelCardData:
     results = [
         EvalResult(
-            task_type=aim.pipeline,
+            task_type=objective.pipeline,
             dataset_type=f"{name}-test",
             dataset_name=f"test data with {by} {group}" if group != ALL else "test data",
             # Part of a result's identity: without it the metadata would merge all groups into one.
@@ -216,7 +223,7 @@ def _metadata(
     return ModelCardData(
         license=license,
         library_name="transformers",
-        pipeline_tag=aim.pipeline,
+        pipeline_tag=objective.pipeline,
         tags=["hf_alpha", *["alpha-equivalence"] * symbols],
         model_name=name,
         eval_results=results,

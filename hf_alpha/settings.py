@@ -11,6 +11,7 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import (
@@ -24,8 +25,10 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    is_typeddict,
 )
 
+from huggingface_hub.errors import StrictDataclassError
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -78,6 +81,19 @@ class UnknownKeyError(RecipeError):
     def __init__(self, where: str, keys: list[str], message: str):
         super().__init__(message)
         self.where, self.keys = where, keys
+
+
+@contextmanager
+def section(name: str) -> Iterator[None]:
+    """Say in which section of a recipe a setting stands that is refused.
+
+    Raises:
+        RecipeError: in place of the error of whoever refuses it.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, OSError, RuntimeError, StrictDataclassError) as error:
+        raise RecipeError(f"{name}: {error}") from error
 
 
 class Keys(BaseModel):
@@ -133,8 +149,8 @@ class Keys(BaseModel):
             )
         for key, field in cls.model_fields.items():
             if field.is_required() and key not in content:
-                said = f": {field.description}" if field.description else ""
-                raise _fault(WRONG_KEYS, f"the key {key!r} is missing{said}")
+                description = f": {field.description}" if field.description else ""
+                raise _fault(WRONG_KEYS, f"the key {key!r} is missing{description}")
         foreign = [key for key in content if key not in cls.model_fields]
         for key in filter(content.get, foreign):
             raise _fault(WRONG_KEYS, f"{key!r} is for {_declaring(owners[key], key).is_for}")
@@ -179,10 +195,10 @@ class KeysOf:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        said = handler(schema)
+        own_schema = handler(schema)
         kinds = [
             json_schema(self.model()) if kind.get("type") == "object" else kind
-            for kind in said.get("anyOf", [said])
+            for kind in own_schema.get("anyOf", [own_schema])
         ]
         return {"anyOf": kinds} if len(kinds) > 1 else kinds[0]
 
@@ -217,22 +233,22 @@ def model_of(
     settings: dict[str, Any] = {}
     for name, hint, field in _declared(declared):
         if name not in without:
-            said = Field(description=field.description) if name in required else field
-            settings[name] = (_kind(hint, checks_values), said)
+            field_info = Field(description=field.description) if name in required else field
+            settings[name] = (_kind(hint, checks_values), field_info)
     return create_model(declared.__name__, __base__=base, **settings)
 
 
 def check_settings(
-    given: Mapping[str, Any],
+    settings: Mapping[str, Any],
     declared: Callable[..., Any],
-    where: str,
+    place: str,
 ) -> None:
     """Check settings against those that a dataclass or a function declares.
 
     Raises:
         RecipeError: see [`Keys.read`].
     """
-    model_of(declared).read(given, where)
+    model_of(declared).read(settings, place)
 
 
 def json_schema(model: type[Keys]) -> dict[str, Any]:
@@ -258,16 +274,16 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
         return [_inlined(part, definitions) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    said = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "title")}
-    said = {
+    inlined = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "title")}
+    inlined = {
         key: {name: _inlined(part, definitions) for name, part in value.items()}
         if key == "properties"
         else _inlined(value, definitions)
-        for key, value in said.items()
+        for key, value in inlined.items()
     }
     if "$ref" in schema:
-        said = _inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions) | said
-    return said
+        inlined = _inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions) | inlined
+    return inlined
 
 
 def in_words(schema: Mapping[str, Any]) -> str:
@@ -293,8 +309,8 @@ def _fault(kind: str, message: str, keys: list[str] | None = None) -> PydanticCu
     return PydanticCustomError(kind, "{message}", {"message": message, "keys": keys})
 
 
-def _hint(key: Any, known: Iterable[str]) -> str:
-    names = sorted(known)
+def _hint(key: Any, keys: Iterable[str]) -> str:
+    names = sorted(keys)
     near = difflib.get_close_matches(str(key), names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
 
@@ -308,7 +324,9 @@ def _declaring(model: type[Keys], key: str) -> type[Keys]:
 def _kind(hint: Any, checks_values: bool) -> Any:
     """What pydantic makes of an annotation: plain kinds are checked, others described."""
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    parts = tuple(dict if dataclasses.is_dataclass(part) else part for part in parts)
+    parts = tuple(
+        dict if dataclasses.is_dataclass(part) or is_typeddict(part) else part for part in parts
+    )
     kinds = tuple(get_origin(part) or part for part in parts)
     if checks_values and set(kinds) <= PLAIN:
         return Union[kinds]  # noqa: UP007
@@ -347,8 +365,8 @@ def _of_arguments(declared: Callable[..., Any]) -> Iterator[tuple[str, Any, Fiel
 
 
 def _field(default: Any, description: str, least: int | None = None) -> Any:
-    given = {} if default is dataclasses.MISSING else {"default": default}
-    return Field(description=description or None, ge=least, **given)
+    arguments = {} if default is dataclasses.MISSING else {"default": default}
+    return Field(description=description or None, ge=least, **arguments)
 
 
 def _hints(declared: Any) -> dict[str, Any]:
@@ -369,9 +387,9 @@ def _is_whole(hint: Any) -> bool:
 def _meanings(docstring: str | None) -> dict[str, str]:
     """Read the section `Args:` of a docstring; several names may share a meaning."""
     _, _, rest = inspect.cleandoc(docstring or "").partition("\nArgs:\n")
-    section = re.split(r"\n\S", rest)[0]
+    entries = re.split(r"\n\S", rest)[0]
     meanings: dict[str, str] = {}
-    for block in re.split(r"\n(?=    \S)", section):
+    for block in re.split(r"\n(?=    \S)", entries):
         if match := ARGUMENTS.match(" ".join(block.split())):
             meanings |= dict.fromkeys(re.split(r", ?", match[1]), match[2])
     return meanings
@@ -387,4 +405,5 @@ __all__ = [
     "json_schema",
     "meaning",
     "model_of",
+    "section",
 ]

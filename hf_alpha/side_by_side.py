@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch.optim.lr_scheduler import LambdaLR
 from tqdm import tqdm
@@ -33,6 +33,7 @@ ENCODINGS: Mapping[str, Mapping[str, Any]] = {
 CURVES_FILE = "curves.png"
 SECONDS_FILE = "seconds.txt"
 ALONE = {"save_strategy": "no", "eval_strategy": "no", "load_best_model_at_end": False}
+Say: TypeAlias = Callable[[str], object]
 WARM_UP = 0.05
 """Share of the time in which the learning rate grows, where training is limited by time."""
 
@@ -49,7 +50,7 @@ def compare_encodings(
     covariance: int = 0,
     title: str | None = None,
     caption: str | None = None,
-    say: Callable[[str], object] = print,
+    say: Say = print,
     **settings: Any,
 ) -> tuple[str, list[Report]]:
     """Train a recipe once with each encoding, and evaluate all models on the same problems.
@@ -80,6 +81,32 @@ def compare_encodings(
         ValueError: there is no such encoding, the recipe goes on from a checkpoint, or `out` has
             models of other settings, or another process writes there.
     """
+    _check(recipe, encodings)
+    models = []
+    for name in encodings:
+        encoded = with_encoding(recipe, name, out / name, timed=seconds is not None)
+        look = say if name == encodings[0] else _silent  # the data is looked at once
+        _train(encoded, name, seconds, look, say)
+        model, tokenizer = load_checkpoint(out / name)
+        models.append(EvaluatedModel(name, model.eval().to(choose_device()), tokenizer))
+    table, reports = compare(
+        models, recipe.solved, rows, out / "evaluation", covariance=covariance, **settings
+    )
+    *of_models, baseline = reports
+    draw_curves(
+        of_models, out / CURVES_FILE, metric=recipe.solved.measure, trained=trained,
+        baseline=baseline, title=title, caption=caption,
+    )  # fmt: skip
+    return table, reports
+
+
+def _check(recipe: Recipe, encodings: Sequence[str]) -> None:
+    """Refuse what cannot be compared.
+
+    Raises:
+        ValueError: there is no such encoding, one is given twice, or the recipe goes on from a
+            checkpoint.
+    """
     if recipe.checkpoint is not None:
         raise ValueError(
             "models are compared from scratch: leave out 'checkpoint'. Of trained models, hf-alpha "
@@ -89,39 +116,35 @@ def compare_encodings(
         raise ValueError(f"an encoding is given twice: {', '.join(encodings)}")
     if unknown := [name for name in encodings if name not in ENCODINGS]:
         raise ValueError(f"no encoding {unknown[0]!r}: choose from {', '.join(ENCODINGS)}")
-    task, models = recipe.solved, []
-    for number, name in enumerate(encodings):
-        folder = out / name
-        wanted = with_encoding(recipe, name, folder, timed=seconds is not None)
-        if seconds is None or not _is_trained(folder, wanted, seconds):
-            start = time.monotonic()
-            trainer = train(
-                wanted,
-                say=say if number == 0 else lambda _: None,  # the data is looked at once
-                make_trainer=AlphaTrainer if seconds is None else _timed(seconds, name),
-            )
-            steps, took = trainer.state.global_step, time.monotonic() - start
-            say(f"{name}: {steps:,} steps, {took:.0f} s with data and saving")
-            if seconds is not None:
-                write_text(folder / SECONDS_FILE, f"{seconds}\n")
-        model, tokenizer = load_checkpoint(folder)
-        models.append(EvaluatedModel(name, model.eval().to(choose_device()), tokenizer))
-    table, reports = compare(
-        models, task, rows, out / "evaluation", covariance=covariance, **settings
-    )
-    draw_curves(
-        reports[:-1],
-        out / CURVES_FILE,
-        metric=task.measure,
-        trained=trained,
-        baseline=reports[-1],
-        title=title,
-        caption=caption,
-    )
-    return table, reports
 
 
-def _is_trained(folder: Path, wanted: Recipe, seconds: float) -> bool:
+def _train(recipe: Recipe, name: str, seconds: float | None, look: Say, say: Say) -> None:
+    """Train a recipe with one encoding, unless an earlier start has.
+
+    Args:
+        recipe: with the encoding and its folder.
+        name: what the encoding is called.
+        seconds: for how long; None for the recipe's steps.
+        look: is told what training says of the data.
+        say: is told how long it took.
+    """
+    folder = Path(recipe.training["output_dir"])
+    if seconds is not None and _is_trained(folder, recipe, seconds):
+        return
+    start = time.monotonic()
+    make_trainer = AlphaTrainer if seconds is None else _timed(seconds, name)
+    trainer = train(recipe, say=look, make_trainer=make_trainer)
+    steps, took = trainer.state.global_step, time.monotonic() - start
+    say(f"{name}: {steps:,} steps, {took:.0f} s with data and saving")
+    if seconds is not None:
+        write_text(folder / SECONDS_FILE, f"{seconds}\n")
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+def _is_trained(folder: Path, recipe: Recipe, seconds: float) -> bool:
     """Whether a folder has a model of this recipe that was trained for so long.
 
     Raises:
@@ -131,7 +154,7 @@ def _is_trained(folder: Path, wanted: Recipe, seconds: float) -> bool:
         return False
     time_file, recipe_file = folder / SECONDS_FILE, folder / RECIPE_FILE
     same = time_file.is_file() and time_file.read_text(encoding="utf-8") == f"{seconds}\n"
-    if not same or differences(read_recipe(recipe_file), wanted):
+    if not same or differences(read_recipe(recipe_file), recipe):
         raise ValueError(
             f"{folder} holds a model that was trained with other settings, or for another time: "
             "choose another folder, or remove that one"
@@ -144,13 +167,13 @@ def with_encoding(recipe: Recipe, name: str, folder: Path, timed: bool = False) 
 
     With `timed`, nothing but training takes time: no evaluations and checkpoints on the way.
     """
-    kept = {
+    model_settings = {
         key: value
         for key, value in recipe.model.items()
         if key not in ("symbol_encoding", "symbol_renaming")
     }
     changes = {
-        "model": {**kept, **ENCODINGS[name]},
+        "model": {**model_settings, **ENCODINGS[name]},
         "training": {**recipe.training, **(ALONE if timed else {}), "output_dir": str(folder)},
     }
     return recipe.model_copy(update=changes, deep=True)

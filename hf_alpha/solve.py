@@ -11,9 +11,9 @@ from hf_alpha.generation import (
     generate_answers,
     own_limit,
 )
-from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.grammar import FormulaError, Grammar
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
-from hf_alpha.tasks import Task, Verdict
+from hf_alpha.tasks import Problem, Task, Verdict
 from hf_alpha.tasks.checking import Answer, check_answer
 
 
@@ -55,52 +55,62 @@ def solve(
     notation: str | None = None,
     solver: str = "auto",
 ) -> Iterator[Solution]:
-    """Solve problems one after the other.
+    """Solve problems one after the other, each of which is read once.
 
-    One that cannot be read, or is too long for the model, is a solution with an error.
-
-    A vocabulary of one class that is too small for a problem is extended on the way, if the
-    encoding takes new symbols without training.
+    One that cannot be read, or is too long for the model, is a solution with an error. A
+    vocabulary of one class that is too small for a problem is extended on the way, if the encoding
+    takes new symbols without training.
 
     Args:
+        problems: texts, or what the task has read already.
         top: answers of a solution. A search has at least as many beams.
         first_correct: a solution has one answer, the first correct one of `top`, or else the best;
             those behind it are not checked.
         num_beams: by default the papers'.
         max_new_tokens: limit of an answer's length; by default the model's own.
-        notation: of the problems; detected by default.
+        notation: of the texts; detected by default.
         solver: as in the task's `check`.
     """
     task.prepare(tokenizer)
-    limit = max_new_tokens or own_limit(model)
-    for problem in problems:
+    search = {
+        "num_beams": max(num_beams or task.num_beams, top),
+        "num_return_sequences": top,
+        "max_new_tokens": max_new_tokens or own_limit(model),
+    }
+    for text in problems:
+        given = text.given if isinstance(text, Problem) else text
         try:
-            tokens = task.parse(problem, notation)
-            extend_vocabulary(model, tokenizer, task.needed_symbols([problem]))
-            prefix = problem if task.own_data else _prefix(task, tokens)
-            (answers,) = generate_answers(
-                model,
-                tokenizer,
-                [prefix],
-                num_beams=max(num_beams or task.num_beams, top),
-                num_return_sequences=top,
-                max_new_tokens=limit,
-                progress=False,
-            )
+            problem = task.read(text, notation)
+            answers = _answers(model, tokenizer, task, problem, search)
         except (FormulaError, InputTooLong) as error:
-            yield Solution(problem, [], str(error))
+            yield Solution(given, [], str(error))
             continue
-        if answers is None:
-            yield Solution(problem, [], _too_many_names(model, tokenizer))
-            continue
-        checked = (
-            (answer, check_answer(task, prefix, answer, solver=solver)) for answer in answers
-        )
-        found = _first_correct(checked) if first_correct else list(checked)
-        solution = Solution(problem, found, read_as=_rewritten(tokenizer, problem, notation))
+        checked = ((each, check_answer(task, problem, each, solver=solver)) for each in answers)
+        verdicts = _first_correct(checked) if first_correct else list(checked)
+        solution = Solution(given, verdicts, read_as=_read_as(tokenizer, problem))
         if not solution.solved:
-            solution.unsatisfiable = task.has_answer(prefix) is False
+            solution.unsatisfiable = task.has_answer(problem) is False
         yield solution
+
+
+def _answers(
+    model: PreTrainedModel,
+    tokenizer: AnyTokenizer,
+    task: Task,
+    problem: Problem,
+    search: dict[str, int],
+) -> list[Answer]:
+    """Answer a problem, and extend the vocabulary first if need be.
+
+    Raises:
+        FormulaError: the model cannot read the problem, or it has too many names.
+        InputTooLong: the problem has more tokens than the model has positions.
+    """
+    extend_vocabulary(model, tokenizer, task.needed_symbols([problem]))
+    (answers,) = generate_answers(model, tokenizer, [problem], progress=False, **search)
+    if answers is None:
+        raise FormulaError(_too_many_names(model, tokenizer))
+    return answers
 
 
 def _first_correct(checked: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answer, Verdict]]:
@@ -114,27 +124,26 @@ def _first_correct(checked: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answ
 
 
 def _too_many_names(model: PreTrainedModel, tokenizer: AnyTokenizer) -> str:
-    known = sum(tokenizer.symbol_classes.values())
+    num_symbols = sum(tokenizer.symbol_classes.values())
     if model.config.encoding.no_extension:
         way = (
             "convert it to 'streams' or 'relational' (hf-alpha convert), which take any number"
             if model.config.is_encoder_decoder
             else "train one with more (num_symbols)"
         )
-        return f"more names than the {known} symbols that this model was trained on; {way}"
-    return f"more names than {known} symbols: call extend_symbols on the model and the tokenizer"
+        return f"more names than the {num_symbols} symbols that this model was trained on; {way}"
+    return (
+        f"more names than {num_symbols} symbols: call extend_symbols on the model and the tokenizer"
+    )
 
 
-def _prefix(task: Task, tokens: list[str]) -> str:
-    return " ".join(tokens) if task.grammar is None else task.grammar.format(tokens)
-
-
-def _rewritten(tokenizer: AnyTokenizer, problem: str, notation: str | None) -> str | None:
+def _read_as(tokenizer: AnyTokenizer, problem: Problem) -> str | None:
     """The problem in infix as the model reads it, if operators of it are rewritten for that."""
     grammar = getattr(tokenizer, "grammar", None)
-    if grammar is None or not grammar.rewrites(problem, notation):
+    if grammar is None or grammar.derived.keys().isdisjoint(problem.written):
         return None
-    return grammar.format(grammar.parse(problem, notation), "infix")
+    grammar = Grammar.from_dict(grammar.to_dict())  # a checkpoint's may be of an older version
+    return grammar.format(grammar.rewritten([*problem.written]), "infix")
 
 
 __all__ = ["Solution", "solve"]

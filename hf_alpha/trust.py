@@ -31,16 +31,16 @@ _trusted: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset()
 class UntrustedCodeError(ValueError):
     """A folder or the Hub names code that nobody here has allowed."""
 
-    def __init__(self, where: object, names: Mapping[str, str]):
+    def __init__(self, place: object, names: Mapping[str, str]):
         """Say what would run.
 
         Args:
-            where: the file or folder that names the code.
+            place: the file or folder that names the code.
             names: key -> name of code.
         """
         listed = ", ".join(f"{key}: {name!r}" for key, name in names.items())
         super().__init__(
-            f"{where} names code that would run on this machine: {listed}. It is refused, since "
+            f"{place} names code that would run on this machine: {listed}. It is refused, since "
             "others may have written it. If you know the code and trust it, pass "
             f"{TRUST_OPTION}; that holds for this folder and this command only"
         )

@@ -1,7 +1,8 @@
 """Count what makes a code base hard to read: `python tests/code_measures.py [CHECKOUT]`.
 
 Of the package's Python: lines, the largest file, functions of more than 60 lines (signature and
-docstring included), raise statements in 1,000 lines, and the parameters of the longest command.
+docstring included), raise statements in 1,000 lines, the parameters of the longest command, where a
+group of options counts as one, and the options of the longest command, where none does.
 """
 
 import ast
@@ -14,7 +15,7 @@ LONG = 60
 def measures(package: Path) -> dict[str, str]:
     """Return what is counted, as texts."""
     sizes: dict[str, int] = {}
-    raises, functions, commands = 0, [], []
+    raises, functions = 0, []
     for path in sorted(package.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         name = path.relative_to(package).as_posix()
@@ -24,21 +25,51 @@ def measures(package: Path) -> dict[str, str]:
             if not isinstance(node, ast.FunctionDef):
                 continue
             functions.append((1 + (node.end_lineno or 0) - node.lineno, f"{name}: {node.name}"))
-            if path.parent.name == "cli" and not node.name.startswith("_"):
-                arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-                options = [a for a in arguments if "Context" not in ast.unparse(a)]
-                commands.append((len(options), node.name))
     total = sum(sizes.values())
     long = [size for size, _ in functions if size > LONG]
     largest = max(sizes, key=sizes.__getitem__)
-    longest_command = max(commands)
+    commands = _commands(package / "cli")
+    most_parameters = max((parameters, name) for name, (parameters, _) in commands.items())
+    most_options = max((options, name) for name, (_, options) in commands.items())
     return {
         "lines of Python": f"{total:,} in {len(sizes)} files",
         "largest file": f"{largest}, {sizes[largest]:,} lines",
         "files of more than 800 lines": f"{sum(size > 800 for size in sizes.values())}",
         f"functions of more than {LONG} lines": f"{len(long)}; longest: {max(functions)}",
         "raise statements in 1,000 lines": f"{1000 * raises / total:.1f} ({raises})",
-        "parameters of the longest command": "{} ({})".format(*longest_command),
+        "parameters of the longest command": "{} ({})".format(*most_parameters),
+        "options of the longest command": "{} ({})".format(*most_options),
+    }
+
+
+def _commands(folder: Path) -> dict[str, tuple[int, int]]:
+    """Command -> its parameters, and its arguments and options with those of groups counted."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in folder.glob("*.py")]
+    sizes: dict[str, int] = {}
+    for tree in trees:
+        sizes |= _groups(tree)
+    commands = {}
+    for tree in trees:
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                kinds = [ast.unparse(one.annotation) for one in every if one.annotation]
+                kinds = [kind for kind in kinds if "Context" not in kind]
+                trust = sum("may_trust" in ast.unparse(one) for one in node.decorator_list)
+                options = trust + sum(sizes.get(kind, 1) for kind in kinds)
+                commands[node.name] = (len(kinds) + trust, options)
+    return commands
+
+
+def _groups(tree: ast.Module) -> dict[str, int]:
+    """Class -> how many options it has, of the groups in a file."""
+    return {
+        node.name: sum(
+            isinstance(entry, ast.AnnAssign) and "PANEL" not in ast.unparse(entry.target)
+            for entry in node.body
+        )
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and "PANEL" in ast.unparse(node)
     }
 
 

@@ -45,3 +45,26 @@ def fresh_compiler():
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def readings(monkeypatch) -> list[str]:
+    """The texts that grammars read from now on, as often as they do; none was read before."""
+    from hf_alpha.modeling.grammar import Grammar
+    from hf_alpha.tasks import base
+
+    texts: list[str] = []
+    read, inner = Grammar.read, []
+
+    def noted(grammar: Grammar, text: str, notation: str | None = None) -> list[str]:
+        if not inner:  # to detect a notation, `read` calls itself
+            texts.append(text)
+        inner.append(text)
+        try:
+            return read(grammar, text, notation)
+        finally:
+            inner.pop()
+
+    base._read.cache_clear()
+    monkeypatch.setattr(Grammar, "read", noted)
+    return texts

@@ -363,7 +363,7 @@ def test_ltl_prints_ratios_to_spot_and_no_disagreement(capsys, tmp_path):
 
 
 def test_ltl_checks_start_cold_and_translate_once():
-    from hf_alpha.tasks.ltl import task
+    from hf_alpha.tasks import base
 
     ltl = load("ltl")
     holds = {
@@ -377,7 +377,7 @@ def test_ltl_checks_start_cold_and_translate_once():
     for pair in part:
         assert ltl.judge("auto")(pair) is not None  # caches are warm
     judged = ltl.judge_all(part, 10.0)
-    assert task._parsed.cache_info().misses == 3, "emptied before, then one for each formula"
+    assert base._read.cache_info().misses == 3, "emptied before, then one for each formula"
     expected = [holds["".join(problem), answer] for problem, answer in part]
     for sides in judged.values():
         for side, (answers, _) in sides.items():
@@ -428,13 +428,13 @@ def test_python_sat_alone_is_a_peer_that_answers_right(formulas, size, symbols):
 
 
 def test_propositional_checks_start_cold_and_read_once(monkeypatch):
-    from hf_alpha.tasks.propositional import task
+    from hf_alpha.tasks import base
 
     propositional = load("propositional")
     check, known = propositional.our_check, []
 
     def watched(pair: tuple[str, str]) -> bool | None:
-        known.append(task._parsed.cache_info().currsize)
+        known.append(base._read.cache_info().currsize)
         return check(pair)
 
     monkeypatch.setattr(propositional, "our_check", watched)
@@ -596,12 +596,12 @@ def test_results_say_where_they_were_measured(capsys, tmp_path):
 def test_caches_of_the_package_can_be_cleared():
     import measure
     from hf_alpha.tasks import get_task
-    from hf_alpha.tasks.ltl.task import _parsed
+    from hf_alpha.tasks.base import _read
 
     get_task("ltl").check("Uab", "a;{b}")
-    assert _parsed.cache_info().currsize > 0
+    assert _read.cache_info().currsize > 0
     measure.clear_caches()
-    assert _parsed.cache_info().currsize == 0
+    assert _read.cache_info().currsize == 0
     assert get_task("ltl").check("Uab", "a;{b}") == "correct"
 
 

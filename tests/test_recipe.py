@@ -311,7 +311,6 @@ training: {output_dir: out}
         ),
         ("data.train={split: train}", "data: train: the key 'path' is missing"),
         ("data.test={path: a, name: b}", "data: test: unknown key 'name'"),
-        ("symbols={}", "the key 'symbols' is missing: say which words are names"),
         (
             "num_symbols=3",
             "'num_symbols' is for problems of a task: .* a 'count' in",

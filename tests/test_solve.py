@@ -15,7 +15,7 @@ from hf_alpha import MarkedText, TextTask, TextTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.solve import _first_correct, solve
-from hf_alpha.tasks import Verdict
+from hf_alpha.tasks import Verdict, get_task
 from hf_alpha.tasks.ltl.grammar import LTL
 from hf_alpha.tasks.propositional import PropositionalTask
 
@@ -306,6 +306,25 @@ def test_ltl_says_what_it_rewrites(ltl):
         "& a\n"
     )
     assert done.code == 1 and "operand is missing" in done.err
+
+
+@pytest.mark.parametrize("formula", ["a <-> b", "G (a ^ b)"])
+def test_the_model_is_given_what_read_as_shows(formula, ltl):
+    model, tokenizer = load_checkpoint(ltl)
+    inputs = []
+    model.get_encoder().register_forward_pre_hook(
+        lambda _, args, kwargs: inputs.append(kwargs["input_ids"].tolist()), with_kwargs=True
+    )
+    (solution,) = solve(model, tokenizer, get_task("ltl"), [formula])
+    assert solution.problem == formula and "<->" not in solution.read_as
+    shown = tokenizer(solution.read_as, notation="infix")["input_ids"]
+    assert inputs == [[shown]] == [[tokenizer(formula)["input_ids"]]]
+
+
+def test_a_formula_is_read_once(ltl, readings):
+    done = hf_alpha("solve", "--task", "ltl", "--model", ltl, "--top", "3", "G(alarm -> F reset)")
+    assert "  read as    !(1 U (alarm & !(1 U reset)))\n" in done.out
+    assert [text for text in readings if "alarm" in text] == ["G(alarm -> F reset)"]
 
 
 def test_a_lone_name_that_looks_like_operators_stays_a_name(ltl):

@@ -117,6 +117,7 @@ def here(innocent, tmp_path, monkeypatch) -> Path:
 
 SOLVE = ("solve", "--model", "m", TEXT)
 EVALUATE = ("evaluate", "m", "--data", "pairs.jsonl", "--covariance", 0, "--quiet", "--out", "r")
+ASK = ("ask", *EVALUATE[1:])
 TRAIN = ("train", "mine.yaml")
 
 
@@ -154,7 +155,7 @@ def by_kernel(m: Path) -> None:
 RULE = {"name": {"function": "evil:find", "count": 4}}
 CLASSIFY = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
 LOADING = [SOLVE, EVALUATE, TRAIN, ("info", "m"), ("convert", "m", "o"),
-           ("convert-geometric", "classes", "fst", "o"), ("push", "m", "me/m"),
+           ("convert", "classes", "o", "--transducer", "fst"), ASK, ("push", "m", "me/m"),
            ("release", "m", "o")]  # fmt: skip
 STUDIES = [("studies.grow", "m", "o"), ("studies.zero_shot", "classes", "--task", "rte",
            "--data", "rte.jsonl", "--columns", "a,b,label")]  # fmt: skip
@@ -273,7 +274,7 @@ def test_perturb_takes_no_task_from_the_data(here):
     (here / "data").mkdir()
     shutil.move("data.jsonl", "data/train.jsonl")
     changed(here / "data" / "generation.json", settings={"task": "wicked:Task"})
-    done = hf_alpha("perturb", "data", "out", "--kind", "renamed")
+    done = hf_alpha("generate-data", "out", "--copy-of", "data", "--kind", "renamed")
     assert "'wicked:Task', which is code" in done.error and not (here / "RAN").exists()
 
 
@@ -323,7 +324,7 @@ def test_all_that_can_name_code_is_known():
     asking = {
         n for n, c in COMMANDS.items() if "trust_remote_code" in inspect.signature(c).parameters
     }
-    assert taking | {"convert-folnet"} == asking
+    assert taking == asking
     assert {command[0] for command in LOADING} == taking
 
 

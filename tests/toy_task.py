@@ -4,10 +4,10 @@ import random
 from collections.abc import Sequence
 
 from hf_alpha.modeling.grammar import Grammar
-from hf_alpha.tasks import Task, Verdict
+from hf_alpha.tasks import DrawnTask, Verdict
 
 
-class ToyTask(Task):
+class ToyTask(DrawnTask):
     """Name the first leaf of a tree: `& & c a b` is answered by `c`."""
 
     name = "first_leaf"

@@ -76,7 +76,7 @@ class Covariance(Table):
             f"within {size.names} names, of up to {size.covariance:,} test problems with 1 to "
             f"{size.names} names. `same answer`: problems that got one answer, letter by letter, "
             "to all renamings, which says nothing. `alpha_covariance` measures any other "
-            "encoder-decoder or decoder, and `hf-alpha evaluate --few-shot` one that follows "
+            "encoder-decoder or decoder, and `hf-alpha ask` one that follows "
             "instructions (docs/instructed.md)."
         )
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from hf_alpha.cli import (
+    ask,
     compare,
     convert,
     data,
@@ -19,34 +20,24 @@ from hf_alpha.cli import (
     transduce,
 )
 from hf_alpha.cli.common import quiet_bars, say
+from hf_alpha.cli.old_names import renewed
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "generate-data": data.generate_data,
-    "perturb": data.perturb,
-    "train": train.train,
-    "convert": convert.convert,
-    "convert-folnet": convert.convert_folnet,
-    "convert-geometric": convert.convert_geometric,
-    "evaluate": evaluate.evaluate,
-    "compare": compare.compare,
-    "solve": solve.solve,
-    "transduce": transduce.transduce,
-    "release": share.release,
-    "info": share.info,
-    "env": share.env,
-    "push": share.push,
-    "quickstart": quickstart.quickstart,
+PANELS: dict[str, dict[str, Callable[..., None]]] = {
+    "Train": {
+        "train": train.train,
+        "convert": convert.convert,
+        "compare": compare.compare,
+        "quickstart": quickstart.quickstart,
+    },
+    "Ask": {"solve": solve.solve, "evaluate": evaluate.evaluate, "ask": ask.ask},
+    "Share": {"release": share.release, "push": share.push, "info": share.info},
+    "Data": {"generate-data": data.generate_data, "transduce": transduce.transduce},
 }
-"""In the order of the help."""
-OLD_NAMES = {
-    "grow": "python -m benchmarks.studies.grow (in a checkout of the repository)",
-    "reproduce": "python -m benchmarks.studies (in a checkout of the repository)",
-    "zero-shot": "python -m benchmarks.studies.zero_shot (in a checkout of the repository)",
-}
-"""Commands of version 0.2 -> what to write now. To be left out in version 0.4."""
-LATE = ("solve", "env", "transduce", *OLD_NAMES)
-"""They do not begin by importing Transformers: formulas are read first, env is for what cannot be
-imported, and transducers do not need it."""
+"""Panel of the help -> its commands, in the order of the help."""
+COMMANDS = {name: command for panel in PANELS.values() for name, command in panel.items()}
+LATE = ("solve", "info", "transduce")
+"""They do not begin by importing Transformers: formulas are read first, info without a model is for
+what cannot be imported, and transducers do not need it."""
 
 STYLE: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},
@@ -67,29 +58,23 @@ class OnceCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+class Commands(TyperGroup):
+    """The commands; an old command line is read as the one that is written now."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command as the base class does."""
+        return super().resolve_command(ctx, renewed(args[0], args[1:]))
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     help="Train, convert, evaluate and share models that do not care how symbols are named.",
     **STYLE,
 )
-for name, command in COMMANDS.items():
-    app.command(name, cls=OnceCommand)(command)
-
-
-def _moved(old: str, new: str) -> Callable[[], None]:
-    """A command that only says what it is called now."""
-
-    def say_so() -> None:
-        raise ValueError(f"`hf-alpha {old}` is no command any more: write {new}")
-
-    return say_so
-
-
-for old, new in OLD_NAMES.items():
-    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-    app.command(old, hidden=True, add_help_option=False, context_settings=anything)(
-        _moved(old, new)
-    )
+for panel, commands in PANELS.items():
+    for name, command in commands.items():
+        app.command(name, cls=OnceCommand, rich_help_panel=panel)(command)
 
 
 def _print_version(asked: bool) -> None:

@@ -95,13 +95,13 @@ def _of_json(
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            content = json.loads(line)
         except ValueError as error:
             raise ValueError(f"{file}, row {number}: no JSON: {error}") from None
-        if isinstance(found, str):
-            texts.append(found)
-        elif isinstance(found, dict) and text_of is not None:
-            texts.append(text_of(found, number))
+        if isinstance(content, str):
+            texts.append(content)
+        elif isinstance(content, dict) and text_of is not None:
+            texts.append(text_of(content, number))
         else:
             row = " or a row" if text_of is not None else ""
             raise ValueError(f"{file}, row {number}: write a string{row}")
@@ -112,9 +112,9 @@ def own_test_rows(recipe: "OwnRecipe", data: str | None, split: str | None) -> l
     """Rows of the user's own pairs: those given, or the recipe's test."""
     from hf_alpha.data.own import own_rows, read_own
 
-    where = test_data(recipe, data)
+    place = test_data(recipe, data)
     solved = recipe.solved
-    pairs = read_own(recipe.data, where, solved.finder, "test", split)  # type: ignore[attr-defined]
+    pairs = read_own(recipe.data, place, solved.finder, "test", split)  # type: ignore[attr-defined]
     return own_rows(pairs, solved)
 
 
@@ -122,16 +122,16 @@ def test_data(recipe: "OwnRecipe", data: str | None) -> Any:
     """Where test data is: what is given, or what a recipe says."""
     from hf_alpha.folders import may_be_on_hub
 
-    where = data or recipe.data.test
-    if where is None:
+    place = data or recipe.data.test
+    if place is None:
         raise ValueError("name a file of pairs with --data: no recipe of the model has data.test")
-    path = where if isinstance(where, str) else where["path"]
+    path = place if isinstance(place, str) else place["path"]
     if data is None and not Path(path).exists() and not may_be_on_hub(path):
         raise ValueError(
             f"the recipe's data.test, {path}, is not here (it is relative to the folder in which "
             "training was started): name a file of pairs with --data"
         )
-    return where
+    return place
 
 
 __all__ = ["check_places", "own_test_rows", "quiet_bars", "read_inputs", "say", "test_data"]

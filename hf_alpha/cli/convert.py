@@ -1,12 +1,13 @@
-"""`hf-alpha convert`, `convert-folnet`, `convert-geometric`: a model becomes another."""
+"""`hf-alpha convert`: a model becomes another; what it is given says which way."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from hf_alpha.cli.common import check_places, say
-from hf_alpha.cli.options import Seed, by_class, may_trust, refuse
+from hf_alpha.cli.options import Seed, by_class, grouped, may_trust, names_of, refuse
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 TAKES: dict[str, set[str]] = {
@@ -19,45 +20,18 @@ TAKES: dict[str, set[str]] = {
 TRAIN_ON = "It has to be trained before it is of use: `checkpoint:` in a recipe."
 
 
-@may_trust("model")
-def convert(
-    command: typer.Context,
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="Folder or Hub name: any encoder-decoder of Transformers, or a 'learned' model."
-        ),
-    ],
-    out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
+@dataclass(frozen=True, kw_only=True)
+class Encoding:
+    """The encoding of symbols that a model gets, and what its vectors begin with."""
+
+    PANEL: ClassVar[str] = "The encoding of names"
     to: Annotated[
         str,
         typer.Option(
             help=f"What it becomes: {TARGETS}; Transformers' models also learned, which leaves "
             "them as they are."
         ),
-    ] = "streams",
-    symbols: Annotated[
-        str | None,
-        typer.Option(
-            help="Transformers' models: how many symbols are added, 32, or name=32,number=16 for "
-            "several classes."
-        ),
-    ] = None,
-    names: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Transformers' models: a regular expression that says which words are names, "
-            "'\\[a-z]+', or variable='\\[a-z]+', once for each class. Left out, the recipe "
-            "says it."
-        ),
-    ] = None,
-    symbol_tokens: Annotated[
-        str | None,
-        typer.Option(
-            help="Transformers' models: tokens that become the symbols, in place of --symbols: "
-            "'a b c', or 'name=a b c,number=1 2'."
-        ),
-    ] = None,
+    ] = "streams"
     actual: Annotated[
         str | None,
         typer.Option(
@@ -65,29 +39,131 @@ def convert(
             "of its class (the mean); commas for classes. Of Transformers' models any tokens, for "
             "their mean, or name=a,number=1."
         ),
-    ] = None,
+    ] = None
     placeholder: Annotated[
         str | None,
         typer.Option(help="streams: likewise, whose vector becomes the placeholder (b)."),
-    ] = None,
+    ] = None
     add_aggregated_attention: Annotated[
         str, typer.Option(help="streams: sides that get silent new blocks: encoder,decoder")
-    ] = "",
-    renaming: Annotated[
-        str | None,
-        typer.Option(
-            help="Transformers' models: rename symbols inside the model, random or "
-            "first_occurrence; with --to learned, the cheap baselines."
-        ),
-    ] = None,
+    ] = ""
     random_dim: Annotated[
         int, typer.Option(help="dual_part: width of the random part; 0 for the default.")
-    ] = 0,
+    ] = 0
     random_method: Annotated[
         str,
         typer.Option(help="dual_part: normal, neighboring_points or hypercube_vertices."),
-    ] = "hypercube_vertices",
-    seed: Seed = 0,
+    ] = "hypercube_vertices"
+    seed: Seed = 0
+
+    @property
+    def sides(self) -> list[str]:
+        """The sides that get blocks of aggregated attention."""
+        sides = self.add_aggregated_attention.split(",")
+        return [side.strip() for side in sides if side.strip()]
+
+    @property
+    def random_parts(self) -> dict[str, Any]:
+        """Settings of the random parts of symbols."""
+        return {"random_dim": self.random_dim, "random_method": self.random_method}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostSymbols:
+    """The symbols that a model of Transformers gets.
+
+    Raises:
+        ValueError: symbols are both tokens and new.
+    """
+
+    PANEL: ClassVar[str] = "Encoder-decoders of Transformers"
+    symbols: Annotated[
+        str | None,
+        typer.Option(
+            help="How many symbols are added, 32, or name=32,number=16 for several classes."
+        ),
+    ] = None
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A regular expression that says which words are names, '\\[a-z]+', or "
+            "variable='\\[a-z]+', once for each class. Left out, the recipe says it."
+        ),
+    ] = None
+    symbol_tokens: Annotated[
+        str | None,
+        typer.Option(
+            help="Tokens that become the symbols, in place of --symbols: 'a b c', or "
+            "'name=a b c,number=1 2'."
+        ),
+    ] = None
+    renaming: Annotated[
+        str | None,
+        typer.Option(
+            help="Rename symbols inside the model, random or first_occurrence; with --to learned, "
+            "the cheap baselines."
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.symbol_tokens and (self.symbols or self.names):
+            raise ValueError("--symbol-tokens are the symbols: leave out --symbols and --names")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segments:
+    """How an encoder of BERT's family sees symbolic segments."""
+
+    PANEL: ClassVar[str] = "Encoders of BERT's family, to see symbolic segments"
+    transducer: Annotated[
+        Path | None, typer.Option(help="Folder of a transducer: hf-alpha transduce --save.")
+    ] = None
+    relation_attention: Annotated[
+        str, typer.Option(help="How attention sees segments: graph or two_layer_rotary.")
+    ] = "graph"
+    head: Annotated[
+        str | None,
+        typer.Option(
+            help="What is converted beside the encoder: masked, tokens, texts or none; by default "
+            "what the folder says that its model is for."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Original:
+    """Files of a checkpoint of FOLNet's original code, beside its settings."""
+
+    PANEL: ClassVar[str] = "Checkpoints of FOLNet's original code"
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="Its weights, a .pt file; by default the one called as the .cfg file."),
+    ] = None
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder or Hub name of the tokenizer that the model was trained with; it goes "
+            "with the model."
+        ),
+    ] = None
+
+
+@may_trust("model", "tokenizer")
+@grouped
+def convert(
+    command: typer.Context,
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="Folder or Hub name of an encoder-decoder of Transformers, a 'learned' model, or "
+            "with --transducer an encoder; or the settings of an original FOLNet, its .cfg file."
+        ),
+    ],
+    out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
+    encoding: Encoding,
+    symbols: HostSymbols,
+    segments: Segments,
+    original: Original,
 ) -> None:
     """Convert a model into one that does not care how symbols are named, and prove it by logits.
 
@@ -96,155 +172,141 @@ def convert(
     Any encoder-decoder of Transformers: T5, BART, and so on. Then train it on texts with names.
 
     A vanilla model of this package: of use at once with --to streams, else after training.
-    """
-    check_places(model)
-    from hf_alpha.loading import load_config
 
+    An encoder, which then sees segments: BERT, RoBERTa, ELECTRA, DistilBERT and their kin. To train
+    it on classes of texts, --head none keeps BERT's summary of the first token.
+
+    hf-alpha convert google-bert/bert-base-uncased OUT --transducer fst/
+
+    A checkpoint of FOLNet's original code:
+
+    hf-alpha convert base.step8000.cfg OUT --tokenizer bert-base-uncased
+    """
+    if original.weights is not None or Path(model).suffix == ".cfg":
+        others = names_of(Encoding, HostSymbols, Segments)
+        refuse(command, others, f"has no effect on {model}")
+        say(_convert_original(Path(model), out, original))
+        return
+    refuse(command, names_of(Original), "is for a .cfg file of FOLNet's original code")
+    check_places(model)
     if out.resolve() == Path(model).expanduser().resolve():
         raise ValueError(f"{out} holds the model itself: choose another folder for the new one")
-    sides = [side.strip() for side in add_aggregated_attention.split(",") if side.strip()]
-    config = load_config(model)
-    has_symbols = hasattr(config, "symbol_classes")
-    given = {"symbols": symbols, "names": names, "symbol-tokens": symbol_tokens}
-    if option := next((key for key, value in given.items() if value and has_symbols), None):
-        raise ValueError(f"--{option} is for models without symbols; {model} has some")
-    parts = {"random_dim": random_dim, "random_method": random_method}
-    ours = has_symbols and not hasattr(config, "backbone_config")
-    if to in TAKES:
-        taken = TAKES[to] - ({"actual"} if ours and to == "dual_part" else set())
-        refuse(command, sorted(set.union(*TAKES.values()) - taken), f"has no effect with --to {to}")
-    if ours:
-        if renaming:
-            raise ValueError(f"--renaming is for models of Transformers; {model} is none")
-        made = _convert_vanilla(model, out, to, actual, placeholder, sides, {**parts, "seed": seed})
-        say(made)
+    if segments.transducer is not None:
+        refuse(command, names_of(Encoding, HostSymbols), "has no effect with --transducer")
+        say(_convert_encoder(model, out, segments.transducer, segments))
         return
-    from hf_alpha.convert.retrofit import SymbolConfig, convert_host
-
-    if symbol_tokens and (symbols or names):
-        raise ValueError("--symbol-tokens are the symbols: leave out --symbols and --names")
-    chosen = SymbolConfig(
-        encoding=to,
-        symbols=_symbol_rules(symbols, names or []),
-        symbol_tokens=_tokens_by_class(symbol_tokens),
-        actual=_tokens_by_class(actual),
-        placeholder=_tokens_by_class(placeholder),
-        renaming=renaming or "none",
-        aggregated_attention=sides,
-        settings={"symbol_seed": seed, **(parts if to == "dual_part" else {})},
-    )
-    convert_host(model, out, chosen, say)
+    refuse(command, names_of(Segments), "is for encoders, with --transducer")
+    _convert_names(command, model, out, encoding, symbols)
 
 
-@may_trust("tokenizer")
-def convert_folnet(
-    settings: Annotated[Path, typer.Argument(help="The original's settings, a .cfg file.")],
-    weights: Annotated[Path, typer.Argument(help="The original's weights, a .pt file.")],
-    out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="Folder or Hub name of the tokenizer that the model was trained with; it goes "
-            "with the model."
-        ),
-    ] = None,
-) -> None:
-    """Convert a checkpoint of FOLNet's original code, and prove it by logits.
+def _convert_original(settings: Path, out: Path, original: Original) -> str:
+    """Convert a checkpoint of FOLNet's original code; returns what was made and proved."""
+    from hf_alpha.convert import convert_folnet
 
-    hf-alpha convert-folnet base.step8000.cfg base.step8000.pt OUT --tokenizer bert-base-uncased
-    """
-    from hf_alpha import convert as conversions
-
-    model = conversions.convert_folnet(settings, weights, out, tokenizer)
-    say(
+    weights = original.weights or settings.with_suffix(".pt")
+    model = convert_folnet(settings, weights, out, original.tokenizer)
+    return (
         f"{type(model).__name__} with {model.num_parameters():,} parameters: the same outputs as "
         f"the original code's, on random texts without padding; it is in {out}"
     )
 
 
-@may_trust("model")
-def convert_geometric(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="Folder or Hub name: BERT, RoBERTa, ELECTRA, DistilBERT and their kin."
-        ),
-    ],
-    transducer: Annotated[
-        Path, typer.Argument(help="Folder of a transducer: hf-alpha transduce --save.")
-    ],
-    out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
-    relation_attention: Annotated[
-        str, typer.Option(help="How attention sees segments: graph or two_layer_rotary.")
-    ] = "graph",
-    head: Annotated[
-        str | None,
-        typer.Option(
-            help="What is converted beside the encoder: masked, tokens, texts or none; by default "
-            "what the folder says that its model is for."
-        ),
-    ] = None,
-) -> None:
-    """Let an encoder see symbolic segments, and prove that it still says the same.
-
-    hf-alpha convert-geometric google-bert/bert-base-uncased fst/ OUT
-
-    To train it on classes of texts, --head none keeps BERT's summary of the first token.
-    """
+def _convert_encoder(encoder: str, out: Path, transducer: Path, segments: Segments) -> str:
+    """Convert an encoder into one that sees segments; returns what was made and proved."""
     from hf_alpha.convert import convert_encoder
     from hf_alpha.transduction import Transducer
 
-    made = convert_encoder(
-        model, out, Transducer.load(transducer), head=head, relation_attention=relation_attention
-    )
-    say(
-        f"{out}: {type(made).__name__} with {made.num_parameters():,} parameters and "
-        f"{len(made.config.segment_labels)} kinds of segments. Proved on random texts: with and "
+    model = convert_encoder(
+        encoder, out, Transducer.load(transducer), head=segments.head,
+        relation_attention=segments.relation_attention,
+    )  # fmt: skip
+    return (
+        f"{out}: {type(model).__name__} with {model.num_parameters():,} parameters and "
+        f"{len(model.config.segment_labels)} kinds of segments. Proved on random texts: with and "
         "without segments it says what the model before said; its gates open in training"
     )
 
 
-def _convert_vanilla(
-    vanilla: str,
-    out: Path,
-    to: str,
-    actual: str | None,
-    placeholder: str | None,
-    sides: list[str],
-    parts: dict[str, Any],
-) -> str:
+def _convert_names(
+    command: typer.Context, model: str, out: Path, encoding: Encoding, symbols: HostSymbols
+) -> None:
+    """Convert a model of Transformers, or a vanilla one, into one that does not care about names.
+
+    Raises:
+        ValueError: an option would have no effect on a model of this kind.
+    """
+    from hf_alpha.loading import load_config
+
+    config = load_config(model)
+    has_symbols = hasattr(config, "symbol_classes")
+    vanilla = has_symbols and not hasattr(config, "backbone_config")
+    if has_symbols:
+        new = ["symbols", "names", "symbol_tokens"]
+        refuse(command, new, f"is for models without symbols, and {model} has some")
+    if (to := encoding.to) in TAKES:
+        takes = TAKES[to] - ({"actual"} if vanilla and to == "dual_part" else set())
+        refuse(command, sorted(set.union(*TAKES.values()) - takes), f"has no effect with --to {to}")
+    if vanilla:
+        refuse(command, ["renaming"], f"is for models of Transformers; {model} is none")
+        say(_convert_vanilla(model, out, encoding))
+    else:
+        _convert_host(model, out, encoding, symbols)
+
+
+def _convert_host(model: str, out: Path, encoding: Encoding, symbols: HostSymbols) -> None:
+    """Convert a model of Transformers; what was made and proved is said on the way."""
+    from hf_alpha.convert.retrofit import SymbolConfig, convert_host
+
+    random_parts = encoding.random_parts if encoding.to == "dual_part" else {}
+    config = SymbolConfig(
+        encoding=encoding.to,
+        symbols=_symbol_rules(symbols.symbols, symbols.names or []),
+        symbol_tokens=_tokens_by_class(symbols.symbol_tokens),
+        actual=_tokens_by_class(encoding.actual),
+        placeholder=_tokens_by_class(encoding.placeholder),
+        renaming=symbols.renaming or "none",
+        aggregated_attention=encoding.sides,
+        settings={"symbol_seed": encoding.seed, **random_parts},
+    )
+    convert_host(model, out, config, say)
+
+
+def _convert_vanilla(vanilla: str, out: Path, encoding: Encoding) -> str:
     """Convert a vanilla model; returns what was made and what was proved."""
     from hf_alpha import convert as conversions
 
-    if to == "streams":
-        chosen = actual or "a"
-        model = conversions.convert_checkpoint(vanilla, out, chosen, placeholder or "b", sides)
+    actual = encoding.actual
+    if encoding.to == "streams":
+        actual, placeholder = actual or "a", encoding.placeholder or "b"
+        model = conversions.convert_checkpoint(vanilla, out, actual, placeholder, encoding.sides)
         proved = (
-            f"without symbols, and with {chosen} only, the logits are identical to the vanilla "
+            f"without symbols, and with {actual} only, the logits are identical to the vanilla "
             "model's."
         )
-    elif to == "relational":
+    elif encoding.to == "relational":
         model = conversions.convert_checkpoint_to_relational(vanilla, out, actual)
         alone = f", and with {actual} only," if actual else ""
         proved = (
             f"without symbols{alone} all states are identical to the vanilla model's. {TRAIN_ON}"
         )
-    elif to == "dual_part":
-        model = conversions.convert_checkpoint_to_dual_part(vanilla, out, **parts)
+    elif encoding.to == "dual_part":
+        model = conversions.convert_checkpoint_to_dual_part(
+            vanilla, out, **encoding.random_parts, seed=encoding.seed
+        )
         proved = (
             "with the vanilla model's embeddings in place of its own, the logits are identical. "
             f"{TRAIN_ON}"
         )
     else:
-        raise ValueError(f"--to {to}: choose {TARGETS}")
+        raise ValueError(f"--to {encoding.to}: choose {TARGETS}")
     return f"{out}: {model.num_parameters():,} parameters. Proved on random inputs: {proved}"
 
 
 def _tokens_by_class(text: str | None) -> Any:
     if text is None:
         return None
-    found = by_class(text)
-    return found.get("", found)
+    tokens = by_class(text)
+    return tokens.get("", tokens)
 
 
 def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
@@ -256,12 +318,7 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
     from hf_alpha.convert.retrofit import CLASS
 
     counts = by_class(symbols or "32")
-    patterns: dict[str, str] = {}
-    for text in names:
-        found = by_class(text)
-        if twice := patterns.keys() & found.keys():
-            raise ValueError(f"--names is given twice for {min(twice) or 'no class'}: {text}")
-        patterns |= found
+    patterns = _patterns(names)
     if bad := [text for text in counts.values() if not text.isdecimal()]:
         raise ValueError(f"--symbols {bad[0]}: write 32, or name=32,number=16")
     if "" in counts:  # so many of each class
@@ -269,13 +326,28 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
     if set(patterns) == {""} and len(counts) == 1:
         patterns = {name: patterns[""] for name in counts}
     if patterns and patterns.keys() != counts.keys():
-        said = ", ".join(f"{name or 'no class'}" for name in patterns)
+        with_patterns = ", ".join(f"{name or 'no class'}" for name in patterns)
         raise ValueError(
-            f"--names is for {said}, --symbols for {', '.join(counts)}: name the same classes, "
-            "such as --symbols x=32,f=16 --names x='[a-z]' --names f='[A-Z]'"
+            f"--names is for {with_patterns}, --symbols for {', '.join(counts)}: name the same "
+            "classes, such as --symbols x=32,f=16 --names x='[a-z]' --names f='[A-Z]'"
         )
-    ways = {name: {"pattern": pattern} for name, pattern in patterns.items()}
-    return {name: {"count": int(count), **ways.get(name, {})} for name, count in counts.items()}
+    rules = {name: {"pattern": pattern} for name, pattern in patterns.items()}
+    return {name: {"count": int(count), **rules.get(name, {})} for name, count in counts.items()}
 
 
-__all__ = ["convert", "convert_folnet", "convert_geometric"]
+def _patterns(names: list[str]) -> dict[str, str]:
+    """Class -> regular expression of its names; the class is '' where none is named.
+
+    Raises:
+        ValueError: there are two for one class.
+    """
+    patterns: dict[str, str] = {}
+    for text in names:
+        by_name = by_class(text)
+        if twice := patterns.keys() & by_name.keys():
+            raise ValueError(f"--names is given twice for {min(twice) or 'no class'}: {text}")
+        patterns |= by_name
+    return patterns
+
+
+__all__ = ["convert"]

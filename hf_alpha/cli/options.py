@@ -1,12 +1,14 @@
 """Options that several commands have, and how values of options are read."""
 
+import copy
 import functools
 import inspect
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -75,13 +77,68 @@ def may_trust(*arguments: str) -> Callable[[Callable[..., None]], Callable[..., 
             "trust_remote_code", inspect.Parameter.KEYWORD_ONLY, default=False,
             annotation=TrustRemoteCode,
         )  # fmt: skip
-        signature = inspect.signature(command)
-        parameters = [*signature.parameters.values(), option]
-        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {**command.__annotations__, option.name: TrustRemoteCode}
-        return run
+        return _with_parameters(run, [*inspect.signature(command).parameters.values(), option])
 
     return decorate
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of each group that it has as a parameter; a decorator.
+
+    A group is a dataclass whose fields are options, annotated as those of a command. Its `PANEL` is
+    their heading in the help. A combination that makes no sense is a ValueError of the dataclass.
+    """
+    parameters = inspect.signature(command).parameters
+    groups: dict[str, Any] = {
+        name: parameter.annotation
+        for name, parameter in parameters.items()
+        if is_dataclass(parameter.annotation)
+    }
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        filled = {
+            name: group(**{option: given.pop(option) for option in names_of(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **filled)
+
+    expanded: list[inspect.Parameter] = []
+    for name, parameter in parameters.items():
+        expanded += _options_of(groups[name]) if name in groups else [parameter]
+    return _with_parameters(run, expanded)
+
+
+def names_of(*groups: Any) -> list[str]:
+    """The names of all options of groups."""
+    return [field.name for group in groups for field in fields(group)]
+
+
+def _options_of(group: Any) -> list[inspect.Parameter]:
+    """The fields of a group as parameters of a command."""
+    hints = get_type_hints(group, include_extras=True)
+
+    def parameter(field: "Field[Any]") -> inspect.Parameter:
+        kind, option = get_args(hints[field.name])
+        option = copy.copy(option)
+        option.rich_help_panel = group.PANEL
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        return inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=default,
+            annotation=Annotated[kind, option],
+        )  # fmt: skip
+
+    return [parameter(field) for field in fields(group)]
+
+
+def _with_parameters(
+    run: Callable[..., None], parameters: Iterable[inspect.Parameter]
+) -> Callable[..., None]:
+    """Say which parameters a wrapped command has; all of them are given by name."""
+    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in named}
+    return run
 
 
 def integers(text: str) -> list[int]:
@@ -166,35 +223,35 @@ def by_class(text: str) -> dict[str, str]:
     from hf_alpha.modeling.names_in_text import CLASS_NAME
 
     parts = re.split(rf",(?={CLASS_NAME}=)", text)
-    found = [re.fullmatch(rf"({CLASS_NAME})=(.+)", part, re.DOTALL) for part in parts]
-    if all(found):
-        named = [match[1] for match in found if match]
-        if len(set(named)) < len(named):
-            raise ValueError(f"{text}: a class is named twice")
-        return {match[1]: match[2] for match in found if match}
-    return {"": text}
+    matches = [re.fullmatch(rf"({CLASS_NAME})=(.+)", part, re.DOTALL) for part in parts]
+    pairs = [(match[1], match[2]) for match in matches if match]
+    if len(pairs) < len(parts):
+        return {"": text}
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError(f"{text}: a class is named twice")
+    return dict(pairs)
 
 
 def json_object(option: str, text: str | None) -> dict[str, Any]:
     """Read the value of an option."""
     try:
-        found = json.loads(text or "{}")
+        value = json.loads(text or "{}")
     except ValueError as error:
         raise ValueError(f"{option} {text}: no JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise ValueError(f"{option} {text}: write a JSON object")
-    return found
+    return value
 
 
-def one_of(known: dict[str, Any], what: str, name: str) -> Any:
+def one_of(choices: dict[str, Any], what: str, name: str) -> Any:
     """Find what an argument names.
 
     Raises:
         ValueError: there is no such thing.
     """
-    if name not in known:
-        raise ValueError(f"no {what} {name!r}: choose from {', '.join(known)}")
-    return known[name]
+    if name not in choices:
+        raise ValueError(f"no {what} {name!r}: choose from {', '.join(choices)}")
+    return choices[name]
 
 
 __all__ = [
@@ -211,9 +268,11 @@ __all__ = [
     "Workers",
     "by_class",
     "fraction",
+    "grouped",
     "integers",
     "json_object",
     "may_trust",
+    "names_of",
     "one_of",
     "refuse",
     "renamings",

@@ -1,11 +1,11 @@
-"""`hf-alpha release`, `push`, `info` and `env`: what others get, and what they are told."""
+"""`hf-alpha release`, `push` and `info`: what others get, and what they are told."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hf_alpha.cli.common import check_places, say
+from hf_alpha.cli.common import check_places, quiet_bars, say
 from hf_alpha.cli.options import may_trust
 
 
@@ -33,20 +33,25 @@ def release(
 
 @may_trust("models")
 def info(
-    models: Annotated[list[str], typer.Argument(help="Folders or Hub names.")],
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(help="Folders or Hub names; without any, the versions of what is here."),
+    ] = None,
 ) -> None:
-    """Say what a model is: encoding and promises, sizes, vocabulary, training, how to load it."""
+    """Say what a model is: encoding and promises, sizes, vocabulary, training, how to load it.
+
+    Without a model: the versions of everything that matters, for a bug report.
+    """
+    if not models:
+        from hf_alpha.environment import describe_environment
+
+        say(describe_environment())
+        return
     check_places(*models)
+    quiet_bars()
     from hf_alpha.info import describe_model
 
     say("\n\n".join(describe_model(model) for model in models))
-
-
-def env() -> None:
-    """Print the versions of everything that matters, for a bug report."""
-    from hf_alpha.environment import describe_environment
-
-    say(describe_environment())
 
 
 @may_trust("folder")
@@ -66,4 +71,4 @@ def push(
     say(run(folder, repository, private, lambda text: say(text, err=True)))
 
 
-__all__ = ["env", "info", "push", "release"]
+__all__ = ["info", "push", "release"]

@@ -79,12 +79,12 @@ def _transducer_of(
     """Load a transducer, or compile one."""
     from hf_alpha.transduction import Transducer
 
-    given: dict[str, Any] = {
+    every: dict[str, Any] = {
         "lexicon": lexicon,
         "rules": None if rules is None else str(rules),
         **settings,
     }
-    given = {key: value for key, value in given.items() if value}
+    given = {key: value for key, value in every.items() if value}
     if folder is None:
         if not given.keys() & {"lexicon", "rules"}:
             raise ValueError("nothing to find: name a --lexicon, --rules or a --transducer")

@@ -93,18 +93,18 @@ def read_settings(path: Path) -> dict[str, Any]:
         ConversionError: the file is none of the original's, or asks for what there is not here.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ConversionError(f"{path} is no .cfg file of FOLNet: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ConversionError(f"{path} is no .cfg file of FOLNet: it holds no JSON object")
-    if missing := sorted(NEEDED - found.keys()):
+    if missing := sorted(NEEDED - content.keys()):
         raise ConversionError(f"{path} lacks settings: {', '.join(missing)}")
-    if unknown := sorted(found.keys() - KNOWN - UNUSED):
+    if unknown := sorted(content.keys() - KNOWN - UNUSED):
         raise ConversionError(f"{path} has settings that FOLNet has not: {', '.join(unknown)}")
     settings = {"absolute_position": False, "relative_position": True, "diag_link": False,
-                "boolean_type": "mlp", **found}  # fmt: skip
-    settings["mixer_ops"] = {int(arity): ops for arity, ops in found["mixer_ops"].items()}
+                "boolean_type": "mlp", **content}  # fmt: skip
+    settings["mixer_ops"] = {int(arity): ops for arity, ops in content["mixer_ops"].items()}
     _check_settings(path, settings)
     return settings
 
@@ -114,10 +114,10 @@ def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
     if operators.get(0):
         raise ConversionError(f"{path}: mixer_ops[0] is {operators[0]}: {GLOBAL} is not here")
     for arity, letters in LETTERS.items():
-        given = operators.get(arity) or []
-        if not given or len(set(given)) < len(given) or not set(given) <= letters.keys():
+        listed = operators.get(arity) or []
+        if not listed or len(set(listed)) < len(listed) or not set(listed) <= letters.keys():
             raise ConversionError(
-                f"{path}: mixer_ops[{arity}] is {given}; it has one or more of "
+                f"{path}: mixer_ops[{arity}] is {listed}; it has one or more of "
                 f"{', '.join(letters)}, each once"
             )
     for name, allowed in CHOICES.items():
@@ -213,11 +213,11 @@ def convert_settings(
 
 def _vocabulary(settings: Mapping[str, Any], state: Mapping[str, Tensor]) -> int:
     """Rows of the embedding; the settings may have them before the original's padding."""
-    rows, said = len(state[OLD_WORDS]), settings["vocab_size"]
-    if rows not in (said, (said // 8 + 1) * 8):
+    rows, stated_size = len(state[OLD_WORDS]), settings["vocab_size"]
+    if rows not in (stated_size, (stated_size // 8 + 1) * 8):
         raise ConversionError(
-            f"{OLD_WORDS} has {rows} rows, the settings say vocab_size {said}: are the two files "
-            "of one model?"
+            f"{OLD_WORDS} has {rows} rows, the settings say vocab_size {stated_size}: are the two "
+            "files of one model?"
         )
     return rows
 
@@ -252,8 +252,8 @@ def _layer_sources(number: int, settings: Mapping[str, Any]) -> Sources:
     for arity in LETTERS:
         for place, operator in enumerate(settings["mixer_ops"][arity]):
             for part, (module, rows) in _operator_sources(operator, settings).items():
-                found = f"{old}.0.operators.{arity}.{place}.{module}"
-                table[f"{new}.{operator}.{part}"] = [(found, rows)]
+                old_name = f"{old}.0.operators.{arity}.{place}.{module}"
+                table[f"{new}.{operator}.{part}"] = [(old_name, rows)]
     inner = {"mlp": {"fc1": ""}, "reglu": {"fc1": ".direct", "gate": ".gating"}}
     for arity, name in ((1, "unary_bool"), (2, "binary_bool")):
         boolean = f"{old}.1.operators.{arity}.0"
@@ -284,36 +284,36 @@ def _operator_sources(operator: str, settings: Mapping[str, Any]) -> dict[str, t
 
 
 def convert_weights(
-    state: Mapping[str, Tensor], table: Sources, wanted: Mapping[str, Tensor]
+    state: Mapping[str, Tensor], table: Sources, parameters: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
     """The original's tensors under our names.
 
     Args:
-        wanted: our parameters by name, for their shapes.
+        parameters: our parameters by name, for their shapes.
 
     Raises:
         ConversionError: the original's names and shapes of what is missing, left over or wrong.
     """
-    made, used, missing = {}, {TIED}, []
-    for name, parameter in wanted.items():
+    weights, used, missing = {}, {TIED}, []
+    for name, parameter in parameters.items():
         module, _, kind = name.rpartition(".")
         parts = [(f"{old}.{kind}", rows) for old, rows in table[module]]
         if lacking := [old for old, _ in parts if old not in state]:
             missing += lacking
             continue
-        made[name] = torch.cat([state[old][rows] for old, rows in parts])
+        weights[name] = torch.cat([state[old][rows] for old, rows in parts])
         used |= {old for old, _ in parts}
-        if made[name].shape != parameter.shape:
+        if weights[name].shape != parameter.shape:
             raise ConversionError(
-                f"{' and '.join(old for old, _ in parts)}: {tuple(made[name].shape)} for {name}, "
-                f"the settings say {tuple(parameter.shape)}"
+                f"{' and '.join(old for old, _ in parts)}: {tuple(weights[name].shape)} for "
+                f"{name}, the settings say {tuple(parameter.shape)}"
             )
     left = sorted(state.keys() - used)
     if missing or left:
         raise ConversionError(f"weights do not fit the settings: missing {missing}, unknown {left}")
     if TIED in state and not torch.equal(state[TIED], state[OLD_WORDS]):
         raise ConversionError(f"{TIED} is not {OLD_WORDS}: a projection of its own is not here")
-    return made
+    return weights
 
 
 # -- proof -----------------------------------------------------------------------------------------
@@ -335,10 +335,10 @@ def prove(
     ids, types = _probe(model.config)
     expected = OriginalFolnet(state, settings).outputs(ids, types)
     batch = {"input_ids": ids, "token_type_ids": types}
-    found = dict(converted.base_model(**batch)) | _head_outputs(converted, batch)
+    outputs = dict(converted.base_model(**batch)) | _head_outputs(converted, batch)
     largest = 0.0
     for name, right in expected.items():
-        gap = float((found[name] - right).abs().max())
+        gap = float((outputs[name] - right).abs().max())
         if not gap <= ROUNDING * max(1.0, float(right.abs().max())):  # NaN is no agreement
             raise ConversionError(f"proof failed: {name} differs by up to {gap:.2e}")
         largest = max(largest, gap)
@@ -379,11 +379,11 @@ def convert_state(
     config = convert_settings(settings, state, **others)
     with torch.random.fork_rng(devices=[]):
         model = getattr(modeling_folnet, name)(config)
-    wanted = dict(model.named_parameters())
-    weights = convert_weights(state, sources(settings), wanted)
+    parameters = dict(model.named_parameters())
+    weights = convert_weights(state, sources(settings), parameters)
     with torch.no_grad():
         for key, value in weights.items():
-            wanted[key].copy_(value)
+            parameters[key].copy_(value)
     prove(state, settings, model.eval())
     return model
 
@@ -403,10 +403,12 @@ def convert_folnet(
         FileExistsError: `out` exists; it stays as it is.
     """
     with new_folder(Path(out)) as unfinished:
-        read = read_settings(Path(settings))
+        original_settings = read_settings(Path(settings))
         state = read_weights(Path(weights))
         words = None if tokenizer is None else load_tokenizer(str(tokenizer))
-        model = convert_state(state, read, **({} if words is None else special_ids(words, state)))
+        model = convert_state(
+            state, original_settings, **({} if words is None else special_ids(words, state))
+        )
         if words is not None:
             model.config.token_digest = token_digest(words)
         model.save_pretrained(unfinished)
@@ -426,12 +428,12 @@ def special_ids(tokenizer: PreTrainedTokenizerBase, state: Mapping[str, Tensor])
             f"the tokenizer has {len(tokenizer)} tokens, the model {len(state[OLD_WORDS])}: give "
             "the tokenizer that it was trained with"
         )
-    found = {
+    ids = {
         "pad_token_id": tokenizer.pad_token_id,
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,
     }
-    return {name: number for name, number in found.items() if number is not None}
+    return {name: number for name, number in ids.items() if number is not None}
 
 
 __all__ = [

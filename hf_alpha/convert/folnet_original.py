@@ -107,10 +107,10 @@ class OriginalFolnet:
         one, two = self._norm(unary), self._norm(binary)
         for arity in (1, 2):
             for place, operator in enumerate(self.settings["mixer_ops"][arity]):
-                made = getattr(self, f"_{operator}")(
+                update = getattr(self, f"_{operator}")(
                     f"{name}.deducers.0.operators.{arity}.{place}", one, two
                 )
-                unary, binary = (unary + made, binary) if arity == 1 else (unary, binary + made)
+                unary, binary = (unary + update, binary) if arity == 1 else (unary, binary + update)
         one, two = self._norm(unary), self._norm(binary)
         boolean = f"{name}.deducers.1.operators"
         turned = two.transpose(1, 2)
@@ -139,36 +139,36 @@ class OriginalFolnet:
     def _join(self, name: str, one: Tensor, two: Tensor) -> Tensor:
         kernel = self._linear(f"{name}.reader.2", two).softmax(2)
         premise = self._heads(self._linear(f"{name}.reader.1", one))
-        made = torch.einsum("bxah,bahs->bxhs", kernel, premise)
-        return self._linear(f"{name}.writer", made.flatten(2))
+        atoms = torch.einsum("bxah,bahs->bxhs", kernel, premise)
+        return self._linear(f"{name}.writer", atoms.flatten(2))
 
     def _mu(self, name: str, one: Tensor, two: Tensor) -> Tensor:
         sizes = [self.settings["num_heads"], self.settings["head_size"]]
         kernel, premise = self._linear(f"{name}.reader.2", two).split(sizes, dim=-1)
-        made = torch.einsum("bxah,bxas->bxhs", kernel.softmax(2), premise)
-        return self._linear(f"{name}.writer", made.flatten(2))
+        atoms = torch.einsum("bxah,bxas->bxhs", kernel.softmax(2), premise)
+        return self._linear(f"{name}.writer", atoms.flatten(2))
 
     def _cjoin(self, name: str, one: Tensor, two: Tensor) -> Tensor:
         kernel = self._heads(self._linear(f"{name}.kernel", one), swapped=True).softmax(1)
         premise = self._linear(f"{name}.premise", two)
-        made = torch.einsum("bash,baxs->bxsh", kernel, premise)
-        return self._linear(f"{name}.output", made.flatten(2))
+        atoms = torch.einsum("bash,baxs->bxsh", kernel, premise)
+        return self._linear(f"{name}.output", atoms.flatten(2))
 
     def _assoc(self, name: str, one: Tensor, two: Tensor) -> Tensor:
         kernel, premise = self._linear(f"{name}.reader.1", one).chunk(2, dim=-1)
-        made = torch.einsum("bxhw,byhw->bxyh", self._heads(kernel), self._heads(premise))
-        return self._linear(f"{name}.writer", made / self.settings["head_size"] ** 0.5)
+        atoms = torch.einsum("bxhw,byhw->bxyh", self._heads(kernel), self._heads(premise))
+        return self._linear(f"{name}.writer", atoms / self.settings["head_size"] ** 0.5)
 
     def _prod(self, name: str, one: Tensor, two: Tensor) -> Tensor:
         kernel = self._heads(self._linear(f"{name}.reader.1", one))
         premise = self._linear(f"{name}.reader.2", two)
-        made = torch.einsum("bxhw,bxyw->bxyh", kernel, premise)
-        return self._linear(f"{name}.writer", made / self.settings["head_size"] ** 0.5)
+        atoms = torch.einsum("bxhw,bxyw->bxyh", kernel, premise)
+        return self._linear(f"{name}.writer", atoms / self.settings["head_size"] ** 0.5)
 
     def _trans(self, name: str, one: Tensor, two: Tensor) -> Tensor:
         kernel, premise = self._linear(f"{name}.reader.2", two).chunk(2, dim=-1)
-        made = torch.einsum("bxad,bayd->bxyd", kernel.softmax(2), premise)
-        return self._linear(f"{name}.writer", made)
+        atoms = torch.einsum("bxad,bayd->bxyd", kernel.softmax(2), premise)
+        return self._linear(f"{name}.writer", atoms)
 
 
 __all__ = ["OriginalFolnet"]

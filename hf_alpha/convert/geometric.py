@@ -286,13 +286,13 @@ def _check_family(config: PreTrainedConfig) -> None:
 
 def _head(name: str) -> str:
     """What a class of models is for: the end of its name."""
-    found = [head for head in HEADS.values() if name.endswith(head)]
-    if not found:
+    heads = [head for head in HEADS.values() if name.endswith(head)]
+    if not heads:
         raise ConversionError(
             f"{name}: only models that end in {', '.join(HEADS.values())} can be converted; load "
             "this one by another Auto class, AutoModel for the encoder alone"
         )
-    return found[0]
+    return heads[0]
 
 
 def convert_config(
@@ -361,10 +361,10 @@ def prove(model: PreTrainedModel, converted: PreTrainedModel) -> None:
         "segment_starts": torch.zeros(4, 3, dtype=torch.long),
         "segment_ends": mask.sum(1, keepdim=True).expand(-1, 3) - 1,
     }
-    wanted = _outputs(before(input_ids=ids, attention_mask=mask), mask)
+    expected = _outputs(before(input_ids=ids, attention_mask=mask), mask)
     for case, more in (("without segments", {}), ("with segments", segments)):
-        found = _outputs(after(input_ids=ids, attention_mask=mask, **more), mask)
-        for one, two in zip(wanted, found, strict=True):
+        outputs = _outputs(after(input_ids=ids, attention_mask=mask, **more), mask)
+        for one, two in zip(expected, outputs, strict=True):
             scale = max(float(one.abs().max()), 1.0)
             if (difference := float((one - two).abs().max()) / scale) > ROUNDING:
                 raise ConversionError(
@@ -376,11 +376,11 @@ def prove(model: PreTrainedModel, converted: PreTrainedModel) -> None:
 def _outputs(outputs: Any, mask: Tensor) -> list[Tensor]:
     """What the two have in common, 0 at padding."""
     if "logits" in outputs:
-        found = [outputs["logits"]]
+        tensors = [outputs["logits"]]
     else:
         pooled = outputs.get("pooler_output")
-        found = [outputs["last_hidden_state"], *([] if pooled is None else [pooled])]
-    return [each * mask[..., None] if each.dim() == 3 else each for each in found]
+        tensors = [outputs["last_hidden_state"], *([] if pooled is None else [pooled])]
+    return [each * mask[..., None] if each.dim() == 3 else each for each in tensors]
 
 
 __all__ = [

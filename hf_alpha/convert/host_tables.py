@@ -148,12 +148,12 @@ def _entries(host: PreTrainedModel) -> list[tuple[Tensor, int]]:
         if tensor is not None and tensor.dim() and tensor.shape[-1] == tensor.numel() == rows
     ]
     _check_one_vocabulary(host, inputs, rows)
-    found = list({id(tensor): (tensor, dim) for tensor, dim in (*tables, *per_token)}.values())
-    if any(tensor.is_meta for tensor, _ in found):
+    entries = list({id(tensor): (tensor, dim) for tensor, dim in (*tables, *per_token)}.values())
+    if any(tensor.is_meta for tensor, _ in entries):
         raise ConversionError(
             f"tables of {_name(host)} are not in memory: load the model without offloading"
         )
-    return found
+    return entries
 
 
 def _inputs(host: PreTrainedModel) -> dict[str, nn.Embedding]:

@@ -100,18 +100,18 @@ def class_members(config: AlphaConfig) -> list[list[int]]:
 
 def one_per_class(config: AlphaConfig, ids: int | Sequence[int], role: str) -> list[int]:
     """Sort the ids by class and check that every class has one."""
-    given = [ids] if isinstance(ids, int) else list(ids)
-    found: dict[str, int] = {}
-    for token in given:
+    tokens = [ids] if isinstance(ids, int) else list(ids)
+    token_of: dict[str, int] = {}
+    for token in tokens:
         name = config.vocabulary.class_of(token)
         if name is None:
             raise ConversionError(f"{role}: id {token} is no symbol of this model")
-        if name in found:
+        if name in token_of:
             raise ConversionError(f"{role}: two symbols for class {name!r}")
-        found[name] = token
-    if lacking := [name for name in config.symbol_classes if name not in found]:
+        token_of[name] = token
+    if lacking := [name for name in config.symbol_classes if name not in token_of]:
         raise ConversionError(f"{role}: no symbol given for class {lacking[0]!r}")
-    return [found[name] for name in config.symbol_ranges]
+    return [token_of[name] for name in config.symbol_ranges]
 
 
 def ids_of_tokens(tokenizer: AnyTokenizer, tokens: str, role: str) -> list[int]:

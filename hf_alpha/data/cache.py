@@ -26,21 +26,21 @@ def filling_cache() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        full = [each for each in _causes(error) if getattr(each, "errno", None) in FULL]
-        if not full or isinstance(error, CacheFullError):
+        causes = [each for each in _causes(error) if getattr(each, "errno", None) in FULL]
+        if not causes or isinstance(error, CacheFullError):
             raise
         raise CacheFullError(
             f"the cache of datasets, {config.HF_DATASETS_CACHE}, has no room for a copy of the "
-            f"data: {full[0]}; free some space, or name another folder in the environment variable "
-            "HF_DATASETS_CACHE"
+            f"data: {causes[0]}; free some space, or name another folder in the environment "
+            "variable HF_DATASETS_CACHE"
         ) from error
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """An error and what led to it, each once: an error raised again may be its own cause."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    yielded: set[int] = set()
+    while error is not None and id(error) not in yielded:
+        yielded.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
 

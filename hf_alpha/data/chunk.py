@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hf_alpha.folders import replacing
-from hf_alpha.tasks import Task
+from hf_alpha.tasks import DrawnTask, Task
 
 from .keys import KEY_BYTES, key_in, read_keys, split_of
 
@@ -48,7 +48,7 @@ class Chunk:
     """
 
     name: str
-    task: Task
+    task: DrawnTask
     targets: str
     seed: str
     size: int
@@ -110,27 +110,27 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
     if not task.is_feasible(chunk.size, num_symbols, chunk.exactly, chunk.constant_priority):
         return
     rng = random.Random(chunk.seed)
-    seen = set(read_keys(chunk.excluded))
-    kept = easy = unlucky = 0
+    keys = set(read_keys(chunk.excluded))
+    num_rows = num_easy = num_unlucky = 0
     patience = _PATIENCE * chunk.wanted * rarity(chunk.hard)
     for _ in range(chunk.draws):
-        if chunk.wanted and (kept == chunk.wanted or unlucky == patience):
+        if chunk.wanted and (num_rows == chunk.wanted or num_unlucky == patience):
             return
-        unlucky += 1
-        full = easy >= room_for_easy(chunk.hard, chunk.wanted or kept + 1)
+        num_unlucky += 1
+        is_full = num_easy >= room_for_easy(chunk.hard, chunk.wanted or num_rows + 1)
         leaves = [rng.choice(symbols)] if chunk.single else symbols
         tokens = task.draw(rng, chunk.size, leaves, chunk.exactly, chunk.constant_priority)
         key = key_in(task, tokens, chunk.equivalence)
-        if key in seen or (chunk.split and split_of(key) != chunk.split):
+        if key in keys or (chunk.split and split_of(key) != chunk.split):
             continue
-        hard = bool(chunk.hard) and task.is_hard(tokens)
-        if full and not hard:
+        is_hard = bool(chunk.hard) and task.is_hard(tokens)
+        if is_full and not is_hard:
             continue
-        seen.add(key)
+        keys.add(key)
         answer = task.target_of(tokens, chunk.targets)
         if answer is not None:
-            kept, unlucky = kept + 1, 0
-            easy += not hard
+            num_rows, num_unlucky = num_rows + 1, 0
+            num_easy += not is_hard
             yield {**_row(chunk, tokens, answer), "key": key}
 
 

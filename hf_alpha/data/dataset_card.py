@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_alpha.folders import write_text
 from hf_alpha.plain_text import code_cell, within_line
-from hf_alpha.tasks import Task
+from hf_alpha.tasks import DrawnTask, Task
 
 SETTINGS = "generation.json"
 
@@ -77,19 +77,26 @@ tags:
 def _about(task: Task, settings: Mapping[str, Any]) -> Iterator[str]:
     """Say what the data is, a paragraph at a time."""
     if "kind" in settings:
-        more = "".join(said for key, said in _MORE.items() if settings.get(key))
-        yield f"{_KINDS[settings['kind']]}{more} Made by `hf_alpha` (`hf-alpha generate-data`)."
+        additions = "".join(text for key, text in _MORE.items() if settings.get(key))
+        kind = _KINDS[settings["kind"]]
+        yield f"{kind}{additions} Made by `hf_alpha` (`hf-alpha generate-data`)."
     if "perturbation" in settings:
         splits = ", ".join(settings["perturbed_splits"])
-        text = " ".join(_PERTURBATIONS[kind] for kind in settings["perturbation"].split(", "))
-        yield f"**Perturbed ({splits}): {settings['perturbation']}.** {text}"
+        kinds = settings["perturbation"]
+        explanation = " ".join(_PERTURBATIONS[kind] for kind in kinds.split(", "))
+        yield f"**Perturbed ({splits}): {kinds}.** {explanation}"
     yield f"{task.data}, {_COLUMNS}."
+    if isinstance(task, DrawnTask):
+        yield from _drawn(task, settings)
+    if "kind" in settings:
+        yield _HELD_OUT[settings.get("equivalence", "renaming")] if task.held_out else _NOT_HELD_OUT
+
+
+def _drawn(task: DrawnTask, settings: Mapping[str, Any]) -> Iterator[str]:
     if "targets" in settings:
         yield f"**Targets: {settings['targets']}.** {task.targets[settings['targets']]}"
     if settings.get("hard"):
         yield f"**Hard: at least {settings['hard']:.0%}, where there are so many.** {task.hard}"
-    if "kind" in settings:
-        yield _HELD_OUT[settings.get("equivalence", "renaming")] if task.held_out else _NOT_HELD_OUT
 
 
 _KINDS = {

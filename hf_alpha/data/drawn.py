@@ -6,7 +6,7 @@ import numpy as np
 from torch.utils.data import Dataset
 
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
-from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks import Task, drawn_task
 
 Row = dict[str, list[int]]
 
@@ -48,7 +48,7 @@ class DrawnProblems(Dataset[Row]):
         seed: int = 0,
         split: str = "train",
     ):
-        self.task = get_task(task)
+        self.task = drawn_task(task)
         self.tokenizer = tokenizer
         self.symbols = tokenizer.symbol_tokens[:num_symbols]
         self.seed = f"{split}/{seed}"

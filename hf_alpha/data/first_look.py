@@ -11,7 +11,8 @@ from datasets import Dataset
 
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, parts
 
-from .pairs import BATCH, AnyDataset, batches, problems
+from .pairs import BATCH, batches, problems
+from .rows import AnyDataset
 
 LACKING = "the target has a name that the source lacks"
 TOO_MANY = "more names than `count`"
@@ -85,21 +86,22 @@ class FirstLook:
 
     def __str__(self) -> str:
         lines = [("pairs", f"{self.rows:,}")]
-        for name, found in self.classes.items():
-            shown = ", ".join(word for word, _ in found.names.most_common(5))
-            more = "more than " if len(found.names) == _KEPT else ""
+        for name, counts in self.classes.items():
+            frequent = ", ".join(word for word, _ in counts.names.most_common(5))
+            more = "more than " if len(counts.names) == _KEPT else ""
             lines.append((
                 name,
-                f"{found.fewest} / {found.total / self.rows:.1f} / {found.most} names in a source "
-                f"(min / mean / max), {more}{len(found.names):,} different: {shown}",
+                f"{counts.fewest} / {counts.total / self.rows:.1f} / {counts.most} names in a "
+                f"source (min / mean / max), {more}{len(counts.names):,} different: {frequent}",
             ))  # fmt: skip
         if self.rows >= _ENOUGH and (words := self._in_every_source()):
             lines.append(("?", f"in every source, a name: {words} (if it is none: `reserved`)"))
-        for name, found in self.classes.items():
-            if name in self.sought and 2 * found.nameless > self.rows:
-                rows = f"{found.nameless:,} of {self.rows:,} sources"
+        for name, counts in self.classes.items():
+            if name in self.sought and 2 * counts.nameless > self.rows:
+                rows = f"{counts.nameless:,} of {self.rows:,} sources"
                 lines.append(("?", f"no {name} in {rows} (if they have some: `symbols`)"))
-        lines.append(("nameless", f"{self.nameless:,} of {self.rows:,} sources"))
+        if self.classes:
+            lines.append(("nameless", f"{self.nameless:,} of {self.rows:,} sources"))
         sizes = (
             f"{side} {characters:,} characters" + (f", {tokens:,} tokens" if tokens else "")
             for side, (characters, tokens) in self.longest.items()
@@ -109,11 +111,11 @@ class FirstLook:
             words = ", ".join(f"{word!r} ({n:,})" for word, n in self.unknown.most_common(5))
             unknown = f"{self.tokens[1]:,} of {self.tokens[0]:,} tokens"
             lines.append(("unknown", f"{unknown}: {words}" if words else unknown))
-        lines += [("bad pairs", said) for said in self._bad_lines()] or [("bad pairs", "none")]
+        lines += [("bad pairs", text) for text in self._bad_lines()] or [("bad pairs", "none")]
         if self.example is not None:
             lines += [("example", self.example[0]), ("->", self.example[1])]
         width = max(len(head) for head, _ in lines)
-        return "\n".join(f"{head:<{width}}  {said}" for head, said in lines)
+        return "\n".join(f"{head:<{width}}  {text}" for head, text in lines)
 
     def refuse_bad(self) -> None:
         """Raise ValueError where there are pairs that cannot be learnt; it names the first ones."""
@@ -126,8 +128,8 @@ class FirstLook:
 
     def _in_every_source(self) -> str:
         """Return names that look like words of the task, such as `swap` for the pattern [a-z]+."""
-        counts = (found.names.most_common(3) for found in self.classes.values())
-        return ", ".join(repr(n) for found in counts for n, rows in found if rows == self.rows)
+        frequent = (counts.names.most_common(3) for counts in self.classes.values())
+        return ", ".join(repr(n) for names in frequent for n, rows in names if rows == self.rows)
 
     def _bad_lines(self) -> list[str]:
         return [
@@ -153,7 +155,7 @@ def look(
     """
     if limit is not None:
         dataset = dataset.take(limit)
-    found = FirstLook(sought=[name for name, rule in finder.rules.items() if rule.is_sought])
+    result = FirstLook(sought=[name for name, rule in finder.rules.items() if rule.is_sought])
     words: dict[str, bool] = {}
     only_names, first = True, ""
     for batch in batches(dataset, "first look"):
@@ -163,7 +165,7 @@ def look(
         ]
         first = first or pairs[0].problem
         for pair in pairs:
-            _add(found, pair, finder)
+            _add(result, pair, finder)
             only_names = only_names and not (
                 _words(pair.problem, pair.problem_spans) or _words(pair.answer, pair.answer_spans)
             )
@@ -171,11 +173,11 @@ def look(
             sources = [MarkedText(pair.problem, pair.problem_spans) for pair in pairs]
             targets = [MarkedText(pair.answer, pair.answer_spans) for pair in pairs]
             for side, texts in (("source", sources), ("target", targets)):
-                _add_tokens(found, side, texts, tokenizer, words)
-    if not found.rows:
+                _add_tokens(result, side, texts, tokenizer, words)
+    if not result.rows:
         raise ValueError("the data holds no pair")
-    _refuse_rules(found, finder, only_names, first)
-    return found
+    _refuse_rules(result, finder, only_names, first)
+    return result
 
 
 def drop_bad(dataset: AnyDataset, finder: NameFinder) -> tuple[AnyDataset, dict[str, int]]:
@@ -190,12 +192,12 @@ def drop_bad(dataset: AnyDataset, finder: NameFinder) -> tuple[AnyDataset, dict[
     counts: Counter[str] = Counter()
     good: list[np.ndarray] = []
     for batch in batches(dataset, "dropping"):
-        reasons = _reasons(batch, finder)
-        counts.update(filter(None, reasons))
-        good.append(np.array([reason is None for reason in reasons]))
+        row_reasons = _reasons(batch, finder)
+        counts.update(filter(None, row_reasons))
+        good.append(np.array([reason is None for reason in row_reasons]))
     if not any(part.any() for part in good):
-        said = ", ".join(f"{count:,}: {reason}" for reason, count in counts.items())
-        raise ValueError(f"no pair is left of the data ({said or 'it is empty'})")
+        reasons = ", ".join(f"{count:,}: {reason}" for reason, count in counts.items())
+        raise ValueError(f"no pair is left of the data ({reasons or 'it is empty'})")
     if not counts:
         return dataset, {}
     if isinstance(dataset, Dataset):
@@ -217,56 +219,56 @@ def _reasons(batch: Mapping[str, Sequence[Any]], finder: NameFinder) -> list[str
 def _examine(problem: str, answer: str, finder: NameFinder) -> Pair:
     spans = finder.find(problem)
     names: dict[str, list[str]] = {}
-    known: dict[str, str] = {}
+    classes: dict[str, str] = {}
     for start, stop, kind in spans:
         name = problem[start:stop]
-        if name not in known:
-            known[name] = kind
+        if name not in classes:
+            classes[name] = kind
             names.setdefault(kind, []).append(name)
-    found = Pair(problem, answer, spans, finder.find(answer, known), names, None, None)
+    pair = Pair(problem, answer, spans, finder.find(answer, classes), names, None, None)
     for kind, listed in names.items():
         count = finder.rules[kind].count
         if count is not None and len(listed) > count:
-            return found._replace(reason=TOO_MANY, name=f"{len(listed)} of class {kind}")
-    for start, stop, _ in found.answer_spans:
-        if answer[start:stop] not in known:
-            return found._replace(reason=LACKING, name=repr(answer[start:stop]))
-    return found
+            return pair._replace(reason=TOO_MANY, name=f"{len(listed)} of class {kind}")
+    for start, stop, _ in pair.answer_spans:
+        if answer[start:stop] not in classes:
+            return pair._replace(reason=LACKING, name=repr(answer[start:stop]))
+    return pair
 
 
-def _add(found: FirstLook, pair: Pair, finder: NameFinder) -> None:
-    row = found.rows
-    found.rows += 1
+def _add(result: FirstLook, pair: Pair, finder: NameFinder) -> None:
+    row = result.rows
+    result.rows += 1
     for kind in finder.rules:
-        of_class = pair.names.get(kind, [])
-        found.classes.setdefault(kind, ClassCounts(fewest=len(of_class))).add(of_class)
-    found.nameless += not pair.names
+        class_names = pair.names.get(kind, [])
+        result.classes.setdefault(kind, ClassCounts(fewest=len(class_names))).add(class_names)
+    result.nameless += not pair.names
     for side, text in (("source", pair.problem), ("target", pair.answer)):
-        characters, tokens = found.longest[side]
-        found.longest[side] = max(characters, len(text)), tokens
+        characters, tokens = result.longest[side]
+        result.longest[side] = max(characters, len(text)), tokens
     if pair.reason is not None:
-        found.bad_rows[pair.reason] += 1
-        first = found.bad.setdefault(pair.reason, [])
+        result.bad_rows[pair.reason] += 1
+        first = result.bad.setdefault(pair.reason, [])
         if len(first) < 5:
             first.append((row, str(pair.name)))
-    elif found.example is None and pair.names:
+    elif result.example is None and pair.names:
         several = len(finder.rules) > 1
-        found.example = (
+        result.example = (
             _shown(pair.problem, pair.problem_spans, several),
             _shown(pair.answer, pair.answer_spans, several),
         )
 
 
 def _add_tokens(
-    found: FirstLook, side: str, texts: list[MarkedText], tokenizer: Any, words: dict[str, bool]
+    result: FirstLook, side: str, texts: list[MarkedText], tokenizer: Any, words: dict[str, bool]
 ) -> None:
     """Count tokens; `words` remembers which words have unknown ones."""
     unknown = tokenizer.unk_token_id
     rows = tokenizer(texts)["input_ids"]
     counts = [sum(token == unknown for token in ids) for ids in rows]
-    characters, tokens = found.longest[side]
-    found.longest[side] = characters, max([tokens, *map(len, rows)])
-    found.tokens = found.tokens[0] + sum(map(len, rows)), found.tokens[1] + sum(counts)
+    characters, tokens = result.longest[side]
+    result.longest[side] = characters, max([tokens, *map(len, rows)])
+    result.tokens = result.tokens[0] + sum(map(len, rows)), result.tokens[1] + sum(counts)
     here = [_words(text, text.spans) for text, count in zip(texts, counts, strict=True) if count]
     if new := sorted({word for row in here for word in row} - words.keys()):
         if len(words) > _KEPT:
@@ -274,7 +276,7 @@ def _add_tokens(
         for word, ids in zip(new, tokenizer(new)["input_ids"], strict=True):
             words[word] = unknown in ids
     for row in here:
-        _count(found.unknown, [word for word in row if words.get(word)])
+        _count(result.unknown, [word for word in row if words.get(word)])
 
 
 def _count(counter: Counter[str], words: Sequence[str]) -> None:
@@ -300,21 +302,22 @@ def _shown(text: str, spans: Sequence[Span], with_class: bool) -> str:
     return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
 
 
-def _refuse_rules(found: FirstLook, finder: NameFinder, only_names: bool, first: str) -> None:
-    where = f"look at `symbols` and at the {found.rows:,} sources, of which the first is {first!r}"
+def _refuse_rules(result: FirstLook, finder: NameFinder, only_names: bool, first: str) -> None:
+    sources = f"the {result.rows:,} sources, of which the first is {first!r}"
+    advice = f"look at `symbols` and at {sources}"
     sought = any(rule.is_sought for rule in finder.rules.values())
-    if found.nameless == found.rows and sought:
-        raise ValueError(f"no source has a name: {where}")
+    if result.nameless == result.rows and sought:
+        raise ValueError(f"no source has a name: {advice}")
     for kind, rule in finder.rules.items():
-        if rule.pattern is not None and not found.classes[kind].total:
+        if rule.pattern is not None and not result.classes[kind].total:
             raise ValueError(
-                f"symbols: {kind!r}: the pattern {rule.pattern!r} matches no word: {where}"
+                f"symbols: {kind!r}: the pattern {rule.pattern!r} matches no word: {advice}"
             )
     patterns = [rule.pattern for rule in finder.rules.values() if rule.pattern is not None]
     if only_names and len(patterns) == len(finder.rules):
         raise ValueError(
             f"symbols: {' and '.join(map(repr, patterns))} match every word of all pairs, so that "
-            f"nothing but names is left: {where}. If that is meant, list the names as `tokens`"
+            f"nothing but names is left: {advice}. If that is meant, list the names as `tokens`"
         )
 
 

@@ -20,45 +20,39 @@ problems count as one only where their texts are equal, and tests that may be in
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from tqdm.auto import tqdm
 
 from hf_alpha.folders import replacing
-from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks import DrawnTask, drawn_task
 from hf_alpha.tasks.base import EQUIVALENCES
 
 from .chunk import Chunk, chunk_schema, rarity
 from .keys import keys_of
 from .plan import SamplingPlan
 from .run_folder import RunFolder, run_folder
-from .settings import GridSettings, SampleSettings
+from .settings import GenerationSettings, GridSettings, SampleSettings
 from .workers import Executor, executor
 
 logger = logging.getLogger(__name__)
 
 
 def generate(
-    task: str | Task,
+    task: str | DrawnTask,
     out_dir: str | os.PathLike[str],
     num_samples: int,
     sizes: tuple[int, int] | None = None,
     num_symbols: int = 5,
-    alpha: float | None = None,
-    seed: int = 0,
-    targets: str | None = None,
+    *,
     num_workers: int = 1,
-    constant_priority: float | None = None,
-    few_symbols: int = 0,
-    many_symbols: int = 0,
-    up_to_symbols: int = 0,
-    hard: float = 0.0,
-    equivalence: str = EQUIVALENCES[0],
     shard: tuple[int, int] | None = None,
     progress: bool = True,
+    **settings: Any,
 ) -> dict[str, int]:
     """Generate a dataset of problems with answers that `datasets.load_dataset(out_dir)` loads.
 
@@ -67,18 +61,64 @@ def generate(
     but none gets more than the share 1/m + alpha of `num_samples` (0 is strictly uniform, 1 free).
     What the limits leave over is missing from the dataset, with a warning.
 
-    Where an argument is None, it is what the papers have for the task.
-
     Args:
         task: a task, or what `get_task` finds one by.
         out_dir: folder to make; a run with the same settings that was killed there continues.
         num_samples: problems in all splits together, before 80/10/10 splitting.
+        sizes: smallest and largest number of tokens; by default the papers'.
+        num_symbols: problems are drawn over so many symbols and contain as many as they happen to.
+        num_workers: processes; no influence on the result.
+        shard: (i, n), from (1, n) to (n, n): do a share of the work and make no dataset. All
+            shards share `out_dir`, on a disk that the machines have in common or copied together
+            from several, and may run at any time. When all have ended, the call without `shard`
+            makes the dataset, which is the same as without any.
+        progress: show a progress bar.
+        **settings: further ones of `sample_settings`.
+
+    Returns:
+        The number of rows of each split that has any; nothing for a shard.
+
+    Raises:
+        TypeError: there is no such setting.
+        ValueError: for impossible settings, if `out_dir` holds a run with other settings or in
+            another number of shards, if some of its shards have not ended, or if another process
+            on this machine is at work there (shards may be, together).
+        ImportError: if the targets need something that is not installed.
+        WorkersDiedError: if worker processes keep dying; what is done is kept.
+    """
+    samples = sample_settings(drawn_task(task), num_samples, sizes, num_symbols, **settings)
+
+    def make(_: RunFolder, execute: Executor) -> pa.Table:
+        return _sample(samples, shard, execute, progress)
+
+    return _made(Path(out_dir), samples, shard, num_workers, make)
+
+
+def sample_settings(
+    task: DrawnTask,
+    num_samples: int,
+    sizes: tuple[int, int] | None = None,
+    num_symbols: int = 5,
+    alpha: float | None = None,
+    seed: int = 0,
+    targets: str | None = None,
+    constant_priority: float | None = None,
+    few_symbols: int = 0,
+    many_symbols: int = 0,
+    up_to_symbols: int = 0,
+    hard: float = 0.0,
+    equivalence: str = EQUIVALENCES[0],
+) -> SampleSettings:
+    """Return the settings of a dataset: where an argument is None, what the papers have.
+
+    Args:
+        task: what is solved.
+        num_samples: problems in all splits together, before 80/10/10 splitting.
         sizes: smallest and largest number of tokens.
         num_symbols: problems are drawn over so many symbols and contain as many as they happen to.
-        alpha: how far the distribution of sizes may depart from uniform, see above.
-        seed: the dataset is a function of the settings above and the seed.
+        alpha: how far the distribution of sizes may depart from uniform, see `generate`.
+        seed: the dataset is a function of the settings and the seed.
         targets: how answers are computed, one of the task's `targets`.
-        num_workers: processes; no influence on the result.
         constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
         few_symbols: up to so many more rows of the training split, with one symbol or none, of
             which training data has few. The papers take them from another dataset (2601.23169,
@@ -95,52 +135,20 @@ def generate(
             "commuting" (names, and the order of operands of commutative operators), or "renaming"
             (names only, as in the papers and in data made by version 1); see `Task.canonical`.
             Without influence on a task that is not `held_out`.
-        shard: (i, n), from (1, n) to (n, n): do a share of the work and make no dataset. All
-            shards share `out_dir`, on a disk that the machines have in common or copied together
-            from several, and may run at any time. When all have ended, the call without `shard`
-            makes the dataset, which is the same as without any.
-        progress: show a progress bar.
-
-    Returns:
-        The number of rows of each split that has any; nothing for a shard.
-
-    Raises:
-        ValueError: for impossible settings, if `out_dir` holds a run with other settings or in
-            another number of shards, if some of its shards have not ended, or if another process
-            on this machine is at work there (shards may be, together).
-        ImportError: if the targets need something that is not installed.
-        WorkersDiedError: if worker processes keep dying; what is done is kept.
     """
-    task = get_task(task)
+    constants = task.constant_priority if constant_priority is None else constant_priority
     smallest, largest = task.sizes if sizes is None else sizes
-    settings = SampleSettings(
-        task=task,
-        num_samples=num_samples,
-        sizes=(smallest, largest),
-        num_symbols=num_symbols,
-        alpha=task.alpha if alpha is None else alpha,
-        seed=seed,
-        targets=_default_targets(task) if targets is None else targets,
-        constant_priority=(
-            task.constant_priority if constant_priority is None else constant_priority
-        ),
-        few_symbols=few_symbols,
-        many_symbols=many_symbols,
-        up_to_symbols=up_to_symbols,
-        hard=hard,
-        equivalence=equivalence,
-    )
-    _check_workers(num_workers)
-    with run_folder(Path(out_dir), settings, shard) as run:
-        if run.counts is not None:
-            return run.counts
-        with executor(run.parts, num_workers) as execute:
-            table = _sample(settings, shard, execute, progress)
-        return run.finish(table) if shard is None else run.end_shard()
+    return SampleSettings(
+        task=task, num_samples=num_samples, sizes=(smallest, largest), num_symbols=num_symbols,
+        alpha=task.alpha if alpha is None else alpha, seed=seed,
+        targets=_targets(task, targets),
+        constant_priority=constants, few_symbols=few_symbols, many_symbols=many_symbols,
+        up_to_symbols=up_to_symbols, hard=hard, equivalence=equivalence,
+    )  # fmt: skip
 
 
 def generate_grid(
-    task: str | Task,
+    task: str | DrawnTask,
     out_dir: str | os.PathLike[str],
     num_symbols: Iterable[int] = range(0, 11),
     sizes: Iterable[int] = range(1, 51),
@@ -160,8 +168,7 @@ def generate_grid(
     come from the test split, so none is in a training set made by `generate`, up to `equivalence`
     (except where the task is not `held_out`). Cells that cannot exist stay empty (k symbols need
     2k - 1 tokens of a formula), small ones hold what there is. Constants have the task's weight;
-    the cells without symbols are made of them. The symbols of a cell are the first ones of the
-    vocabulary.
+    cells without symbols are made of them. The symbols of a cell are the vocabulary's first ones.
 
     Args:
         task: a task, or what `get_task` finds one by.
@@ -171,14 +178,12 @@ def generate_grid(
         per_cell: problems in a cell.
         seed: the grid is a function of the settings and the seed.
         targets: how answers are computed, one of the task's `targets`; by default the first.
-        num_workers: processes; no influence on the result.
         hard: share of a cell that is for hard problems: where there are not so many, the cell holds
             fewer problems, not more others.
-        equivalence: as for `generate`.
+        equivalence: what may differ between problems that count as one, as for `sample_settings`.
         exclude: further problems that no problem of the grid may be equivalent to: the training
             data of a model whose splits were made in another way (`read.training_problems`).
-        shard: as for `generate`.
-        progress: show a progress bar.
+        num_workers, shard, progress: as for `generate`.
 
     Returns:
         The number of rows of the one split, "test"; nothing for a shard.
@@ -187,30 +192,54 @@ def generate_grid(
         FormulaError: a problem in `exclude` cannot be read.
         ValueError, ImportError, WorkersDiedError: as for `generate`.
     """
-    task = get_task(task)
+    task = drawn_task(task)
     settings = GridSettings(
-        task=task,
-        num_symbols=tuple(sorted(set(num_symbols))),
-        sizes=tuple(sorted(set(sizes))),
-        per_cell=per_cell,
-        seed=seed,
-        targets=_default_targets(task) if targets is None else targets,
-        hard=hard,
-        equivalence=equivalence,
-    )
-    keys = sorted(keys_of(task, exclude, settings.counted_as_one))
-    settings = replace(settings, excluded=tuple(keys))
-    _check_workers(num_workers)
-    with run_folder(Path(out_dir), settings, shard) as run:
+        task=task, num_symbols=tuple(sorted(set(num_symbols))), sizes=tuple(sorted(set(sizes))),
+        per_cell=per_cell, seed=seed, targets=_targets(task, targets),
+        hard=hard, equivalence=equivalence,
+    )  # fmt: skip
+    excluded = tuple(sorted(keys_of(task, exclude, settings.counted_as_one)))
+    settings = replace(settings, excluded=excluded)
+
+    def make(run: RunFolder, execute: Executor) -> pa.Table:
+        chunks = _share(_cells(settings, _write_excluded(settings, run)), shard)
+        bar = tqdm(execute(chunks), total=len(chunks), unit="cell", disable=not progress)
+        return pa.concat_tables([chunk_schema(settings.task).empty_table(), *bar])
+
+    return _made(Path(out_dir), settings, shard, num_workers, make, "test")
+
+
+def _made(
+    folder: Path,
+    settings: GenerationSettings,
+    shard: tuple[int, int] | None,
+    num_workers: int,
+    make: Callable[[RunFolder, Executor], pa.Table],
+    split: str | None = None,
+) -> dict[str, int]:
+    """Make a dataset, or a shard's work, unless it is there; returns the rows of each split.
+
+    Args:
+        folder: where.
+        settings: of the data.
+        shard: see `generate`.
+        num_workers: likewise.
+        make: does the work.
+        split: the only one; None for several.
+    """
+    if num_workers < 1:
+        raise ValueError(f"num_workers must be at least 1, got {num_workers}")
+    with run_folder(folder, settings, shard) as run:
         if run.counts is not None:
             return run.counts
-        chunks = _cells(settings, _write_excluded(settings, run))
-        if shard is not None:
-            chunks = chunks[shard[0] - 1 :: shard[1]]
         with executor(run.parts, num_workers) as execute:
-            bar = tqdm(execute(chunks), total=len(chunks), unit="cell", disable=not progress)
-            parts = [chunk_schema(task).empty_table(), *bar]
-        return run.finish(pa.concat_tables(parts), "test") if shard is None else run.end_shard()
+            table = make(run, execute)
+        return run.finish(table, split) if shard is None else run.end_shard()
+
+
+def _share(chunks: list[Chunk], shard: tuple[int, int] | None) -> list[Chunk]:
+    """Return a shard's chunks; all without one."""
+    return chunks if shard is None else chunks[shard[0] - 1 :: shard[1]]
 
 
 def _sample(
@@ -218,8 +247,8 @@ def _sample(
 ) -> pa.Table:
     """Do the work of `generate`: all rows of the dataset, or a shard's."""
     plan = SamplingPlan(settings, shard)
-    wanted = settings.num_samples + settings.few_symbols + settings.many_symbols
-    with tqdm(total=wanted, disable=not progress) as bar:
+    total = settings.num_samples + settings.few_symbols + settings.many_symbols
+    with tqdm(total=total, disable=not progress) as bar:
         plan.fill(execute, lambda total: bar.update(total - bar.n))
         if plan.total < settings.num_samples and shard is None:
             logger.warning(
@@ -276,10 +305,7 @@ def _many(settings: SampleSettings, shard: tuple[int, int] | None) -> list[Chunk
         for number, (count, size) in enumerate(cells)
         if share + (number < left)
     ]
-    if shard is None:
-        return chunks
-    own, count = shard
-    return chunks[own - 1 :: count]
+    return _share(chunks, shard)
 
 
 def _cells(settings: GridSettings, excluded: str) -> list[Chunk]:
@@ -322,13 +348,9 @@ def _write_excluded(settings: GridSettings, run: RunFolder) -> str:
     return str(path)
 
 
-def _default_targets(task: Task) -> str:
-    return next(iter(task.targets))
+def _targets(task: DrawnTask, targets: str | None) -> str:
+    """How answers are computed: as is said, or the task's first way."""
+    return next(iter(task.targets)) if targets is None else targets
 
 
-def _check_workers(num_workers: int) -> None:
-    if num_workers < 1:
-        raise ValueError(f"num_workers must be at least 1, got {num_workers}")
-
-
-__all__ = ["generate", "generate_grid"]
+__all__ = ["generate", "generate_grid", "sample_settings"]

@@ -43,8 +43,8 @@ def keys_of(task: Task, problems: Iterable[str], equivalence: str) -> set[bytes]
 @lru_cache(maxsize=1)
 def read_keys(path: str) -> frozenset[bytes]:
     """Return the keys in a file, one after the other; "" is a file without any."""
-    found = Path(path).read_bytes() if path else b""
-    return frozenset(found[i : i + KEY_BYTES] for i in range(0, len(found), KEY_BYTES))
+    content = Path(path).read_bytes() if path else b""
+    return frozenset(content[i : i + KEY_BYTES] for i in range(0, len(content), KEY_BYTES))
 
 
 __all__ = ["KEY_BYTES", "SPLITS", "key_in", "key_of", "keys_of", "read_keys", "split_of"]

@@ -1,6 +1,5 @@
 """The user's own pairs, as a recipe names them: training and validation, a first look, a test."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -13,9 +12,9 @@ from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.tasks import Task
 
 from .first_look import drop_bad, look
-from .pairs import AnyDataset, batches, hold_out, overlap, problems, read_pairs
+from .pairs import batches, hold_out, overlap, problems, read_pairs
+from .rows import AnyDataset, Where
 
-Where = str | Mapping[str, Any]
 DECODED = 200
 """Targets that are compared with what the tokenizer makes of them."""
 FEW = 100_000
@@ -78,8 +77,8 @@ class OwnPairs:
         elif share:
             self.validation = self._read(settings, share, "validation", False)
 
-    def _read(self, settings: OwnSettings, where: Where, split: str, streaming: bool) -> AnyDataset:
-        pairs = read_own(settings, where, self.finder, split, streaming=streaming)
+    def _read(self, settings: OwnSettings, place: Where, split: str, streaming: bool) -> AnyDataset:
+        pairs = read_own(settings, place, self.finder, split, streaming=streaming)
         if settings.drop_bad:
             pairs, dropped = drop_bad(pairs, self.finder)
             for reason, count in dropped.items():
@@ -96,12 +95,12 @@ class OwnPairs:
             training: look at training too, and not at validation only.
         """
         needed = {name: self.finder.rules[name].count or 0 for name in counts}
-        held = [self.validation] if isinstance(self.validation, Dataset) else []
-        parts = [*([self.train] if training else []), *held]
+        validation = [self.validation] if isinstance(self.validation, Dataset) else []
+        parts = [*([self.train] if training else []), *validation]
         for batch in chain(*(batches(part, "counting names") for part in parts)):
             for problem in problems(batch):
-                found = self.finder.find(problem)
-                names = {(kind, problem[start:stop]) for start, stop, kind in found}
+                spans = self.finder.find(problem)
+                names = {(kind, problem[start:stop]) for start, stop, kind in spans}
                 for kind, most in Counter(kind for kind, _ in names).items():
                     if self.finder.rules[kind].count is None:
                         needed[kind] = max(needed[kind], most)
@@ -140,13 +139,13 @@ class OwnPairs:
             ValueError: some of them cannot be learned, or their names cannot be found.
         """
         limit = None if isinstance(self.train, Dataset) else FEW
-        found = look(self._all, self.finder, tokenizer, limit)
-        self._say(str(found))
-        found.refuse_bad()
+        first_look = look(self._all, self.finder, tokenizer, limit)
+        self._say(str(first_look))
+        first_look.refuse_bad()
         self._compare_decoded(tokenizer)
-        counted = self.validation is not None and limit is None
-        if counted and (same := overlap(self.train, self.validation, self.finder)):
-            self._say(f"validation: {same:,} of its pairs are renamings of training pairs")
+        is_counted = self.validation is not None and limit is None
+        if is_counted and (common := overlap(self.train, self.validation, self.finder)):
+            self._say(f"validation: {common:,} of its pairs are renamings of training pairs")
 
     def _compare_decoded(self, tokenizer: Any) -> None:
         """Say which targets a tokenizer does not give back, so that no answer can be right.
@@ -160,14 +159,14 @@ class OwnPairs:
         decoded = tokenizer.batch_decode(labels["labels"], names=labels.names)
         lost = [pair for pair in zip(targets, decoded, strict=True) if not self._same(*pair)]
         if lost:
-            said = (
+            message = (
                 f"{len(lost)} of the first {len(targets)} targets do not come back from the "
                 f"tokenizer: {lost[0][0]!r} becomes {lost[0][1]!r}; an answer can never be right "
                 "there. Take another tokenizer, or a check of your own"
             )
             if len(lost) == len(targets) and not self._has_check:
-                raise ValueError(said)
-            self._say(said)
+                raise ValueError(message)
+            self._say(message)
 
 
 class PairTexts:
@@ -185,13 +184,13 @@ class PairTexts:
 
     def _marked(self, problem: str, answer: str) -> MarkedText:
         spans = self.finder.find(problem)
-        known = {problem[start:stop]: kind for start, stop, kind in spans}
-        return MarkedText(answer, self.finder.find(answer, known))
+        classes = {problem[start:stop]: kind for start, stop, kind in spans}
+        return MarkedText(answer, self.finder.find(answer, classes))
 
 
 def read_own(
     settings: Columns,
-    where: Where,
+    place: Where,
     finder: NameFinder,
     preferred: str,
     split: str | None = None,
@@ -201,21 +200,19 @@ def read_own(
 
     Args:
         settings: the recipe's.
-        where: a path or name, or a mapping with `path`, and `config` and `split`.
+        place: a path or name, or a mapping with `path`, and `config` and `split`.
         finder: the recipe's rules for names.
         preferred: the split that is taken where none is named and the data has it.
         split: the split that is asked for.
         streaming: read rows when they are asked for.
     """
-    place = {"path": where} if isinstance(where, str | os.PathLike) else dict(where)
     return read_pairs(
-        place["path"],
+        place,
         source=settings.source,
         target=settings.target,
         finder=finder,
-        split=split or place.get("split"),
+        split=split,
         preferred_split=preferred,
-        config=place.get("config"),
         streaming=streaming,
         encoding=settings.encoding,
     )

@@ -1,11 +1,10 @@
 """Pairs of texts from a user's files: read, and held out up to the renaming of names."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from datasets import Dataset, Features, IterableDataset, List, Value
@@ -14,9 +13,9 @@ from tqdm import tqdm
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, name_pattern, parts
 
 from .cache import filling_cache
+from .files import check_columns, check_text
 from .keys import key_of
-from .pair_files import load_files, missing_columns
-from .read import choose_split
+from .rows import AnyDataset, Where, column_names, path_of, read_dataset
 
 BATCH = 1000
 """Rows that are in memory at a time."""
@@ -24,21 +23,15 @@ BATCH = 1000
 _TEXT = Value("string")
 _SPANS = List({"start": Value("int64"), "stop": Value("int64"), "symbol_class": _TEXT})
 
-AnyDataset: TypeAlias = Dataset | IterableDataset
-
 
 @filling_cache()
 def read_pairs(
-    where: str | os.PathLike[str],
+    place: Where,
     *,
     source: str = "source",
     target: str = "target",
     finder: NameFinder,
-    split: str | None = None,
-    preferred_split: str | None = None,
-    config: str | None = None,
-    streaming: bool = False,
-    encoding: str | None = None,
+    **options: Any,
 ) -> AnyDataset:
     """Read a dataset with the columns `problem` and `answer`.
 
@@ -47,21 +40,15 @@ def read_pairs(
     the rows have is left out. Functions are imported and set in `finder.functions`.
 
     Args:
-        where: a file (*.jsonl, *.json, *.csv, *.tsv, *.parquet, and the first four with .gz), a
-            folder of such files of one kind, a folder of `save_to_disk`, or the name of a dataset
-            on the Hub (`owner/name`).
+        place: a file, a folder or a dataset of the Hub, as for `read_dataset`.
         source: the column of the problems.
         target: the column of the answers.
         finder: the rules by which names are found. A rule's column has in each row a list of names,
             a list of their [start, stop] in the source, or one name.
-        split: which split; may be left out if there is only one.
-        preferred_split: taken where `split` is left out and the data has it.
-        config: which configuration of a dataset on the Hub.
-        streaming: read rows when they are asked for. Errors of a row then come when it is read.
-        encoding: of text files, by default UTF-8; a byte order mark does not matter.
+        **options: of `read_dataset`. With `streaming`, errors of a row come when it is read.
 
     Raises:
-        FileNotFoundError: there is nothing at `where`.
+        FileNotFoundError: there is nothing there.
         ValueError: it cannot be read, is empty, lacks a column or the split, leaves the choice of a
             split open, or a row has no text in a column, no names in the column of a rule, or names
             that its source lacks. The message names the file and the row; rows count from 0.
@@ -69,32 +56,30 @@ def read_pairs(
     """
     finder.require_functions()
     by_column = _by_column(finder)
-    wanted = {source: "data.source", target: "data.target"} | _listing(by_column)
-    data = load_files(where, wanted, config, streaming, encoding)
-    dataset = choose_split(data, split, where, preferred_split)
-    if missing := [column for column in wanted if column not in (has := _columns(dataset, where))]:
-        raise ValueError(missing_columns(where, missing, has, wanted))
-    rows = _Rows(str(where), source, target, finder, by_column)
+    columns = {source: "data.source", target: "data.target"} | _listing(by_column)
+    dataset = read_dataset(place, columns, **options)
+    rows = _Rows(path_of(place), source, target, finder, by_column)
     marked = bool(by_column) or any(rule.function for rule in finder.rules.values())
-    if marked or streaming:
-        features = Features(
-            {"problem": _TEXT, "answer": _TEXT} | ({"spans": _SPANS} if marked else {})
-        )
-        kept = {} if streaming else {"load_from_cache_file": False, "desc": "names"}
-        return dataset.map(
-            partial(rows, marked=marked), batched=True, batch_size=BATCH, with_indices=True,
-            remove_columns=_columns(dataset, where), features=features, **kept,
-        )  # fmt: skip
-    row = 0
-    for batch in batches(dataset.select_columns([source, target]), "reading"):
-        count = len(batch[source])
-        rows(batch, range(row, row + count), marked=False)
-        row += count
-    if not row:
-        raise ValueError(f"{where} holds no pair")
-    return dataset.select_columns([source, target]).rename_columns(
-        {source: "problem", target: "answer"}
-    )
+    if not marked and isinstance(dataset, Dataset):
+        return _checked(dataset, rows)
+    features = Features({"problem": _TEXT, "answer": _TEXT} | ({"spans": _SPANS} if marked else {}))
+    options = {"load_from_cache_file": False, "desc": "names"}
+    return dataset.map(
+        partial(rows, marked=marked), batched=True, batch_size=BATCH, with_indices=True,
+        remove_columns=column_names(dataset), features=features,
+        **(options if isinstance(dataset, Dataset) else {}),
+    )  # fmt: skip
+
+
+def _checked(dataset: Dataset, rows: "_Rows") -> Dataset:
+    """The columns `problem` and `answer`, as they lie on disk."""
+    dataset = dataset.select_columns([rows.source, rows.target])
+    first = 0
+    for batch in batches(dataset, "reading"):
+        count = len(batch[rows.source])
+        rows(batch, range(first, first + count), marked=False)
+        first += count
+    return dataset.rename_columns({rows.source: "problem", rows.target: "answer"})
 
 
 def problems(batch: Mapping[str, Sequence[Any]], first_row: int = 0) -> list[str]:
@@ -123,7 +108,7 @@ def problems(batch: Mapping[str, Sequence[Any]], first_row: int = 0) -> list[str
 
 
 def problem_of(
-    row: Mapping[str, Any], source: str, finder: NameFinder, where: str, number: int
+    row: Mapping[str, Any], source: str, finder: NameFinder, place: str, number: int
 ) -> str:
     """Return the problem of one row of the user's data, as `problems` does.
 
@@ -131,17 +116,16 @@ def problem_of(
         row: the row.
         source: the column of the problem.
         finder: the rules by which names are found; a rule's column is one of the row.
-        where: what the row is from, and its `number`, for errors.
+        place: what the row is from, and its `number`, for errors.
 
     Raises:
         ValueError: as `read_pairs`.
     """
     by_column = _by_column(finder)
-    wanted = {source: "data.source"} | _listing(by_column)
-    if missing := [column for column in wanted if column not in row]:
-        raise ValueError(missing_columns(f"{where}, row {number}", missing, list(row), wanted))
-    rows = _Rows(where, source, source, finder, by_column)
-    batch = {column: [row[column]] for column in wanted}
+    columns = {source: "data.source"} | _listing(by_column)
+    check_columns(f"{place}, row {number}", list(row), columns)
+    rows = _Rows(place, source, source, finder, by_column)
+    batch = {column: [row[column]] for column in columns}
     return problems(rows(batch, [number], marked=bool(by_column)))[0]
 
 
@@ -210,16 +194,16 @@ def hold_out(
         ]
         train, validation = (dataset.filter(side, batched=True, batch_size=BATCH) for side in sides)
         return train, validation
-    found = [_positions(batch, finder, seed) for batch in batches(dataset, "holding out")]
-    positions = np.concatenate(found) if found else np.zeros(0)
-    held = positions < share
-    if held.all() or not held.any():
+    parts = [_positions(batch, finder, seed) for batch in batches(dataset, "holding out")]
+    positions = np.concatenate([np.zeros(0), *parts])
+    is_held = positions < share
+    if is_held.all() or not is_held.any():
         raise ValueError(
-            f"{held.sum():,} of {len(held):,} rows are held out: up to renaming, they have "
+            f"{is_held.sum():,} of {len(is_held):,} rows are held out: up to renaming, they have "
             f"{len(np.unique(positions)):,} different problems, too few to hold out {share} of "
             "them; give another share, more problems, or a file to validate with"
         )
-    return dataset.select(np.flatnonzero(~held)), dataset.select(np.flatnonzero(held))
+    return dataset.select(np.flatnonzero(~is_held)), dataset.select(np.flatnonzero(is_held))
 
 
 def overlap(train: AnyDataset, validation: AnyDataset, finder: NameFinder) -> int:
@@ -229,11 +213,11 @@ def overlap(train: AnyDataset, validation: AnyDataset, finder: NameFinder) -> in
         for batch in batches(validation, "validation")
         for problem in problems(batch)
     )
-    found = 0
+    common = 0
     for batch in batches(train, "overlap"):
         for problem in problems(batch):
-            found += counts.pop(pair_key(problem, finder), 0)
-    return found
+            common += counts.pop(pair_key(problem, finder), 0)
+    return common
 
 
 def _positions(batch: Mapping[str, Sequence[Any]], finder: NameFinder, seed: int) -> np.ndarray:
@@ -254,7 +238,7 @@ def _on_side(
 class _Rows:
     """Turns rows of the user's data into ours, and refuses those that are none."""
 
-    where: str
+    place: str
     source: str
     target: str
     finder: NameFinder
@@ -265,21 +249,15 @@ class _Rows:
     ) -> dict[str, list[Any]]:
         for column in (self.source, self.target):
             for row, text in zip(rows, batch[column], strict=True):
-                if not isinstance(text, str) or not text.strip():
-                    raise ValueError(self._at(row, column, text) + ": give a text in each row")
-        found = {"problem": batch[self.source], "answer": batch[self.target]}
+                check_text(text, column, f"{self.place}, row {row}")
+        columns = {"problem": batch[self.source], "answer": batch[self.target]}
         if marked:
             lists = [batch[column] for column in self.by_column.values()]
-            found["spans"] = [
+            columns["spans"] = [
                 [span._asdict() for span in self._spans(row, text, values)]
                 for row, text, *values in zip(rows, batch[self.source], *lists, strict=True)
             ]
-        return found
-
-    def _at(self, row: int, column: str, value: Any) -> str:
-        held = "nothing" if value is None or value == "" else repr(value)
-        kind = ", which is no text" if held != "nothing" and not isinstance(value, str) else ""
-        return f"{self.where}, row {row}: the column {column!r} holds {held}{kind}"
+        return columns
 
     def _spans(self, row: int, text: str, values: Sequence[Any]) -> tuple[Span, ...]:
         names = {
@@ -289,21 +267,21 @@ class _Rows:
         try:
             return self.finder.mark(text, names).spans
         except Exception as error:  # of a function, whichever it raises
-            said = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-            raise ValueError(f"{self.where}, row {row}: {said}") from error
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            raise ValueError(f"{self.place}, row {row}: {kind}{error}") from error
 
     def _listed(self, row: int, column: str, value: Any, text: str) -> list[str | Sequence[int]]:
         names = [value] if isinstance(value, str) and value else [] if value == "" else value
         if not isinstance(names, list) or not all(isinstance(x, str) or _is_pair(x) for x in names):
-            held = "nothing" if value is None else repr(value)
+            content = "nothing" if value is None else repr(value)
             raise ValueError(
-                f"{self.where}, row {row}: the column {column!r} holds {held}: give a list of "
+                f"{self.place}, row {row}: the column {column!r} holds {content}: give a list of "
                 "names, a list of their [start, stop] in the source, or one name"
             )
         for name in names:
             if isinstance(name, str) and not name_pattern((name,)).search(text):
                 raise ValueError(
-                    f"{self.where}, row {row}: the column {column!r} has the name {name!r}, which "
+                    f"{self.place}, row {row}: the column {column!r} has the name {name!r}, which "
                     f"is no word of the source {text!r}"
                 )
         return names
@@ -311,14 +289,6 @@ class _Rows:
 
 def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and [type(place) for place in value] == [int, int]
-
-
-def _columns(dataset: AnyDataset, where: str | os.PathLike[str]) -> list[str]:
-    if dataset.column_names is not None:
-        return list(dataset.column_names)
-    for row in dataset.take(1):
-        return list(row)
-    raise ValueError(f"{where} holds no pair")
 
 
 __all__ = [

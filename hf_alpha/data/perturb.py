@@ -102,14 +102,14 @@ def renamed(dataset: Dataset, task: str | Task) -> Dataset:
     Raises:
         FormulaError: if a problem cannot be read; the message names the row.
     """
-    found = get_task(task)
+    solved = get_task(task)
 
     def rename(row: dict[str, Any], index: int) -> dict[str, str]:
         try:
-            mapping = renaming(found, row["problem"], row["answer"])
+            mapping = renaming(solved, row["problem"], row["answer"])
         except FormulaError as error:
             raise FormulaError(f"row {index}: {error}", error.position) from error
-        return {name: found.rename(row[name], mapping) for name in ("problem", "answer")}
+        return {name: solved.rename(row[name], mapping) for name in ("problem", "answer")}
 
     return dataset.map(rename, with_indices=True, load_from_cache_file=False)
 
@@ -123,13 +123,13 @@ def renaming(task: Task, problem: str, answer: str) -> dict[str, str]:
     Raises:
         FormulaError: if the problem cannot be read.
     """
-    known = task.symbols_of(problem)
+    names = task.symbols_of(problem)
     symbols = [
         word
-        for word in words_of(answer, known) or answer
-        if word in known or (task.grammar and task.grammar.is_name(word))
+        for word in words_of(answer, names) or answer
+        if word in names or (task.grammar and task.grammar.is_name(word))
     ]
-    symbols = list(dict.fromkeys([*symbols, *known]))
+    symbols = list(dict.fromkeys([*symbols, *names]))
     return dict(zip(symbols, task.default_symbols(len(symbols)), strict=True))
 
 
@@ -158,16 +158,16 @@ def _recorded_settings(folder: Path) -> dict[str, Any]:
 
 
 def _choose_task(
-    task: str | Task | None, settings: dict[str, Any], where: str | os.PathLike[str]
+    task: str | Task | None, settings: dict[str, Any], folder: str | os.PathLike[str]
 ) -> Task:
     if isinstance(task, Task):
         return task
     name = task or settings.get("task")
     if name is None:
-        raise ValueError(f"{where} does not say which task its problems are of: name it")
+        raise ValueError(f"{folder} does not say which task its problems are of: name it")
     if task is None and ":" in name:  # the data may be of others
         raise ValueError(
-            f"{where} is for {name!r}, which is code: if it is yours, name it yourself, by --task"
+            f"{folder} is for {name!r}, which is code: if it is yours, name it yourself, by --task"
         )
     return get_task(name)
 

@@ -47,7 +47,7 @@ class SamplingPlan:
         self.draws = min(_MAX_DRAWS, max(_MIN_DRAWS, even) * rarity(self.hard))
         self.exhausted_below = _EXHAUSTED_BELOW / rarity(self.hard)
         self.tables: dict[int, list[pa.Table]] = {size: [] for size in self.sizes}
-        self.found = dict.fromkeys(self.sizes, 0)
+        self.counts = dict.fromkeys(self.sizes, 0)
         self.easy = dict.fromkeys(self.sizes, 0)
         self.chunks = dict.fromkeys(self.sizes, 0)
         self.rates = dict.fromkeys(self.sizes, 1.0)
@@ -66,23 +66,23 @@ class SamplingPlan:
     def fill(self, execute: Executor, report: Callable[[int], object]) -> None:
         """Run rounds of chunks until every size is full or has run out of problems."""
         while chunks := self._next_round():
-            before = dict(self.found)
-            made = [chunk for chunk in chunks if self._is_own(chunk)]
-            for chunk, part in zip(made, execute(made), strict=True):
+            before = dict(self.counts)
+            own_chunks = [chunk for chunk in chunks if self._is_own(chunk)]
+            for chunk, part in zip(own_chunks, execute(own_chunks), strict=True):
                 self._accept(chunk.size, part)
                 report(self.total)
-            own = Counter(chunk.size for chunk in made)
-            for size, count in own.items():
-                self.rates[size] = (self.found[size] - before[size]) / (count * self.draws)
+            own_counts = Counter(chunk.size for chunk in own_chunks)
+            for size, count in own_counts.items():
+                self.rates[size] = (self.counts[size] - before[size]) / (count * self.draws)
             if self.shard is not None:
-                self._guess(Counter(chunk.size for chunk in chunks), own)
+                self._guess(Counter(chunk.size for chunk in chunks), own_counts)
                 report(self.total)
 
     @property
     def total(self) -> int:
         """How many rows the dataset would have now."""
         quotas = self._quotas()
-        return sum(min(self.found[size], quotas[size]) for size in self.sizes)
+        return sum(min(self.counts[size], quotas[size]) for size in self.sizes)
 
     def table(self) -> pa.Table:
         """Return the rows, each size cut to its quota."""
@@ -109,7 +109,7 @@ class SamplingPlan:
                 self.rates[size] = self.rates[min(own, key=lambda other: abs(other - size))]
             if not self._exhausted(size):
                 others = count - own.get(size, 0)
-                self.found[size] += round(others * self.draws * self.rates[size])
+                self.counts[size] += round(others * self.draws * self.rates[size])
 
     def _exhausted(self, size: int) -> bool:
         return self.rates[size] < self.exhausted_below
@@ -117,13 +117,13 @@ class SamplingPlan:
     def _quotas(self) -> dict[int, int]:
         """Share the samples out evenly; the other sizes get what a size cannot hold."""
         room = {
-            size: min(self.limit, self.found[size]) if self._exhausted(size) else self.limit
+            size: min(self.limit, self.counts[size]) if self._exhausted(size) else self.limit
             for size in self.sizes
         }
-        quotas, left = {}, self.settings.num_samples
+        quotas, rest = {}, self.settings.num_samples
         for rank, size in enumerate(sorted(self.sizes, key=lambda size: (room[size], size))):
-            quotas[size] = min(room[size], left // (len(self.sizes) - rank))
-            left -= quotas[size]
+            quotas[size] = min(room[size], rest // (len(self.sizes) - rank))
+            rest -= quotas[size]
         return quotas
 
     def _next_round(self) -> list[Chunk]:
@@ -131,7 +131,7 @@ class SamplingPlan:
         chunks = []
         for size in self.sizes:
             if not self._exhausted(size):
-                missing = max(0, quotas[size] - self.found[size])
+                missing = max(0, quotas[size] - self.counts[size])
                 count = math.ceil(missing / (self.draws * self.rates[size]))
                 chunks += [self._chunk(size) for _ in range(count)]
         return chunks
@@ -158,19 +158,19 @@ class SamplingPlan:
 
     def _accept(self, size: int, part: pa.Table) -> None:
         """Keep the rows whose key is new, and of those that are not hard as many as may be."""
-        task, kept, fresh = self.settings.task, self.found[size], []
+        task, num_rows, are_new = self.settings.task, self.counts[size], []
         for key, problem in zip(
             *(part[name].to_pylist() for name in ("key", "problem")), strict=True
         ):
-            new = key not in self.keys
-            if new and self.hard and not task.is_hard(task.parse(problem)):
-                new = self.easy[size] < room_for_easy(self.hard, kept + 1)
-                self.easy[size] += new
-            kept += new
-            fresh.append(new)
+            is_new = key not in self.keys
+            if is_new and self.hard and not task.is_hard(task.parse(problem)):
+                is_new = self.easy[size] < room_for_easy(self.hard, num_rows + 1)
+                self.easy[size] += is_new
+            num_rows += is_new
+            are_new.append(is_new)
             self.keys.add(key)
-        self.tables[size].append(part.filter(pa.array(fresh, pa.bool_())))
-        self.found[size] = kept
+        self.tables[size].append(part.filter(pa.array(are_new, pa.bool_())))
+        self.counts[size] = num_rows
 
 
 __all__ = ["SamplingPlan"]

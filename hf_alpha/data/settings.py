@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from hf_alpha.tasks import Task, name_of
+from hf_alpha.tasks import DrawnTask, name_of
 from hf_alpha.tasks.base import EQUIVALENCES
 
 GENERATOR_VERSION = 2
@@ -20,7 +20,7 @@ class GenerationSettings(ABC):
         ValueError: for impossible settings.
     """
 
-    task: Task
+    task: DrawnTask
     seed: int
     targets: str
     hard: float
@@ -32,8 +32,8 @@ class GenerationSettings(ABC):
                 f"unknown equivalence {self.equivalence!r}: choose one of {', '.join(EQUIVALENCES)}"
             )
         if self.targets not in self.task.targets:
-            known = ", ".join(self.task.targets)
-            raise ValueError(f"unknown targets {self.targets!r}: choose one of {known}")
+            targets = ", ".join(self.task.targets)
+            raise ValueError(f"unknown targets {self.targets!r}: choose one of {targets}")
         self._check()
         if not 0 <= self.hard <= 1:
             raise ValueError(f"hard is a share and must be between 0 and 1, got {self.hard}")

@@ -22,7 +22,7 @@ from hf_alpha.evaluation.report import Report, table
 from hf_alpha.folders import alone_in, write_text
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
-from hf_alpha.tasks import Task
+from hf_alpha.tasks import DrawnTask, Task, drawn_task
 from hf_alpha.tasks.base import EQUIVALENCES
 
 TABLE_FILE, HEATMAP_FILE = "table.txt", "heatmap.png"
@@ -155,12 +155,12 @@ def draw_problems(
             rows[turn] for turn in range(samples) for rows in by_size.values() if turn < len(rows)
         ]
         if hard:
-            rounds = _hard_first(task, rounds, math.ceil(round(hard * samples, 6)))
+            rounds = _hard_first(drawn_task(task), rounds, math.ceil(round(hard * samples, 6)))
         chosen += rounds[:samples]
     return chosen
 
 
-def _hard_first(task: Task, rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+def _hard_first(task: DrawnTask, rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
     """Put the first hard rows, `most` of them, before all others."""
     hard: list[dict[str, Any]] = []
     others: list[dict[str, Any]] = []
@@ -278,7 +278,6 @@ def compare(
 
     Raises:
         TypeError: there is no such option.
-        ValueError: alpha-covariance is asked for of a model whose answers are drawn.
         ValueError: alpha-covariance is wanted of a model whose answers are drawn, or another
             process writes in `out`.
     """
@@ -293,7 +292,7 @@ def compare(
     *folders, chance_folder = _folders(out, [*(each.name for each in models), task.random_name])
     for entrant, folder in zip(models, folders, strict=True):
         exam = Exam(task, rows, folder, entrant.settings(task, rows, setup.of_evaluation(task)))
-        report, lines = _examine(entrant, exam, plan if setup.covariance else None, setup.draws)
+        report, lines = _examine(entrant, exam, plan if plan.problems else None, setup.draws)
         reports.append(report)
         notes += lines
     _draw_heatmaps(reports, task.measure, region, out, folders, caption)

@@ -42,7 +42,7 @@ from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.processes import gather, process_state, split
-from hf_alpha.tasks import Task, Verdict, get_task, name_of
+from hf_alpha.tasks import DrawnTask, Task, Verdict, get_task, name_of
 from hf_alpha.tasks.base import warn_once
 from hf_alpha.tasks.checking import Answer, Given, check_answers, load
 from hf_alpha.tasks.prompts import NoAnswer
@@ -268,7 +268,7 @@ def answer_limit(task: Task, tokenizer: AnyTokenizer, rows: Iterable[Row]) -> in
 
     Of the user's own pairs, half as many again as the longest target, and some; else 128.
     """
-    if not task.own_data:
+    if isinstance(task, DrawnTask):
         return MAX_NEW_TOKENS
     longest = 0
     for row in rows:

@@ -35,7 +35,7 @@ def eager_attention(
     relations: tuple[torch.Tensor, ...] = (),
     **kwargs: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Softmax attention written out; returns (B, T, H, K) and the weights (B, H, T, M).
+    """Returns softmax attention written out, (B, T, H, K), and its weights (B, H, T, M).
 
     Args:
         fold: lays out the weights as the caller of the model sees them, and the values are summed
@@ -68,14 +68,14 @@ class Fold(NamedTuple):
     heads: int
 
     def unfold_weights(self, weights: torch.Tensor) -> torch.Tensor:
-        """(N * R, H, beams * queries * T, M) -> (B, S * H, T, M)."""
+        """Gives each sample its weights: (N * R, H, beams * queries * T, M) -> (B, S * H, T, M)."""
         n, r, b, q, h = self
         unfolded = weights.view(n, r, h, b, q, -1, weights.shape[-1])
         unfolded = unfolded.permute(0, 3, 1, 4, 2, 5, 6)
         return unfolded.reshape(n * b, r * q * h, -1, weights.shape[-1])
 
     def fold_weights(self, weights: torch.Tensor) -> torch.Tensor:
-        """The inverse of `unfold_weights`."""
+        """Undoes `unfold_weights`: (B, S * H, T, M) -> (N * R, H, beams * queries * T, M)."""
         n, r, b, q, h = self
         folded = weights.view(n, b, r, q, h, -1, weights.shape[-1]).permute(0, 2, 4, 1, 3, 5, 6)
         return folded.reshape(n * r, h, -1, weights.shape[-1])
@@ -128,7 +128,7 @@ class AlphaAttention(nn.Module):
         output_weights: bool = False,
         relations: tuple[torch.Tensor, ...] = (),
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Attend; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M).
+        """Attends; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M).
 
         Args:
             mask: additive, (N or 1, 1 or H, T or 1, M), or None; T is 1 where beams share a source.
@@ -178,7 +178,7 @@ class AlphaAttention(nn.Module):
         added: tuple[torch.Tensor | None, ...],
         weights: bool,
     ) -> Callable[..., Any]:
-        """How to attend; all ways give the same up to rounding.
+        """Returns the function that attends; all give the same up to rounding.
 
         Args:
             added: what scores are made of but for queries and keys.
@@ -194,7 +194,7 @@ class AlphaAttention(nn.Module):
     def _keys_values(
         self, source_NRLD: torch.Tensor, key_rope: CosSin, cache: EncoderDecoderCache | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values (N * R, H, M, K), through the cache where there is one."""
+        """Returns keys and values (N * R, H, M, K), through the cache where there is one."""
         if cache is not None and self.cross and cache.is_updated.get(self.slot):
             layer = cache.cross_attention_cache.layers[self.slot]
             return self._by_stream(layer.keys), self._by_stream(layer.values)
@@ -209,7 +209,7 @@ class AlphaAttention(nn.Module):
         return self._by_stream(key), self._by_stream(value)
 
     def _by_stream(self, cached: torch.Tensor) -> torch.Tensor:
-        """(N, R * H, M, K) -> (N * R, H, M, K)."""
+        """Moves the streams from heads to rows: (N, R * H, M, K) -> (N * R, H, M, K)."""
         return cached.unflatten(1, (-1, self.num_heads)).flatten(0, 1)
 
     @staticmethod

@@ -20,7 +20,7 @@ IGNORE = -100
 
 
 def can_look(x: torch.Tensor) -> bool:
-    """Whether values of a tensor may be read."""
+    """Returns whether a check may read the values of a tensor."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or x.device.type == "meta":
         return False
     return x.device.type == "cpu" or bool(os.environ.get(DEBUG))
@@ -30,12 +30,12 @@ def check_dimensions(ids: torch.Tensor | None, dimensions: int, name: str = "inp
     """Raise a ValueError if there are no ids, or not with so many dimensions, 2 or 3."""
     if ids is None:
         raise ValueError(f"{name} are missing")
-    wanted = "(samples, length)" if dimensions == 2 else "(samples, choices, length)"
+    shape_text = "(samples, length)" if dimensions == 2 else "(samples, choices, length)"
     if ids.dim() != dimensions:
-        raise ValueError(f"{name} are {tuple(ids.shape)}: give {wanted}")
+        raise ValueError(f"{name} are {tuple(ids.shape)}: give {shape_text}")
     if 0 in ids.shape:
         raise ValueError(
-            f"{name} are {tuple(ids.shape)}, without a token: give {wanted}, 1 or more of each"
+            f"{name} are {tuple(ids.shape)}, without a token: give {shape_text}, 1 or more of each"
         )
 
 
@@ -85,15 +85,15 @@ def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
     """
     if not can_look(labels_BT):
         return
-    wanted = labels_BT != IGNORE
-    outside = wanted & ((labels_BT < 0) | (labels_BT >= usable_BV.shape[1]))
+    labelled_BT = labels_BT != IGNORE
+    outside = labelled_BT & ((labels_BT < 0) | (labels_BT >= usable_BV.shape[1]))
     if outside.any():
         row, position = outside.nonzero()[0].tolist()
         raise ValueError(
             f"label {int(labels_BT[row, position])} at position {position} of row {row} is outside "
             f"the model's vocabulary of {usable_BV.shape[1]}; mark what needs no loss with {IGNORE}"
         )
-    lost = wanted & ~usable_BV.gather(1, labels_BT.masked_fill(~wanted, 0))
+    lost = labelled_BT & ~usable_BV.gather(1, labels_BT.masked_fill(~labelled_BT, 0))
     if lost.any():
         row, position = lost.nonzero()[0].tolist()
         raise ValueError(
@@ -135,11 +135,11 @@ def check_label_shape(
         name: of the labels, in the error.
         way_out: another one, behind the error.
     """
-    wanted = (samples, numbers) if numbers > 1 else (samples,)
-    if labels.shape != wanted and labels.shape != (samples, numbers):
+    expected_shape = (samples, numbers) if numbers > 1 else (samples,)
+    if labels.shape != expected_shape and labels.shape != (samples, numbers):
         raise ValueError(
             f"{name} is {tuple(labels.shape)}, and there are {samples} inputs with {numbers} "
-            f"label{'s' * (numbers > 1)} each: give {wanted}{way_out}"
+            f"label{'s' * (numbers > 1)} each: give {expected_shape}{way_out}"
         )
 
 
@@ -154,11 +154,11 @@ def check_cache(past_key_values: Cache | None) -> None:
 
 def check_cached_prefix(past_key_values: Cache | None) -> None:
     """Raise a ValueError for a cache that holds tokens, where nothing says which are the prefix."""
-    if past_key_values is None or not (known := past_key_values.get_seq_length()):
+    if past_key_values is None or not (num_cached := past_key_values.get_seq_length()):
         return
     raise ValueError(
-        f"past_key_values holds {known} tokens, and prefix_mask is missing: by default the whole "
-        "input is the prefix, but these tokens have not seen what follows them. Pass the "
+        f"past_key_values holds {num_cached} tokens, and prefix_mask is missing: by default the "
+        "whole input is the prefix, but these tokens have not seen what follows them. Pass the "
         "prefix_mask that they were computed with, (samples, length): 1 for tokens of their prefix "
         "(where generate made the cache, the attention_mask of its prompt, or ones), 0 behind it, "
         "which may be left out"
@@ -287,10 +287,10 @@ def check_told_apart(types_BL: torch.Tensor | None, labels_B: torch.Tensor) -> N
 def check_span(start_B: torch.Tensor | None, end_B: torch.Tensor | None) -> None:
     """Raise a ValueError if one end of the spans is missing, or one is negative."""
     ends = {"start_positions": start_B, "end_positions": end_B}
-    given = {name: x for name, x in ends.items() if x is not None}
-    if len(given) == 1:
-        raise ValueError(f"{next(iter(given))} alone: give {' and '.join(ends)}, or none")
-    for name, x in given.items():
+    given_ends = {name: x for name, x in ends.items() if x is not None}
+    if len(given_ends) == 1:
+        raise ValueError(f"{next(iter(given_ends))} alone: give {' and '.join(ends)}, or none")
+    for name, x in given_ends.items():
         if can_look(x) and (x < 0).any():
             raise ValueError(
                 f"{name} has {int(x.min())}: a position is at least 0, and one beyond the input "
@@ -301,33 +301,33 @@ def check_span(start_B: torch.Tensor | None, end_B: torch.Tensor | None) -> None
 SMALL = 1 << 28  # bytes about which nothing is asked
 
 
-def check_memory(wanted: int, device: torch.device, what: str, way_out: str) -> None:
+def check_memory(num_bytes: int, device: torch.device, what: str, way_out: str) -> None:
     """Raise a ValueError if a device has no memory for so many bytes.
 
     Args:
-        wanted: a lower bound is best: what would fit is then never refused.
+        num_bytes: a lower bound is best: what would fit is then never refused.
         what: takes them, in the plural.
         way_out: what else helps, beside less input.
     """
-    if wanted < SMALL or (free := free_memory(device)) is None or wanted <= free:
+    if num_bytes < SMALL or (free := free_memory(device)) is None or num_bytes <= free:
         return
     raise ValueError(
-        f"{what} need {wanted / 2**30:.1f} GiB or more, and {free / 2**30:.1f} GiB are free: make "
-        f"the batch or the sequences smaller{way_out}"
+        f"{what} need {num_bytes / 2**30:.1f} GiB or more, and {free / 2**30:.1f} GiB are free: "
+        f"make the batch or the sequences smaller{way_out}"
     )
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Bytes that can still be had on a device; None if unknown."""
+    """Returns the bytes that are free on a device; None if unknown."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return free + held
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return free + unused
     if device.type != "cpu":
         return None
     lines = _lines(Path("/proc/meminfo"))
-    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
-    return min(found + group_memory(_lines(Path("/proc/self/cgroup"))), default=None)
+    available = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
+    return min(available + group_memory(_lines(Path("/proc/self/cgroup"))), default=None)
 
 
 GROUPS = {  # controller: folder, limit, use, what the names of sums begin with in memory.stat
@@ -337,7 +337,7 @@ GROUPS = {  # controller: folder, limit, use, what the names of sums begin with 
 
 
 def group_memory(lines: list[str], root: Path = Path("/sys/fs/cgroup")) -> list[int]:
-    """Bytes that control groups, and so containers, leave to a process; of both versions.
+    """Returns the bytes that control groups, and so containers, leave to a process.
 
     A group is limited by those above it, too. In a container, the name may be that outside of it:
     then only the root is found, which is the container's own group.
@@ -346,18 +346,20 @@ def group_memory(lines: list[str], root: Path = Path("/sys/fs/cgroup")) -> list[
         lines: of /proc/self/cgroup.
         root: where the groups are.
     """
-    found = []
+    room_of_groups = []
     for line in lines:
         _, controllers, name = line.split(":", 2)
         for controller in GROUPS.keys() & set(controllers.split(",")):
             folder, *names = GROUPS[controller]
             own = root / folder / name.lstrip("/")
-            found += [left for group in (own, *own.parents) for left in _left(group, *names)]
-    return found
+            room_of_groups += [
+                left for group in (own, *own.parents) for left in _left(group, *names)
+            ]
+    return room_of_groups
 
 
 def _left(group: Path, limit: str, use: str, prefix: str) -> list[int]:
-    """What is left of a limit, if there is one; the cache of files gives way."""
+    """Returns what is left of a limit, if there is one; the cache of files gives way."""
     limits = [int(line) for line in _lines(group / limit) if line.isdecimal()]
     used = sum(int(line) for line in _lines(group / use))
     sums = dict(line.split() for line in _lines(group / "memory.stat"))
@@ -366,7 +368,7 @@ def _left(group: Path, limit: str, use: str, prefix: str) -> list[int]:
 
 
 def _lines(path: Path) -> list[str]:
-    """Of a file; none where it cannot be read."""
+    """Returns the lines of a file; none where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -112,7 +112,7 @@ class AlphaConfig(SymbolModelConfig):
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
-        """As in the base class; with a grammar, positions in the tree by default.
+        """Returns a new model's configuration; for a grammar, it has tree positions by default.
 
         Args:
             tokenizer: an `AlphaTokenizer`; with a grammar it returns `tree_paths`.
@@ -122,7 +122,7 @@ class AlphaConfig(SymbolModelConfig):
         return super().for_tokenizer(tokenizer, **{**positions, **settings})
 
     def validate_architecture(self) -> None:
-        """Part of `@strict` validation: cross-field checks."""
+        """Checks that settings fit each other, as part of `@strict` validation."""
         super().validate_architecture()
         check_choice("encoder_position", self.encoder_position, ENCODER_POSITIONS)
         check_choice("decoder_position", self.decoder_position, DECODER_POSITIONS)
@@ -168,7 +168,7 @@ class AlphaConfig(SymbolModelConfig):
     def get_text_config(
         self, decoder: bool | None = None, encoder: bool | None = None
     ) -> "AlphaConfig":
-        """The configuration as one side sees it.
+        """Returns the configuration as one side sees it.
 
         A decoder layer owns two self-attention cache slots (per-stream and aggregated), and
         relations need one that tells which symbols were written, so the decoder's side reports

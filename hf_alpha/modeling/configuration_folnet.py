@@ -222,7 +222,7 @@ class FolnetConfig(SymbolModelConfig):
         )
 
     def validate_architecture(self) -> None:
-        """Part of `@strict` validation: cross-field checks."""
+        """Checks that settings fit each other, as part of `@strict` validation."""
         super().validate_architecture()
         for name, choices in (
             ("position_scheme", POSITION_SCHEMES),
@@ -335,8 +335,8 @@ class FolnetConfig(SymbolModelConfig):
         heads += 2 * channels
         at_work = (3 + 2 * self.boolean_cascade + written) * wide + heads
         norms = 2 + (1 + bool(written)) * self.boolean_cascade  # and what goes into them
-        kept = {"all": norms * wide + heads, "inputs": wide}
-        return at_work + (layers - 1) * kept[keeps]
+        numbers_per_layer = {"all": norms * wide + heads, "inputs": wide}
+        return at_work + (layers - 1) * numbers_per_layer[keeps]
 
     @property
     def size_text(self) -> str:

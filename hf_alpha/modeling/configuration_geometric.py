@@ -119,7 +119,7 @@ class GeometricConfig(PreTrainedConfig):
         )
 
     def validate_architecture(self) -> None:
-        """Part of `@strict` validation: cross-field checks."""
+        """Checks that settings fit each other, as part of `@strict` validation."""
         check_choice("relation_attention", self.relation_attention, RELATION_ATTENTIONS)
         for name, smallest in self.smallest.items():
             if (value := getattr(self, name)) is not None and value < smallest:

@@ -115,7 +115,7 @@ class RetrofitConfig(SymbolModelConfig):
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
-        """The configuration of a new model for a tokenizer, its backbone untrained.
+        """Returns the configuration of a new model for a tokenizer, its backbone untrained.
 
         Args:
             tokenizer: an `AlphaTokenizer` or a `TextTokenizer`; the vocabulary, padding, start and
@@ -162,7 +162,7 @@ class RetrofitConfig(SymbolModelConfig):
         )
 
     def validate_architecture(self) -> None:
-        """Part of `@strict` validation: cross-field checks."""
+        """Checks that settings fit each other, as part of `@strict` validation."""
         super().validate_architecture()
         for name in ("normalize_embeddings", "normalize_features", "scale_embedding"):
             if getattr(self, name):
@@ -192,15 +192,15 @@ class RetrofitConfig(SymbolModelConfig):
             raise ValueError("aggregated_attention joins streams, which a decoder alone has not")
 
     def _check_rows(self) -> None:
-        wanted = self.encoding.rows_per_class
-        if wanted is None:
+        rows_per_class = self.encoding.rows_per_class
+        if rows_per_class is None:
             return
         for name in self.symbol_classes:
             rows = self.class_rows.get(name, [])
-            if len(set(rows)) != wanted or len(rows) != wanted:
+            if len(set(rows)) != rows_per_class or len(rows) != rows_per_class:
                 raise ValueError(
                     f"class_rows[{name!r}] is {rows}: symbol_encoding {self.symbol_encoding!r} "
-                    f"needs {wanted} different rows of the backbone for each class"
+                    f"needs {rows_per_class} different rows of the backbone for each class"
                 )
         listed = [row for name in self.symbol_classes for row in self.class_rows[name]]
         if shared := [row for row, times in Counter(listed).items() if times > 1]:
@@ -233,7 +233,7 @@ class RetrofitConfig(SymbolModelConfig):
 
     @property
     def d_model(self) -> int:
-        """The same, by the name that blocks of attention read."""
+        """The width of the backbone's decoder, by the name that blocks of attention read."""
         return self.hidden_size
 
     @property
@@ -270,7 +270,7 @@ class RetrofitConfig(SymbolModelConfig):
         return max(layers, self.decoder_config.num_hidden_layers)
 
     def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> Any:
-        """The configuration as one side sees it; the decoder's has a layer for each cache slot."""
+        """Returns the configuration of one side; the decoder's has a layer for each cache slot."""
         if bool(decoder) == bool(encoder):
             return self
         side = copy.deepcopy(self.host_config.get_text_config(decoder=decoder, encoder=encoder))
@@ -286,7 +286,7 @@ class RetrofitConfig(SymbolModelConfig):
 
 
 def _writes_text(kind: type[PreTrainedConfig], settings: dict[str, Any]) -> bool:
-    """Whether models of a kind go from text to text: encoder-decoders, and decoders alone.
+    """Returns whether models of a kind go from text to text: encoder-decoders, and decoders alone.
 
     Some encoders can be made decoders by a setting.
     """

@@ -104,7 +104,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
-        """The configuration of a new model for a tokenizer.
+        """Returns the configuration of a new model for a tokenizer.
 
         Args:
             tokenizer: an `AlphaTokenizer` or a `TextTokenizer`; the vocabulary comes from it, and
@@ -138,7 +138,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         self.symbol_ranges = {name: self.symbol_ranges[name] for name in order}
 
     def validate_architecture(self) -> None:
-        """Part of `@strict` validation: cross-field checks."""
+        """Checks that settings fit each other, as part of `@strict` validation."""
         check_choice("symbol_renaming", self.symbol_renaming, SYMBOL_RENAMINGS)
         check_choice("random_method", self.random_method, RANDOM_METHODS)
         self._check_numbers()
@@ -150,7 +150,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
             raise ValueError("adacos scales cosines: set normalize_features or turn adacos off")
 
     def _check_numbers(self) -> None:
-        """Every number has a range; what is None has a default elsewhere."""
+        """Raise a ValueError for a number outside its range; None stands for a default."""
         for name, smallest in self.smallest.items():
             if (value := getattr(self, name)) is not None and value < smallest:
                 raise ValueError(f"{name} must be at least {smallest}, not {value}")

@@ -40,7 +40,7 @@ def in_blocks(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor)
 
 
 def block_sizes(rows: int) -> list[int]:
-    """Sizes of the blocks that make up so many rows, the largest first, the odd rest last."""
+    """Returns the sizes of blocks that make up so many rows, largest first, the odd rest last."""
     whole, rest = divmod(rows, LARGEST)
     odd = rest % STEP if rest >= SMALLEST else rest
     sizes = [LARGEST] * whole + [size for size in (rest - odd, odd) if size]
@@ -68,7 +68,7 @@ class BlockLinear(nn.Linear):
 
 
 def prefers_products(query: torch.Tensor, num_keys: int, *added: torch.Tensor | None) -> bool:
-    """Whether two products are faster than one kernel for attention of queries (N, H, T, K).
+    """Returns whether two products beat one kernel for attention of queries (N, H, T, K).
 
     PyTorch's fused kernel for CPUs takes longer for few scores, and knows no gradient of a mask:
     there PyTorch goes a way that is slower than two products.
@@ -84,7 +84,7 @@ def prefers_products(query: torch.Tensor, num_keys: int, *added: torch.Tensor | 
 
 
 def is_plain(*tensors: torch.Tensor) -> bool:
-    """Whether these are float32 numbers on a CPU that no transformation of PyTorch records.
+    """Returns whether all tensors are float32 on a CPU, and no transformation records them.
 
     Tracers, transforms of torch.func and forward-mode differentiation know PyTorch's own operations
     only. Compilers come first, which else would make conditions of sizes.
@@ -106,7 +106,7 @@ is_transformed: Callable[[], bool] = getattr(
 
 @cache
 def prefers_onednn() -> bool:
-    """Whether oneDNN's products are there, and likely to be faster than those of `F.linear`.
+    """Returns whether oneDNN's products are there, and likely to be faster than `F.linear`.
 
     MKL, behind `F.linear`, is made for Intel's processors: there oneDNN took 10 to 12 % longer for
     whole training steps and generations, elsewhere half the time.
@@ -116,7 +116,7 @@ def prefers_onednn() -> bool:
 
 @cache
 def has_onednn() -> bool:
-    """Whether this PyTorch has oneDNN's operator, which is not a public one."""
+    """Returns whether this PyTorch has oneDNN's operator, which is not a public one."""
     try:
         matrix = torch.zeros(2, 2, device="cpu", dtype=torch.float32)
         multiply(matrix, matrix, None)
@@ -135,7 +135,7 @@ def _is_intel() -> bool:
 def multiply(
     x_MD: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None
 ) -> torch.Tensor:
-    """X W^T + b by oneDNN, without gradients: (M, E)."""
+    """Multiplies by oneDNN, without gradients: X W^T + b, (M, E)."""
     return torch.ops.mkldnn._linear_pointwise(x_MD, weight_ED, bias_E, "none", [], "")
 
 
@@ -187,14 +187,14 @@ class _Dropped(torch.autograd.Function):
         words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
         bits = words.view(torch.int16)[: x.numel()]
         ctx.scale = BITS / (BITS - dropped)
-        kept = (bits >= dropped - BITS // 2).view(x.shape)
-        ctx.save_for_backward(kept)
-        return torch.where(kept, x, 0.0).mul_(ctx.scale)
+        keep_mask = (bits >= dropped - BITS // 2).view(x.shape)
+        ctx.save_for_backward(keep_mask)
+        return torch.where(keep_mask, x, 0.0).mul_(ctx.scale)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        (kept,) = ctx.saved_tensors
-        return torch.where(kept, gradients[0], 0.0) * ctx.scale, None
+        (keep_mask,) = ctx.saved_tensors
+        return torch.where(keep_mask, gradients[0], 0.0) * ctx.scale, None
 
 
 __all__ = [

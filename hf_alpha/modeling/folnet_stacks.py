@@ -107,10 +107,10 @@ class FolnetStack(FolnetPreTrainedModel):
         """
         if torch.compiler.is_compiling() or torch.jit.is_tracing() or device.type == "meta":
             return
-        kept, way_out = self._kept_for_gradients()
+        keeps, way_out = self._kept_for_gradients()
         layers = len(self.layers) - (not output_binary_states)
         autocast = torch.is_autocast_enabled(device.type)
-        numbers = self.config.numbers_per_pair(layers, kept, autocast)
+        numbers = self.config.numbers_per_pair(layers, keeps, autocast)
         check_memory(
             rows * queries * keys * numbers * self.symbols.owner.dtype.itemsize, device,
             f"relations of {queries} times {keys} positions in {rows} rows", way_out,

@@ -16,7 +16,7 @@ normalisation: distinct names are never merged, and each comes back as it was wr
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -173,56 +173,55 @@ class Grammar:
         Raises:
             FormulaError: no reading succeeds; the error is that of the reading that got furthest.
         """
+        return self.rewritten(self.read(text, notation))
+
+    def rewritten(self, tokens: list[str]) -> list[str]:
+        """Rewrite the derived operators of a formula that `read` gave, be it of another grammar.
+
+        Raises:
+            FormulaError: the formula becomes too large.
+        """
+        if self.derived.keys().isdisjoint(tokens):
+            return tokens
+        return _without_double_negation(self._flatten(self._tree(tokens)))
+
+    def read(self, text: str, notation: str | None = None) -> list[str]:
+        """Prefix tokens of a formula as it stands, derived operators among them; see `parse`."""
         if notation is None:
-            return self._parse_any(text)[1]
+            return self._read_any(text)
         if notation not in NOTATIONS:
             raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
         if not text.strip():
             raise FormulaError("the formula is empty", 0)
         if notation == "compact":
-            return self._parse_compact(text)
+            return self._read_compact(text)
         lexemes = self._lex(self._word_pattern, text)
         read = self._read_prefix if notation == "prefix" else self._read_infix
         return read(lexemes, text)
 
-    def rewrites(self, text: str, notation: str | None = None) -> bool:
-        """Whether a formula has derived operators, which `parse` rewrites; errors as there."""
-        if notation is None:
-            notation, _ = self._parse_any(text)
-        return not self.derived.keys().isdisjoint(self._verbatim.parse(text.strip(), notation))
-
-    @cached_property
-    def _verbatim(self) -> "Grammar":
-        """The same notations with nothing rewritten."""
-        derived = {token: self.arities[token] for token in self.derived}
-        return replace(self, operators={**self.operators, **derived}, derived={})
-
-    def _parse_any(self, text: str) -> tuple[str, list[str]]:
-        """The notation of a text and its tokens."""
+    def _read_any(self, text: str) -> list[str]:
+        """Prefix tokens of a text in the notation that is detected."""
         spaced = len(text.split()) > 1
-        likely = "prefix" if spaced else "compact"
         text = text if spaced else text.strip()
         errors: list[FormulaError] = []
-        found: list[str] | None = None
-        for notation in (likely, "infix"):
+        likely: list[str] | None = None
+        for notation in ("prefix" if spaced else "compact", "infix"):
             try:
-                tokens = self.parse(text, notation)
+                tokens = self.read(text, notation)
             except FormulaError as error:
                 errors.append(error)
-                if error.position < 0:  # it was read, but is too large
-                    break
             else:
-                written = [word for word, _ in words(text)] if spaced else list(text)
-                if notation == "infix" or tokens == written:
-                    return notation, tokens
-                found = tokens
-        if found is not None:
-            return likely, found
+                pieces = [word for word, _ in words(text)] if spaced else list(text)
+                is_plain = tokens == pieces and self.derived.keys().isdisjoint(tokens)
+                if notation == "infix" or is_plain:
+                    return tokens
+                likely = tokens
+        if likely is not None:
+            return likely
         # of two that got equally far, infix: the text begins with an operand
-        furthest = max(reversed(errors), key=lambda e: e.position)
-        raise errors[-1] if errors[-1].position < 0 else furthest
+        raise max(reversed(errors), key=lambda error: error.position)
 
-    def _parse_compact(self, text: str) -> list[str]:
+    def _read_compact(self, text: str) -> list[str]:
         arities = self._character_arities
         missing = 1
         for token in text[:-1]:  # fast path: canonical characters only
@@ -262,20 +261,17 @@ class Grammar:
             raise FormulaError(
                 f"the formula ends at character {end} while {missing} {operands} missing", end
             )
-        if self.derived.keys().isdisjoint(tokens):
-            return tokens
-        return _without_double_negation(self._flatten(self._tree(tokens)))
+        return tokens
 
     def _read_infix(self, lexemes: Iterable[Lexeme], text: str) -> list[str]:
         """Precedence climbing with two explicit stacks (Dijkstra's shunting yard)."""
         operands: list[Node] = []
         waiting: list[Lexeme] = []
-        want_operand, derived, end = True, False, len(text)
+        want_operand, end = True, len(text)
         before = ("", 0)
         for lexeme in lexemes:
             for piece in self._unglued(lexeme, want_operand):
                 token, start = self.named(piece)
-                derived = derived or token in self.derived
                 if expected := self._expected(token, want_operand):
                     raise self._unexpected(text, (token, start), expected, before)
                 take = self._infix_operand if want_operand else self._infix_operator
@@ -288,8 +284,7 @@ class Grammar:
             if token == "(":
                 raise FormulaError(f"'(' at character {start + 1} is never closed", end)
             self._apply(token, operands)
-        tokens = self._flatten(operands[0])
-        return _without_double_negation(tokens) if derived else tokens
+        return self._flatten(operands[0])
 
     def _unglued(self, lexeme: Lexeme, want_operand: bool) -> list[Lexeme]:
         """The operators glued to the front of a word, and the rest of it."""
@@ -352,11 +347,11 @@ class Grammar:
         return True
 
     def _apply(self, token: str, nodes: list[Node]) -> None:
-        """Replace the topmost operands by the operator's node; a derived one is rewritten."""
+        """Replace the topmost operands by the operator's node."""
         arity = self.arities[token]
         children = tuple(nodes[len(nodes) - arity :])
         del nodes[len(nodes) - arity :]
-        nodes.append(self._node(token, children))
+        nodes.append((token, *children))
 
     def _node(self, token: str, children: tuple[Node, ...]) -> Node:
         if token not in self.derived:

@@ -77,7 +77,7 @@ class StackCall:
     cache: EncoderDecoderCache | None = None
 
     def padded(self, length: int) -> "StackCall":
-        """The same for an encoder that pads its input on the right, as LED's does."""
+        """Returns this call for an encoder that pads its input on the right, as LED's does."""
         more = length - self.streams.own.shape[1]
         if not more:
             return self
@@ -137,21 +137,21 @@ def repeat_rows(x: Any, number: int) -> Any:
 
 
 def packed(hidden: torch.Tensor, number: int) -> torch.Tensor:
-    """(B * S, L, D) -> (B, L, S * D); of one stream, the tensor itself."""
+    """Puts the streams of a sample side by side: (B * S, L, D) -> (B, L, S * D)."""
     if number == 1:
         return hidden
     return pack_streams(hidden.unflatten(0, (-1, number)))
 
 
 def by_sample(weights: torch.Tensor, number: int) -> torch.Tensor:
-    """(B * S, H, T, M) -> (B, S * H, T, M); of one stream, the tensor itself."""
+    """Puts the heads of all streams side by side: (B * S, H, T, M) -> (B, S * H, T, M)."""
     if number == 1:
         return weights
     return weights.unflatten(0, (-1, number)).flatten(1, 2)
 
 
 def each(change: Callable[..., Any], values: Any, number: int) -> Any:
-    """Each of several tensors changed; None stays None."""
+    """Applies a function to each of several tensors; None stays None."""
     if values is None:
         return None
     return tuple(None if value is None else change(value, number) for value in values)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 def layers_of(stack: nn.Module) -> list[nn.Module]:
-    """The layers of an encoder or decoder, as of `model.get_encoder()`, first to last.
+    """Returns the layers of an encoder or decoder, as of `model.get_encoder()`, first to last.
 
     They are the members of the one ModuleList below the stack that lies in no other ModuleList and
     holds modules of one class. Lists inside a layer (its sublayers, its experts) do not count.
@@ -19,22 +19,22 @@ def layers_of(stack: nn.Module) -> list[nn.Module]:
     Raises:
         ValueError: there is no such list, or more than one.
     """
-    found = [
+    layer_lists = [
         (name, list(layers))
         for name, layers in _outer_lists(stack)
         if len({type(layer) for layer in layers}) == 1
     ]
-    if len(found) != 1:
-        names = " and ".join(name for name, _ in found) or "none"
+    if len(layer_lists) != 1:
+        names = " and ".join(name for name, _ in layer_lists) or "none"
         raise ValueError(
             f"cannot tell which modules are the layers of {type(stack).__name__}: exactly one "
             f"ModuleList with members of one class is expected, found {names}"
         )
-    return found[0][1]
+    return layer_lists[0][1]
 
 
 def hidden_of(output: Any) -> Tensor:
-    """The hidden state in what a layer returns: the output itself, or the first of a tuple.
+    """Returns the hidden state in what a layer returns: the output itself, or the first of a tuple.
 
     Raises:
         TypeError: it is neither.
@@ -46,12 +46,12 @@ def hidden_of(output: Any) -> Tensor:
 
 
 def with_hidden(output: Any, hidden: Tensor) -> Any:
-    """What a layer returned, with this hidden state in place of its own."""
+    """Returns what a layer returned, with this hidden state in place of its own."""
     return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
 
 
 def _outer_lists(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.ModuleList]]:
-    """ModuleLists below a module that lie in no other one, with their names."""
+    """Yields each ModuleList below a module that lies in no other one, with its name."""
     for name, child in module.named_children():
         if isinstance(child, nn.ModuleList):
             yield f"{prefix}{name}", child

@@ -26,7 +26,7 @@ from .streams import Streams
 
 
 def silent(layer: nn.Linear) -> nn.Linear:
-    """A layer that begins with zeros, so that what it is part of begins with no effect."""
+    """Returns a layer that begins with zeros, so that what it is part of begins with no effect."""
     layer.starts_at_zero = True  # type: ignore[assignment]
     return layer
 
@@ -58,7 +58,7 @@ class HostRelations(nn.Module):
     def encoder_mask(
         self, mask: torch.Tensor | None, vectors_BLD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
-        """The mask of the encoder's attention: (B, H, L, L)."""
+        """Returns the mask of the encoder's attention: (B, H, L, L)."""
         gates = self.encoder_gates(self.gate_norm(vectors_BLD))
         return add_relations(mask, gates, streams.within)
 
@@ -69,13 +69,13 @@ class HostRelations(nn.Module):
         vectors_BTD: torch.Tensor,
         streams: Streams,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The masks of the decoder's attention to itself, (B, H, T, M), and to the source."""
+        """Returns the masks of the decoder's attention to itself, (B, H, T, M), and the source."""
         vectors_BTD = self.gate_norm(vectors_BTD)
         own = add_relations(mask, self.decoder_gates(vectors_BTD), streams.within)
         return own, add_relations(source_mask, self.cross_gates(vectors_BTD), streams.across)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
-        """The streams with what the encoder found about each symbol: (B, S, 2, D)."""
+        """Returns the streams with what the encoder found about each symbol: (B, S, 2, D)."""
         number = streams.ids.shape[1]
         where_BSL = occurrences(streams.own, number, hidden_BLD.dtype)
         mean_BSD = mean_by_symbol(hidden_BLD, where_BSL)
@@ -85,12 +85,12 @@ class HostRelations(nn.Module):
 
     @staticmethod
     def enter(streams: Streams) -> torch.Tensor:
-        """What the decoder adds to the vectors of its tokens: (B, T, D)."""
+        """Returns what the decoder adds to the vectors of its tokens: (B, T, D)."""
         assert streams.memory is not None
         return at_symbols(streams.own, streams.memory[:, :, 0])
 
     def point(self, hidden_BTD: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """What is added to the score of each symbol of the input: (B, T, S)."""
+        """Returns what is added to the score of each symbol of the input: (B, T, S)."""
         assert streams.memory is not None and streams.written is not None
         number = streams.ids.shape[1]
         last_BTS = occurrences(streams.own, number, hidden_BTD.dtype).transpose(1, 2)

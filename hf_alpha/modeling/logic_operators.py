@@ -469,14 +469,14 @@ class UnaryBool(nn.Module):
     Args:
         config: of the model.
         width, wide: of the atoms, and between the products.
-        read: width of what goes in, where that is more than the atoms.
+        input_width: width of what goes in, where that is more than the atoms.
     """
 
-    def __init__(self, config: FolnetConfig, width: int, wide: int, read: int | None = None):
+    def __init__(self, config: FolnetConfig, width: int, wide: int, input_width: int | None = None):
         super().__init__()
-        read = width if read is None else read
-        self.fc1 = BlockLinear(read, wide)
-        self.gate = BlockLinear(read, wide) if config.boolean_form == "reglu" else None
+        input_width = width if input_width is None else input_width
+        self.fc1 = BlockLinear(input_width, wide)
+        self.gate = BlockLinear(input_width, wide) if config.boolean_form == "reglu" else None
         self.fc2 = BlockLinear(wide, width)
         self.activation = ACT2FN[config.hidden_act]
 
@@ -588,7 +588,7 @@ def biased(projection: Any, device: torch.device) -> tuple[torch.Tensor, torch.T
 
 
 def is_plain_linear(module: nn.Module) -> bool:
-    """Whether a layer's `forward` is nothing but the product with its weight."""
+    """Returns whether a layer's `forward` is nothing but the product with its weight."""
     hooked = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
     return type(module) in (nn.Linear, BlockLinear) and not hooked
 

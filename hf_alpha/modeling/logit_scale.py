@@ -55,7 +55,7 @@ class LogitScale(nn.Module):
         self._seen: int | None = None  # count of steps when they were taken
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        """Statistics of the weights that are replaced say nothing about the new ones."""
+        """Loads weights and forgets statistics, which say nothing about the new ones."""
         super()._load_from_state_dict(*args, **kwargs)
         self._forget()
 
@@ -125,7 +125,7 @@ def token_loss(
     smoothing: float = 0.0,
     num_items: torch.Tensor | int | None = None,
 ) -> torch.Tensor:
-    """Cross-entropy over labelled positions, smoothed over usable columns only.
+    """Returns the cross-entropy over labelled positions, smoothed over usable columns only.
 
     Args:
         num_items: labelled positions of the whole optimiser step; the mean is over them, so that

@@ -17,7 +17,7 @@ def class_loss(
     labels: torch.Tensor,
     num_items_in_batch: torch.Tensor | int | None = None,
 ) -> torch.Tensor:
-    """Mean cross-entropy of classes, 0 where every label is -100.
+    """Returns the mean cross-entropy of classes, 0 where every label is -100.
 
     Args:
         logits: (..., C).
@@ -25,21 +25,21 @@ def class_loss(
         num_items_in_batch: labels that are wanted in all micro-batches of a step, which the sum is
             divided by; by default those here.
     """
-    rows, wanted = logits.float().flatten(0, -2), labels.to(logits.device).long().flatten()
-    total = F.cross_entropy(rows, wanted, reduction="sum", ignore_index=IGNORE)
-    count = (wanted != IGNORE).sum() if num_items_in_batch is None else num_items_in_batch
+    rows, classes = logits.float().flatten(0, -2), labels.to(logits.device).long().flatten()
+    total = F.cross_entropy(rows, classes, reduction="sum", ignore_index=IGNORE)
+    count = (classes != IGNORE).sum() if num_items_in_batch is None else num_items_in_batch
     return total / torch.as_tensor(count, device=total.device).clamp(min=1)
 
 
 def place_loss(logits_BL: torch.Tensor, place_B: torch.Tensor) -> torch.Tensor:
-    """Mean cross-entropy of places in sequences; those beyond the sequence have none."""
+    """Returns the mean cross-entropy of places in sequences; those beyond a sequence have none."""
     return class_loss(logits_BL, place_B.masked_fill(place_B >= logits_BL.shape[1], IGNORE))
 
 
 def labels_for_loss(
     labels: torch.Tensor, logits_BC: torch.Tensor, config: PreTrainedConfig
 ) -> torch.Tensor:
-    """Labels as the loss of Transformers for texts takes them, by `config.problem_type`.
+    """Returns labels as Transformers' loss for texts takes them, by `config.problem_type`.
 
     Args:
         labels: (B,) for classes, and for numbers where `config.num_labels` is 1; else

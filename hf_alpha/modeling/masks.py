@@ -9,7 +9,7 @@ from transformers.cache_utils import EncoderDecoderCache
 
 
 def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
-    """Mask (B, 1, 1, L) that hides padding."""
+    """Returns a mask (B, 1, 1, L) that hides padding."""
     if mask_BL is None:
         return None
     return additive(mask_BL[:, None, None].bool(), dtype)
@@ -21,7 +21,7 @@ def causal_mask(
     past_key_values: EncoderDecoderCache | None,
     dtype: torch.dtype,
 ) -> torch.Tensor | None:
-    """Mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding."""
+    """Returns a mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding."""
     if mask is not None and mask.dim() == 4:
         return additive(mask, dtype) if mask.dtype == torch.bool else mask
     length = keys = ids_BT.shape[1]
@@ -36,18 +36,18 @@ def causal_mask(
     key = torch.arange(keys, device=ids_BT.device)
     visible = (key[None, :] <= query[:, None])[None, None]
     if mask is not None:
-        given = F.pad(mask, (0, keys - mask.shape[1])) if mask.shape[1] < keys else mask
-        visible = visible & given[:, None, None].bool()
+        padded_mask = F.pad(mask, (0, keys - mask.shape[1])) if mask.shape[1] < keys else mask
+        visible = visible & padded_mask[:, None, None].bool()
     return additive(visible, dtype)
 
 
 def visible_keys(mask: torch.Tensor) -> torch.Tensor:
-    """What a mask that is prepared for attention, (B or 1, 1, T, M), shows: (B or 1, T, M)."""
+    """Returns what a prepared mask (B or 1, 1, T, M) shows: (B or 1, T, M), True where visible."""
     return mask[:, 0] if mask.dtype == torch.bool else mask[:, 0] == 0
 
 
 def shown_tokens(mask: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
-    """Which of a decoder's tokens are no padding: (B or 1, T).
+    """Returns which of a decoder's tokens are no padding: (B or 1, T).
 
     Args:
         mask: 1 for tokens, 0 for padding: (B, M), its last columns those of the tokens; or as it is
@@ -62,7 +62,7 @@ def shown_tokens(mask: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
 
 
 def first_states(hidden_BLD: torch.Tensor, mask_BL: torch.Tensor | None) -> torch.Tensor:
-    """The states of the first tokens that are no padding, which may come first: (B, D)."""
+    """Returns the states of the first tokens that are no padding, which may come first: (B, D)."""
     if mask_BL is None:
         return hidden_BLD[:, 0]
     place = mask_BL.long().argmax(1)[:, None, None].expand(-1, 1, hidden_BLD.shape[-1])
@@ -70,7 +70,7 @@ def first_states(hidden_BLD: torch.Tensor, mask_BL: torch.Tensor | None) -> torc
 
 
 def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """0 where something is visible, the lowest finite number elsewhere; of the same shape."""
+    """Returns a mask of the same shape: 0 where visible, the lowest finite number elsewhere."""
     # Finite: with -inf, a softmax over a row without any visible key would give NaN.
     lowest = torch.finfo(dtype).min
     return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)

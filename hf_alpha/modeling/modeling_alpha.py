@@ -68,20 +68,20 @@ class AlphaLayer(GradientCheckpointingLayer):
         self.activation = ACT2FN[config.activation_function]
         self.dropout = nn.Dropout(config.dropout)
 
-    def _add_attention(self, name: str, wanted: bool, slot: int | None, cross: bool) -> bool:
+    def _add_attention(self, name: str, enabled: bool, slot: int | None, cross: bool) -> bool:
         """Make an attention block and its norm, if wanted; returns whether it was."""
         config = self.config
-        attention = AlphaAttention(config, self.num_heads, slot, cross) if wanted else None
+        attention = AlphaAttention(config, self.num_heads, slot, cross) if enabled else None
         setattr(self, name, attention)
-        if wanted:
+        if enabled:
             norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
             setattr(self, f"{name}_layer_norm", norm)
-        return wanted
+        return enabled
 
     def _aggregated(
         self, hidden_BSLD: torch.Tensor, streams: Streams, **kwargs: Any
     ) -> torch.Tensor:
-        """Each stream attends to the aggregated view of all of them."""
+        """Lets each stream attend to the aggregated view of all of them."""
         assert self.aggregated_attn is not None
         norm, view = self.aggregated_attn_layer_norm, streams.aggregate(hidden_BSLD)
         if self.config.aggregated_attention_norm == "pre":
@@ -183,7 +183,7 @@ class AlphaDecoderLayer(AlphaLayer):
             hidden_BSTD = self._aggregated(hidden_BSTD, streams, **shared)
         for name in self.cross:
             attention, norm = getattr(self, name), getattr(self, f"{name}_layer_norm")
-            update, found = attention(
+            update, block_weights = attention(
                 hidden_BSTD,
                 encoder_NSLD if name == CROSS_ATTENTION["per_stream"] else encoder_view_N1LD,
                 mask=encoder_mask,
@@ -194,7 +194,7 @@ class AlphaDecoderLayer(AlphaLayer):
                 relations=streams.across,
             )
             hidden_BSTD = norm(hidden_BSTD + self.dropout(update))
-            cross_weights = found if cross_weights is None else cross_weights
+            cross_weights = block_weights if cross_weights is None else cross_weights
         return self._feed_forward(hidden_BSTD), weights, cross_weights
 
 
@@ -211,7 +211,7 @@ class AlphaPreTrainedModel(SymbolModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """PyTorch's own initialisation for linear layers; embedding rows are N(0, 1)."""
+        """Draws weights: linear layers as PyTorch does it, embedding rows from N(0, 1)."""
         if isinstance(module, RESETTING):
             super()._init_weights(module)
         elif isinstance(module, nn.Linear):
@@ -233,27 +233,27 @@ class ReturnedStates:
 
     Args:
         width: D.
-        wanted: whether they are returned at all.
+        enabled: whether they are returned at all.
 
     Attributes:
         packed: the states so far, each (B, L, S * D).
     """
 
-    def __init__(self, width: int, wanted: bool):
+    def __init__(self, width: int, enabled: bool):
         self.width = width
-        self.wanted = wanted
+        self.enabled = enabled
         self.packed: tuple[torch.Tensor, ...] = ()
 
     def keep(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
-        """Store a state; returns it for the next layer, so that its gradient is available."""
-        if not self.wanted:
+        """Stores a state; returns it for the next layer, so that its gradient is available."""
+        if not self.enabled:
             return hidden_BSLD
         self.packed += (pack_streams(hidden_BSLD),)
         return unpack_streams(self.packed[-1], self.width)
 
     def last(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
-        """The last state: (B, L, S * D)."""
-        return self.packed[-1] if self.wanted else pack_streams(hidden_BSLD)
+        """Returns the last state: (B, L, S * D)."""
+        return self.packed[-1] if self.enabled else pack_streams(hidden_BSLD)
 
 
 class AlphaStack(AlphaPreTrainedModel):
@@ -285,7 +285,7 @@ class AlphaStack(AlphaPreTrainedModel):
             owner.set_input_embeddings(value)
 
     def _outputs(self, attentions: bool | None, states: bool | None) -> tuple[bool, bool]:
-        """Whether attention weights and hidden states are returned."""
+        """Returns whether attention weights and hidden states are returned."""
         return (
             self.config.output_attentions if attentions is None else attentions,
             self.config.output_hidden_states if states is None else states,
@@ -293,7 +293,7 @@ class AlphaStack(AlphaPreTrainedModel):
 
 
 def token_embedding(config: AlphaConfig) -> nn.Embedding:
-    """The trained rows that [`SymbolLayer`] reads."""
+    """Returns the trained rows that [`SymbolLayer`] reads."""
     encoding = config.encoding(config)
     return nn.Embedding(encoding.num_rows, encoding.row_dim)
 
@@ -319,7 +319,7 @@ class AlphaEncoder(AlphaStack):
         output_hidden_states: bool | None = None,
         **kwargs: Any,
     ) -> SymbolEncoderOutput:
-        """Encode.
+        """Encodes the input, each stream by itself and through the aggregated view.
 
         Args:
             input_ids: (B, L).
@@ -473,7 +473,7 @@ class AlphaDecoder(AlphaStack):
         return self.dropout(hidden)
 
     def _recomputes(self) -> bool:
-        """Whether layers compute their activations a second time for the gradients."""
+        """Returns whether layers compute their activations a second time for the gradients."""
         return self.training and self.gradient_checkpointing
 
     def _new_cache(self) -> EncoderDecoderCache:
@@ -510,7 +510,7 @@ def _check_cache(past_key_values: Cache | None) -> None:
 
 
 def kept_sources(past_key_values: EncoderDecoderCache | None) -> int:
-    """How many sources the keys and values of cross-attention have been kept of; 0 for none."""
+    """Returns how many sources the cache holds keys and values of; 0 for none."""
     if past_key_values is None or not past_key_values.is_updated.get(0):
         return 0
     return past_key_values.cross_attention_cache.layers[0].keys.shape[0]
@@ -533,7 +533,7 @@ class AlphaModel(AlphaPreTrainedModel):
         return self.shared
 
     def embedding_table(self, device: torch.device | None = None) -> torch.Tensor:
-        """Rows of base tokens and symbols as they are used, normalised and complete: (R, D)."""
+        """Returns rows of base tokens and symbols as used, normalised and complete: (R, D)."""
         return self.symbols.table(device or self.device)
 
     def set_input_embeddings(self, value: nn.Module) -> None:
@@ -555,7 +555,7 @@ class AlphaModel(AlphaPreTrainedModel):
         output_hidden_states: bool | None = None,
         **kwargs: Any,
     ) -> Seq2SeqModelOutput:
-        """Encode, unless `encoder_outputs` are given, and decode; arguments as in the stacks."""
+        """Encodes, unless `encoder_outputs` are given, and decodes; arguments as in the stacks."""
         if decoder_input_ids is None:
             raise ValueError(
                 "decoder_input_ids are missing (or give labels to the model with a head)"
@@ -647,7 +647,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         self.model.set_input_embeddings(value)
 
     def get_output_embeddings(self) -> None:
-        """None: the projection is the embedding itself."""
+        """Returns None: the projection is the embedding itself."""
         return None
 
     @can_return_tuple
@@ -668,7 +668,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> Seq2SeqLMOutput:
-        """Next-token logits, and the loss where labels are given.
+        """Returns next-token logits, and the loss where labels are given.
 
         Args:
             input_ids: (B, L); `attention_mask` (B, L); `stream_ids` (B, S) and `tree_paths` (B, L)
@@ -747,11 +747,11 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         return past_key_values
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
-        """Labels shifted right behind the start token; -100 becomes padding."""
+        """Returns labels shifted right behind the start token; -100 becomes padding."""
         return shift_right(labels, self.config)
 
     def _adapts_scale(self) -> bool:
-        """Whether AdaCos is at work.
+        """Returns whether AdaCos is at work.
 
         It belongs to the training of the model's own weights: adapters leave them frozen, and are
         saved without the scale that they would need.

@@ -222,7 +222,7 @@ class FolnetLMHead(FolnetPreTrainedModel, SymbolHead):
         outputs: FolnetOutput | FolnetSeq2SeqOutput,
         labels_BT: torch.Tensor | None,
         num_items: torch.Tensor | int | None,
-        kept: Any = slice(None),
+        scored: Any = slice(None),
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Returns logits (B, T, V) and, with labels, the loss.
 
@@ -230,7 +230,7 @@ class FolnetLMHead(FolnetPreTrainedModel, SymbolHead):
             outputs: of the model beneath.
             labels_BT: ids, -100 where no loss is wanted.
             num_items: labelled tokens of the whole optimiser step.
-            kept: index of the positions that are scored; labels are of these.
+            scored: index of the positions that are scored; labels are of these.
 
         Raises:
             ValueError: labels that no output can give.
@@ -238,7 +238,7 @@ class FolnetLMHead(FolnetPreTrainedModel, SymbolHead):
         assert outputs.last_hidden_state is not None
         hidden_BSTD = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
         streams = Streams.of(outputs, hidden_BSTD.dtype)
-        return self.predict(hidden_BSTD[:, :, kept], streams, labels_BT, num_items)
+        return self.predict(hidden_BSTD[:, :, scored], streams, labels_BT, num_items)
 
 
 class FolnetForMaskedLM(FolnetLMHead):
@@ -428,9 +428,9 @@ class FolnetForCausalLM(FolnetGenerator):
             output_binary_states=output_binary_states, return_dict=True, **kwargs,
         )  # fmt: skip
         last = isinstance(logits_to_keep, int)
-        kept = slice(-logits_to_keep, None) if last else logits_to_keep
-        next_BT = None if next_BT is None else next_BT[:, kept]
-        logits, loss = self._predict(outputs, next_BT, num_items_in_batch, kept)
+        scored = slice(-logits_to_keep, None) if last else logits_to_keep
+        next_BT = None if next_BT is None else next_BT[:, scored]
+        logits, loss = self._predict(outputs, next_BT, num_items_in_batch, scored)
         states = {"past_key_values": outputs.past_key_values, **states_of(outputs)}
         return FolnetLMOutput(loss=loss, logits=logits, **states)
 

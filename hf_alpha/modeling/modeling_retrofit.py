@@ -79,7 +79,7 @@ class AggregatedBlock(GradientCheckpointingLayer):
         rope: CosSin,
         past_key_values: EncoderDecoderCache | None = None,
     ) -> torch.Tensor:
-        """The new hidden state; arguments as of [`AlphaAttention`]."""
+        """Returns the new hidden state; arguments as of [`AlphaAttention`]."""
         # A backbone may keep its states, or all its weights, in another precision.
         hidden = hidden_BSLD.to(self.layer_norm.weight.dtype)
         mask = None if mask is None else mask.to(hidden.dtype)
@@ -161,7 +161,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         self.backbone.set_output_embeddings(value)
 
     def create_masks_for_generate(self, config: Any, **kwargs: Any) -> Any:
-        """Masks for static caches, as the backbone's decoder takes them."""
+        """Returns masks for static caches, as the backbone's decoder takes them."""
         create = getattr(self.backbone, "create_masks_for_generate", create_masks_for_generate)
         return create(config=self.config.get_text_config(decoder=True), **kwargs)
 
@@ -205,7 +205,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         self.post_init()
 
     def _add_blocks(self) -> None:
-        """Blocks of aggregated attention behind the backbone's layers."""
+        """Puts blocks of aggregated attention behind the backbone's layers."""
         for side in self.config.aggregated_attention:
             layers = layers_of(self._stack(side))
             first = self.num_slots if side == "decoder" else None
@@ -247,7 +247,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
                 init.zeros_(module.bias)
 
     def _number(self, streams: Streams) -> int:
-        """How many rows of the backbone's batch a sample has, S; others only list symbols."""
+        """Returns how many rows of the backbone's batch a sample has: S, or 1 without streams."""
         return streams.ids.shape[1] if self.symbols.encoding.opens_streams else 1
 
     def _check_attention(self) -> None:
@@ -275,15 +275,19 @@ class RetrofitForConditionalGeneration(RetrofitModel):
     def activation_checkpointing_enable(
         self, activation_checkpointing_kwargs: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        """As in Transformers.
+        """Switches recomputation on, as Transformers does, where the relations allow it.
 
         Raises:
             ValueError: reentrant checkpointing of a model whose layers share a mask that is
                 trained: each layer's part of the backward pass would free the mask's graph.
         """
-        given = activation_checkpointing_kwargs
+        settings = activation_checkpointing_kwargs
         # PyTorch's default is True, Transformers' False.
-        if self.relations is not None and given is not None and given.get("use_reentrant", True):
+        if (
+            self.relations is not None
+            and settings is not None
+            and settings.get("use_reentrant", True)
+        ):
             raise ValueError(
                 "`relational` models cannot be checkpointed in the reentrant way: give "
                 "use_reentrant=False"
@@ -348,7 +352,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> Seq2SeqLMOutput:
-        """Next-token logits, and the loss where labels are given.
+        """Returns next-token logits, and the loss where labels are given.
 
         Args:
             input_ids: (B, L); `attention_mask` (B, L) and `stream_ids` (B, S) as the tokenizer
@@ -394,8 +398,8 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             decoder_input_ids, decoder_attention_mask, encoder_outputs, attention_mask,
             past_key_values, use_cache, returned,
         )  # fmt: skip
-        found = HostOutput(outputs.logits, head)
-        logits, loss = self.predict(found, head.streams, labels, num_items_in_batch)
+        host_output = HostOutput(outputs.logits, head)
+        logits, loss = self.predict(host_output, head.streams, labels, num_items_in_batch)
         number = self._number(head.streams)
         return Seq2SeqLMOutput(
             loss=loss,
@@ -419,7 +423,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         use_cache: bool,
         returned: dict[str, bool | None],
     ) -> tuple[ModelOutput, HeadCall]:
-        """What the backbone gives for rows of the decoder, and what passed its head."""
+        """Returns what the backbone gives for rows of the decoder, and what passed its head."""
         rows = ids_BT.shape[0]
         check_ids(self.config, ids_BT)
         check_cache(past_key_values)
@@ -452,7 +456,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
     def _follow(
         self, source: SymbolEncoderOutput, ids_BT: torch.Tensor, mask: Any, cache: Cache | None
     ) -> Streams:
-        """The streams over the decoder's tokens."""
+        """Returns the streams over the decoder's tokens."""
         streams = Streams.of(source, source.last_hidden_state.dtype)
         if self.relations is None:
             return streams.expand(ids_BT.shape[0]).over(ids_BT)
@@ -476,7 +480,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         streams: Streams,
         cache: Any,
     ) -> dict[str, Any]:
-        """What the backbone's decoder may see, of itself and of the source."""
+        """Returns what the backbone's decoder may see, of itself and of the source."""
         if self.relations is None:
             own, cross = (repeat_rows(x, self._number(streams)) for x in (mask, source_mask))
         else:
@@ -495,7 +499,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
     def _embedding(
         self, side: str, ids_BL: torch.Tensor, streams: Streams
     ) -> Iterator[torch.Tensor]:
-        """Ids of the backbone in place of others, (B * S, L); meanwhile their parts are known.
+        """Yields the backbone's ids, (B * S, L), and meanwhile has parts added to their vectors.
 
         Raises:
             RuntimeError: the backbone embedded them in a way of its own.
@@ -519,7 +523,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
                 )
 
     def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:
-        """Embedded tokens, and what is added to them: random parts, or what the encoder found."""
+        """Returns the table's vectors with parts added: random ones, or what the encoder found."""
         # Once: behind the table itself, or behind an adapter around it.
         parts = self._calls.now.pop("parts", None)
         if parts is None:  # the backbone is called by itself
@@ -527,7 +531,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         return vectors + parts.to(vectors)
 
     def _widened(self, parts: torch.Tensor, place: int) -> torch.Tensor:
-        """Random parts as they are added: in the last dimensions of D, and of their length.
+        """Returns random parts as they are added: in the last dimensions of D, scaled.
 
         Args:
             parts: (..., K).
@@ -561,25 +565,25 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         weights = call.streams.weights.to(args[0])
         return (mean_streams(call.hidden_BSTD, weights), *args[1:])
 
-    def _logits(self, found: HostOutput, streams: Streams) -> torch.Tensor:
+    def _logits(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
         encoding = self.symbols.encoding
-        streams = streams.to(found.logits.device)  # layers may lie on several devices
+        streams = streams.to(host_output.logits.device)  # layers may lie on several devices
         if encoding.opens_streams:
-            logits = self._joined_streams(found, streams)
+            logits = self._joined_streams(host_output, streams)
         elif encoding.random_parts:
-            logits = self._with_parts(found, streams)
+            logits = self._with_parts(host_output, streams)
         elif self.relations is not None:
-            logits = self._pointed(found, streams)
+            logits = self._pointed(host_output, streams)
         else:
-            logits = found.logits[..., : self.config.vocab_size]
+            logits = host_output.logits[..., : self.config.vocab_size]
         return self.symbols.finish(logits, streams)
 
-    def _joined_streams(self, found: HostOutput, streams: Streams) -> torch.Tensor:
-        """Algorithm 5: base tokens by the mean over streams, a symbol by its own stream."""
+    def _joined_streams(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
+        """Returns logits by Algorithm 5: base tokens' by the mean over streams, symbols' own."""
         encoding, vocabulary = self.symbols.encoding, self.config.vocabulary
         actual_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=2, nth=0)
-        if not found.head.averaged:
-            logits_BSTR = found.logits.unflatten(0, (-1, streams.ids.shape[1]))
+        if not host_output.head.averaged:
+            logits_BSTR = host_output.logits.unflatten(0, (-1, streams.ids.shape[1]))
             base_BTR = logits_BSTR[:, 0]
             if logits_BSTR.shape[1] > 1:
                 weights = streams.weights.to(logits_BSTR)
@@ -587,57 +591,57 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             index = actual_BS[:, :, None, None].expand(-1, -1, logits_BSTR.shape[2], 1)
             own_BTS = logits_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
             return encoding.join(base_BTR, own_BTS, streams)
-        hidden_BSTD = found.head.hidden_BSTD
+        hidden_BSTD = host_output.head.hidden_BSTD
         assert hidden_BSTD is not None
         weight: Any = self.get_output_embeddings().weight
         row_BSD = F.embedding(actual_BS, weight)
         mean_BTD = mean_streams(hidden_BSTD, streams.weights.to(hidden_BSTD))
         off_BSTD = hidden_BSTD - mean_BTD[:, None]
         off_BTS = torch.einsum("bstd,bsd->bts", off_BSTD, row_BSD)
-        index = actual_BS[:, None].expand(-1, found.logits.shape[1], -1)
-        own_BTS = self._shifted(found.logits.gather(-1, index), off_BTS)
-        return encoding.join(found.logits, own_BTS, streams)
+        index = actual_BS[:, None].expand(-1, host_output.logits.shape[1], -1)
+        own_BTS = self._shifted(host_output.logits.gather(-1, index), off_BTS)
+        return encoding.join(host_output.logits, own_BTS, streams)
 
-    def _pointed(self, found: HostOutput, streams: Streams) -> torch.Tensor:
-        """A symbol's logit is that of its class, and what is known about the symbol."""
+    def _pointed(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
+        """Returns logits; a symbol's is that of its class and what is known about the symbol."""
         vocabulary = self.config.vocabulary
-        assert self.relations is not None and found.head.hidden_BSTD is not None
+        assert self.relations is not None and host_output.head.hidden_BSTD is not None
         rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
-        index = rows_BS[:, None].expand(-1, found.logits.shape[1], -1)
-        more = self.relations.point(found.head.hidden_BSTD[:, 0], streams)
+        index = rows_BS[:, None].expand(-1, host_output.logits.shape[1], -1)
+        more = self.relations.point(host_output.head.hidden_BSTD[:, 0], streams)
         more_BTS = more * self.config.random_scale[1]
-        own_BTS = self._shifted(found.logits.gather(-1, index), more_BTS)
-        return self.symbols.encoding.join(found.logits, own_BTS, streams)
+        own_BTS = self._shifted(host_output.logits.gather(-1, index), more_BTS)
+        return self.symbols.encoding.join(host_output.logits, own_BTS, streams)
 
-    def _with_parts(self, found: HostOutput, streams: Streams) -> torch.Tensor:
-        """A symbol's logit is that of its class, and what its random part adds to the product."""
+    def _with_parts(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
+        """Returns logits; a symbol's is that of its class and what its random part adds."""
         vocabulary = self.config.vocabulary
-        assert found.head.hidden_BSTD is not None and self.symbols.draws is not None
-        hidden_BTD = found.head.hidden_BSTD[:, 0]
+        assert host_output.head.hidden_BSTD is not None and self.symbols.draws is not None
+        hidden_BTD = host_output.head.hidden_BSTD[:, 0]
         parts_ND = self._widened(self.symbols.draws(self.training), 1).to(hidden_BTD)
         index_N = torch.arange(len(parts_ND), device=hidden_BTD.device)
         rows_N = vocabulary.rows(vocabulary.symbol_ids(index_N), per_class=1)
-        own_BTN = self._shifted(found.logits[..., rows_N], F.linear(hidden_BTD, parts_ND))
-        return self.symbols.encoding.join(found.logits, own_BTN, streams)
+        own_BTN = self._shifted(host_output.logits[..., rows_N], F.linear(hidden_BTD, parts_ND))
+        return self.symbols.encoding.join(host_output.logits, own_BTN, streams)
 
     def _shifted(self, logits: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
-        """Logits with something added to the products that they come from."""
+        """Returns logits with something added to the products that they come from."""
         return self._capped(self._products(logits) + more).to(logits.dtype)
 
     @property
     def _cap(self) -> float | None:
-        """Some backbones squash their logits: cap * tanh(products / cap)."""
+        """The cap of backbones that squash logits, cap * tanh(products / cap); else None."""
         return getattr(self._stack("decoder").config, "final_logit_softcapping", None)
 
     def _products(self, logits: torch.Tensor) -> torch.Tensor:
-        """What logits were before they were squashed, if they were."""
+        """Returns what logits were before they were squashed, if they were."""
         if (cap := self._cap) is None:
             return logits
         limit = 1.0 - 1e-6
         return (logits.float() / cap).clamp(-limit, limit).atanh() * cap
 
     def _capped(self, products: torch.Tensor) -> torch.Tensor:
-        """The inverse of `_products`."""
+        """Squashes products as the backbone does; undoes `_products`."""
         return products if (cap := self._cap) is None else cap * (products / cap).tanh()
 
     # -- aggregated attention ---------------------------------------------------------------------
@@ -645,7 +649,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
     def _behind_layer(
         self, side: str, index: int, layer: nn.Module, args: tuple, output: Any
     ) -> Any:
-        """A layer's output with what the block behind it adds."""
+        """Returns a layer's output with what the block behind it adds."""
         call = self._calls.now.get(side)
         if call is None:  # the backbone is called by itself
             return None
@@ -659,7 +663,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
 
     @contextmanager
     def _calling(self, side: str, call: Callable[[], StackCall]) -> Iterator[None]:
-        """Meanwhile, blocks of a side know about its call, if there are such."""
+        """Lets the blocks of a side, if there are such, know its call within a `with` block."""
         if side not in self.config.aggregated_attention:
             yield
             return
@@ -721,7 +725,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         return past_key_values
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
-        """Labels shifted right as the backbone does it; -100 becomes padding."""
+        """Returns labels shifted right as the backbone does it; -100 becomes padding."""
         own = getattr(self.backbone, "prepare_decoder_input_ids_from_labels", None)
         if own is not None:
             return own(labels)

@@ -66,7 +66,7 @@ class RetrofitForCausalLM(RetrofitModel):
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> CausalLMOutputWithPast:
-        """Scores of the next token at each position, and the loss where labels are given.
+        """Returns scores of the next token at each position, and the loss where labels are given.
 
         Args:
             input_ids: (B, T); without the tokens that `past_key_values` holds.
@@ -129,7 +129,7 @@ class RetrofitForCausalLM(RetrofitModel):
         cache: Cache | None,
         learns: bool,
     ) -> Streams:
-        """The symbols of the problems, and what they are called inside the model."""
+        """Opens the problems' symbols, with what they are called inside the model."""
         if self.config.needs_stream_ids and stream_ids is None and _length(cache):
             raise ValueError(
                 "stream_ids are missing: the model names symbols by the problem, which only the "
@@ -146,7 +146,7 @@ class RetrofitForCausalLM(RetrofitModel):
         given_BT: torch.Tensor | None,
         cache: Cache | None,
     ) -> dict[str, torch.Tensor]:
-        """What the backbone is told of positions: the padding before a text has none."""
+        """Returns the positions that the backbone is given: the padding before a text has none."""
         if not self.takes_positions:
             return {}
         if given_BT is None:
@@ -158,9 +158,9 @@ class RetrofitForCausalLM(RetrofitModel):
         return {"position_ids": given_BT}
 
     def _logits(self, logits_BTR: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Those of the backbone's head, for the tokens that there are."""
-        found = logits_BTR[..., : self.config.vocab_size]
-        return self.symbols.finish(found, streams.to(found.device))
+        """Returns the logits of the backbone's head, for the tokens that there are."""
+        logits_BTV = logits_BTR[..., : self.config.vocab_size]
+        return self.symbols.finish(logits_BTV, streams.to(logits_BTV.device))
 
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """As in Transformers; the symbols of a sample are those of its prompt."""

@@ -101,7 +101,7 @@ class NameRule:
         """
         if isinstance(rule, cls):
             return rule
-        where = f"symbols: {name!r}"
+        place = f"symbols: {name!r}"
         if isinstance(rule, str):
             rule = {"pattern": rule}
         elif isinstance(rule, list | tuple):
@@ -109,44 +109,44 @@ class NameRule:
         elif type(rule) is int:
             rule = {"count": rule}
         if not regex.fullmatch(CLASS_NAME, name):
-            raise ValueError(f"{where}: a class is named by letters, digits, '_' and '-'")
+            raise ValueError(f"{place}: a class is named by letters, digits, '_' and '-'")
         ways = [way for way in WAYS if way in rule] if isinstance(rule, Mapping) else []
         if len(ways) != 1 and (ways or not isinstance(rule, Mapping) or set(rule) != {"count"}):
             raise ValueError(
-                f"{where} is {rule!r}: give one of {', '.join(WAYS)}, such as "
+                f"{place} is {rule!r}: give one of {', '.join(WAYS)}, such as "
                 f"{name}: {{pattern: '[a-z][0-9]*', count: 10}}"
             )
         if unknown := rule.keys() - cls.__dataclass_fields__.keys():
-            known = ", ".join(cls.__dataclass_fields__)
-            raise ValueError(f"{where}: unknown key {sorted(unknown)[0]!r}; known: {known}")
-        made = cls(**{
+            fields = ", ".join(cls.__dataclass_fields__)
+            raise ValueError(f"{place}: unknown key {sorted(unknown)[0]!r}; known: {fields}")
+        name_rule = cls(**{
             **rule,
-            "tokens": _words(where, "tokens", rule.get("tokens", ())),
-            "reserved": frozenset(_words(where, "reserved", rule.get("reserved", ()))),
+            "tokens": _words(place, "tokens", rule.get("tokens", ())),
+            "reserved": frozenset(_words(place, "reserved", rule.get("reserved", ()))),
         })  # fmt: skip
-        made._check(where)
-        return made
+        name_rule._check(place)
+        return name_rule
 
-    def _check(self, where: str) -> None:
+    def _check(self, place: str) -> None:
         for key in ("pattern", "column", "function"):
             if not isinstance(value := getattr(self, key), str | None) or value == "":
-                raise ValueError(f"{where}: {key!r} is {value!r}: give a string")
+                raise ValueError(f"{place}: {key!r} is {value!r}: give a string")
         if self.count is not None and (type(self.count) is not int or self.count < 1):
-            raise ValueError(f"{where}: 'count' is {self.count!r}: give a whole number from 1 on")
+            raise ValueError(f"{place}: 'count' is {self.count!r}: give a whole number from 1 on")
         if self.pattern is not None:
             try:
                 regex.compile(self.pattern)  # alone: errors say where in it
                 matches_empty = whole_words(self.pattern).match("")
             except regex.error as error:
-                raise ValueError(f"{where}: the pattern {self.pattern!r}: {error}") from None
+                raise ValueError(f"{place}: the pattern {self.pattern!r}: {error}") from None
             if matches_empty:
                 raise ValueError(
-                    f"{where}: the pattern {self.pattern!r} matches the empty text: let it match "
+                    f"{place}: the pattern {self.pattern!r} matches the empty text: let it match "
                     "at least one character"
                 )
         if self.count is not None and len(self.tokens) > self.count:
             raise ValueError(
-                f"{where}: {len(self.tokens)} tokens, but count = {self.count}: raise it, or leave "
+                f"{place}: {len(self.tokens)} tokens, but count = {self.count}: raise it, or leave "
                 "it out"
             )
 
@@ -176,7 +176,7 @@ class NameFinder:
     class given first.
 
     Attributes:
-        rules: class -> rule, in the order of the classes.
+        rules: class -> rule, in the order of the classes; without one, no text has names.
         functions: class -> the function of its rule; imported by whoever may import it.
 
     Raises:
@@ -187,7 +187,7 @@ class NameFinder:
     functions: dict[str, Callable[[str], Iterable[Sequence[int]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rules, Mapping) or not self.rules:
+        if not isinstance(self.rules, Mapping):
             raise ValueError(
                 f"symbols are {self.rules!r}: give class -> rule, such as "
                 "{variable: {pattern: '[a-z][0-9]*', count: 10}}"
@@ -208,14 +208,14 @@ class NameFinder:
         self._no_names = {name: rule.reserved for name, rule in self.rules.items() if rule.reserved}
 
     def find(
-        self, text: str, known: Mapping[str, str] | None = None, kept: Kept = ()
+        self, text: str, classes: Mapping[str, str] | None = None, kept: Kept = ()
     ) -> tuple[Span, ...]:
         """Return the names of a text, in order.
 
         Args:
             text: the text; a `MarkedText` has its own.
-            known: name -> class, of names that are known to be some beside those of the rules:
-                in an answer the names of its problem.
+            classes: name -> class, of names beside those that the rules find: in an answer the
+                names of its problem.
             kept: start, stop and token of the tokenizer's own tokens in the text, in order. What
                 lies in one is no name, whoever says so, and a pattern finds what is beside it.
 
@@ -226,10 +226,10 @@ class NameFinder:
         """
         if isinstance(text, MarkedText):
             return tuple(_outside(text, text.spans, kept)) if kept else text.spans
-        found = self._by_rules(text, known is None, kept)
-        if len(self._patterns) == len(self.rules) == 1 and not (known or self.functions):
-            return tuple(found)  # of one pattern they are in order, and apart
-        return _apart(_with_known(text, found, known or {}, kept), list(self.rules))
+        spans = self._by_rules(text, classes is None, kept)
+        if len(self._patterns) == len(self.rules) == 1 and not (classes or self.functions):
+            return tuple(spans)  # of one pattern they are in order, and apart
+        return _apart(_with_names(text, spans, classes or {}, kept), list(self.rules))
 
     def take_functions(self, other: "NameFinder") -> None:
         """Take over the functions of another finder, of the rules that name the same ones."""
@@ -274,40 +274,40 @@ class NameFinder:
                 outside the text or overlaps another one; a class finds its names by a function that
                 is not there; or its pattern takes longer than `TIME_LIMIT`.
         """
-        known: dict[str, str] = {}
-        spans = []
+        classes: dict[str, str] = {}
+        marked = []
         for kind, listed in names.items():
             for name in listed:
                 if not isinstance(name, str):
-                    spans.append(Span(name[0], name[1], kind))
+                    marked.append(Span(name[0], name[1], kind))
                 elif not name:
                     raise ValueError(f"an empty name is listed for the class {kind!r}")
-                elif known.setdefault(name, kind) != kind:
+                elif classes.setdefault(name, kind) != kind:
                     raise ValueError(
-                        f"the name {name!r} is listed for the classes {known[name]!r} and "
+                        f"the name {name!r} is listed for the classes {classes[name]!r} and "
                         f"{kind!r}: a name belongs to one class"
                     )
-        found = [*MarkedText(text, spans).spans, *self._by_rules(text, functions=True)]
-        return MarkedText(text, _apart(_with_known(text, found, known), list(self.rules)))
+        spans = [*MarkedText(text, marked).spans, *self._by_rules(text, functions=True)]
+        return MarkedText(text, _apart(_with_names(text, spans, classes), list(self.rules)))
 
     def _by_rules(self, text: str, functions: bool, kept: Kept = ()) -> list[Span]:
         """Return what the rules find, class by class; an answer is not given to functions."""
-        found: list[Span] = []
+        spans: list[Span] = []
         for name, rule in self.rules.items():
             if rule.function is not None and functions:
-                spans = [Span(i, j, name) for i, j in self._function(name, rule)(text)]
-                found += _outside(text, MarkedText(text, spans).spans, kept)
+                places = [Span(i, j, name) for i, j in self._function(name, rule)(text)]
+                spans += _outside(text, MarkedText(text, places).spans, kept)
             elif (pattern := self._patterns.get(name)) is not None:
                 limit = TIME_LIMIT if rule.pattern is not None else None  # lists are fast
                 try:
-                    places = _matches(pattern, text, kept, limit)
+                    matches = _matches(pattern, text, kept, limit)
                 except TimeoutError:
                     raise too_slow(f"symbols: {name!r}", rule.pattern, text) from None
-                found += [Span(start, stop, name) for start, stop in places if start < stop]
+                spans += [Span(start, stop, name) for start, stop in matches if start < stop]
         if self._no_names:
             none: frozenset[str] = frozenset()
-            return [s for s in found if text[s[0] : s[1]] not in self._no_names.get(s[2], none)]
-        return found
+            return [s for s in spans if text[s[0] : s[1]] not in self._no_names.get(s[2], none)]
+        return spans
 
     def _function(self, name: str, rule: NameRule) -> Callable[[str], Iterable[Sequence[int]]]:
         if name not in self.functions:
@@ -354,11 +354,11 @@ def _pattern_of(rule: NameRule) -> Any:
     return name_pattern(rule.tokens) if rule.tokens else None
 
 
-def too_slow(where: str, pattern: str | None, text: str) -> ValueError:
+def too_slow(place: str, pattern: str | None, text: str) -> ValueError:
     """Say that a pattern takes too long for a text."""
     shown = text if len(text) <= 60 else f"{text[:60]}..."
     return ValueError(
-        f"{where}: the pattern {pattern!r} takes more than {TIME_LIMIT:g} seconds for the text "
+        f"{place}: the pattern {pattern!r} takes more than {TIME_LIMIT:g} seconds for the text "
         f"{str(shown)!r}: leave one way to match a word; (a|aa)+ has many, and tries them all"
     )
 
@@ -409,25 +409,25 @@ def _outside(text: str, spans: Iterable[Span], kept: Kept) -> Iterator[Span]:
             yield span
 
 
-def _with_known(
-    text: str, found: list[Span], known: Mapping[str, str], kept: Kept = ()
+def _with_names(
+    text: str, spans: list[Span], classes: Mapping[str, str], kept: Kept = ()
 ) -> list[Span]:
-    """Add names that are known; they are of the class that they are known to have.
+    """Add all places of given names, which are of the class that is given for them.
 
     They are looked for one by one: to compile a pattern of them takes far longer than to use it.
     """
-    if not known:
-        return found
-    names = [span for span in found if text[span.start : span.stop] not in known]
-    for name, kind in known.items():
+    if not classes:
+        return spans
+    all_spans = [span for span in spans if text[span.start : span.stop] not in classes]
+    for name, kind in classes.items():
         start = text.find(name)
         while start >= 0:
             stop = start + len(name)
             inside = _inside_word(text, start) or _inside_word(text, stop)
             if not (inside or _overlaps(start, stop, kept)):
-                names.append(Span(start, stop, kind))
+                all_spans.append(Span(start, stop, kind))
             start = text.find(name, start + 1)
-    return names
+    return all_spans
 
 
 def _inside_word(text: str, place: int) -> bool:
@@ -440,24 +440,24 @@ def _is_word(character: str) -> bool:
     return _WORD.match(character) is not None
 
 
-def _apart(found: list[Span], classes: list[str]) -> tuple[Span, ...]:
+def _apart(spans: list[Span], classes: list[str]) -> tuple[Span, ...]:
     """Leave out what overlaps a name that goes before it."""
-    kept: list[Span] = []
+    separate: list[Span] = []
     end = 0
-    for span in sorted(found, key=lambda s: (s.start, -s.stop, classes.index(s.symbol_class))):
+    for span in sorted(spans, key=lambda s: (s.start, -s.stop, classes.index(s.symbol_class))):
         if span.start >= end:
-            kept.append(span)
+            separate.append(span)
             end = span.stop
-    return tuple(kept)
+    return tuple(separate)
 
 
-def _words(where: str, key: str, value: Any) -> tuple[str, ...]:
+def _words(place: str, key: str, value: Any) -> tuple[str, ...]:
     words = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (None,)
     if not all(isinstance(word, str) and word and word == word.strip() for word in words):
-        raise ValueError(f"{where}: {key!r} is {value!r}: give a list of names")
+        raise ValueError(f"{place}: {key!r} is {value!r}: give a list of names")
     if len(set(words)) < len(words):
         twice = next(word for word in words if words.count(word) > 1)
-        raise ValueError(f"{where}: {twice!r} is given twice in {key!r}")
+        raise ValueError(f"{place}: {twice!r} is given twice in {key!r}")
     return words
 
 

@@ -12,7 +12,7 @@ TREE_STEPS = 62  # the steps that one signed 64-bit heap number can hold
 
 
 def token_positions(mask_BL: torch.Tensor | None, ids_BL: torch.Tensor) -> torch.Tensor:
-    """Positions that count from the first token which is not padding: (B or 1, L)."""
+    """Returns positions that count from the first token which is not padding: (B or 1, L)."""
     if mask_BL is None:
         return torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
     return (mask_BL.long().cumsum(-1) - 1).clamp(min=0)
@@ -21,7 +21,7 @@ def token_positions(mask_BL: torch.Tensor | None, ids_BL: torch.Tensor) -> torch
 def decoder_positions(
     ids_BT: torch.Tensor, mask: torch.Tensor | None, cache: Cache | None
 ) -> torch.Tensor:
-    """Positions of a decoder's tokens, which may go on from a cache: (B or 1, T).
+    """Returns positions of a decoder's tokens, which may go on from a cache: (B or 1, T).
 
     Args:
         ids_BT: without the tokens that the cache holds.
@@ -39,7 +39,7 @@ def decoder_positions(
 def rotary(
     positions_BT: torch.Tensor, width: int, theta: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cosines and sines of RoPE (Su et al. 2021) for head width K: two tensors (B, 1, T, 1, K).
+    """Returns cosines and sines of RoPE (Su et al. 2021) for heads of width K: two (B, 1, T, 1, K).
 
     The first half of the sines has the sign with which `rotate` uses it.
     """
@@ -58,7 +58,7 @@ def rotate(x: torch.Tensor, cos_sin: tuple[torch.Tensor, torch.Tensor] | None) -
 
 
 def sinusoidal(positions_BT: torch.Tensor, width: int, dtype: torch.dtype) -> torch.Tensor:
-    """Sinusoidal positions (Vaswani et al. 2017): (B, T, D), sines first, then cosines."""
+    """Returns sinusoidal positions (Vaswani et al. 2017): (B, T, D), sines first, then cosines."""
     half = (width + 1) // 2
     exponent = torch.arange(half, device=positions_BT.device, dtype=torch.float32) / half
     angles = positions_BT[..., None].float() * 10000.0**-exponent
@@ -66,7 +66,7 @@ def sinusoidal(positions_BT: torch.Tensor, width: int, dtype: torch.dtype) -> to
 
 
 def tree(paths_BL: torch.Tensor, width: int, dtype: torch.dtype) -> torch.Tensor:
-    """Tree positions of Shiv & Quirk (2019) from heap numbers: (B, L, D).
+    """Returns tree positions of Shiv & Quirk (2019) from heap numbers: (B, L, D).
 
     A node's number is 1 for the root, 2c for the first child of c and 2c + 1 for the second, so its
     binary digits from the lowest up to the leading one are the path from the node to the root. Each
@@ -84,7 +84,7 @@ def tree(paths_BL: torch.Tensor, width: int, dtype: torch.dtype) -> torch.Tensor
 
 
 def distance_ids(query_BT: torch.Tensor, key_BM: torch.Tensor, limit: int) -> torch.Tensor:
-    """Number of the clipped distance of each pair of positions: (B or 1, T, M).
+    """Returns the number of the clipped distance of each pair of positions: (B or 1, T, M).
 
     Distance d = key - query is clipped to lie between 1 - limit and limit - 1. From 0 on it has its
     own number, below 0 the number 2 * limit + d (Chen 2023, Appendix A.4).
@@ -93,7 +93,7 @@ def distance_ids(query_BT: torch.Tensor, key_BM: torch.Tensor, limit: int) -> to
 
 
 def clipped_ids(distance: torch.Tensor, limit: int) -> torch.Tensor:
-    """The numbers of distances, as `distance_ids` has them; of the same shape."""
+    """Returns the numbers of distances, as `distance_ids` has them; of the same shape."""
     distance = distance.clamp(1 - limit, limit - 1)
     return torch.where(distance < 0, distance + 2 * limit, distance)
 

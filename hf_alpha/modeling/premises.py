@@ -140,8 +140,8 @@ class Columns:
         values = present[..., :0] if values is None else values
         if self.past is None:
             return keys, values
-        kept = self.past.update(self._folded(keys), self._folded(values), self.slot + offset)
-        return self._unfolded(kept[0]), self._unfolded(kept[1])
+        entries = self.past.update(self._folded(keys), self._folded(values), self.slot + offset)
+        return self._unfolded(entries[0]), self._unfolded(entries[1])
 
     def _folded(self, x: torch.Tensor) -> torch.Tensor:
         """Puts samples first, as caches are reordered: (C, B * S, ...) -> (B, C * S, ...)."""

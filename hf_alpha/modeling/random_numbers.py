@@ -20,7 +20,7 @@ ROUNDS = 4
 
 
 def capacity(method: str, dims: int) -> int | None:
-    """How many different vectors there are; None where there are too many to run out."""
+    """Returns how many different vectors there are; None where there are too many to run out."""
     if method == "normal" or dims > UNIQUE_DIMS:
         return None
     return 2**dims if method == "hypercube_vertices" else 3**dims - 1
@@ -29,7 +29,7 @@ def capacity(method: str, dims: int) -> int | None:
 def symbol_vectors(
     method: str, symbols_N: torch.Tensor, dims: int, key: torch.Tensor
 ) -> torch.Tensor:
-    """Random parts of symbols (2410.17161, Section 4.2): (N, K) in float32.
+    """Returns the random parts of symbols (2410.17161, Section 4.2): (N, K) in float32.
 
     Args:
         symbols_N: index of each symbol; its vector depends on nothing else but the key.
@@ -50,7 +50,7 @@ def symbol_vectors(
 
 
 def _numbers(symbols_N: torch.Tensor, radix: int, dims: int, key: torch.Tensor) -> torch.Tensor:
-    """A different number below radix ** dims for each symbol, never that of the zero vector.
+    """Returns a different number below radix ** dims for each symbol, never the zero vector's.
 
     A keyed permutation of all numbers, at the symbols' indices: the set is never written out.
     """
@@ -66,7 +66,7 @@ def _numbers(symbols_N: torch.Tensor, radix: int, dims: int, key: torch.Tensor) 
 
 
 def _permuted(numbers: torch.Tensor, radix: int, dims: int, key: torch.Tensor) -> torch.Tensor:
-    """Image under a permutation of 0 .. radix ** dims - 1: an unbalanced Feistel network."""
+    """Permutes 0 .. radix ** dims - 1 by an unbalanced Feistel network; returns the images."""
     low_size, high_size = radix ** (dims // 2), radix ** (dims - dims // 2)
     turns = torch.arange(2 * ROUNDS + 1, device=key.device)
     keys = mix(key[..., None] + turns).unbind(-1)
@@ -80,38 +80,38 @@ def _permuted(numbers: torch.Tensor, radix: int, dims: int, key: torch.Tensor) -
 
 
 def _turn(x: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """A shorter hash, of 40 bits and a sign: adding it overflows nothing."""
+    """Returns a shorter hash, of 40 bits and a sign: adding it overflows nothing."""
     x = (x + key) * _signed(0xBF58476D1CE4E5B9)
     return ((x ^ (x >> 32)) * _signed(0x94D049BB133111EB)) >> 23
 
 
 def _normal(symbols_N: torch.Tensor, dims: int, key: torch.Tensor) -> torch.Tensor:
-    """Standard normal numbers (Box and Muller)."""
+    """Returns standard normal numbers (Box and Muller)."""
     pairs = _grid(symbols_N, 2 * dims, key) & 0xFFFFFF
     radius, angle = ((pairs + 0.5) / 2**24).float().chunk(2, dim=-1)
     return (-2.0 * radius.log()).sqrt() * (2.0 * math.pi * angle).cos()
 
 
 def _grid(rows: torch.Tensor, width: int, key: torch.Tensor) -> torch.Tensor:
-    """A hash for each row and column: (N, width), for keys (P, 1) each."""
+    """Returns a hash for each row and column: (N, width), for keys (P, 1) each."""
     columns = torch.arange(width, device=rows.device)
     return mix(mix(mix(rows)[:, None] + columns) ^ key[..., None])
 
 
 def draw_key(seed: int, step: torch.Tensor) -> torch.Tensor:
-    """Key of all that is drawn in one optimiser step; step -1 is for inference."""
+    """Returns the key of all that is drawn in one optimiser step; step -1 is for inference."""
     return mix(step * _signed(0xD1342543DE82EF95) + _signed(seed * 0x9E3779B97F4A7C15 + 1))
 
 
 def sample_keys(ids_BL: torch.Tensor, mask_BL: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """A key for each sample from its tokens, wherever it stands and however it is padded: (B,)."""
+    """Returns a key for each sample, (B,), from its tokens, wherever it stands and is padded."""
     positions = mask_BL.long().cumsum(-1)
     hashed = mix(mix(positions) + ids_BL)
     return mix(torch.where(mask_BL, hashed, 0).sum(-1)) ^ key
 
 
 def mix(x: torch.Tensor) -> torch.Tensor:
-    """Hash 64-bit integers (the finaliser of SplitMix64, Steele et al. 2014)."""
+    """Hashes 64-bit integers (the finaliser of SplitMix64, Steele et al. 2014)."""
     x = x + _signed(0x9E3779B97F4A7C15)
     x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
     x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
@@ -124,7 +124,7 @@ def _shift(x: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def _signed(number: int) -> int:
-    """The 64-bit integer with the same lowest bits."""
+    """Returns the signed 64-bit integer that has the same lowest bits."""
     return (number + 2**63) % 2**64 - 2**63
 
 

@@ -24,8 +24,10 @@ Hidden = Callable[[torch.Tensor], torch.Tensor]
 
 
 def can_recompute(*tensors: torch.Tensor) -> bool:
-    """Whether nothing looks into what is computed (compilers, tracers, transforms) and the dtypes
-    go together: all are the same, or autocast makes them so, which leaves double precision alone.
+    """Returns whether activations can be recomputed for these tensors.
+
+    Nothing may look into what is computed (compilers, tracers, transforms), and the dtypes have to
+    be the same, or be made so by autocast, which leaves double precision alone.
     """
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or is_transformed():
         return False
@@ -36,7 +38,7 @@ def can_recompute(*tensors: torch.Tensor) -> bool:
 def boolean(
     hidden: Hidden, atoms_NTMD: torch.Tensor, weights: tuple[torch.Tensor, ...], transposed: bool
 ) -> torch.Tensor:
-    """The atoms u(x, y), and u(y, x), through a feed-forward block: (N, T, M, D).
+    """Returns the atoms u(x, y), and u(y, x), through a feed-forward block: (N, T, M, D).
 
     Args:
         hidden: what happens between the products: (R, any) -> (R, W).
@@ -118,7 +120,7 @@ class _Boolean(torch.autograd.Function):
 
 
 def _differentiable_backward(ctx: Any, gradient: torch.Tensor) -> Any:
-    """What `_Boolean.backward` returns, by operations that PyTorch keeps and differentiates."""
+    """Returns what `_Boolean.backward` does, by operations that PyTorch differentiates."""
     inputs = ctx.saved_tensors
     atoms, w_in, b_in, w_out, b_out, *skip = inputs
     flipped = atoms.transpose(1, 2)
@@ -127,9 +129,9 @@ def _differentiable_backward(ctx: Any, gradient: torch.Tensor) -> Any:
     if ctx.transposed:
         result = result + F.linear(flipped, *skip)
     needed = ctx.needs_input_grad[2:]
-    wanted = [x for x, need in zip(inputs, needed, strict=True) if need]
-    found = iter(torch.autograd.grad(result, wanted, gradient, create_graph=True))
-    return None, None, *(next(found) if need else None for need in needed)
+    required = [x for x, need in zip(inputs, needed, strict=True) if need]
+    gradients = iter(torch.autograd.grad(result, required, gradient, create_graph=True))
+    return None, None, *(next(gradients) if need else None for need in needed)
 
 
 def _backward(
@@ -139,16 +141,16 @@ def _backward(
     weights: list[torch.Tensor],
     by_weight: list[torch.Tensor],
 ) -> torch.Tensor:
-    """The gradient by the rows of a block; those by the weights are added to `by_weight`."""
+    """Returns the gradient by the rows of a block; adds those by the weights to `by_weight`."""
     w_in, b_in, w_out, _, *skip = weights
     z = torch.addmm(b_in, rows_RD, w_in.t())
     with torch.enable_grad():
         z.requires_grad_()
-        kept = hidden(z)
+        activations = hidden(z)
     total = grad_RD.sum(0, dtype=by_weight[3].dtype)
-    _add_product(by_weight[2], grad_RD, kept.detach())
+    _add_product(by_weight[2], grad_RD, activations.detach())
     by_weight[3] += total
-    (grad_z,) = torch.autograd.grad(kept, z, grad_RD @ w_out)
+    (grad_z,) = torch.autograd.grad(activations, z, grad_RD @ w_out)
     _add_product(by_weight[0], grad_z, rows_RD)
     by_weight[1] += grad_z.sum(0, dtype=by_weight[1].dtype)
     grad_rows = grad_z @ w_in
@@ -161,7 +163,7 @@ def _backward(
 
 
 def _add_product(total: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> None:
-    """Add x^T y, of another dtype perhaps."""
+    """Adds x^T y, of another dtype perhaps."""
     if total.dtype == x.dtype:
         total.addmm_(x.t(), y)
     else:
@@ -169,7 +171,7 @@ def _add_product(total: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> None:
 
 
 def _blocks(atoms: torch.Tensor) -> Iterator[tuple[slice, slice]]:
-    """Places (rows of the batch, positions x) that hold so many pairs."""
+    """Yields places (rows of the batch, positions x) that hold so many pairs."""
     n, t, m, _ = atoms.shape
     pairs = PAIRS.get(atoms.device.type, MORE_PAIRS)
     rows, step = max(1, pairs // max(t * m, 1)), max(1, pairs // max(m, 1))
@@ -179,7 +181,7 @@ def _blocks(atoms: torch.Tensor) -> Iterator[tuple[slice, slice]]:
 
 
 def _pairs(atoms: torch.Tensor, place: tuple[slice, slice], transposed: bool) -> torch.Tensor:
-    """The atoms at a place, with the transposed ones behind: (R, D or 2 D)."""
+    """Returns the atoms at a place, with the transposed ones behind: (R, D or 2 D)."""
     own = atoms[place]
     if transposed:
         own = torch.cat((own, atoms.transpose(1, 2)[place]), dim=-1)

@@ -58,7 +58,7 @@ class RelationGates(nn.Linear):
 def add_relations(
     mask: torch.Tensor | None, gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
 ) -> torch.Tensor:
-    """A mask with what is added to the scores: (N, H, beams * T, M).
+    """Returns a mask with what relations add to the scores: (N, H, beams * T, M).
 
     Args:
         mask: additive, one that (N, H, beams * T, M) broadcasts with.
@@ -75,7 +75,7 @@ def add_relations(
 def add_relations_(
     scores: torch.Tensor, gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
 ) -> torch.Tensor:
-    """The same to scores (N, H, beams * T, M), in place: no mask of their size is made."""
+    """Adds what relations add to scores (N, H, beams * T, M) in place, without a mask."""
     for gate, relation in _gated(gates_BTG, relations):
         scores.addcmul_(gate, relation)
     return scores
@@ -84,7 +84,7 @@ def add_relations_(
 def _gated(
     gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """The gates of each relation, (N, H, beams * T, 1), and the relation."""
+    """Returns the gates of each relation, (N, H, beams * T, 1), and the relation."""
     gates = gates_BTG.unflatten(0, (relations[0].shape[0], -1)).flatten(1, 2)
     gates = gates.unflatten(-1, (len(relations), -1, 1)).permute(2, 0, 3, 1, 4)
     # Layers may lie on several devices.
@@ -117,7 +117,7 @@ class SymbolPointer(nn.Module):
         weights_BHTL: torch.Tensor,
         occurrences_NSL: torch.Tensor,
     ) -> torch.Tensor:
-        """Scores of a sample's symbols at each position: (B, T, S).
+        """Returns scores of a sample's symbols at each position: (B, T, S).
 
         Args:
             written_BTS: whether a symbol stands in the decoder's input up to a position.
@@ -153,13 +153,13 @@ class SymbolMemory(nn.Module):
         self.pointer = SymbolPointer(num_heads)
 
     def forward(self, mean_BSD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """For the decoder's input, and for the head: each (B, S, D)."""
+        """Returns what the decoder's input and the head read: each (B, S, D)."""
         entered = self.input_norm(self.input_proj(mean_BSD))
         return entered, self.output_norm(self.output_proj(mean_BSD))
 
 
 def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:
-    """1 where a symbol stands, else 0: (B, S, L).
+    """Returns 1 at positions where a symbol stands, else 0: (B, S, L).
 
     Args:
         own_BL: index of the symbol at each position, -1 for none.
@@ -170,13 +170,13 @@ def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> t
 
 
 def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
-    """Products of the rows of each sample's beams and what its beams share: (B, T, F)."""
+    """Multiplies the rows of each sample's beams by what its beams share: (B, T, F)."""
     b, t, _ = x_BTE.shape
     return (x_BTE.reshape(y_NEF.shape[0], -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
 
 
 def at_symbols(own_BT: torch.Tensor, known_NSD: torch.Tensor) -> torch.Tensor:
-    """What is known about the symbol at each position, 0 where there is none: (B, T, D).
+    """Returns what is known about the symbol at each position, 0 where there is none: (B, T, D).
 
     Args:
         own_BT: index of the symbol at each position, -1 for none.
@@ -187,13 +187,13 @@ def at_symbols(own_BT: torch.Tensor, known_NSD: torch.Tensor) -> torch.Tensor:
 
 
 def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> torch.Tensor:
-    """Mean of hidden states over the positions of each symbol, 0 where there is none: (B, S, D)."""
+    """Returns the mean of hidden states at each symbol's positions, 0 for none: (B, S, D)."""
     count_BS1 = occurrences_BSL.sum(-1, keepdim=True).clamp(min=1)
     return occurrences_BSL @ hidden_BLD / count_BS1
 
 
 def same_symbol(own_BT: torch.Tensor, own_BM: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """1 where query and key hold the same symbol, else 0: (B, 1, T, M).
+    """Returns 1 where query and key hold the same symbol, else 0: (B, 1, T, M).
 
     Args:
         own_BT: index of the symbol at each position of the queries, -1 for none; keys likewise.
@@ -203,9 +203,9 @@ def same_symbol(own_BT: torch.Tensor, own_BM: torch.Tensor, dtype: torch.dtype) 
 
 
 def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
-    """Where each symbol stands first, M for those that do not, and M in a last column: (B, S + 1).
+    """Returns where each symbol stands first, M for those that do not: (B, S + 1).
 
-    The last column is for what is no symbol.
+    The last column, all M, is for what is no symbol.
     """
     count = own_BM.shape[1]
     # A column beyond the table takes what is no symbol, and is cut off.
@@ -216,7 +216,7 @@ def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
 
 
 def written_symbols(first_BS: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
-    """Whether each symbol was written up to each position: (B, T, S).
+    """Returns whether each symbol was written up to each position: (B, T, S).
 
     Args:
         first_BS: from `first_positions`.
@@ -228,7 +228,7 @@ def written_symbols(first_BS: torch.Tensor, position_T: torch.Tensor) -> torch.T
 def written_in_source(
     first_BS: torch.Tensor, position_T: torch.Tensor, source_BL: torch.Tensor
 ) -> torch.Tensor:
-    """Whether the symbol at each position of the source was written, likewise: (B, T, L).
+    """Returns whether each position of the source holds a symbol written so far: (B, T, L).
 
     Args:
         source_BL: index of the symbol at each position of the source, -1 for none.

@@ -38,7 +38,7 @@ def _replace_links(saved: object, folder: Path) -> None:
 
 
 def code_files(saved: object) -> Iterator[Path]:
-    """The files that `save_pretrained` copies: the module of the class and what it imports."""
+    """Returns the files that `save_pretrained` copies: the class's module and what it imports."""
     module = type(saved).__module__
     if module != "__main__":  # which is not saved
         file = str(sys.modules[module].__file__)

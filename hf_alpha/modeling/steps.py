@@ -45,10 +45,10 @@ class StepCounter:
             self._seen_by_hook = False
         return self.count
 
-    def note(self, held: set[int]) -> None:
+    def note(self, weight_ids: set[int]) -> None:
         """Record that an optimiser with these parameters, given by `id`, has done a step."""
         self._seen_by_hook |= any(
-            id(weight) in held for weight in self.model.parameters() if weight.requires_grad
+            id(weight) in weight_ids for weight in self.model.parameters() if weight.requires_grad
         )
 
 
@@ -66,9 +66,9 @@ def _after_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
     overflow = getattr(optimizer, "found_inf", None)
     if overflow is not None and overflow.item():
         return
-    held = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
+    weight_ids = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
     for counter in list(_watched):
-        counter.note(held)
+        counter.note(weight_ids)
 
 
 __all__ = ["StepCounter"]

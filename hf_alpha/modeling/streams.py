@@ -52,7 +52,7 @@ class Streams:
 
     @classmethod
     def of(cls, outputs: Any, dtype: torch.dtype) -> "Streams":
-        """The streams that a model's output carries in its fields.
+        """Returns the streams that a model's output carries in its fields.
 
         Args:
             outputs: has `stream_ids`, and perhaps the other fields.
@@ -70,7 +70,7 @@ class Streams:
         )
 
     def fields(self) -> dict[str, Any]:
-        """The fields that carry them in a model's output; `of` reads them there."""
+        """Returns the fields that carry the streams in a model's output; `of` reads them there."""
         return {
             "stream_ids": self.ids,
             "own_streams": self.own,
@@ -89,7 +89,7 @@ class Streams:
         )
 
     def to(self, device: torch.device) -> "Streams":
-        """The same streams on another device."""
+        """Returns the same streams on another device."""
         if self.ids.device == device:
             return self
 
@@ -101,11 +101,11 @@ class Streams:
         return Streams(*(moved(getattr(self, field.name)) for field in fields(self)))
 
     def over(self, ids_BL: torch.Tensor) -> "Streams":
-        """The same streams over another sequence of token ids."""
+        """Returns the same streams over another sequence of token ids."""
         return replace(self, own=own_streams(ids_BL, self.ids), within=(), across=())
 
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
-        """One view of all streams of a hidden state (B, S, L, ...): (B, 1, L, ...); Algorithm 2.
+        """Returns one view of all streams of a state (B, S, L, ...) by Algorithm 2: (B, 1, L, ...).
 
         L is the axis of positions: at a symbol's position the view is its own stream's.
         """

@@ -78,7 +78,7 @@ class SymbolEncoding:
 
     @property
     def vocabulary(self) -> SymbolVocabulary:
-        """The model's."""
+        """The model's vocabulary."""
         return self.config.vocabulary
 
     @property
@@ -95,7 +95,7 @@ class SymbolEncoding:
 
     @classmethod
     def memory(cls, config: "SymbolModelConfig", num_heads: int) -> SymbolMemory | None:
-        """The module that keeps what the encoder found about symbols, if the encoding `relates`.
+        """Returns the module that keeps what the encoder found, if the encoding `relates`.
 
         Args:
             num_heads: of the decoder's attention to the source.
@@ -103,7 +103,7 @@ class SymbolEncoding:
         return None
 
     def table(self, trained_RD: torch.Tensor, parts: torch.Tensor | None) -> torch.Tensor:
-        """The table that `rows` points into, from the trained rows: (R, D).
+        """Returns the table that `rows` points into, from the trained rows: (R, D).
 
         Args:
             trained_RD: (`num_rows`, `row_dim`).
@@ -113,7 +113,7 @@ class SymbolEncoding:
         return trained_RD
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Row of each token in each stream: (B, S, L).
+        """Returns the row of each token in each stream: (B, S, L).
 
         Args:
             ids_BL: token ids of the sequence that `streams` is over.
@@ -124,16 +124,16 @@ class SymbolEncoding:
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
-        """Scores of hidden states against each row of the table: (B, S, T, R)."""
+        """Returns scores of hidden states against each row of the table: (B, S, T, R)."""
         # All rows at once: one matrix shape and one order of summation, whatever the encoding is.
         return F.linear(hidden_BSTD, table_RD)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Logits (B, T, V) from `scores`."""
+        """Returns logits (B, T, V) from `scores`."""
         return scores_BSTR[:, 0]
 
     def join(self, base_BTV: torch.Tensor, own: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Logits (B, T, V) from those of base tokens and those of symbols.
+        """Returns logits (B, T, V) from those of base tokens and those of symbols.
 
         Args:
             base_BTV: as `SymbolVocabulary.join` takes them.
@@ -154,21 +154,24 @@ def register_encoding(encoding: type[SymbolEncoding]) -> type[SymbolEncoding]:
     Raises:
         ValueError: the name is taken by another class.
     """
-    known = _ENCODINGS.get(encoding.name, encoding)
+    registered = _ENCODINGS.get(encoding.name, encoding)
     # The same one again is a module, or a cell of a notebook, that ran anew.
-    if (known.__module__, known.__qualname__) != (encoding.__module__, encoding.__qualname__):
-        raise ValueError(f"there is a symbol encoding {encoding.name!r} already: {known}")
+    if (registered.__module__, registered.__qualname__) != (
+        encoding.__module__,
+        encoding.__qualname__,
+    ):
+        raise ValueError(f"there is a symbol encoding {encoding.name!r} already: {registered}")
     _ENCODINGS[encoding.name] = encoding
     return encoding
 
 
 def encoding_names() -> tuple[str, ...]:
-    """The names of all encodings, in the order in which they were registered."""
+    """Returns the names of all encodings, in the order in which they were registered."""
     return tuple(_ENCODINGS)
 
 
 def encoding_class(name: str) -> type[SymbolEncoding]:
-    """The encoding of a name.
+    """Returns the encoding of a name.
 
     Raises:
         ValueError: there is none; the message lists the names.
@@ -239,7 +242,7 @@ class DualPartEncoding(SymbolEncoding):
         return self.config.hidden_size - self.config.random_dim
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """As in the base class; over the table of another model, the class's row of each symbol."""
+        """Returns rows as the base class does; over another model's table, those of classes."""
         if self.vocabulary.class_rows is None:
             return super().rows(ids_BL, streams)
         return self.vocabulary.rows(ids_BL, per_class=1)[:, None]
@@ -251,7 +254,7 @@ class DualPartEncoding(SymbolEncoding):
         base, classes = learned.split([vocabulary.num_base_tokens, len(vocabulary.ranges)])
         shared = [classes[number - 1].expand(stop - start, -1)
                   for start, stop, number in vocabulary.spans]  # fmt: skip
-        symbols = torch.cat((torch.cat(shared), parts), dim=-1)
+        symbols = torch.cat((torch.cat((classes[:0], *shared)), parts), dim=-1)
         return vocabulary.join(F.pad(base, (0, parts.shape[-1])), symbols, dim=0)
 
 
@@ -277,7 +280,7 @@ class StreamsEncoding(SymbolEncoding):
     rows_per_class = 2
 
     def actual_rows(self, ids: torch.Tensor) -> torch.Tensor:
-        """Row of each token in its own stream; base tokens have but one."""
+        """Returns the row of each token in its own stream; base tokens have but one."""
         return self.vocabulary.rows(ids, per_class=2, nth=0)
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
@@ -288,7 +291,7 @@ class StreamsEncoding(SymbolEncoding):
         return torch.where(streams.own[:, None] == stream, actual, placeholder)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Algorithm 5: a base token's logit is the mean over streams, a symbol's its own stream's.
+        """Returns logits by Algorithm 5: a base token's is a mean over streams, a symbol's its own.
 
         Symbols that a sample has no stream for hold `UNUSABLE`.
         """
@@ -342,7 +345,7 @@ class RelationalEncoding(SymbolEncoding):
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
-        """Scores against the rows of base tokens, then against each symbol of the sample's own."""
+        """Returns scores against rows of base tokens, then against each symbol of the sample."""
         if streams.memory is None:
             raise ValueError(
                 "symbol_encoding 'relational' compares with what the encoder found about symbols, "
@@ -357,7 +360,7 @@ class RelationalEncoding(SymbolEncoding):
         return torch.cat((base, own[:, None]), dim=-1)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Symbols that a sample has not got hold `UNUSABLE`."""
+        """Returns logits (B, T, V); symbols that a sample has not got hold `UNUSABLE`."""
         count = self.vocabulary.num_base_tokens
         base, own = scores_BSTR[:, 0, :, :count], scores_BSTR[:, 0, :, count:]
         return self.join(base, own, streams)
@@ -369,7 +372,7 @@ def listed_logits(
     ids_BS: torch.Tensor,
     vocabulary: SymbolVocabulary,
 ) -> torch.Tensor:
-    """Logits (B, T, V) of base tokens and of each sample's symbols; the others hold `UNUSABLE`.
+    """Returns logits (B, T, V) of base tokens and each sample's symbols; others hold `UNUSABLE`.
 
     Args:
         base_BTV: as `SymbolVocabulary.join` takes them.

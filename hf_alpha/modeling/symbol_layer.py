@@ -71,7 +71,7 @@ class SymbolDraws(nn.Module):
 
     @classmethod
     def of(cls, config: SymbolModelConfig) -> "SymbolDraws | None":
-        """What a model of this configuration draws; None if nothing."""
+        """Returns what a model of this configuration draws; None if nothing."""
         return cls(config) if config.draws_symbols else None
 
     @torch.no_grad()
@@ -87,7 +87,7 @@ class SymbolDraws(nn.Module):
         self._ahead: list[torch.Tensor] = []  # parts of the current step and those to come
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        """A state that is replaced is no optimiser step."""
+        """Loads a state without taking it for an optimiser step."""
         super()._load_from_state_dict(*args, **kwargs)
         self._forget()
 
@@ -105,7 +105,7 @@ class SymbolDraws(nn.Module):
 
     @torch.no_grad()
     def _draw(self, first: int, step: int | torch.Tensor) -> torch.Tensor:
-        """Random parts of all symbols from number `first` on."""
+        """Returns the random parts of all symbols from number `first` on."""
         config, device = self.config, self.step.device
         symbols = torch.arange(first, config.num_symbols, device=device)
         key = draw_key(config.symbol_seed, torch.as_tensor(step, device=device))
@@ -125,11 +125,11 @@ class SymbolDraws(nn.Module):
         self._seen = count
 
     def key(self) -> torch.Tensor:
-        """Key of the current optimiser step."""
+        """Returns the key of the current optimiser step."""
         return draw_key(self.config.symbol_seed, self.step)
 
     def forward(self, training: bool) -> torch.Tensor:
-        """Random parts of the symbols as they are used, in the order of their ids: (symbols, K)."""
+        """Returns the random parts of symbols as used, in the order of their ids: (symbols, K)."""
         return self._current() if training else self._finish(self.random_parts)
 
     @torch.compiler.disable
@@ -220,7 +220,7 @@ class SymbolLayer:
         hidden_BLD: torch.Tensor,
         training: bool,
     ) -> Streams | None:
-        """The streams that belong to hidden states which came without; None if they are unknown.
+        """Returns the streams of hidden states that came without; None if they are unknown.
 
         Args:
             ids_BL: the input of those states; needed where the model lists symbols or renames them,
@@ -252,7 +252,7 @@ class SymbolLayer:
         return Streams(listed_BS, own_BL, weights, renaming, within=within)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
-        """The streams with what the encoder found about each symbol, where that is asked for.
+        """Returns the streams with what the encoder found about each symbol, if asked for.
 
         Args:
             hidden_BLD: the encoder's last states.
@@ -278,7 +278,7 @@ class SymbolLayer:
         cache: Cache | None = None,
         slot: int = 0,
     ) -> Streams:
-        """The streams over the decoder's tokens, with their relations where the encoding has such.
+        """Returns the streams over the decoder's tokens, with relations if the encoding has such.
 
         Args:
             source: over the sources, one for each row of `ids_BT` or for all beams of a sample.
@@ -299,9 +299,9 @@ class SymbolLayer:
             own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
         own_BM = own_BT
         if cache is not None:
-            kept = own_BT[:, None, :, None]
+            own_states = own_BT[:, None, :, None]
             # What static caches hold behind the last token comes too late to count, and is masked.
-            own_BM = cache.update(kept, kept, slot)[0][:, 0, :, 0]
+            own_BM = cache.update(own_states, own_states, slot)[0][:, 0, :, 0]
         dtype, number = self.owner.dtype, source.ids.shape[1]
         first_BS = first_positions(own_BM, number)
         return replace(
@@ -327,7 +327,7 @@ class SymbolLayer:
         return self.owner.symbol_memory
 
     def point(self, streams: Streams, weights_BHTL: torch.Tensor | None) -> Streams:
-        """The streams with what the head adds to the scores of symbols, where the encoding does so.
+        """Returns the streams with what the head adds to the scores of symbols, where it does so.
 
         Args:
             streams: that `follow` returned.
@@ -344,13 +344,13 @@ class SymbolLayer:
         return replace(streams, pointer=pointer)
 
     def renamed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """What ids are called inside the model: (B, L)."""
+        """Returns what ids are called inside the model: (B, L)."""
         if streams.renaming is None:
             return ids_BL
         return rename_ids(ids_BL, streams.renaming, self.config.vocabulary)
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Row of each token in each stream: (B, S, L).
+        """Returns the row of each token in each stream: (B, S, L).
 
         Args:
             ids_BL: token ids of the sequence that `streams` is over.
@@ -359,7 +359,7 @@ class SymbolLayer:
         return self.encoding.rows(self.renamed(ids_BL, streams), streams)
 
     def parts(self, ids_BL: torch.Tensor) -> torch.Tensor:
-        """Random parts of tokens, 0 for base tokens: (B, L, K).
+        """Returns the random parts of tokens, 0 for base tokens: (B, L, K).
 
         Args:
             ids_BL: as the model calls them.
@@ -384,7 +384,7 @@ class SymbolLayer:
         return vectors_BSLD * self.scale
 
     def table(self, device: torch.device) -> torch.Tensor:
-        """The table as it is used, of unit rows where `normalize_embeddings` is set: (R, D)."""
+        """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D)."""
         embedding = self.owner.get_input_embeddings()
         # With layers on several devices, the embedding may lie on another one.
         rows = embedding(torch.arange(self.encoding.num_rows, device=device)).to(device)
@@ -413,7 +413,7 @@ class SymbolLayer:
     # -- renaming ---------------------------------------------------------------------------------
 
     def renames_now(self, training: bool) -> bool:
-        """Whether symbols are called something else inside the model."""
+        """Returns whether symbols are called something else inside the model."""
         config = self.config
         if not config.renames or not config.num_symbols:
             return False
@@ -426,7 +426,7 @@ class SymbolLayer:
         symbol_ids_BS: torch.Tensor,
         training: bool,
     ) -> torch.Tensor | None:
-        """What each symbol is called inside the model: (B, symbols); None if ids stay.
+        """Returns what each symbol is called inside the model, (B, symbols); None if ids stay.
 
         Args:
             symbol_ids_BS: for `first_occurrence`, the samples' symbols in that order, -1 padded.
@@ -447,17 +447,17 @@ class SymbolLayer:
     # -- on the way out ---------------------------------------------------------------------------
 
     def scores(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Scores of hidden states against what the encoding compares with: (B, S, T, R)."""
+        """Returns scores of hidden states against what the encoding compares with: (B, S, T, R)."""
         if self.config.normalize_features:
             hidden_BSTD = F.normalize(hidden_BSTD, dim=-1)
         return self.encoding.scores(hidden_BSTD, self.table(hidden_BSTD.device), streams)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Logits (B, T, V) from scores; columns that a sample cannot use hold `UNUSABLE`."""
+        """Returns logits (B, T, V) from scores; columns that a sample cannot use: `UNUSABLE`."""
         return self.finish(self.encoding.logits(scores_BSTR, streams), streams)
 
     def finish(self, logits: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Logits (B, T, V) in the caller's names, from those in the model's, likewise."""
+        """Returns logits (B, T, V) in the caller's names, from those in the model's."""
         if streams.renaming is not None:
             logits = rename_columns(logits, streams.renaming, self.config.vocabulary)
         if self.config.needs_stream_ids and not self.encoding.lists_symbols:
@@ -465,7 +465,7 @@ class SymbolLayer:
         return logits
 
     def usable_columns(self, stream_ids_BS: torch.Tensor) -> torch.Tensor:
-        """Which logits a sample can use: (B, V).
+        """Returns which logits a sample can use: (B, V).
 
         All, or, where the model works with the list of the input's symbols, those and the base
         tokens.

@@ -49,7 +49,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """What a checkpoint did not bring of the symbol layer; the rest as in the base class."""
+        """Draws what a checkpoint did not bring: of the symbol layer, then as the base class."""
         if isinstance(module, RESETTING):
             module.reset()
         else:
@@ -148,7 +148,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
         )
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
-        """The streams with what the encoder found about each symbol, where that is asked for."""
+        """Returns the streams with what the encoder found about each symbol, if asked for."""
         return self.symbol_layer.remember(hidden_BLD, streams)
 
     def settle_step(self) -> None:
@@ -186,7 +186,7 @@ class SymbolHead(SymbolModel):
         labels_BT: torch.Tensor | None = None,
         num_items: torch.Tensor | int | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Logits (B, T, V) and, with labels, the loss.
+        """Returns logits (B, T, V) and, with labels, the loss.
 
         Args:
             hidden_BSTD: of each stream; whatever `_logits` takes in a model that has its own.
@@ -216,12 +216,12 @@ class SymbolHead(SymbolModel):
         return logits, loss
 
     def scores(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Scores of hidden states against what the encoding compares with: (B, S, T, R)."""
+        """Returns scores of hidden states against what the encoding compares with: (B, S, T, R)."""
         assert self.logit_scale is not None
         return self.logit_scale(self.symbol_layer.scores(hidden_BSTD, streams))
 
     def _logits(self, hidden_BSTD: Any, streams: Streams) -> torch.Tensor:
-        """Logits (B, T, V). A model whose backbone has a head of its own has them from there."""
+        """Returns logits (B, T, V) from the symbol layer; backbones may have heads of their own."""
         return self.symbol_layer.logits(self.scores(hidden_BSTD, streams), streams)
 
     # Compilers would make a condition of the number of steps.
@@ -238,7 +238,7 @@ class SymbolHead(SymbolModel):
         self.logit_scale.observe(logits.detach(), labels, usable, count)
 
     def usable_columns(self, stream_ids: torch.Tensor) -> torch.Tensor:
-        """Which logits a sample can use: (B, V), from its symbols (B, S).
+        """Returns which logits a sample can use: (B, V), from its symbols (B, S).
 
         All, or, where `config.needs_stream_ids`, the base tokens and the symbols of its input.
         """
@@ -253,14 +253,14 @@ class SymbolHead(SymbolModel):
         has said it.
         """
         callers = None if generation_config is self.generation_config else generation_config
-        given = {
+        limits = {
             name
             for name in ("max_length", "max_new_tokens")
             if kwargs.get(name) is not None or getattr(callers, name, None) is not None
         }
         chosen, rest = super()._prepare_generation_config(generation_config, *args, **kwargs)
-        if len(given) == 1:  # of two, Transformers makes what it always does
-            (other,) = {"max_length", "max_new_tokens"} - given
+        if len(limits) == 1:  # of two, Transformers makes what it always does
+            (other,) = {"max_length", "max_new_tokens"} - limits
             setattr(chosen, other, None)
         return chosen, rest
 
@@ -280,7 +280,7 @@ class SymbolHead(SymbolModel):
         return super()._get_stopping_criteria(generation_config, *args, **kwargs)
 
     def _adapts_scale(self) -> bool:
-        """Whether AdaCos is at work."""
+        """Returns whether AdaCos is at work."""
         scale = self.logit_scale
         return scale is not None and self.training and scale.adaptive and not scale.frozen
 
@@ -291,7 +291,7 @@ class SymbolHead(SymbolModel):
 
 
 def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Tensor:
-    """Labels behind the start token, as a decoder's input; -100 becomes padding."""
+    """Returns labels behind the start token, as a decoder's input; -100 becomes padding."""
     assert config.decoder_start_token_id is not None and config.pad_token_id is not None
     shifted = labels_BT.new_full(labels_BT.shape, config.decoder_start_token_id)
     shifted[:, 1:] = labels_BT[:, :-1]

@@ -78,8 +78,8 @@ class SymbolVocabulary:
     def class_of(self, token: int) -> str | None:
         """Name of a symbol's class; None for other ids."""
         names = list(self.ranges)
-        found = (names[number - 1] for start, stop, number in self.spans if start <= token < stop)
-        return next(found, None)
+        numbers = (number for start, stop, number in self.spans if start <= token < stop)
+        return next((names[number - 1] for number in numbers), None)
 
     def classes(self, ids: torch.Tensor) -> torch.Tensor:
         """Number of each id's class, 0 for base tokens; of the shape of `ids`."""
@@ -142,9 +142,9 @@ class SymbolVocabulary:
             ]
         # Split, not narrowed: gradients are put together at once.
         bases = base.split(_within(sizes, base.shape[dim]), dim)
-        wanted = iter(symbols.split([stop - start for start, stop, _ in self.spans], dim))
+        symbol_parts = iter(symbols.split([stop - start for start, stop, _ in self.spans], dim))
         pieces = zip(self.pieces, bases, strict=False)
-        return torch.cat([next(wanted) if piece[2] else part for piece, part in pieces], dim)
+        return torch.cat([next(symbol_parts) if piece[2] else part for piece, part in pieces], dim)
 
     def check(self, counts: dict[str, int]) -> None:
         """Check that ranges and the number of symbols of each class fit each other.
@@ -172,8 +172,8 @@ class SymbolVocabulary:
         """Raise a ValueError for a special token that is no base token; None is accepted."""
         base = [(start, stop) for start, stop, number in self.pieces if not number]
         if token is not None and not any(start <= token < stop for start, stop in base):
-            known = ", ".join(f"{start} to {stop - 1}" for start, stop in base)
-            raise ValueError(f"special token {token} is no base token: those are the ids {known}")
+            ranges = ", ".join(f"{start} to {stop - 1}" for start, stop in base)
+            raise ValueError(f"special token {token} is no base token: those are the ids {ranges}")
 
 
 def _within(sizes: list[int], total: int) -> list[int]:

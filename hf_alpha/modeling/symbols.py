@@ -14,7 +14,7 @@ from .symbol_vocabulary import SymbolVocabulary
 
 
 def first_occurrence(ids_BL: torch.Tensor, symbol_BL: torch.Tensor) -> torch.Tensor:
-    """Symbols of each row in order of first occurrence, padded with -1.
+    """Returns the symbols of each row in order of first occurrence, padded with -1.
 
     Returns (B, S) with S the largest number of distinct symbols in a row, at least 1. Reads one
     number back from the device; tokenizer and collator provide the table where that matters.
@@ -36,7 +36,7 @@ def first_occurrence(ids_BL: torch.Tensor, symbol_BL: torch.Tensor) -> torch.Ten
 
 
 def own_streams(ids_BL: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tensor:
-    """Index of the stream centred on each token, -1 where there is none: (B, L)."""
+    """Returns the index of the stream centred on each token, -1 where there is none: (B, L)."""
     match = (ids_BL[:, None, :] == stream_ids_BS[:, :, None]) & (stream_ids_BS >= 0)[:, :, None]
     return torch.where(match.any(1), match.to(torch.int8).argmax(1), -1)
 
@@ -106,7 +106,7 @@ def rename_columns(
 
 
 def stream_weights(stream_ids_BS: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Weights of the mean over a sample's k streams: 1/k for its own, 0 for padding; (B, S).
+    """Returns weights (B, S) of the mean over k streams: 1/k for a sample's own, 0 for padding.
 
     A sample without symbols keeps one stream (2601.23169, Appendix A, edge case).
     """
@@ -117,7 +117,7 @@ def stream_weights(stream_ids_BS: torch.Tensor, dtype: torch.dtype) -> torch.Ten
 
 
 def mean_streams(x: torch.Tensor, weights_BS: torch.Tensor) -> torch.Tensor:
-    """Weighted mean over streams of (B, S, ...): (B, ...)."""
+    """Returns the weighted mean over streams of (B, S, ...): (B, ...)."""
     if x.shape[1] == 1:
         return x[:, 0]
     return torch.einsum("bs,bs...->b...", weights_BS, x)
@@ -126,7 +126,7 @@ def mean_streams(x: torch.Tensor, weights_BS: torch.Tensor) -> torch.Tensor:
 def aggregate(
     hidden: torch.Tensor, stream_BL: torch.Tensor, weights_BS: torch.Tensor
 ) -> torch.Tensor:
-    """One view of all streams: their mean, at a symbol its own stream (Algorithm 2).
+    """Returns one view of all streams: their mean, at a symbol its own stream (Algorithm 2).
 
     Args:
         hidden: of each stream: (B, S, L, ...).
@@ -146,13 +146,13 @@ def aggregate(
 
 
 def pack_streams(hidden_BSLD: torch.Tensor) -> torch.Tensor:
-    """(B, S, L, D) -> (B, L, S * D): length stays dimension 1, by which static caches are sized."""
+    """Packs (B, S, L, D) -> (B, L, S * D): static caches are sized by dimension 1, the length."""
     b, s, length, d = hidden_BSLD.shape
     return hidden_BSLD.transpose(1, 2).reshape(b, length, s * d)
 
 
 def unpack_streams(packed: torch.Tensor, width: int) -> torch.Tensor:
-    """(B, L, S * D) -> (B, S, L, D) for streams of model width `width`."""
+    """Unpacks (B, L, S * D) -> (B, S, L, D) for streams of model width `width`."""
     b, length, total = packed.shape
     return packed.view(b, length, total // width, width).transpose(1, 2)
 

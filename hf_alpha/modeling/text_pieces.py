@@ -17,16 +17,13 @@ BETWEEN = "\x1f"
 """What stands between words on their way to a tokenizer of words; texts with it lose it."""
 WORD = regex.compile(r"\w+|[^\w\s]|\n|[^\S\n]+")
 
-Table = dict[str, int]  # name -> id
-
-
 Piece = tuple[str, int, int, bool]
 """A piece of what the tokenizer beneath gets, start and stop of what it stands for in the text, and
 whether it does so character by character, or else as a whole."""
 
 
 def moved(pieces: list[Piece], starts: list[int], start: int, stop: int) -> tuple[int, int]:
-    """The characters of the text that characters of the prepared one stand for."""
+    """Returns the characters of the text that characters of the prepared one stand for."""
     number = max(bisect_right(starts, start) - 1, 0)
     _, first, last, as_is = pieces[number]
     if not as_is:
@@ -40,7 +37,7 @@ def pieces_of(
     text: str,
     spans: Sequence[Span],
     symbols: Mapping[str, str],
-    kept: Sequence[tuple[int, int, bool]] = (),
+    own_tokens: Sequence[tuple[int, int, bool]] = (),
 ) -> list[Piece]:
     """Cut a text into pieces.
 
@@ -49,11 +46,11 @@ def pieces_of(
         text: the text.
         spans: its names.
         symbols: name -> token of its symbol.
-        kept: start and stop of tokens that the text has itself, and whether they are special: then
-            they are no words, and nothing joins what stands beside them to them.
+        own_tokens: start and stop of tokens that the text has itself, and whether they are
+            special: then they are no words, and nothing joins what stands beside them to them.
     """
     if spacing == "words":
-        return _words(text, spans, symbols, kept)
+        return _words(text, spans, symbols, own_tokens)
     pieces: list[Piece] = []
     at, plain, implies = 0, str(text), spacing == "before"
     for start, stop, _ in spans:
@@ -85,30 +82,32 @@ def _words(
     text: str,
     spans: Sequence[Span],
     symbols: Mapping[str, str],
-    kept: Sequence[tuple[int, int, bool]],
+    own_tokens: Sequence[tuple[int, int, bool]],
 ) -> list[Piece]:
     """Split a text into words, symbols, `<join>` and whitespace that is no single space."""
     plain, at = str(text), 0
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     wholes = [(start, stop, symbols[plain[start:stop]]) for start, stop, _ in spans]
-    if kept:
-        wholes = sorted([*wholes, *((start, stop, plain[start:stop]) for start, stop, _ in kept)])
+    if own_tokens:
+        wholes = sorted(
+            [*wholes, *((start, stop, plain[start:stop]) for start, stop, _ in own_tokens)]
+        )
     for start, stop, written in wholes:
-        found += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:start])]
-        found.append((written, start, stop, False))
+        pieces += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:start])]
+        pieces.append((written, start, stop, False))
         at = stop
-    found += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:])]
-    return _joined(found, {start for start, _, special in kept if special})
+    pieces += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:])]
+    return _joined(pieces, {start for start, _, special in own_tokens if special})
 
 
-def _joined(found: Sequence[Piece], specials: set[int]) -> list[Piece]:
+def _joined(unjoined: Sequence[Piece], specials: set[int]) -> list[Piece]:
     """Leave out the spaces that are implied between words, and write `<join>` where none is.
 
     `specials` are where special tokens start: no space is implied beside them, and one is lost.
     """
     pieces: list[Piece] = []
     apart_before, blank_before, space = True, True, None  # at the start there is no word to join
-    for piece in found:
+    for piece in unjoined:
         written, start, _, as_is = piece
         blank = as_is and written.isspace()
         if blank and written == " " and not blank_before and space is None:
@@ -169,7 +168,6 @@ __all__ = [
     "SPACINGS",
     "WORD",
     "Piece",
-    "Table",
     "join_words",
     "moved",
     "pieces_of",

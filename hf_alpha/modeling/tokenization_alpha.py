@@ -19,18 +19,21 @@ from typing import Any, TypeAlias
 
 import regex  # type: ignore[import-untyped]
 from transformers import PreTrainedTokenizer
-from transformers.utils import PaddingStrategy, TensorType
+from transformers.utils import PaddingStrategy
 
 from .grammar import FormulaError, Grammar, is_plain_name, unquoted, words
 from .names_in_text import TIME_LIMIT, too_slow
 from .tokenization_symbols import (
     AlphaEncoding,
+    Features,
     Names,
     SymbolTokenizer,
+    Table,
     as_ranges,
     check_counts,
+    check_row_counts,
+    in_row,
     name_rows,
-    text_rows,
 )
 from .tokenization_text import TextTokenizer
 
@@ -41,13 +44,20 @@ _FIXED = (
 )
 _AGAIN = "save the tokenizer there again, or take the file from where it came"
 
-Features = dict[str, list[int]]
-
 _HARMLESS = {"verbose", "split_special_tokens", "stride", "return_token_type_ids"}
 
 
 class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
     """Tokenizer for sequences in which some tokens are interchangeable names.
+
+    A batch of formulas has `input_ids` (B, L), `attention_mask` (B, L), `stream_ids` (B, S): each
+    row's symbols by first occurrence, -1 padded, and `tree_paths` (B, L): see `Grammar.tree_paths`.
+
+    A call takes formulas in any notation of the grammar, or in `notation` only: "compact", "prefix"
+    or "infix". A formula that has its tokens with it, as `Grammar.read` gives them, in an attribute
+    `written`, is not read again. Part of a formula is no formula: a row that is longer than
+    `max_length` is an error, whatever `truncation` says. Pairs of texts are refused, and other
+    options of tokenizers unless they change nothing.
 
     Args:
         vocab_file: `vocab.json` of a saved tokenizer; only checked against the other arguments.
@@ -182,8 +192,8 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         return list(range(first, len(self._tokens)))
 
     def _grow(self, counts: Mapping[str, int]) -> None:
-        known = [name for name in self.symbol_ranges if name in counts]
-        for name in dict.fromkeys([*known, *counts]):
+        in_order = [name for name in self.symbol_ranges if name in counts]
+        for name in dict.fromkeys([*in_order, *counts]):
             if not (count := counts[name]):
                 continue
             start = len(self._tokens)
@@ -210,6 +220,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         self._tokens = [*self._special_tokens, *self.base_tokens, *self.symbol_tokens]
         # what users may write: special tokens have no spelling
         self._ids = {t: i for i, t in enumerate(self._tokens) if i >= len(self._special_tokens)}
+        self._symbol_ids = {t: i for t, i in self._ids.items() if i >= self.num_base_tokens}
 
     def _check(self, vocab_file: str | None) -> None:
         if len(set(self._tokens)) != len(self._tokens):
@@ -290,13 +301,13 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             OSError: there is no such folder or repository, or it lacks files.
             ValueError: its files cannot be used; the message says which and what is wrong.
         """
-        where = os.fspath(pretrained_model_name_or_path)
-        if os.path.isdir(where):
-            _check_files(os.path.join(where, kwargs.get("subfolder") or ""))
+        folder = os.fspath(pretrained_model_name_or_path)
+        if os.path.isdir(folder):
+            _check_files(os.path.join(folder, kwargs.get("subfolder") or ""))
         try:
-            return super().from_pretrained(where, *args, **kwargs)
+            return super().from_pretrained(folder, *args, **kwargs)
         except (ValueError, TypeError, AttributeError, LookupError) as error:
-            raise ValueError(f"{where} holds no tokenizer: {error} ({_AGAIN})") from error
+            raise ValueError(f"{folder} holds no tokenizer: {error} ({_AGAIN})") from error
 
     def _convert_token_to_id(self, token: str) -> int | None:
         return self.get_vocab()[token] if token in self._special_tokens else self._ids.get(token)
@@ -328,98 +339,49 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
 
     # Encoding
 
-    def __call__(
+    def _encode(
         self,
-        text: str | Sequence[str] | None = None,
-        text_pair: None = None,
-        text_target: str | Sequence[str] | None = None,
+        texts: list[str] | None,
+        pairs: list[str] | None,
+        targets: list[str] | None,
         *,
-        names: Sequence[Names] | Names | None = None,
-        notation: str | None = None,
+        names: Sequence[Names] | Names | None,
+        padding: bool | str | PaddingStrategy,
+        max_length: int | None,
+        max_target_length: int | None,
         allow_absent_symbols: bool = False,
+        notation: str | None = None,
         add_special_tokens: bool = True,
-        padding: bool | str | PaddingStrategy = False,
         truncation: bool | str | None = None,
-        max_length: int | None = None,
-        max_target_length: int | None = None,
-        pad_to_multiple_of: int | None = None,
-        padding_side: str | None = None,
-        return_tensors: str | TensorType | None = None,
         return_attention_mask: bool | None = None,
         **kwargs: Any,
     ) -> AlphaEncoding:
-        """Encode formulas, answers, or formulas with their answers.
-
-        Args:
-            text: formulas in any notation of the grammar. The result has `input_ids` (B, L),
-                `attention_mask` (B, L), `stream_ids` (B, S): each row's symbols by first
-                occurrence, -1 padded, and `tree_paths` (B, L): see `Grammar.tree_paths`.
-            text_pair: not supported.
-            text_target: the answers; with `text` they give `labels` (B, M) in the names of their
-                row, alone they give `input_ids`.
-            names: for `text_target` alone, the `names` of the encoding that it answers.
-            notation: read formulas as "compact", "prefix" or "infix" only.
-            allow_absent_symbols: take answers with symbols that their input lacks. No model but a
-                `learned` one can give such an answer, so that they are an error otherwise. (Of
-                `text_target` without `text` and `names` nothing is known.)
-            add_special_tokens: whether to write the end token.
-            padding: as in any tokenizer; labels are always padded on the right, with -100.
-            truncation: cutting is refused, because part of a formula is no formula.
-            max_length: a longer row is an error, whatever `truncation` says.
-            max_target_length: the same for answers; `max_length` if not given.
-            pad_to_multiple_of: as in any tokenizer.
-            padding_side: as in any tokenizer.
-            return_tensors: as in any tokenizer.
-            return_attention_mask: as in any tokenizer.
-            **kwargs: further options of other tokenizers are refused unless they change nothing.
-
-        Raises:
-            FormulaError: a row cannot be read, has an unknown token or too many names, or its
-                answer has a symbol that it lacks.
-            ValueError: an argument is not supported, or rows and answers do not match.
-        """
-        if refused := [k for k, v in kwargs.items() if v and k not in _HARMLESS] + (
-            ["text_pair"] if text_pair is not None else []
-        ):
+        refused = [key for key, value in kwargs.items() if value and key not in _HARMLESS]
+        if pairs is not None:
+            refused.append("text_pair")
+        if refused:
             raise ValueError(f"AlphaTokenizer does not support {', '.join(refused)}")
-        single = isinstance(text if text is not None else text_target, str)
-        texts, targets = text_rows(text, "text"), text_rows(text_target, "text_target")
-        limit = max_length
-        if limit is None and (truncation or padding == PaddingStrategy.MAX_LENGTH):
-            limit = self.model_max_length
-        target_limit = max_target_length or limit
+        if max_length is None and (truncation or padding == PaddingStrategy.MAX_LENGTH):
+            max_length = self.model_max_length
+        max_target_length = max_target_length or max_length
         if texts is not None:
-            if names is not None:
-                raise ValueError("`names` belong to `text_target` alone: `text` brings its own")
             rows, row_names = self._encode_rows(
                 texts, targets, notation, add_special_tokens, allow_absent_symbols
             )
-            _check_lengths(rows, "input_ids", limit)
-        elif targets is not None:
-            row_names = name_rows(names, len(targets))
-            checked = names is not None and not allow_absent_symbols
-            rows = self._encode_targets(targets, row_names, add_special_tokens, checked)
-            _check_lengths(rows, "input_ids", target_limit)
         else:
-            raise ValueError("give `text` or `text_target`")
-        _check_lengths(rows, "labels", target_limit)
-        encoding = self.pad(
-            rows,
-            padding=padding,
-            max_length=max_length if padding == PaddingStrategy.MAX_LENGTH else None,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            return_attention_mask=return_attention_mask,
-            return_tensors=return_tensors,
-        )
-        if single and return_tensors is None:
-            encoding.data = {key: column[0] for key, column in encoding.data.items()}
-        encoding.names = row_names[0] if single else row_names
-        return encoding
-
-    def encode(self, text: str, **kwargs: Any) -> Any:
-        """The `input_ids` of one formula."""
-        return self(text, **kwargs)["input_ids"]
+            row_names = name_rows(names, len(targets or ()))
+            checked = names is not None and not allow_absent_symbols
+            rows = self._encode_answers(targets or [], row_names, add_special_tokens, checked)
+        if not rows:
+            raise ValueError("there are no rows to encode")
+        _check_lengths(rows, "input_ids", max_target_length if texts is None else max_length)
+        _check_lengths(rows, "labels", max_target_length)
+        if return_attention_mask is None:
+            return_attention_mask = "attention_mask" in self.model_input_names
+        columns = {key: [row[key] for row in rows] for key in rows[0]}
+        if return_attention_mask:
+            columns["attention_mask"] = [[1] * len(ids) for ids in columns["input_ids"]]
+        return AlphaEncoding(columns, names=row_names)
 
     def encode_pair(
         self,
@@ -436,10 +398,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             `input_ids`, `stream_ids`, `tree_paths` (with a grammar) and `labels` (with an answer);
             `pad` makes batches of such rows.
         """
-        features, _, table = self._encode_input(formula, notation, True)
-        if answer is not None:
-            present = None if allow_absent_symbols else features["stream_ids"]
-            features["labels"] = self._encode_answer(answer, table, True, present)
+        features, _ = self._encode_row(formula, answer, notation, True, allow_absent_symbols)
         return features
 
     def encode_pairs(
@@ -461,18 +420,9 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             FormulaError: as a call does, with the row's number.
             ValueError: problems and answers do not match.
         """
-        if answers is not None and len(answers) != len(problems):
-            raise ValueError(f"{len(problems)} rows in `problems`, but {len(answers)} in `answers`")
-        features = []
-        for number, problem in enumerate(problems):
-            answer = None if answers is None else answers[number]
-            try:
-                features.append(
-                    self.encode_pair(problem, answer, allow_absent_symbols=allow_absent_symbols)
-                )
-            except FormulaError as error:
-                raise FormulaError(f"row {first_row + number}: {error}", error.position) from None
-        return features
+        check_row_counts(problems, answers, "problems", "answers")
+        rows, _ = self._encode_rows(problems, answers, None, True, allow_absent_symbols, first_row)
+        return rows
 
     def tokenize(self, text: str, notation: str | None = None, **kwargs: Any) -> list[str]:
         """The tokens of one formula in prefix order, its names replaced by symbols."""
@@ -481,48 +431,53 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
 
     def _encode_rows(
         self,
-        texts: list[str],
-        targets: list[str] | None,
+        texts: Sequence[str],
+        answers: Sequence[str] | None,
         notation: str | None,
         end: bool,
         allow_absent_symbols: bool,
+        first_row: int = 0,
     ) -> tuple[list[Features], list[Names]]:
-        if targets is not None and len(targets) != len(texts):
-            raise ValueError(f"{len(texts)} rows in `text`, but {len(targets)} in `text_target`")
+        """Features and names of all rows."""
+        check_row_counts(texts, answers, "text", "text_target")
         rows, row_names = [], []
-        for row, text in enumerate(texts):
-            try:
-                features, names, table = self._encode_input(text, notation, end)
-                if targets is not None:
-                    present = None if allow_absent_symbols else features["stream_ids"]
-                    features["labels"] = self._encode_answer(targets[row], table, end, present)
-            except FormulaError as error:
-                raise FormulaError(f"row {row}: {error}", error.position) from None
-            rows.append(features)
+        for number, text in enumerate(texts):
+            answer = None if answers is None else answers[number]
+            with in_row(first_row + number):
+                row, names = self._encode_row(text, answer, notation, end, allow_absent_symbols)
+            rows.append(row)
             row_names.append(names)
         return rows, row_names
 
-    def _encode_targets(
-        self, targets: list[str], row_names: list[Names], end: bool, checked: bool
+    def _encode_row(
+        self, text: str, answer: str | None, notation: str | None, end: bool, allow_absent: bool
+    ) -> tuple[Features, Names]:
+        features, names, table = self._encode_input(text, notation, end)
+        if answer is not None:
+            present = None if allow_absent else features["stream_ids"]
+            features["labels"] = self._encode_answer(answer, table, end, present)
+        return features, names
+
+    def _encode_answers(
+        self, answers: Sequence[str], row_names: Sequence[Names], end: bool, checked: bool
     ) -> list[Features]:
+        """Features of answers alone; if checked, those that have names of others are refused."""
         rows = []
-        for row, (answer, names) in enumerate(zip(targets, row_names, strict=True)):
-            if unknown := [token for token in names if token not in self.symbol_tokens]:
-                raise ValueError(f"row {row}: `names` has {unknown[0]!r}, which is no symbol")
-            table = self._row_table({name: self._ids[token] for token, name in names.items()})
-            present = [self._ids[token] for token in names] if checked else None
-            try:
-                rows.append({"input_ids": self._encode_answer(answer, table, end, present)})
-            except FormulaError as error:
-                raise FormulaError(f"row {row}: {error}", error.position) from None
+        for number, (answer, names) in enumerate(zip(answers, row_names, strict=True)):
+            with in_row(number):
+                table = self._table_of(names)
+                present = list(table.values()) if checked else None
+                ids = self._encode_answer(answer, self._with_tokens(table), end, present)
+            rows.append({"input_ids": ids})
         return rows
 
     def _encode_input(
         self, text: str, notation: str | None, end: bool
-    ) -> tuple[Features, Names, dict[str, int]]:
+    ) -> tuple[Features, Names, Table]:
         """Features, names (symbol token -> name) and the table (token or name -> id) of a row."""
         if self.grammar is not None:
-            tokens = self.grammar.parse(text, notation)
+            written = getattr(text, "written", None) or self.grammar.read(text, notation)
+            tokens = self.grammar.rewritten([*written])
         else:
             tokens = [token for token, _ in self._split(text, self._ids)]
             if not tokens:
@@ -530,7 +485,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         table = self._ids
         ids = [table.get(token) for token in tokens]
         if None in ids:
-            table = self._row_table(self._assign(tokens))
+            table = self._with_tokens(self.assign_symbols(self._name_classes(tokens)))
             ids = [table[token] for token in tokens]
         first = self.num_base_tokens
         names = {i: name for i, name in zip(ids, tokens, strict=True) if i >= first}  # type: ignore[operator]
@@ -542,7 +497,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         return features, {self._tokens[i]: name for i, name in names.items()}, table  # type: ignore[index]
 
     def _encode_answer(
-        self, answer: str, table: dict[str, int], end: bool, present: Sequence[int] | None
+        self, answer: str, table: Table, end: bool, present: Sequence[int] | None
     ) -> list[int]:
         """The ids of an answer; `present` are the symbols that it may have, None for all."""
         ids = [table.get(character) for character in answer]
@@ -556,7 +511,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             ids = []
             for token, start in self._split(answer, table):
                 if token not in table:
-                    raise FormulaError(self._unknown(token, start, answer, table), start)
+                    raise FormulaError(self._unknown(token, start, table), start)
                 ids.append(table[token])
         if absent := self._absent(ids, present):
             names = ", ".join(repr(name) for name, i in table.items() if i in absent)
@@ -573,13 +528,14 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             return []
         return [i for i in ids if i is not None and i >= first and i not in present]
 
-    def _unknown(self, token: str, start: int, answer: str, table: dict[str, int]) -> str:
+    def _unknown(self, token: str, start: int, table: Table) -> str:
+        """What is wrong with a token of an answer that is not in the table of its row."""
         names = " ".join(name for name, i in table.items() if i >= self.num_base_tokens)
-        where = f"unknown token {token!r} at character {start + 1} of the answer"
+        place = f"unknown token {token!r} at character {start + 1} of the answer"
         if token in self._ids:
-            return f"{where}: its symbol stands for another name of the row (known: {names})"
+            return f"{place}: its symbol stands for another name of the row (known: {names})"
         return (
-            f"{where}: write tokens side by side or, with names of several letters, one space "
+            f"{place}: write tokens side by side or, with names of several letters, one space "
             f"between them (base tokens: {' '.join(self.base_tokens)}; names: {names})"
         )
 
@@ -603,36 +559,21 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
 
     # Names
 
-    def _assign(self, tokens: list[str]) -> dict[str, int]:
-        """Name -> id: a symbol's own token keeps its id, other names get free ones in order.
+    def _name_classes(self, tokens: Sequence[str]) -> dict[str, str]:
+        """Name -> class, of the names among tokens, in order of first occurrence.
 
         Raises:
-            FormulaError: a token cannot be a name, or a class has too few symbols.
+            FormulaError: a token cannot be a name.
         """
-        first = self.num_base_tokens
-        assigned = {t: self._ids[t] for t in tokens if self._ids.get(t, -1) >= first}
-        used = set(assigned.values())
-        free = {
-            name: [i for pair in pairs for i in range(*pair) if i not in used]
-            for name, pairs in self.symbol_ranges.items()
-        }
-        wanted: dict[str, list[str]] = {name: [] for name in self.symbol_ranges}
-        for token, position in _first_positions(tokens).items():
-            if token not in self._ids:
-                wanted[self._class_of(token, position)].append(token)
-        for name, new in wanted.items():
-            if len(new) > len(free[name]):
-                count = self.symbol_classes[name]
-                short = len(new) - len(free[name])
-                raise FormulaError(
-                    f"{count + short} names of class {name!r}, but the vocabulary has {count} "
-                    f"symbols for them: call extend_symbols({{{name!r}: {short}}}) on the "
-                    "tokenizer and on the model"
-                )
-            assigned.update(zip(new, free[name], strict=False))
-        return assigned
+        classes: dict[str, str] = {}
+        for position, token in enumerate(tokens):
+            if token in self._symbol_ids:
+                classes[token] = self.class_of(self._symbol_ids[token])
+            elif token not in self._ids and token not in classes:
+                classes[token] = self._class_of_name(token, position)
+        return classes
 
-    def _class_of(self, name: str, position: int) -> str:
+    def _class_of_name(self, name: str, position: int) -> str:
         classes = list(self.symbol_ranges)
         is_name = self.grammar.is_name if self.grammar else is_plain_name
         if not classes or not is_name(name):
@@ -656,21 +597,10 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             )
         return open_classes[0]
 
-    def _row_table(self, assigned: dict[str, int]) -> dict[str, int]:
+    def _with_tokens(self, names: Table) -> Table:
         """Everything a row may write -> id; a symbol that stands for a name loses its own token."""
-        used = set(assigned.values())
-        return {**{t: i for t, i in self._ids.items() if i not in used}, **assigned}
-
-    # Batches
-
-    def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        outputs = super()._pad(encoded_inputs, *args, **kwargs)
-        if "tree_paths" in outputs:
-            paths = list(outputs["tree_paths"])
-            filling = [0] * (len(outputs["input_ids"]) - len(paths))
-            left = (kwargs.get("padding_side") or self.padding_side) == "left"
-            outputs["tree_paths"] = filling + paths if left else paths + filling
-        return outputs
+        used = set(names.values())
+        return {**{t: i for t, i in self._ids.items() if i not in used}, **names}
 
     # Decoding
 
@@ -679,13 +609,13 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         tokens = [self._convert_id_to_token(int(i)) for i in ids if i >= start]
         if names:
             tokens = [names.get(token, token) for token in tokens]
-        known = self._ids if names is None else names.values()
+        writable = self._ids if names is None else names.values()
         text = self.convert_tokens_to_string(tokens)
         if len(tokens) > 1:  # side by side they may look like a name of the row
-            return " ".join(tokens) if text in known else text
+            return " ".join(tokens) if text in writable else text
         if self.grammar is None or len(text) < 2 or not self.grammar.is_name(text):
             return text
-        if {*text} <= {*self.base_tokens, *known}:  # a name that may look like tokens
+        if {*text} <= {*self.base_tokens, *writable}:  # a name that may look like tokens
             return text if text[0] == '"' else f'"{text}"'
         return self.grammar.format(tokens)
 
@@ -694,13 +624,6 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         plain = self.grammar is None and bool(self.base_tokens)
         compact = not plain and all(len(token) == 1 for token in tokens)
         return ("" if compact else " ").join(tokens)
-
-
-def _first_positions(tokens: list[str]) -> dict[str, int]:
-    positions: dict[str, int] = {}
-    for position, token in enumerate(tokens):
-        positions.setdefault(token, position)
-    return positions
 
 
 def _as_grammar(value: Any) -> Grammar | None:

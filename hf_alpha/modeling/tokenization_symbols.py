@@ -1,4 +1,4 @@
-"""What tokenizers with symbols have in common: batches with names, padding, and decoding.
+"""What tokenizers with symbols have in common: calls, symbols for names, padding, and decoding.
 
 A sample's names are mapped onto symbols row by row; the mapping travels with the encoding as
 `batch.names`, so that a tokenizer itself keeps nothing between calls.
@@ -6,20 +6,25 @@ A sample's names are mapped onto symbols row by row; the mapping travels with th
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from transformers import BatchEncoding
 from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
 
-from .grammar import Grammar
+from .grammar import FormulaError, Grammar
 from .saving import SavesCode
 
 IGNORED_LABEL = -100
 ABSENT_STREAM = -1
 MAX_SYMBOLS = 1_000_000
+_OF_PADDING = ("pad_to_multiple_of", "padding_side")
 
+Texts = str | Sequence[str] | None
+Features = dict[str, list[int]]  # what a model is given of one row
 Names = dict[str, str]  # symbol token -> the user's name, one per row
+Table = dict[str, int]  # name -> id of its symbol
 Ranges = dict[str, list[list[int]]]  # class -> [start, stop) of its ids
 
 
@@ -32,10 +37,10 @@ class AlphaEncoding(BatchEncoding):
     Args:
         data: the columns.
         names: of each row.
-        beneath: what a tokenizer beneath said of each row, whose texts had symbols in place of
-            names: characters in there are not those of the texts as they were given. So there are
-            `sequence_ids` and `word_ids`, in which a name is a word, but not `char_to_token` and
-            its like; a padded batch has none of them.
+        beneath: the encoding of each row by a tokenizer beneath, whose texts had symbols in place
+            of names: characters in there are not those of the texts as they were given. So there
+            are `sequence_ids` and `word_ids`, in which a name is a word, but not `char_to_token`
+            and its like; a padded batch has none of them.
     """
 
     def __init__(
@@ -79,8 +84,11 @@ class SymbolTokenizer(SavesCode):
     """
 
     model_input_names: list[str]
+    padding_side: str
     symbol_ranges: Ranges
     grammar: Grammar | None = None
+    _symbol_ids: Table  # token of a symbol -> its id
+    _own_names: Table = {}  # noqa: RUF012  # name that is the same symbol wherever it occurs -> id
 
     @property
     def symbol_classes(self) -> dict[str, int]:
@@ -94,7 +102,158 @@ class SymbolTokenizer(SavesCode):
     def settings(self) -> list[Any]:
         """Return all that ids depend on besides the code, as plain data."""
 
+    # Calls
+
+    def __call__(
+        self,
+        text: Texts = None,
+        text_pair: Texts = None,
+        text_target: Texts = None,
+        *,
+        names: Sequence[Names] | Names | None = None,
+        padding: bool | str | PaddingStrategy = False,
+        max_length: int | None = None,
+        max_target_length: int | None = None,
+        return_tensors: str | TensorType | None = None,
+        **kwargs: Any,
+    ) -> AlphaEncoding:
+        """Encode texts, answers, or texts with their answers.
+
+        Args:
+            text: formulas, or texts; a text that knows its names is a `MarkedText`.
+            text_pair: second texts, whose names are those of the first; formulas have none.
+            text_target: the answers; with `text` they give `labels` (B, M) in the names of their
+                row, alone they give `input_ids`.
+            names: for `text_target` alone, the `names` of the encoding that it answers.
+            padding: as in any tokenizer; labels are always padded on the right, with -100.
+            max_length: as in any tokenizer; a formula that is longer is an error.
+            max_target_length: the same for answers; `max_length` if not given.
+            return_tensors: as in any tokenizer.
+            **kwargs: as in any tokenizer: `truncation`, `padding_side` and so on. With
+                `allow_absent_symbols` answers may have names that their input lacks; no model but a
+                `learned` one can give such an answer, so that they are an error otherwise. (Of
+                `text_target` without `text` and `names` nothing is known.)
+
+        Raises:
+            FormulaError: a row cannot be read, has more names than there are symbols, or its
+                answer has a name that it lacks.
+            ValueError: an argument is not supported, rows and answers do not match, or there are
+                none.
+        """
+        check_inputs(text, text_target, names)
+        pad_options = {key: kwargs.pop(key) for key in _OF_PADDING if key in kwargs}
+        encoding = self._encode(
+            text_rows(text, "text"),
+            text_rows(text_pair, "text_pair"),
+            text_rows(text_target, "text_target"),
+            names=names,
+            padding=padding,
+            max_length=max_length,
+            max_target_length=max_target_length or max_length,
+            **kwargs,
+        )
+        if padding or return_tensors is not None:
+            length = max_length if padding == PaddingStrategy.MAX_LENGTH else None
+            pad_options["return_attention_mask"] = kwargs.get("return_attention_mask")
+            encoding = self.pad(
+                encoding, padding, length, return_tensors=return_tensors, **pad_options
+            )
+        single = isinstance(text if text is not None else text_target, str)
+        return only_row(encoding, return_tensors) if single else encoding
+
+    def encode(self, text: str, text_pair: str | None = None, **kwargs: Any) -> Any:
+        """The `input_ids` of one text."""
+        return self(text, text_pair, **kwargs)["input_ids"]
+
+    @abstractmethod
+    def _encode(self, *rows: Any, **options: Any) -> AlphaEncoding:
+        """Encode the rows of a call without padding: texts, with `labels`, or answers alone.
+
+        Args:
+            *rows: texts, second texts and answers, each a list or None.
+            **options: the arguments of the call.
+        """
+
+    # Symbols for names
+
+    def class_of(self, index: int) -> str:
+        """The class of the symbol with this id."""
+        return next(
+            name
+            for name, pairs in self.symbol_ranges.items()
+            if any(start <= index < stop for start, stop in pairs)
+        )
+
+    def assign_symbols(self, classes: Mapping[str, str], table: Table | None = None) -> Table:
+        """Give the names of a row their symbols.
+
+        A name that is the token of a symbol, or that a symbol has of its own, gets that symbol; the
+        others get free ones of their class, in order of first occurrence.
+
+        Args:
+            classes: name -> class, in order of first occurrence.
+            table: names that have their symbols already, and keep them.
+
+        Returns:
+            All of these names, with the ids of their symbols.
+
+        Raises:
+            FormulaError: a class has more names than symbols.
+        """
+        assigned = dict(table or {})
+        used = set(assigned.values())
+        for own in (self._symbol_ids, self._own_names):
+            for name, kind in classes.items():
+                index = own.get(name)
+                if index is None or index in used or name in assigned:
+                    continue
+                if self.class_of(index) == kind:
+                    assigned[name] = index
+                    used.add(index)
+        for kind in dict.fromkeys(classes.values()):
+            rest = [name for name in classes if classes[name] == kind and name not in assigned]
+            assigned.update(zip(rest, self._free_symbols(kind, len(rest), used), strict=True))
+        return {name: assigned[name] for name in (*(table or ()), *classes)}
+
+    def _free_symbols(self, kind: str, number: int, used: set[int]) -> list[int]:
+        """The first symbols of a class that are free, so many of them."""
+        ids = (index for pair in self.symbol_ranges.get(kind, ()) for index in range(*pair))
+        free = list(islice((index for index in ids if index not in used), number))
+        if short := number - len(free):
+            count = self.symbol_classes.get(kind, 0)
+            raise FormulaError(
+                f"{count + short} names of class {kind!r}, but the vocabulary has {count} symbols "
+                "for them: make the tokenizer with more (`count` in the rule of the class, or "
+                f"`symbol_classes`), or call extend_symbols({{{kind!r}: {short}}}) on the "
+                "tokenizer and on the model"
+            )
+        return free
+
+    def _table_of(self, names: Names) -> Table:
+        """Name -> id of its symbol, of the `names` of an encoded row."""
+        if unknown := [token for token in names if token not in self._symbol_ids]:
+            raise ValueError(f"`names` has {unknown[0]!r}, which is no symbol")
+        return {name: self._symbol_ids[token] for token, name in names.items()}
+
+    def _tables_of(self, names: Sequence[Names] | Names, count: int) -> list[Table]:
+        """The tables of so many rows, from the `names` of their encodings."""
+        tables = []
+        for number, row_names in enumerate(name_rows(names, count)):
+            with in_row(number):
+                tables.append(self._table_of(row_names))
+        return tables
+
     # Batches
+
+    def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        outputs = super()._pad(encoded_inputs, *args, **kwargs)  # type: ignore[misc]
+        for key, filler in (("tree_paths", 0), ("offset_mapping", (0, 0))):
+            if key in outputs:
+                values = list(outputs[key])
+                filling = [filler] * (len(outputs["input_ids"]) - len(values))
+                left = (kwargs.get("padding_side") or self.padding_side) == "left"
+                outputs[key] = filling + values if left else values + filling
+        return outputs
 
     def pad(
         self,
@@ -212,15 +371,15 @@ def as_ranges(value: Any) -> dict[str, list[list[int]]]:
     if isinstance(value, Mapping) and all(isinstance(name, str) and name for name in value):
         with contextlib.suppress(TypeError):
             ranges = {name: [list(pair) for pair in pairs] for name, pairs in value.items()}
-            pairs = [pair for found in ranges.values() for pair in found]
+            pairs = list(chain.from_iterable(ranges.values()))
             integers = all(type(edge) is int for pair in pairs for edge in pair)
             if integers and all(len(pair) == 2 and pair[0] < pair[1] for pair in pairs):
                 return ranges
     raise ValueError(f"`symbol_ranges` is {value!r}: give class -> [[start, stop], ...]")
 
 
-def check_counts(value: Any, known: Collection[str] | None = None) -> None:
-    """Refuse what is not class -> number of symbols; `known` are the classes that there are."""
+def check_counts(value: Any, classes: Collection[str] | None = None) -> None:
+    """Refuse what is not class -> number of symbols; `classes` are those that there are."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value):
         raise ValueError(f"{value!r} symbols: give class -> number")
     for name, count in value.items():
@@ -228,12 +387,53 @@ def check_counts(value: Any, known: Collection[str] | None = None) -> None:
             raise ValueError(
                 f"cannot add {count!r} symbols to class {name!r}: give 0 to {MAX_SYMBOLS:,}"
             )
-        if known is not None and name not in known:
-            classes = ", ".join(map(repr, known)) or "none"
-            raise ValueError(f"no symbol class {name!r}: this tokenizer's classes are {classes}")
+        if classes is not None and name not in classes:
+            listed = ", ".join(map(repr, classes)) or "none"
+            raise ValueError(f"no symbol class {name!r}: this tokenizer's classes are {listed}")
 
 
-def text_rows(value: str | Sequence[str] | None, name: str) -> list[str] | None:
+@contextlib.contextmanager
+def in_row(number: int) -> Iterator[None]:
+    """Name the row in errors that its content raises."""
+    try:
+        yield
+    except FormulaError as error:
+        raise FormulaError(f"row {number}: {error}", error.position) from None
+    except ValueError as error:
+        raise ValueError(f"row {number}: {error}") from None
+
+
+def check_inputs(text: Texts, text_target: Texts, names: Any) -> None:
+    """Refuse the arguments of a call that do not go together."""
+    if text is None and text_target is None:
+        raise ValueError("give `text` or `text_target`")
+    if text is not None and names is not None:
+        raise ValueError("`names` belong to `text_target` alone: `text` brings its own")
+    if None not in (text, text_target) and isinstance(text, str) != isinstance(text_target, str):
+        raise ValueError("give `text` and `text_target` both as one string or both as a list")
+
+
+def only_row(encoding: AlphaEncoding, return_tensors: Any) -> AlphaEncoding:
+    """The only row of a batch: its names, and its columns, unless they are tensors.
+
+    A text that truncation has cut into several parts stays a batch.
+    """
+    if "overflow_to_sample_mapping" in encoding:
+        return encoding
+    if return_tensors is None:
+        encoding.data = {key: column[0] for key, column in encoding.data.items()}
+    encoding.names = encoding.names[0] if isinstance(encoding.names, list) else encoding.names
+    return encoding
+
+
+def check_row_counts(rows: Sequence[Any], others: Sequence[Any] | None, *names: str) -> None:
+    """Refuse other rows than one for each; the names are those of the two arguments."""
+    if others is not None and len(others) != len(rows):
+        raise ValueError(f"{len(rows)} rows in `{names[0]}`, but {len(others)} in `{names[1]}`")
+
+
+def text_rows(value: Texts, name: str) -> list[str] | None:
+    """The texts of an argument as a list; None if it is not given."""
     if value is None or isinstance(value, str):
         return None if value is None else [value]
     rows = list(value)
@@ -245,15 +445,16 @@ def text_rows(value: str | Sequence[str] | None, name: str) -> list[str] | None:
 
 
 def name_rows(names: Sequence[Names] | Names | None, count: int) -> list[Names]:
+    """The names of each of so many rows; none if they are not given."""
     if names is None:
         return [{} for _ in range(count)]
     rows = [names] if isinstance(names, Mapping) else list(names)
-    if len(rows) != count:
-        raise ValueError(f"{count} rows in `text_target`, but {len(rows)} in `names`")
+    check_row_counts(range(count), rows, "text_target", "names")
     return rows
 
 
 def rectangle(rows: list[list[int]], filler: int, multiple: int) -> list[list[int]]:
+    """Fill rows on the right up to the longest one, and to a multiple; at least one column."""
     width = max([1, *map(len, rows)])
     width = -(-width // multiple) * multiple
     return [[*row, *[filler] * (width - len(row))] for row in rows]

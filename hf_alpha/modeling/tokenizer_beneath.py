@@ -52,9 +52,9 @@ class AddedTokens:
 
     @classmethod
     def of(cls, beneath: Tokenizer, without: Container[int] = ()) -> "AddedTokens":
-        """Those of a tokenizer, but for some ids."""
-        known = beneath.get_added_tokens_decoder()
-        tokens = [token for index, token in known.items() if index not in without]
+        """The added tokens of a tokenizer, but for those with some ids."""
+        added = beneath.get_added_tokens_decoder()
+        tokens = [token for index, token in added.items() if index not in without]
         return cls(tokens, beneath.normalizer)
 
     def find(self, text: str, split_special_tokens: bool = False) -> list[tuple[int, int, str]]:
@@ -75,8 +75,8 @@ class AddedTokens:
         ]
 
 
-class Seen:
-    """What data shows: names of each class, the most in a text, and how spaces are used.
+class NamesInData:
+    """The names of each class in data, the most in a text, and how spaces are used.
 
     Args:
         finder: of the names.
@@ -94,24 +94,24 @@ class Seen:
         self.finder, self.texts, self._added = finder, texts, added
         self.names: dict[str, Counter[str]] = {name: Counter() for name in finder.rules}
         self.most = dict.fromkeys(finder.rules, 0)
-        count, spaced, found = 0, 0, 0
+        num_texts = num_spaced = num_names = 0
         for text in texts:
-            count += 1
-            seen: dict[str, set[str]] = {name: set() for name in finder.rules}
+            num_texts += 1
+            names: dict[str, set[str]] = {name: set() for name in finder.rules}
             for start, stop, kind in self._find(text):
                 name = str(text)[start:stop]
-                seen[kind].add(name)
+                names[kind].add(name)
                 self.names[kind][name] += 1
-                found += 1
-                spaced += start == 0 or text[start - 1] == " "
-            for kind, of_text in seen.items():
-                self.most[kind] = max(self.most[kind], len(of_text))
-        if not count:
+                num_names += 1
+                num_spaced += start == 0 or text[start - 1] == " "
+            for kind, of_class in names.items():
+                self.most[kind] = max(self.most[kind], len(of_class))
+        if not num_texts:
             raise ValueError("there are no texts to make a tokenizer from")
-        if not found and any(rule.is_sought for rule in finder.rules.values()):
+        if not num_names and any(rule.is_sought for rule in finder.rules.values()):
             rules = ", ".join(f"{name} {rule.to_dict()}" for name, rule in finder.rules.items())
             raise ValueError(f"no text has a name: look at the rules of `symbols` ({rules})")
-        self.spacing = "before" if 2 * spaced >= found else "kept"
+        self.spacing = "before" if 2 * num_spaced >= num_names else "kept"
 
     def frequent(self, kind: str) -> list[str]:
         """The names of a class: those of its rule, else the most frequent ones first."""
@@ -132,19 +132,19 @@ def is_made(kind: str) -> bool:
     return kind in ("words", "characters") or kind.startswith("bpe:")
 
 
-def tokenizer_beneath(kind: str, seen: Seen) -> tuple[Tokenizer, str, dict[str, Any]]:
+def tokenizer_beneath(kind: str, data_names: NamesInData) -> tuple[Tokenizer, str, dict[str, Any]]:
     """The tokenizer beneath, made from data, how it keeps spaces, and its special tokens."""
     if kind == "words":
-        words = Counter(word for text in seen.rest() for word in WORD.findall(text))
+        words = Counter(word for text in data_names.rest() for word in WORD.findall(text))
         split = pre_tokenizers.CharDelimiterSplit(BETWEEN)
         return _of_words(words, split), "words", _SPECIAL
     if kind == "characters":
-        characters = Counter(character for text in seen.rest() for character in text)
+        characters = Counter(character for text in data_names.rest() for character in text)
         one = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
         beneath = _of_words(characters, one)
         beneath.decoder = decoders.Fuse()
-        return beneath, seen.spacing, _SPECIAL
-    return _bpe(kind, seen), seen.spacing, _SPECIAL
+        return beneath, data_names.spacing, _SPECIAL
+    return _bpe(kind, data_names), data_names.spacing, _SPECIAL
 
 
 _SPECIAL = {"pad_token": PAD, "bos_token": START, "eos_token": END, "unk_token": UNKNOWN}
@@ -163,7 +163,7 @@ def _of_words(words: Counter[str], split: Any) -> Tokenizer:
     return _append_end(beneath, END)
 
 
-def _bpe(kind: str, seen: Seen) -> Tokenizer:
+def _bpe(kind: str, data_names: NamesInData) -> Tokenizer:
     size = kind.removeprefix("bpe:")
     if not size.isdecimal() or int(size) < 300:
         raise ValueError(f"tokenizer {kind!r}: write bpe:8000, with at least 300 tokens")
@@ -176,7 +176,7 @@ def _bpe(kind: str, seen: Seen) -> Tokenizer:
         special_tokens=[PAD, START, END, UNKNOWN],
         show_progress=False,
     )
-    beneath.train_from_iterator(seen.rest(), trainer)
+    beneath.train_from_iterator(data_names.rest(), trainer)
     return _append_end(beneath, END)
 
 
@@ -243,8 +243,8 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
         special["eos_token"] = special.get("sep_token", END)
     special.setdefault("pad_token", PAD)
     end, pad = str(special["eos_token"]), str(special["pad_token"])
-    known = {token.content for token in beneath.get_added_tokens_decoder().values()}
-    beneath.add_special_tokens([token for token in (end, pad) if token not in known])
+    added = {token.content for token in beneath.get_added_tokens_decoder().values()}
+    beneath.add_special_tokens([token for token in (end, pad) if token not in added])
     if beneath.token_to_id(end) not in beneath.encode("").ids:  # a language may stand behind it
         beneath = _append_end(beneath, end)
     return beneath, special
@@ -333,7 +333,7 @@ def _set_scheme(part: Any) -> None:
 __all__ = [
     "OWN_TOKENS",
     "AddedTokens",
-    "Seen",
+    "NamesInData",
     "fast_backend",
     "is_made",
     "post_processor",

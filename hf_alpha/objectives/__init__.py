@@ -1,4 +1,4 @@
-"""What models that do not answer with text are trained for: one module for each objective.
+"""What models are trained for: one module for each objective.
 
 The rest of training, from the output folder to resuming, is that of `hf_alpha.train`.
 """
@@ -8,21 +8,24 @@ from typing import Any
 
 from hf_alpha.settings import model_of
 
-from .base import Objective
+from .answer import Answer, AnswerPairs, AnswerProblems
+from .base import RowsObjective
+from .causal import Causal
 from .classes import Classes
 from .masked import Masked
+from .objective import Examples, Objective
 from .spans import Spans
 from .tokens import Tokens
 
-ANSWER = "answer"
-"""The objective of models that answer with text, which `hf_alpha.train` trains by itself."""
-OBJECTIVES: dict[str, type[Objective]] = {
-    each.name: each for each in (Masked, Classes, Tokens, Spans)
+ANSWER = Answer.name
+OBJECTIVES: dict[str, type[RowsObjective]] = {
+    each.name: each for each in (Masked, Classes, Tokens, Spans, Causal)
 }
+"""Objectives of models that do not answer with text."""
 
 
-def make_objective(said: str | Mapping[str, Any]) -> Objective:
-    """Make the objective that a recipe names.
+def make_objective(said: str | Mapping[str, Any]) -> RowsObjective:
+    """Make the objective of rows that a recipe names.
 
     Args:
         said: a name, or a mapping with `name` and the settings of that objective.
@@ -39,4 +42,13 @@ def make_objective(said: str | Mapping[str, Any]) -> Objective:
     return chosen(**settings)
 
 
-__all__ = ["ANSWER", "OBJECTIVES", "Objective", "make_objective"]
+__all__ = [
+    "ANSWER",
+    "OBJECTIVES",
+    "AnswerPairs",
+    "AnswerProblems",
+    "Examples",
+    "Objective",
+    "RowsObjective",
+    "make_objective",
+]

@@ -1,48 +1,49 @@
-"""What an objective is: what a model that does not answer with text is trained for."""
+"""Objectives of rows of data: what models that do not answer with text are trained for."""
 
 import inspect
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
 import transformers
 from datasets import Dataset, List, Value
 from torch import nn
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import EvalPrediction, PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.data.pairs import batches
+from hf_alpha.data.rows import path_of
+from hf_alpha.loading import check_segments, load_for, load_parts
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
-from hf_alpha.settings import meaning
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.settings import meaning, section
 
-from .names import key_of_texts, name_columns
-from .rows import DataSource, Where, hold_out, read_rows
+from .names import find_names, key_of_texts, name_columns
+from .objective import Examples, Objective, Say
+from .rows import DataSource, Where, check_validation, first, hold_out, read_rows
+from .tokenizers import make_tokenizer, with_transducer
 
 INPUTS = ("input_ids", "token_type_ids", "stream_ids", *SEGMENTS)
 """What models get of a text, if the tokenizer gives it; masks follow from padding."""
 
 Record = dict[str, Any]
-Collator = Callable[[Sequence[Mapping[str, Any]]], dict[str, torch.Tensor]]
 
 
 @dataclass
-class Objective(ABC):
+class RowsObjective(Objective):
     """From rows of data to a model's features, and from its outputs to metrics.
 
-    The fields of a subclass are its settings in a recipe. An objective keeps no state: labels are
-    in the model's configuration.
+    The fields of a subclass are its settings in a recipe.
 
     Attributes:
-        name: as a recipe names it.
         pipeline: what the Hub calls it.
         has_record_per_row: whether `records` are of rows; else they are of sequences.
         takes_segments: whether texts may have segments (`transducer` in a recipe).
     """
 
-    name: ClassVar[str]
     pipeline: ClassVar[str]
     has_record_per_row: ClassVar[bool] = True
     takes_segments: ClassVar[bool] = True
@@ -66,17 +67,76 @@ class Objective(ABC):
         """That class."""
         return getattr(transformers, self.auto_name)
 
-    def check_training(self, training: Mapping[str, Any]) -> None:
-        """Refuse settings of the Trainer that would do something else than they say.
+    def auto_of(self, config: PreTrainedConfig) -> Any:
+        return self.auto
 
-        Raises:
-            ValueError: naming the setting.
-        """
+    def check_training(self, training: Mapping[str, Any]) -> None:
         if training.get("label_smoothing_factor"):
             raise ValueError(
                 "label_smoothing_factor is for classes, not for numbers, masked tokens and spans: "
                 "leave it out"
             )
+
+    def examples(self, recipe: Any, say: Say) -> Examples:
+        finder = find_names(recipe.symbols)
+        with section("data"):
+            train, validation = self.read_both(recipe.data, recipe.seed, finder)
+        check_validation(recipe, validation)
+        texts = self.texts(first(train, recipe.data.max_train_samples), recipe.data, finder)
+        return Examples(train, validation, finder, texts)
+
+    def model_settings(self, recipe: Any, examples: Any) -> dict[str, Any]:
+        parts = [rows for rows in (examples.train, examples.validation) if rows is not None]
+        with section("data"):
+            return self.config_settings(parts, recipe.data)
+
+    def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> Any:
+        with section("tokenizer"):
+            if start is not None:  # a WordPiece made again of the same texts may have other ids
+                return load_parts(start, answers=False)[1]
+            tokenizer = make_tokenizer(recipe.tokenizer, examples.texts, recipe.symbols)
+        return _transducing(tokenizer, recipe)
+
+    def load(
+        self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say
+    ) -> tuple[PreTrainedModel, Any]:
+        place = str(recipe.checkpoint)
+        with section("checkpoint"):
+            model, tokenizer, new = load_for(place, self.auto, settings, self.trains)
+            _use_rules(tokenizer, recipe)
+        tokenizer = _transducing(tokenizer, recipe)
+        with section("checkpoint"):
+            check_segments(model.config, tokenizer, place)
+        if new:
+            say(f"{place}: {len(new)} weights are new: {', '.join(new[:4])}")
+        return model, tokenizer
+
+    def fit(self, recipe: Any, model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
+        with section("objective"):
+            check_positions(model, self.max_length)
+        _say_segments(model, tokenizer, say)
+
+    def datasets(
+        self, recipe: Any, examples: Any, model: PreTrainedModel, tokenizer: Any, say: Say
+    ) -> dict[str, Any]:
+        data, seed, config = recipe.data, recipe.seed, model.config
+        rows = first(examples.train, data.max_train_samples)
+        with section("data"):
+            train = self.features(rows, data, tokenizer, config, seed=seed)
+            say(f"training: {self.summary(rows, train, data, examples.finder)}")
+            if examples.validation is None:
+                return {"train_dataset": train}
+            held = first(examples.validation, data.max_eval_samples)
+            features = self.features(held, data, tokenizer, config, seed=seed, training=False)
+
+        def metrics(output: EvalPrediction) -> dict[str, float]:
+            outputs, labels = output.predictions, output.label_ids
+            return self.score(self.records(outputs, labels, held, features, data, config), config)
+
+        return {
+            "train_dataset": train, "eval_dataset": features, "compute_metrics": metrics,
+            "preprocess_logits_for_metrics": self.reduce,
+        }  # fmt: skip
 
     @abstractmethod
     def columns(self, settings: DataSource) -> list[str]:
@@ -127,16 +187,12 @@ class Objective(ABC):
     def summary(
         self,
         rows: Dataset,
-        made: Dataset,
+        features: Dataset,
         settings: DataSource,
         finder: NameFinder | None,
     ) -> str:
         """Return how much training data there is, and how much of it is left out."""
-        return f"{len(rows):,} rows, {len(made):,} sequences"
-
-    @abstractmethod
-    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
-        """Return what makes batches of features."""
+        return f"{len(rows):,} rows, {len(features):,} sequences"
 
     def reduce(self, outputs: Any, labels: Any) -> Any:
         """Return what is kept of a batch's outputs until there are records."""
@@ -179,13 +235,12 @@ class Objective(ABC):
         extra: Sequence[str] = (),
     ) -> Dataset:
         """Read and check rows; `rows.read_rows` describes arguments and errors."""
-        wanted = [*self.columns(settings), *extra]
-        rows = read_rows(settings, where, wanted, preferred, split)
+        columns = [*self.columns(settings), *extra]
+        rows = read_rows(settings, where, columns, preferred, split)
         try:
             self.check_rows(rows, settings)
         except ValueError as error:
-            place = where if isinstance(where, str) else where["path"]
-            raise ValueError(f"{place}, {error}") from error
+            raise ValueError(f"{path_of(where)}, {error}") from error
         return rows
 
     def read_both(
@@ -206,22 +261,48 @@ class Objective(ABC):
 class Texts:
     """The texts of rows, their names marked; can be read several times."""
 
-    aim: Objective
+    objective: RowsObjective
     rows: Dataset
     settings: DataSource
     finder: NameFinder | None
 
     def __iter__(self) -> Iterator[str]:
-        return self.aim.texts_from(self.by_row())
+        return self.objective.texts_from(self.by_row())
 
     def by_row(self) -> Iterator[list[str]]:
         """Yield the texts of each row."""
-        columns = [*self.aim.columns(self.settings), *name_columns(self.finder)]
+        columns = [*self.objective.columns(self.settings), *name_columns(self.finder)]
         rows, place = self.rows.select_columns(list(dict.fromkeys(columns))), 0
         for batch in batches(rows, "texts"):
             for row in rows_of(batch):
-                yield self.aim.texts_of(row, place, self.settings, self.finder)
+                yield self.objective.texts_of(row, place, self.settings, self.finder)
                 place += 1
+
+
+def _transducing(tokenizer: Any, recipe: Any) -> Any:
+    """A tokenizer with the recipe's transducer, if it names one."""
+    with section("transducer"):
+        return with_transducer(tokenizer, recipe.transducer) if recipe.transducer else tokenizer
+
+
+def _use_rules(tokenizer: Any, recipe: Any) -> None:
+    """Have a checkpoint's tokenizer find names by the recipe's rules."""
+    if recipe.symbols and not isinstance(tokenizer, TextTokenizer):
+        raise ValueError(f"{recipe.checkpoint} has no symbols: leave out the key 'symbols'")
+    if isinstance(tokenizer, TextTokenizer) and not tokenizer.symbols_are_words:
+        tokenizer.use_rules(recipe.symbols)
+
+
+def _say_segments(model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
+    """Say what becomes of the segments that a tokenizer finds."""
+    if not hasattr(tokenizer, "segment_labels"):
+        return
+    labels, kind = tokenizer.segment_labels, model.config.model_type
+    if not reads_segments(model):
+        say(f"segments: a {kind!r} model takes none: those of the transducer are left out")
+        return
+    shown = ", ".join(labels[:5]) + ", ..." * (len(labels) > 5)
+    say(f"segments: {len(labels):,} labels: {shown}")
 
 
 def rows_of(batch: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
@@ -241,8 +322,8 @@ def kinds_of(tokenizer: Any) -> dict[str, Any]:
 
 def accepted(batch: Mapping[str, Any], model: PreTrainedModel) -> dict[str, Any]:
     """Leave out what a model's forward does not take: token types, say, or symbols."""
-    known = {*inspect.signature(model.forward).parameters, *SEGMENTS * reads_segments(model)}
-    return {name: value for name, value in batch.items() if name in known}
+    inputs = {*inspect.signature(model.forward).parameters, *SEGMENTS * reads_segments(model)}
+    return {name: value for name, value in batch.items() if name in inputs}
 
 
 def reads_segments(model: PreTrainedModel) -> bool:
@@ -266,19 +347,18 @@ def check_positions(model: PreTrainedModel, max_length: int) -> None:
 
 def num_positions(model: PreTrainedModel) -> int | None:
     """How many positions a model's table has; None if it has no table."""
-    found = [
+    sizes = [
         module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
         for name, module in model.named_modules()
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
     ]
-    return min(found, default=None)
+    return min(sizes, default=None)
 
 
 __all__ = [
     "INPUTS",
-    "Collator",
-    "Objective",
     "Record",
+    "RowsObjective",
     "Texts",
     "accepted",
     "check_positions",

@@ -16,9 +16,10 @@ from hf_alpha.data.cache import filling_cache
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
-from .base import Collator, Objective, Record, accepted, kinds_of, rows_of
+from .base import Record, RowsObjective, accepted, kinds_of, rows_of
 from .metrics import OF_CLASSES, OF_NUMBERS
 from .names import encoded, finder_of, marked
+from .objective import Collator
 from .rows import DataSource, text_in
 from .tokenizers import check_pairs, check_room
 
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Classes(Objective):
+class Classes(RowsObjective):
     """`data.source`, and `data.pair` if there is one, are the texts, `data.target` the class.
 
     With symbols, the names of a row are those of both texts.
@@ -179,14 +180,14 @@ class Classes(Objective):
     def summary(
         self,
         rows: Dataset,
-        made: Dataset,
+        features: Dataset,
         settings: DataSource,
         finder: NameFinder | None,
     ) -> str:
-        lengths = pc.list_value_length(made.with_format("arrow")[:]["input_ids"])
+        lengths = pc.list_value_length(features.with_format("arrow")[:]["input_ids"])
         full = pc.sum(pc.equal(lengths, self.max_length), min_count=0).as_py()
         said = f"; {full:,} fill max_length ({self.max_length}): their ends may be cut off"
-        return super().summary(rows, made, settings, finder) + said * bool(full)
+        return super().summary(rows, features, settings, finder) + said * bool(full)
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         kind = torch.float32 if self.regression else torch.int64

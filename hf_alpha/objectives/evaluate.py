@@ -1,4 +1,4 @@
-"""Metrics of models that do not answer with text: during training, and of a trained model."""
+"""Metrics of trained models that do not answer with text."""
 
 import json
 from collections.abc import Mapping
@@ -10,19 +10,21 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset
-from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainingArguments
+from transformers import PreTrainedModel, Trainer, TrainingArguments
 
 from hf_alpha.folders import write_text
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.plain_text import aligned
 
-from .base import Objective, Record
+from .base import Record, RowsObjective
 from .names import finder_of, name_columns
-from .rows import DataSource, first
+from .rows import DataSource
 
 ALL = "all"
 METRICS_FILE = "metrics.json"
 PREDICTIONS_FILE = "predictions.jsonl"
+NUMBERS = ("loss", "perplexity")
+"""Metrics that are no shares, and shown as they are."""
 
 
 @dataclass
@@ -48,31 +50,8 @@ class Scores:
         write_text(folder / PREDICTIONS_FILE, "".join(lines))
 
 
-def validating(
-    aim: Objective,
-    rows: Dataset,
-    settings: DataSource,
-    model: PreTrainedModel,
-    tokenizer: Any,
-    seed: int,
-) -> dict[str, Any]:
-    """Return what a Trainer needs to validate: features, and the metrics of its outputs."""
-    rows, config = first(rows, settings.max_eval_samples), model.config
-    features = aim.features(rows, settings, tokenizer, config, seed=seed, training=False)
-
-    def metrics(output: EvalPrediction) -> dict[str, float]:
-        outputs, labels = output.predictions, output.label_ids
-        return aim.score(aim.records(outputs, labels, rows, features, settings, config), config)
-
-    return {
-        "eval_dataset": features,
-        "compute_metrics": metrics,
-        "preprocess_logits_for_metrics": aim.reduce,
-    }
-
-
 def evaluate_model(
-    aim: Objective,
+    objective: RowsObjective,
     model: PreTrainedModel,
     tokenizer: Any,
     rows: Dataset,
@@ -86,7 +65,7 @@ def evaluate_model(
     """Evaluate a model on rows.
 
     Args:
-        aim: what the model is trained for.
+        objective: what the model is trained for.
         model: the model, on the device where it runs.
         tokenizer: that of the model.
         rows: by `Objective.read`.
@@ -99,9 +78,9 @@ def evaluate_model(
     Raises:
         ValueError: rows cannot be grouped by that column.
     """
-    values = None if by is None else _groups(aim, rows, by)
+    values = None if by is None else _groups(objective, rows, by)
     config = model.config
-    features = aim.features(rows, settings, tokenizer, config, seed=seed, training=False)
+    features = objective.features(rows, settings, tokenizer, config, seed=seed, training=False)
     with TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
             scratch, per_device_eval_batch_size=batch_size, report_to="none",
@@ -110,8 +89,8 @@ def evaluate_model(
             dataloader_pin_memory=model.device.type != "cpu",
         )  # fmt: skip
         trainer = Trainer(
-            model, arguments, data_collator=aim.collator(tokenizer, model, seed),
-            processing_class=tokenizer, preprocess_logits_for_metrics=aim.reduce,
+            model, arguments, data_collator=objective.collator(tokenizer, model, seed),
+            processing_class=tokenizer, preprocess_logits_for_metrics=objective.reduce,
         )  # fmt: skip
         # Those of one batch are alike in length, so that little is padded.
         order = np.argsort([len(ids) for ids in features["input_ids"]], kind="stable")
@@ -119,7 +98,7 @@ def evaluate_model(
     outputs, labels = (
         _rows_at(each, np.argsort(order)) for each in (output.predictions, output.label_ids)
     )
-    records = aim.records(outputs, labels, rows, features, settings, config)
+    records = objective.records(outputs, labels, rows, features, settings, config)
     groups: dict[str, list[Record]] = {}
     if by is not None and values is not None:
         for value, record in zip(values, records, strict=True):
@@ -127,16 +106,16 @@ def evaluate_model(
             groups.setdefault(value, []).append(record)
     ordered = {f"{name}": groups[name] for name in sorted(groups)} | {ALL: records}
     return Scores(
-        {name: aim.score(members, config) for name, members in ordered.items()},
+        {name: objective.score(members, config) for name, members in ordered.items()},
         {name: len(members) for name, members in ordered.items()},
         records,
     )
 
 
-def _groups(aim: Objective, rows: Dataset, by: str) -> list[Any]:
+def _groups(objective: RowsObjective, rows: Dataset, by: str) -> list[Any]:
     """Return the value of each row in a column that metrics are grouped by."""
-    if not aim.has_record_per_row:
-        raise ValueError(f"the objective {aim.name!r} has metrics of sequences, not of rows")
+    if not objective.has_record_per_row:
+        raise ValueError(f"the objective {objective.name!r} has metrics of sequences, not of rows")
     values = list(rows[by])
     for row, value in enumerate(values):
         if not isinstance(value, str | int | float):
@@ -159,7 +138,7 @@ def _rows_at(values: Any, order: np.ndarray) -> Any:
 
 def evaluate_checkpoint(
     folder: str | Path,
-    aim: Objective,
+    objective: RowsObjective,
     settings: DataSource,
     data: Any,
     *,
@@ -172,7 +151,7 @@ def evaluate_checkpoint(
 
     Args:
         folder: of the model, or its Hub name.
-        aim: what the model is trained for.
+        objective: what the model is trained for.
         settings: the recipe's.
         data: where the test data is.
         split: of that data.
@@ -181,15 +160,15 @@ def evaluate_checkpoint(
     model, tokenizer = load_checkpoint(folder, answers=False)
     extra = [by] if by else []
     extra += name_columns(finder_of(tokenizer))
-    rows = aim.read(settings, data, "test", split, extra)
+    rows = objective.read(settings, data, "test", split, extra)
     model.to(device)
     return evaluate_model(
-        aim, model, tokenizer, rows, settings, by=by, batch_size=batch_size, progress=False
+        objective, model, tokenizer, rows, settings, by=by, batch_size=batch_size, progress=False
     )
 
 
 def table(scores: Mapping[str, Scores], by: str | None = None) -> str:
-    """Return metrics as a text: a block for each metric, a line for each model; all are times 100.
+    """Return metrics as a text: a block for each metric, a line for each model; shares times 100.
 
     Args:
         scores: model -> its metrics; all of the same rows.
@@ -202,11 +181,15 @@ def table(scores: Mapping[str, Scores], by: str | None = None) -> str:
     for name in first_scores.metrics[ALL]:
         label = name
         for model, of_model in scores.items():
-            values = (100 * of_model.metrics[group][name] for group in groups)
-            rows.append([label, model, *(f"{value:.1f}" for value in values)])
+            values = (of_model.metrics[group][name] for group in groups)
+            rows.append([label, model, *(_shown(name, value) for value in values)])
             label = ""
     rows.append(["samples", "", *(f"{first_scores.samples[group]}" for group in groups)])
     return aligned(rows)
 
 
-__all__ = ["Scores", "evaluate_checkpoint", "evaluate_model", "table", "validating"]
+def _shown(metric: str, value: float) -> str:
+    return f"{value:.3f}" if metric in NUMBERS else f"{100 * value:.1f}"
+
+
+__all__ = ["Scores", "evaluate_checkpoint", "evaluate_model", "table"]

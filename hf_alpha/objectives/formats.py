@@ -65,12 +65,12 @@ def conll(path: Path) -> Iterator[Row]:
 FORMATS: dict[str, Format] = {"squad": squad, "conll": conll}
 
 
-def read_format(name: str, where: str) -> list[Row]:
+def read_format(name: str, path: str) -> list[Row]:
     """Read the rows of a file.
 
     Args:
         name: one of `FORMATS`, or `package.module:function` of the user's.
-        where: the file; also compressed by gzip.
+        path: of the file; also compressed by gzip.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -80,20 +80,20 @@ def read_format(name: str, where: str) -> list[Row]:
     read = FORMATS.get(name)
     if read is None:
         if ":" not in name:
-            known = ", ".join(FORMATS)
+            formats = ", ".join(FORMATS)
             raise ValueError(
-                f"no format {name!r}: known are {known}, or write package.module:function. Formats "
-                "of a single benchmark are in a checkout of the repository, such as "
+                f"no format {name!r}: known are {formats}, or write package.module:function. "
+                "Formats of a single benchmark are in a checkout of the repository, such as "
                 "benchmarks.studies.formats:clutrr"
             )
         read = own_object(name, "the format", "package.module:function")
-    path = Path(where)
-    if not path.is_file():
-        raise FileNotFoundError(f"no file {where} to read as {name!r}")
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"no file {file} to read as {name!r}")
     try:
-        return list(read(path))
+        return list(read(file))
     except (KeyError, AttributeError, TypeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{where} is not of the format {name!r}: {_said(error)}") from error
+        raise ValueError(f"{file} is not of the format {name!r}: {_reason(error)}") from error
 
 
 def open_text(path: Path) -> Any:
@@ -102,22 +102,22 @@ def open_text(path: Path) -> Any:
     return opener(path, "rt", encoding="utf-8-sig", newline="\n")
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return f"there is no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
     """Yield the lines between those without text, with their numbers."""
-    held: list[tuple[int, str]] = []
+    numbered: list[tuple[int, str]] = []
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                held.append((number, line.rstrip("\r\n")))
-            elif held:
-                yield held
-                held = []
-    if held:
-        yield held
+                numbered.append((number, line.rstrip("\r\n")))
+            elif numbered:
+                yield numbered
+                numbered = []
+    if numbered:
+        yield numbered
 
 
 __all__ = ["FORMATS", "Row", "blocks", "open_text", "read_format"]

@@ -26,8 +26,9 @@ from hf_alpha.modeling.symbols import first_occurrence
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.settings import meaning
 
-from .base import Collator, Objective, Record, Texts, accepted
+from .base import Record, RowsObjective, Texts, accepted
 from .names import Name, Numbering, cut_out, encoded, finder_of, marked
+from .objective import Collator
 from .rows import DataSource
 from .tokenizers import check_pairs, check_room
 
@@ -57,7 +58,7 @@ class Pair(NamedTuple):
 
 
 @dataclass
-class Masked(Objective):
+class Masked(RowsObjective):
     """`data.source` is a document, or a line of one; tokens are masked, and pairs may be false.
 
     With symbols, each sequence numbers its own names, those of both parts alike: a name is the same
@@ -321,17 +322,17 @@ class Masked(Objective):
     def summary(
         self,
         rows: Dataset,
-        made: Dataset,
+        features: Dataset,
         settings: DataSource,
         finder: NameFinder | None,
     ) -> str:
         """With pairs, sentences for which there is no second part are in no sequence."""
-        found = super().summary(rows, made, settings, finder)
+        summary = super().summary(rows, features, settings, finder)
         if self.sentences == "none":
-            return found
+            return summary
         total = sum(1 for _ in self.texts(rows, settings, finder))
-        used = pc.sum(made.with_format("arrow")[:]["sentences"]).as_py()
-        return f"{found}; {total - used:,} of {total:,} sentences are in none"
+        used = pc.sum(features.with_format("arrow")[:]["sentences"]).as_py()
+        return f"{summary}; {total - used:,} of {total:,} sentences are in none"
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         return MaskingCollator(self, tokenizer, model, seed)

@@ -82,12 +82,12 @@ def key_of_texts(texts: Iterable[str], finder: NameFinder | None) -> str:
     return "\x1f".join(text if finder is None else canonical_text(text, finder) for text in texts)
 
 
-def encoded(tokenizer: Any, *texts: list[str], where: str, **options: Any) -> Any:
+def encoded(tokenizer: Any, *texts: list[str] | str, where: str, **options: Any) -> Any:
     """What a tokenizer makes of rows of texts.
 
     Args:
         tokenizer: any.
-        texts: of all rows, and their second texts.
+        texts: of all rows, and their second texts; or those of one row.
         where: the rows are, for errors.
         options: of the tokenizer.
 
@@ -118,13 +118,6 @@ class Numbering:
 
     def __init__(self, tokenizer: Any):
         self.tokenizer = tokenizer
-        ranges = getattr(tokenizer, "symbol_ranges", {})
-        self._class_of = {
-            index: kind
-            for kind, pairs in ranges.items()
-            for pair in pairs
-            for index in range(*pair)
-        }
 
     def names(self, ids: Iterable[int], names: Mapping[str, str]) -> list[int | Name]:
         """Return ids of a text, with names in place of symbols.
@@ -134,7 +127,7 @@ class Numbering:
             names: symbol token -> name, of the text.
         """
         found = {self.tokenizer.convert_tokens_to_ids(token): name for token, name in names.items()}
-        known = {index: Name(name, self._class_of[index]) for index, name in found.items()}
+        known = {index: Name(name, self.tokenizer.class_of(index)) for index, name in found.items()}
         return [known.get(index, index) for index in ids]
 
     def ids(self, tokens: Sequence[int | Name]) -> list[int]:
@@ -150,7 +143,7 @@ class Numbering:
                     f"the name {token.name!r} is of class {classes[token.name]!r} and of class "
                     f"{token.symbol_class!r}: a name belongs to one class"
                 )
-        table = self.tokenizer.number_names(classes) if classes else {}
+        table = self.tokenizer.assign_symbols(classes) if classes else {}
         return [table[token.name] if isinstance(token, Name) else token for token in tokens]
 
 

@@ -1,21 +1,21 @@
 """The rows that an objective is trained on: read as a recipe says, chosen and held out."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from glob import escape
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from datasets import Dataset, load_dataset
+from datasets import Dataset, DatasetDict, IterableDataset, load_dataset
 
+from hf_alpha.data.files import check_text, read_named
 from hf_alpha.data.keys import key_of
-from hf_alpha.data.pair_files import load_files, missing_columns
-from hf_alpha.data.read import choose_split, read_named
+from hf_alpha.data.rows import TextFiles, Where, path_of, read_dataset
+from hf_alpha.settings import RecipeError
 
 from .formats import read_format
 
-Where = str | Mapping[str, Any]
 TEXT_FILES = (".txt", ".md", ".rst")
 
 
@@ -43,7 +43,7 @@ class DataSource(RowSource, Protocol):
 
 def read_rows(
     settings: RowSource,
-    where: Where,
+    place: Where,
     columns: Sequence[str],
     preferred: str,
     split: str | None = None,
@@ -52,34 +52,29 @@ def read_rows(
 
     Args:
         settings: the recipe's.
-        where: a file, a folder or a dataset of the Hub; or a mapping with `path`, and `config` and
+        place: a file, a folder or a dataset of the Hub; or a mapping with `path`, and `config` and
             `split`. Plain texts (*.txt, *.md) have one column, `source`, and a row for each line.
         columns: that the rows must have.
         preferred: the split that is taken where none is named and the data has it.
         split: the split that is asked for.
 
     Raises:
-        FileNotFoundError: there is nothing at `where`.
+        FileNotFoundError: there is nothing there.
         ValueError: it cannot be read, lacks a column, or no row is left.
     """
-    place = {"path": where} if isinstance(where, str | os.PathLike) else dict(where)
-    path, split = str(place["path"]), split or place.get("split")
-    wanted = _keys(columns, settings)
-    if settings.format is not None:
-        data: Any = Dataset.from_list(read_format(settings.format, path))
-    elif texts := _text_files(Path(path)):
-        options = {"encoding": settings.encoding} if settings.encoding else {}
-        data = read_named(load_dataset, Path(path), "text", data_files=texts, **options)
-        data = data.rename_columns({"text": settings.source})
-    else:
-        data = load_files(path, wanted, place.get("config"), False, settings.encoding)
-    rows = choose_split(data, split if isinstance(data, dict) else None, path, preferred)
-    if missing := [column for column in wanted if column not in rows.column_names]:
-        raise ValueError(missing_columns(path, missing, rows.column_names, wanted))
+    reader = partial(read_format, settings.format) if settings.format is not None else None
+    rows: Any = read_dataset(
+        place,
+        _keys(columns, settings),
+        split=split,
+        preferred_split=preferred,
+        encoding=settings.encoding,
+        texts=TextFiles(TEXT_FILES, partial(_lines, settings=settings)),
+        read_file=reader,
+    )
     rows = kept(rows, settings.where)
     if not len(rows):
-        chosen = f" with {settings.where}" if settings.where else ""
-        raise ValueError(f"{path} holds no row{chosen}")
+        raise ValueError(f"{path_of(place)} holds no row with {settings.where}")
     return rows
 
 
@@ -92,21 +87,25 @@ def _keys(columns: Sequence[str], settings: RowSource) -> dict[str, str]:
     )
 
 
-def _text_files(path: Path) -> list[str]:
-    """The plain texts of a file or folder, escaped as patterns."""
-    files = [path] if path.is_file() else sorted(path.rglob("*"))
-    return [escape(str(file)) for file in files if file.suffix in TEXT_FILES and file.is_file()]
+def _lines(files: Sequence[Path], settings: RowSource) -> DatasetDict:
+    """Plain texts, with a row for each line."""
+    options = {"encoding": settings.encoding} if settings.encoding else {}
+    paths = [escape(str(file)) for file in files]
+    lines = read_named(load_dataset, files[0], "text", data_files=paths, **options)
+    return lines.rename_columns({"text": settings.source})
 
 
 def kept(rows: Dataset, where: Mapping[str, Any]) -> Dataset:
     """Return the rows that have one of the given values in each of the given columns."""
     chosen = np.ones(len(rows), dtype=bool)
     for column, values in where.items():
-        held = next((value for value in rows[column] if isinstance(value, list | dict)), None)
-        if held is not None:
-            raise ValueError(f"where: the column {column!r} holds {held!r}: it takes single values")
-        known = set(values) if isinstance(values, list) else {values}
-        chosen &= np.array([value in known for value in rows[column]], dtype=bool)
+        nested = next((value for value in rows[column] if isinstance(value, list | dict)), None)
+        if nested is not None:
+            raise ValueError(
+                f"where: the column {column!r} holds {nested!r}: it takes single values"
+            )
+        accepted = set(values) if isinstance(values, list) else {values}
+        chosen &= np.array([value in accepted for value in rows[column]], dtype=bool)
     return rows if chosen.all() else rows.select(np.flatnonzero(chosen))
 
 
@@ -125,18 +124,33 @@ def hold_out(
         ValueError: one side is empty.
     """
     places = [int.from_bytes(key_of(f"{seed} {key}")[:8], "big") / 2.0**64 for key in keys]
-    held = np.array(places) < share
-    if held.all() or not held.any():
+    is_held = np.array(places) < share
+    if is_held.all() or not is_held.any():
         raise ValueError(
-            f"validation: {held.sum():,} of {len(held):,} rows are held out by the share {share}: "
-            "give another share, or a file to validate with"
+            f"validation: {is_held.sum():,} of {len(is_held):,} rows are held out by the share "
+            f"{share}: give another share, or a file to validate with"
         )
-    return rows.select(np.flatnonzero(~held)), rows.select(np.flatnonzero(held))
+    return rows.select(np.flatnonzero(~is_held)), rows.select(np.flatnonzero(is_held))
 
 
-def first(rows: Dataset, most: int | None) -> Dataset:
-    """Return the first rows, as many as a recipe asks for."""
-    return rows if most is None else rows.select(range(min(most, len(rows))))
+def check_validation(recipe: Any, validation: Any) -> None:
+    """Refuse a recipe that asks for validation and has no rows for it.
+
+    Raises:
+        RecipeError: naming both keys.
+    """
+    if validation is None and recipe.training.get("eval_strategy", "no") != "no":
+        raise RecipeError(
+            "training: eval_strategy needs data.validation: give a share of the rows (0.05) or a "
+            "file, or set eval_strategy to 'no'"
+        )
+
+
+def first(rows: Any, most: int | None) -> Any:
+    """Return the first rows of a dataset or stream, as many as a recipe asks for."""
+    if most is None:
+        return rows
+    return rows.take(most) if isinstance(rows, IterableDataset) else rows.take(min(most, len(rows)))
 
 
 def text_in(value: Any, column: str, row: int) -> str:
@@ -147,10 +161,17 @@ def text_in(value: Any, column: str, row: int) -> str:
     """
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         value = " ".join(value)
-    if not isinstance(value, str) or not value.strip():
-        held = "nothing" if value is None or value == "" else repr(value)
-        raise ValueError(f"row {row}: the column {column!r} holds {held}: give a text in each row")
+    check_text(value, column, f"row {row}")
     return value
 
 
-__all__ = ["DataSource", "Where", "first", "hold_out", "kept", "read_rows", "text_in"]
+__all__ = [
+    "DataSource",
+    "Where",
+    "check_validation",
+    "first",
+    "hold_out",
+    "kept",
+    "read_rows",
+    "text_in",
+]

@@ -14,8 +14,9 @@ from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
 from . import squad
-from .base import Collator, Objective, Record, accepted, kinds_of, rows_of
+from .base import Record, RowsObjective, accepted, kinds_of, rows_of
 from .names import cut_out, encoded, finder_of, marked
+from .objective import Collator
 from .rows import DataSource
 from .tokenizers import check_pairs, check_room
 
@@ -25,7 +26,7 @@ FAR = -1e9
 
 
 @dataclass
-class Spans(Objective):
+class Spans(RowsObjective):
     """Columns `id`, `question`, `context` and `answers` (`text` and `answer_start`, may be empty).
 
     A context that is too long is read in windows; the first token stands for no answer. With

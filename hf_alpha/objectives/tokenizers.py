@@ -20,7 +20,7 @@ from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.modeling.tokenizer_beneath import Seen
+from hf_alpha.modeling.tokenizer_beneath import NamesInData
 from hf_alpha.transduction import Transducer
 
 PAD, UNKNOWN, START, BETWEEN, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
@@ -47,7 +47,7 @@ def make_tokenizer(
         ValueError: there is no such kind, no text, or no name in the texts.
     """
     finder = NameFinder(symbols) if symbols else None
-    plain = Seen(finder, texts).rest if finder is not None else lambda: iter(texts)
+    plain = NamesInData(finder, texts).rest if finder is not None else lambda: iter(texts)
     beneath = _made(kind, plain)
     if not symbols:
         return beneath

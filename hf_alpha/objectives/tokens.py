@@ -21,8 +21,9 @@ from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.settings import meaning
 
-from .base import Collator, Objective, Record, accepted, kinds_of, rows_of
+from .base import Record, RowsObjective, accepted, kinds_of, rows_of
 from .names import encoded, finder_of, marked
+from .objective import Collator
 from .rows import DataSource
 from .tokenizers import check_room
 
@@ -34,7 +35,7 @@ Span = tuple[str, tuple[int, ...]]  # its type, and the places of its words
 
 
 @dataclass
-class Tokens(Objective):
+class Tokens(RowsObjective):
     """`data.source` lists a text's words, `data.target` a tag for each of them.
 
     The model sees the words joined by spaces. A word's tag is learned and read at its first token;
@@ -172,13 +173,15 @@ class Tokens(Objective):
     def summary(
         self,
         rows: Dataset,
-        made: Dataset,
+        features: Dataset,
         settings: DataSource,
         finder: NameFinder | None,
     ) -> str:
-        total, seen = (sum(map(len, column)) for column in (rows[settings.source], made["words"]))
-        said = super().summary(rows, made, settings, finder)
-        return f"{said}; {total - seen:,} of {total:,} words are cut off or have no token"
+        total, seen = (
+            sum(map(len, column)) for column in (rows[settings.source], features["words"])
+        )
+        summary = super().summary(rows, features, settings, finder)
+        return f"{summary}; {total - seen:,} of {total:,} words are cut off or have no token"
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         pad = DataCollatorForTokenClassification(tokenizer, label_pad_token_id=IGNORE)

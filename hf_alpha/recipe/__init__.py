@@ -5,7 +5,7 @@ This package reads, checks, compares and writes them; `hf_alpha.train` runs them
 
 from hf_alpha.settings import RecipeError, UnknownKeyError
 
-from .beside_model import named_code, recipe_for, recipe_of, rules_of
+from .beside_model import named_code, recipe_for, recipe_of, rules_of, writes_answers
 from .describe import describe_settings, recipe_schema
 from .schema import (
     DEFAULT_MODEL_TYPE,
@@ -59,4 +59,5 @@ __all__ = [
     "recipe_schema",
     "rules_of",
     "write_recipe",
+    "writes_answers",
 ]

@@ -6,11 +6,11 @@ from typing import Any
 
 from transformers.utils.hub import cached_file
 
-from hf_alpha.loading import load_config, load_parts
+from hf_alpha.loading import ANSWERING, auto_class, load_config, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.own_code import own_object
 from hf_alpha.settings import RecipeError
-from hf_alpha.tasks import get_task
+from hf_alpha.tasks import DrawnTask, get_task
 from hf_alpha.tasks.registry import built_in_tasks, task_names
 from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code
 
@@ -43,6 +43,18 @@ def recipe_of(model: str) -> Recipe | None:
     recipe = read_recipe(file)
     _check_code(named_code(recipe), model, file)
     return recipe
+
+
+def writes_answers(model: str) -> bool:
+    """Whether a model answers problems: it can, and was not trained for another objective.
+
+    Args:
+        model: folder or Hub name.
+    """
+    if auto_class(load_config(model)) not in ANSWERING:
+        return False
+    recipe = recipe_of(model)
+    return recipe is None or recipe.aim.answers
 
 
 def _check_code(names: Mapping[str, str], model: str, file: str | Path) -> None:
@@ -84,16 +96,16 @@ def recipe_for(model: str, task: str | None = None) -> Recipe:
             f"{model} is for the task {recipe.task!r}, not for {task!r}: leave out --task, or name "
             "another model"
         )
-    if solved.own_data:
-        return recipe.model_copy(update={"task": str(task)})
-    return FormulaRecipe.model_construct(task=str(task))
+    if isinstance(solved, DrawnTask):
+        return FormulaRecipe.model_construct(task=str(task))
+    return recipe.model_copy(update={"task": str(task)})
 
 
 def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
     """What a recipe would say of a model that has none; not where its training data is."""
     _, tokenizer = load_parts(model)
     if isinstance(tokenizer, TextTokenizer):
-        own = next(name for name in built_in_tasks() if get_task(name).own_data)
+        own = next(n for n in built_in_tasks() if not isinstance(get_task(n), DrawnTask))
         rules = rules_of(tokenizer, model)
         return PairsRecipe.model_construct(task=own, data=Pairs.model_construct(), symbols=rules)
     if tokenizer.grammar is not None:
@@ -128,4 +140,4 @@ def rules_of(tokenizer: TextTokenizer, model: str) -> dict[str, Any]:
     return tokenizer.finder.to_dict()
 
 
-__all__ = ["named_code", "recipe_for", "recipe_of", "rules_of"]
+__all__ = ["named_code", "recipe_for", "recipe_of", "rules_of", "writes_answers"]

@@ -7,6 +7,7 @@
 | [`RowsRecipe`] | [`Rows`] | a model that does not answer: another objective, of the user's rows |
 """
 
+from abc import abstractmethod
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
@@ -15,8 +16,16 @@ from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArgume
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
-from hf_alpha.data.generate import generate
-from hf_alpha.objectives import ANSWER, OBJECTIVES, Objective, make_objective
+from hf_alpha.data.generate import sample_settings
+from hf_alpha.objectives import (
+    ANSWER,
+    OBJECTIVES,
+    AnswerPairs,
+    AnswerProblems,
+    Objective,
+    RowsObjective,
+    make_objective,
+)
 from hf_alpha.objectives.formats import FORMATS
 from hf_alpha.settings import Keys, KeysOf, RecipeError, model_of
 from hf_alpha.tasks import Task, get_task
@@ -63,7 +72,7 @@ def model_keys(config_class: Any) -> type[Keys]:
     return model_of(config_class, tuple(FROM_TOKENIZER), checks_values=False, base=ModelKeys)
 
 
-generation_keys = partial(model_of, generate, FROM_RECIPE)
+generation_keys = partial(model_of, sample_settings, FROM_RECIPE)
 drawing_keys = partial(model_of, DrawnProblems, FROM_RECIPE)
 training_keys = partial(model_of, Seq2SeqTrainingArguments, SECRETS, ("output_dir",))
 
@@ -266,6 +275,17 @@ class Recipe(Keys):
         except ValueError as error:
             raise RecipeError(f"{error}") from error
 
+    @property
+    @abstractmethod
+    def aim(self) -> Objective:
+        """The objective, with its settings."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of training."""
+        seed: int = self.training.get("seed", 42)
+        return seed
+
     def code(self) -> dict[str, Any]:
         """Return key -> what may name code there, as `module:name`."""
         return {"task": self.task}
@@ -337,6 +357,10 @@ class FormulaRecipe(Recipe):
         description="symbols of each class in the vocabulary; by default the tokenizer's 10",
     )
 
+    @property
+    def aim(self) -> AnswerProblems:
+        return AnswerProblems()
+
     @field_validator("data", mode="before")
     @classmethod
     def _choose(cls, data: Any) -> Any:
@@ -357,7 +381,7 @@ class OwnRecipe(Recipe):
         description=(
             "with `data.train`: class -> rule by which names are found in your texts: a regular "
             "expression, a list of names, or a mapping with one of `pattern`, `tokens`, `column` "
-            "and `function`, and `count` and `reserved`"
+            "and `function`, and `count` and `reserved`; without one, no word is a name"
         ),
     )
     tokenizer: str = Field(
@@ -408,6 +432,10 @@ class PairsRecipe(OwnRecipe):
         False, description="answers that differ in whitespace only are the same"
     )
 
+    @property
+    def aim(self) -> AnswerPairs:
+        return AnswerPairs()
+
     def code(self) -> dict[str, Any]:
         measures = {f"measures.{name}": path for name, path in self.measures.items()}
         return super().code() | {"check": self.check} | measures
@@ -415,15 +443,6 @@ class PairsRecipe(OwnRecipe):
     def _of_task(self) -> dict[str, Any]:
         more = {key: getattr(self, key) for key in ("check", "measures", "ignore_whitespace")}
         return super()._of_task() | more
-
-    @model_validator(mode="after")
-    def _check_symbols(self) -> Self:
-        if not self.symbols and self.checkpoint is None:
-            raise ValueError(
-                "the key 'symbols' is missing: say which words are names, such as "
-                "symbols: {variable: {pattern: '[a-z][0-9]*', count: 10}}"
-            )
-        return self
 
 
 class RowsRecipe(OwnRecipe):
@@ -441,8 +460,7 @@ class RowsRecipe(OwnRecipe):
     )
 
     @property
-    def aim(self) -> Objective:
-        """The objective, with its settings."""
+    def aim(self) -> RowsObjective:
         return make_objective(self.objective)
 
     def code(self) -> dict[str, Any]:
@@ -456,11 +474,11 @@ class RowsRecipe(OwnRecipe):
 
     @classmethod
     def _config_class(cls, model_type: Any, said: dict[str, Any]) -> type[PreTrainedConfig]:
-        config_class, aim = config_class_of(model_type), make_objective(said["objective"])
-        if config_class is None or config_class not in aim.auto._model_mapping:
+        config_class, objective = config_class_of(model_type), make_objective(said["objective"])
+        if config_class is None or config_class not in objective.auto._model_mapping:
             raise ValueError(
-                f"no 'model_type' {model_type!r} is trained by the objective {aim.name!r}: name "
-                f"one that {aim.trains} knows, such as bert"
+                f"no 'model_type' {model_type!r} is trained by the objective {objective.name!r}: "
+                f"name one that {objective.trains} knows"
             )
         return config_class
 

@@ -1,6 +1,18 @@
 """Tasks: what is solved, how an answer is written and how it is checked."""
 
-from .base import Task, Tour, Verdict
-from .registry import get_task, name_of, register_task, task_names
+from .base import DrawnTask, Task, Tour, Verdict
+from .problem import Problem
+from .registry import drawn_task, get_task, name_of, register_task, task_names
 
-__all__ = ["Task", "Tour", "Verdict", "get_task", "name_of", "register_task", "task_names"]
+__all__ = [
+    "DrawnTask",
+    "Problem",
+    "Task",
+    "Tour",
+    "Verdict",
+    "drawn_task",
+    "get_task",
+    "name_of",
+    "register_task",
+    "task_names",
+]

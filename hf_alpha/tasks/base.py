@@ -1,4 +1,4 @@
-"""What every task knows: its tokens, how to draw a problem, find a target and check an answer."""
+"""What every task knows: its tokens, how to read a problem and check an answer; and to draw one."""
 
 import logging
 import random
@@ -7,12 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, TypeVar
 
 from hf_alpha.modeling.grammar import NAME, Grammar, unquoted
 
 from .commuting import Fixed, commuted, fixed_tokens
+from .problem import Problem
 from .prompts import Prompt
 from .sampling import Sampler
 from .solver_process import MissingSolverError, SolverCrashError
@@ -72,7 +73,10 @@ class Task(ABC):
     """A kind of problem whose symbols may be renamed without changing what is asked.
 
     Problems and answers are strings. Problems are trusted: one that cannot be read is a
-    `FormulaError`. Answers come from models: whatever they are, checking gives a verdict.
+    `FormulaError`. Answers come from models: whatever they are, checking gives a verdict. Each
+    method that takes a problem takes what `read` made of it, too, and does not read it again.
+
+    A task that can draw problems and find their answers is a `DrawnTask`.
 
     Everything that the tools know of a task is said by its class: a task of one's own is a subclass
     in one file, which sets at least the attributes without a default and has the abstract methods.
@@ -84,8 +88,6 @@ class Task(ABC):
         commutative: the grammar's binary operators whose operands may change places.
         base_tokens: tokens whose identity matters, without padding, start and end.
         symbol_classes: class of interchangeable symbols -> how many the vocabulary starts with.
-        targets: way to compute a target -> what a dataset card says of it; the first is the
-            default.
         facts: whole numbers known of a problem beside its symbols and size, as columns of the data.
         measure: the number that a report leads with: "correct", or "edit_distance".
         num_beams: number of beams of the papers; 1 is greedy search.
@@ -97,14 +99,9 @@ class Task(ABC):
         empty_answer: what is shown in place of an answer without a token.
         released_model: folder under `model_cards/` of the model that `hf-alpha solve` takes unless
             told otherwise; None where there is none.
-        tour: of `hf-alpha quickstart`; None where there is none.
         prompt: for models that follow instructions; None where there is none.
-        sizes: the papers' smallest and largest size.
-        alpha: the papers' departure from uniform sizes; see `hf_alpha.data.generate`.
-        constant_priority: the papers' weight of the leaves 0 and 1 against a symbol's 1.
         held_out: whether equal up to renaming and commuting counts as equal, and tests keep clear
             of training data. False where there are too few problems for that.
-        own_data: problems are those of the user's own files, and none is drawn.
     """
 
     name: ClassVar[str]
@@ -112,7 +109,6 @@ class Task(ABC):
     commutative: ClassVar[frozenset[str]] = frozenset()
     base_tokens: ClassVar[tuple[str, ...]]
     symbol_classes: ClassVar[Mapping[str, int]]
-    targets: ClassVar[Mapping[str, str]]
     facts: ClassVar[tuple[str, ...]] = ()
     measure: ClassVar[str] = "correct"
     num_beams: ClassVar[int] = 3
@@ -123,13 +119,18 @@ class Task(ABC):
     data: ClassVar[str] = "`problem` is what is asked, `answer` a right answer"
     empty_answer: ClassVar[str] = "(empty)"
     released_model: ClassVar[str | None] = None
-    tour: ClassVar[Tour | None] = None
     prompt: ClassVar[Prompt | None] = None
-    sizes: ClassVar[tuple[int, int]] = (1, 35)
-    alpha: ClassVar[float] = 0.0
-    constant_priority: ClassVar[float] = 0.0
     held_out: ClassVar[bool] = True
-    own_data: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Have a class that draws problems as a `Task`, as those for version 0.2, go on working."""
+        super().__init_subclass__(**kwargs)
+        if cls.__module__ != __name__ and Task in cls.__bases__ and hasattr(cls, "draw"):
+            cls.__bases__ = tuple(DrawnTask if base is Task else base for base in cls.__bases__)
+            warn_once(
+                f"{cls.__module__}:{cls.__qualname__} draws problems: have it subclass "
+                "hf_alpha.tasks.DrawnTask in place of Task, which the next version asks for"
+            )
 
     def configured(self, **settings: Any) -> "Task":
         """Return the task with what a recipe says of it: `symbols`, `check` and the like.
@@ -141,68 +142,8 @@ class Task(ABC):
             raise ValueError(f"task {self.name!r} has no settings {', '.join(settings)}")
         return self
 
-    @abstractmethod
-    def is_feasible(
-        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
-    ) -> bool:
-        """Say whether `draw` can give something; `exactly`: all symbols have to occur."""
-
-    @abstractmethod
-    def draw(
-        self,
-        rng: random.Random,
-        size: int,
-        symbols: Sequence[str],
-        exactly: bool = False,
-        constant_priority: float = 0.0,
-    ) -> list[str]:
-        """Draw a problem of exactly `size` canonical tokens over the symbols.
-
-        Args:
-            rng: source of randomness; the result is a function of its state.
-            size: number of tokens.
-            symbols: what to draw from.
-            exactly: every symbol occurs.
-            constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
-
-        Raises:
-            ValueError: if there is no such problem.
-        """
-
-    @abstractmethod
-    def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
-        """Compute an answer to a problem given as canonical tokens; see `target`."""
-
-    @property
-    def hard(self) -> str:
-        """What a dataset card says of hard problems; empty where the task has none."""
-        return ""
-
-    def is_hard(self, tokens: Sequence[str]) -> bool:
-        """Say of a problem that has an answer whether it is hard; cheaper than finding one."""
-        return False
-
-    def sample(
-        self,
-        rng: random.Random,
-        size: int,
-        symbols: Sequence[str],
-        constant_priority: float = 0.0,
-    ) -> str:
-        """Draw a problem of exactly `size` tokens; `draw` describes the arguments."""
-        return self.write(self.draw(rng, size, symbols, constant_priority=constant_priority))
-
-    def target(self, problem: str, method: str | None = None) -> str | None:
-        """Compute an answer with one of `targets`; None if there is none.
-
-        Raises:
-            FormulaError: if the problem cannot be read.
-            ValueError: if the method is unknown.
-        """
-        return self.target_of(self.parse(problem), method)
-
     def facts_of(self, tokens: Sequence[str], answer: str | None = None) -> dict[str, int | None]:
-        """Return `facts` of a problem; `answer` is one that `target_of` gave by default."""
+        """Return `facts` of a problem; `answer` is one that a `DrawnTask` found by default."""
         return {}
 
     def distance(self, problem: str, answer: str | None, target: str | None = None) -> int | None:
@@ -273,18 +214,40 @@ class Task(ABC):
         """
         return None
 
-    def parse(self, problem: str, notation: str | None = None) -> list[str]:
-        """Return the problem's canonical prefix tokens.
+    def read(self, problem: str, notation: str | None = None) -> Problem:
+        """Read a problem, once for all that is done with it; one that was read stays as it is.
+
+        Args:
+            problem: a text, or a `Problem`.
+            notation: how the text is written; detected by default.
 
         Raises:
             FormulaError: if the problem cannot be read.
         """
+        if isinstance(problem, Problem):
+            return problem
+        if self.grammar is None or type(self).parse is not Task.parse:  # it has a way of its own
+            tokens = self.parse(problem, notation)
+            return Problem(" ".join(tokens), problem, tokens, self.symbols_in(tokens))
+        written = self.grammar.read(problem, notation)
+        tokens = self.grammar.rewritten(written)
+        text = self.grammar.format(tokens)
+        return Problem(text, problem, tokens, self.symbols_in(tokens), written)
+
+    def parse(self, problem: str, notation: str | None = None) -> list[str]:
+        """Return the problem's canonical prefix tokens; a task without a grammar overrides it.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+        """
+        if isinstance(problem, Problem):
+            return list(problem.tokens)
         assert self.grammar is not None
         return self.grammar.parse(problem, notation)
 
     def symbols_of(self, problem: str) -> list[str]:
         """Return the problem's distinct symbols in order of first occurrence."""
-        return self.symbols_in(self.parse(problem))
+        return list(self.read(problem).symbols)
 
     def symbols_in(self, tokens: Sequence[str]) -> list[str]:
         """Return the distinct symbols of canonical tokens in order of first occurrence."""
@@ -293,7 +256,7 @@ class Task(ABC):
 
     def needed_symbols(self, problems: Sequence[str]) -> int | Mapping[str, int]:
         """Return the most symbols of a problem; by class where that is known."""
-        return max((len(self.symbols_of(problem)) for problem in problems), default=0)
+        return max((len(self.read(problem).symbols) for problem in problems), default=0)
 
     def canonical(self, problem: str, equivalence: str = EQUIVALENCES[0]) -> str:
         """Return the canonical form of a problem: one way to write all that are equivalent to it.
@@ -314,7 +277,7 @@ class Task(ABC):
             FormulaError: if the problem cannot be read.
             ValueError: if the equivalence is unknown.
         """
-        return self.canonical_form(self.parse(problem), equivalence)
+        return self.canonical_form(self.read(problem).tokens, equivalence)
 
     def canonical_form(self, tokens: Sequence[str], equivalence: str = EQUIVALENCES[0]) -> str:
         """Return the canonical form of a problem given as canonical tokens; see `canonical`."""
@@ -417,11 +380,100 @@ def warn_once(message: str, about: str | None = None) -> None:
         logger.warning(message)
 
 
-class FormulaTask(Task):
-    """A task whose problems are formulas, drawn by a sampler of `sampling`."""
+class DrawnTask(Task):
+    """A task that draws its problems and finds their answers.
+
+    Attributes:
+        targets: way to compute a target -> what a dataset card says of it; the first is the
+            default.
+        tour: of `hf-alpha quickstart`; None where there is none.
+        sizes: the papers' smallest and largest size.
+        alpha: the papers' departure from uniform sizes; see `hf_alpha.data.generate`.
+        constant_priority: the papers' weight of the leaves 0 and 1 against a symbol's 1.
+    """
+
+    targets: ClassVar[Mapping[str, str]]
+    tour: ClassVar[Tour | None] = None
+    sizes: ClassVar[tuple[int, int]] = (1, 35)
+    alpha: ClassVar[float] = 0.0
+    constant_priority: ClassVar[float] = 0.0
+
+    @abstractmethod
+    def is_feasible(
+        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
+    ) -> bool:
+        """Say whether `draw` can give something; `exactly`: all symbols have to occur."""
+
+    @abstractmethod
+    def draw(
+        self,
+        rng: random.Random,
+        size: int,
+        symbols: Sequence[str],
+        exactly: bool = False,
+        constant_priority: float = 0.0,
+    ) -> list[str]:
+        """Draw a problem of exactly `size` canonical tokens over the symbols.
+
+        Args:
+            rng: source of randomness; the result is a function of its state.
+            size: number of tokens.
+            symbols: what to draw from.
+            exactly: every symbol occurs.
+            constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
+
+        Raises:
+            ValueError: if there is no such problem.
+        """
+
+    @abstractmethod
+    def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
+        """Compute an answer to a problem given as canonical tokens; see `target`."""
+
+    @property
+    def hard(self) -> str:
+        """What a dataset card says of hard problems; empty where the task has none."""
+        return ""
+
+    def is_hard(self, tokens: Sequence[str]) -> bool:
+        """Say of a problem that has an answer whether it is hard; cheaper than finding one."""
+        return False
+
+    def sample(
+        self,
+        rng: random.Random,
+        size: int,
+        symbols: Sequence[str],
+        constant_priority: float = 0.0,
+    ) -> str:
+        """Draw a problem of exactly `size` tokens; `draw` describes the arguments."""
+        return self.write(self.draw(rng, size, symbols, constant_priority=constant_priority))
+
+    def target(self, problem: str, method: str | None = None) -> str | None:
+        """Compute an answer with one of `targets`; None if there is none.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+            ValueError: if the method is unknown.
+        """
+        return self.target_of(self.read(problem).tokens, method)
+
+
+class FormulaTask(DrawnTask):
+    """A task whose problems are formulas, drawn by a sampler of `sampling`.
+
+    Attributes:
+        sampler: draws the formulas.
+    """
 
     grammar: ClassVar[Grammar]
     sampler: ClassVar[type[Sampler]]
+
+    def read(self, problem: str, notation: str | None = None) -> Problem:
+        """Read a formula; of a text that was read lately, return what it was read as."""
+        if isinstance(problem, Problem):
+            return problem
+        return _read(type(self), problem, notation)
 
     def is_feasible(
         self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
@@ -450,6 +502,12 @@ class FormulaTask(Task):
     def is_hard(self, tokens: Sequence[str]) -> bool:
         """Say of a satisfiable formula whether it is hard, as its sampler has it."""
         return self.sampler.is_hard(tokens)
+
+
+@lru_cache(maxsize=4096)
+def _read(task: type[FormulaTask], text: str, notation: str | None) -> Problem:
+    """Read a formula once for the many answers that are checked against it one by one."""
+    return Task.read(task(), text, notation)
 
 
 @cache

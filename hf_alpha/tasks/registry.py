@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from hf_alpha.own_code import own_object
 
-from .base import Task
+from .base import DrawnTask, Task
 
 DEFAULT_TASK = "propositional"
 """What the command line solves unless told otherwise."""
@@ -30,10 +30,11 @@ def register_task(task: TaskClass) -> TaskClass:
             another task.
     """
     _check(task)
-    known = _registered.get(task.name, task)
-    if _path(known) != _path(task):  # the same one again is a module that was loaded anew
+    namesake = _registered.get(task.name, task)
+    if _path(namesake) != _path(task):  # the same one again is a module that was loaded anew
         raise ValueError(
-            f"{_path(task)}: the name {task.name!r} is that of {_path(known)}: choose another one"
+            f"{_path(task)}: the name {task.name!r} is that of {_path(namesake)}: choose another "
+            "one"
         )
     _registered[task.name] = task
     return task
@@ -69,6 +70,20 @@ def get_task(task: str | Task) -> Task:
     )
 
 
+def drawn_task(task: str | Task) -> DrawnTask:
+    """Return the task of this name, of which problems are to be drawn; see `get_task`.
+
+    Raises:
+        ValueError: its problems are not drawn.
+    """
+    task = get_task(task)
+    if not isinstance(task, DrawnTask):
+        raise ValueError(
+            f"{task.problems} are not drawn: name a file of pairs (--data, or data.train)"
+        )
+    return task
+
+
 def name_of(task: Task) -> str:
     """Return what `get_task` finds a task by in any process: its name, or `package.module:Class`.
 
@@ -99,9 +114,8 @@ def _offered_tasks() -> dict[str, str]:
 
 def _own_task(path: str, called: str | None = None) -> type[Task]:
     """Import the class of a task, which its entry point, if any, gives the name `called`."""
-    found = own_object(path, "task", OWN)
-    _check(found)
-    task: type[Task] = found
+    task: type[Task] = own_object(path, "task", OWN)
+    _check(task)
     if called not in (None, task.name):
         raise ValueError(
             f"the entry point {called!r} offers {path}, a task called {task.name!r}: give both the "
@@ -117,9 +131,9 @@ def _check(task: Any) -> None:
     if isabstract(task):
         missing = ", ".join(sorted(task.__abstractmethods__))
         raise ValueError(f"{_path(task)} is abstract: it lacks the methods {missing}")
-    bases = [each for each in task.__mro__ if each.__module__ == Task.__module__]
-    wanted = [name for each in bases for name in each.__annotations__]
-    if missing := ", ".join(dict.fromkeys(name for name in wanted if not hasattr(task, name))):
+    bases = [each for each in reversed(task.__mro__) if each.__module__ == Task.__module__]
+    attributes = dict.fromkeys(name for each in bases for name in each.__annotations__)
+    if missing := ", ".join(name for name in attributes if not hasattr(task, name)):
         raise ValueError(f"{_path(task)} lacks the attributes {missing}")
     if task.name in built_in_tasks() and not task.__module__.startswith(f"{_PACKAGE}.{task.name}."):
         raise ValueError(f"{_path(task)}: the task {task.name!r} is built in: choose another name")
@@ -134,6 +148,7 @@ __all__ = [
     "DEFAULT_TASK",
     "ENTRY_POINTS",
     "built_in_tasks",
+    "drawn_task",
     "get_task",
     "name_of",
     "register_task",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hf_alpha.folders import alone_in
-from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks import DrawnTask, Task, get_task
 from hf_alpha.tasks.registry import built_in_tasks
 from hf_alpha.tours import conversion, names
 
@@ -39,16 +39,16 @@ def run_tour(
         MissingSolverError: if what checks the answers is not installed.
     """
     task = get_task(task_name)
-    if task.own_data:
+    if not isinstance(task, DrawnTask):
         return names.run(output, steps, samples or 50, seed, say)
     if task.tour is None:
-        known = [name for name in built_in_tasks() if _has_tour(get_task(name))]
-        raise ValueError(f"no tour of task {task.name!r}: choose one of {', '.join(known)}")
+        tasks = [name for name in built_in_tasks() if _has_tour(get_task(name))]
+        raise ValueError(f"no tour of task {task.name!r}: choose one of {', '.join(tasks)}")
     return conversion.run(output, task, task.tour, steps, samples or 200, seed, say)
 
 
 def _has_tour(task: Task) -> bool:
-    return task.own_data or task.tour is not None
+    return not isinstance(task, DrawnTask) or task.tour is not None
 
 
 __all__ = ["DEFAULT_TOUR", "run_tour"]

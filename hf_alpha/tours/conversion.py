@@ -46,8 +46,8 @@ def run(
         task, output / "problems", SYMBOLS, tour.sizes, samples, seed, progress=False
     )
     models = _convert(tour, say)
-    done = _tune(*models["tuned"], task, tour, output, steps, seed, say)
-    say(f"   Fine-tuned for another {done} steps.")
+    num_steps = _tune(*models["tuned"], task, tour, output, steps, seed, say)
+    say(f"   Fine-tuned for another {num_steps} steps.")
     folder = output / "model"
     for part in models["tuned"]:
         part.save_pretrained(folder)

@@ -100,14 +100,14 @@ def _make_data(output: Path, train_rows: int, samples: int, seed: int) -> list[d
     _write_pairs(output / "train.jsonl", _training_pairs(train_rows, seed))
     recipe = _recipe(output, None)
     finder = recipe.solved.finder  # type: ignore[attr-defined]
-    known = {pair_key(pair["source"], finder) for pair in _training_pairs(train_rows, seed)}
+    training_keys = {pair_key(pair["source"], finder) for pair in _training_pairs(train_rows, seed)}
     tests: list[Mapping[str, str]] = []
     for count in NAMES:
         variables = (count + 1) // 2
         drawn = swapping_pairs(
             20 * samples, [variables], [count - variables], [LEAVES], seed=seed + 1000 * count
         )
-        new = (pair for pair in drawn if pair_key(pair["source"], finder) not in known)
+        new = (pair for pair in drawn if pair_key(pair["source"], finder) not in training_keys)
         tests += islice(new, samples)
     _write_pairs(output / "test.jsonl", tests)
     pairs = read_own(recipe.data, str(output / "test.jsonl"), finder, "test")

@@ -1,8 +1,9 @@
 """Training: what runs (run), trainers, data, models, arguments and checkpoints of a run."""
 
+from hf_alpha.objectives.answer import prepare_data
+
 from .arguments import prepare_arguments
 from .checkpoints import TRAINER_STATE, last_checkpoint
-from .data import prepare_data
 from .models import config_for, prepare_model
 from .run import train
 from .trainers import AlphaTrainer, Interrupted, ObjectiveTrainer

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +12,20 @@ from transformers import (
 )
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from hf_alpha.data.collate import AlphaCollator
-from hf_alpha.data.own import own_rows
 from hf_alpha.folders import alone
-from hf_alpha.generation import raise_limit, room_for
-from hf_alpha.loading import (
-    load_checkpoint,
-)
-from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.objectives.base import check_positions
-from hf_alpha.objectives.evaluate import validating
-from hf_alpha.objectives.names import find_names
+from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.optimizers import optimizer_of
-from hf_alpha.objectives.rows import first
 from hf_alpha.recipe import (
     RECIPE_FILE,
-    PairsRecipe,
     Recipe,
     RecipeError,
-    RowsRecipe,
     named_code,
     write_recipe,
 )
+from hf_alpha.settings import section
 from hf_alpha.trust import remember_recipe
 
-from .arguments import prepare_arguments, section
+from .arguments import prepare_arguments
 from .checkpoints import (
     check_shapes,
     check_vocabulary,
@@ -49,11 +37,9 @@ from .checkpoints import (
     state_of,
     whole_checkpoint,
 )
-from .data import longest_answer, own_pairs, prepare_data
-from .models import complete_rules, objective_model, prepare_model, say_segments
+from .models import complete_rules, prepare_model
 from .trainers import (
     AlphaTrainer,
-    AnswerRates,
     Interrupted,
     ObjectiveTrainer,
     RunTrainer,
@@ -135,18 +121,13 @@ def _train(
     at_end = final_weights(arguments, start) if start is not None and finished else None
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):
-        if isinstance(recipe, RowsRecipe):
-            work = _prepare_objective(recipe, at_end, start, tell)
-        else:
-            work = _prepare_answers(recipe, at_end, tell)
+        prepared = _prepare(recipe, at_end, start, tell)
     stop = StopOnInterrupt()
-    kind = ObjectiveTrainer if isinstance(recipe, RowsRecipe) else make_trainer
-    trainer = kind(args=arguments, callbacks=[stop], **work.given)
+    kind = make_trainer if recipe.aim.answers else ObjectiveTrainer
+    trainer = kind(args=arguments, callbacks=[stop], **prepared)
     if recipe.optimizer:
         with section("optimizer"):
             trainer.optimizer_cls_and_kwargs = optimizer_of(recipe.optimizer, arguments)
-    if isinstance(trainer, AlphaTrainer):
-        trainer.answer_rates = work.answer_rates
     if trainer.is_world_process_zero() and not (finished and (out / RECIPE_FILE).is_file()):
         write_recipe(recipe, out / RECIPE_FILE, notes)
     if trainer.is_world_process_zero():
@@ -163,71 +144,19 @@ def _train(
     return trainer
 
 
-@dataclass
-class _Work:
-    """What a run needs: all that a trainer is given, and what says how many answers are right."""
-
-    given: dict[str, Any]
-    answer_rates: AnswerRates | None = None
-
-
-def _prepare_answers(recipe: Recipe, finished: Path | None, say: Callable[[str], object]) -> _Work:
-    """The work of a model that answers; of a finished run, with its own model."""
-    task = recipe.solved
-    own = own_pairs(recipe, say)
-    model, tokenizer = load_checkpoint(finished) if finished else prepare_model(recipe, own, say)
-    task.prepare(tokenizer)
-    train_data, valid_data = prepare_data(recipe, tokenizer, own)
-    raise_limit(model, 0 if own is None else room_for(longest_answer(train_data)))
-    rates = None
-    if isinstance(recipe, PairsRecipe) and own is not None and own.validation is not None:
-        few = own_rows(own.validation, task, recipe.data.max_answer_samples)
-        rates = AnswerRates(task, tokenizer, few)
-    return _Work(
-        {
-            "model": model,
-            "train_dataset": train_data,
-            "eval_dataset": valid_data,
-            "data_collator": AlphaCollator(
-                tokenizer, for_decoder=not model.config.is_encoder_decoder
-            ),
-            "processing_class": tokenizer,
-        },
-        rates,
-    )
-
-
-def _prepare_objective(
-    recipe: RowsRecipe, finished: Path | None, start: Path | None, say: Callable[[str], object]
-) -> _Work:
-    """The work of an objective that does not answer; of a finished run, with its own model."""
-    aim, seed = recipe.aim, recipe.training.get("seed", 42)
-    finder = find_names(recipe.symbols)
-    with section("data"):
-        train, validation = aim.read_both(recipe.data, seed, finder)
-    if validation is None and recipe.training.get("eval_strategy", "no") != "no":
-        raise RecipeError("training: eval_strategy needs data.validation: a share, or rows")
-    with section("data"):
-        parts = [train] if validation is None else [train, validation]
-        labels = aim.config_settings(parts, recipe.data)
-    train = first(train, recipe.data.max_train_samples)
-    if finished:
-        model, tokenizer = load_checkpoint(finished, answers=False)
-    else:
-        model, tokenizer = objective_model(recipe, train, labels, finder, start, say)
-    if finder is not None and isinstance(tokenizer, TextTokenizer):
-        tokenizer.finder.take_functions(finder)
-    with section("objective"):
-        check_positions(model, aim.max_length)
-    say_segments(model, tokenizer, say)
-    with section("data"):
-        made = aim.features(train, recipe.data, tokenizer, model.config, seed=seed)
-        say(f"training: {aim.summary(train, made, recipe.data, finder)}")
-        given: dict[str, Any] = {"train_dataset": made}
-        if validation is not None:
-            given |= validating(aim, validation, recipe.data, model, tokenizer, seed)
-    given |= {"data_collator": aim.collator(tokenizer, model, seed), "processing_class": tokenizer}
-    return _Work({"model": model, **given})
+def _prepare(
+    recipe: Recipe, finished: Path | None, start: Path | None, say: Callable[[str], object]
+) -> dict[str, Any]:
+    """Return the arguments of a trainer; those of a finished run have its own model."""
+    objective = recipe.aim
+    examples = objective.examples(recipe, say)
+    model, tokenizer = prepare_model(recipe, examples, start, finished, say)
+    return {
+        "model": model,
+        "processing_class": tokenizer,
+        "data_collator": objective.collator(tokenizer, model, recipe.seed),
+        **objective.datasets(recipe, examples, model, tokenizer, say),
+    }
 
 
 def _run(

@@ -4,7 +4,7 @@ import logging
 import math
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,12 +35,11 @@ from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.evaluation.evaluate import answer_limit, evaluate
 from hf_alpha.finite import PATIENCE, FiniteSteps, NotFiniteError, is_finite
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
+from hf_alpha.objectives.answer import LABEL_SMOOTHING
 from hf_alpha.progress import TrainingProgress
 from hf_alpha.tasks import Task
 
-from .arguments import LABEL_SMOOTHING
 from .checkpoints import last_checkpoint, readable_state, whole_checkpoint
-from .data import TrainingData
 
 logger = logging.getLogger(__name__)
 
@@ -220,26 +219,31 @@ class AlphaTrainer(RunTrainer, Seq2SeqTrainer):
 
     What it shows of its progress is `hf_alpha.progress`'s.
 
-    Attributes:
-        answer_rates: gives rates of the model's answers, such as `correct`, which then stand
-            beside the validation loss (`metric_for_best_model: correct`); None for none.
+    Args:
+        answered: a task and a few of its problems. Rates of the model's answers to them, such as
+            `correct`, stand beside the validation loss (`metric_for_best_model: correct`).
 
     Raises:
         ValueError: `label_smoothing_factor` is set: the Trainer's own smoothing would spread over
             columns that a sample cannot use.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any):
+    def __init__(
+        self, *args: Any, answered: tuple[Task, list[dict[str, Any]]] | None = None, **kwargs: Any
+    ):
         super().__init__(*args, **kwargs)
-        self.answer_rates: Callable[[Any], dict[str, float]] | None = None
+        self._answer_rates: AnswerRates | None = None
+        if answered is not None:
+            task, rows = answered
+            self._answer_rates = AnswerRates(task, self.processing_class, rows)
         if self.args.label_smoothing_factor:
             raise ValueError(LABEL_SMOOTHING)
 
     def evaluation_loop(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
-        """As in the base class; with `answer_rates`, problems are answered too."""
+        """As in the base class; problems are answered too, if there are some."""
         output = super().evaluation_loop(*args, metric_key_prefix=metric_key_prefix, **kwargs)
-        if self.answer_rates is not None:
-            rates = self.answer_rates(self.accelerator.unwrap_model(self.model))
+        if self._answer_rates is not None:
+            rates = self._answer_rates(self.accelerator.unwrap_model(self.model))
             output.metrics.update({f"{metric_key_prefix}_{key}": x for key, x in rates.items()})
         return output
 
@@ -267,11 +271,11 @@ class AnswerRates:
         """Return `correct`, between 0 and 1, and `edit_distance` where the task has one."""
         if not self.rows:
             return {}
-        found = evaluate(
+        report = evaluate(
             model, self.tokenizer, self.task, self.rows, max_new_tokens=self.limit, progress=False
         ).overall
-        distance = {} if found.edit_distance is None else {"edit_distance": found.edit_distance}
-        return {"correct": found.correct, **distance}
+        rates = {"correct": report.correct, "edit_distance": report.edit_distance}
+        return {name: rate for name, rate in rates.items() if rate is not None}
 
 
 class _KeepInStep(TrainerCallback):
@@ -349,7 +353,7 @@ class _KeepLosses(TrainerCallback):
         self.trainer.go_on_counting()
 
 
-def bucket_keys(dataset: TrainingData) -> np.ndarray:
+def bucket_keys(dataset: Dataset | DrawnProblems) -> np.ndarray:
     """(number of symbols, input length) of each tokenised row: (N, 2); without symbols (N, 1)."""
     if isinstance(dataset, DrawnProblems):
         return dataset.keys

@@ -54,8 +54,8 @@ class Atoms:
         if (mask := self._masks.get(word)) is None:
             if len(self._masks) >= 100_000:
                 self._masks.clear()
-            known = self._words.get(word.lower() if self._lowercase else word, self.ANY)
-            mask = 1 << self.ANY | 1 << known
+            atom = self._words.get(word.lower() if self._lowercase else word, self.ANY)
+            mask = 1 << self.ANY | 1 << atom
             for source, (number, pattern) in self._regexes.items():
                 try:
                     mask |= bool(pattern.fullmatch(word, timeout=TIME_LIMIT)) << number
@@ -113,7 +113,7 @@ class RuleAutomaton(NamedTuple):
     ) -> None:
         arcs = [arc for state in states for arc in self.arcs[state]]
         for mask, after in edges:
-            if to := {state for wanted, state in arcs if wanted & mask}:
+            if to := {state for condition, state in arcs if condition & mask}:
                 reached.setdefault(after, set()).update(to)
 
 

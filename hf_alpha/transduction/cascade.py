@@ -60,7 +60,7 @@ class Cascade:
     ) -> None:
         pattern = unit_finder(options.unit)
         atoms = Atoms(options.lowercase)
-        known = list(lexicon_labels)
+        labels = list(lexicon_labels)
         self._rules: list[tuple[RuleAutomaton, int]] = []
         for number, rule in enumerate(rules, start=1):
             parser = RuleParser(
@@ -68,11 +68,11 @@ class Cascade:
                 number,
                 atoms,
                 lambda text: pattern(text).findall(text),
-                known,
+                labels,
                 options.max_units,
             )
             self._rules.append((parser.compile(), label_ids[rule.label]))
-            known.append(rule.label)
+            labels.append(rule.label)
         self._mask_of_word = atoms.mask_of_word
         self._mask_of_label = {n: atoms.mask_of_label(label) for label, n in label_ids.items()}
         self._longest = options.match == "longest"
@@ -89,13 +89,15 @@ class Cascade:
             return segments
         lattice = Lattice([self._mask_of_word(word) for word in words])
         lattice.add(segments, self._mask_of_label)
-        found = set(segments)
+        all_segments = set(segments)
         for rule, label in self._rules:
             if rule.first & lattice.begins:  # false for most rules in most sentences
                 matches = self._matches(rule, label, lattice)
-                lattice.add([match for match in matches if match not in found], self._mask_of_label)
-                found.update(matches)
-        return sorted(found)
+                lattice.add(
+                    [match for match in matches if match not in all_segments], self._mask_of_label
+                )
+                all_segments.update(matches)
+        return sorted(all_segments)
 
     def _matches(self, rule: RuleAutomaton, label: int, lattice: Lattice) -> list[Found]:
         matches = [

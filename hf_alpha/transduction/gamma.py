@@ -19,11 +19,11 @@ Found = tuple[int, int, int]
 """First unit, last unit and label number of a segment; they sort as the segments of a text do."""
 
 
-def leftmost_longest(found: Iterable[Found]) -> list[Found]:
+def leftmost_longest(segments: Iterable[Found]) -> list[Found]:
     """Choose segments from the left, each time the longest one, all labels of the same span."""
     chosen: list[Found] = []
     last = (-1, -1)
-    for segment in sorted(found, key=lambda s: (s[0], -s[1], s[2])):
+    for segment in sorted(segments, key=lambda s: (s[0], -s[1], s[2])):
         if segment[:2] == last or segment[0] > last[1]:
             chosen.append(segment)
             last = segment[:2]

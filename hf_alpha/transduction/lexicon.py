@@ -78,8 +78,8 @@ class Lexicon:
                     raise TypeError(f"entry {number}: {entry!r} is no pair of phrase and label")
             _check_entry(phrase, label, f"entry {number}")
             for form in (phrase, *([plural(phrase)] if plurals else ())):
-                if label not in (known := labels.get(form, ())):
-                    labels[form] = (*known, label)
+                if label not in (form_labels := labels.get(form, ())):
+                    labels[form] = (*form_labels, label)
         return cls(labels)
 
     def __len__(self) -> int:
@@ -113,27 +113,27 @@ def _entries_of_file(path: Path, label: str | None, header: bool) -> Iterator[tu
                 line = line.rstrip("\n")
                 if not line.strip() or (header and number == 1):
                     continue
-                where = f"{path}, line {number}"
+                place = f"{path}, line {number}"
                 phrase, tab, rest = line.partition("\t")
                 if not tab and label is None:
                     raise ValueError(
-                        f"{where}: {line!r} has no tab: write phrase, tab, label, or give one "
+                        f"{place}: {line!r} has no tab: write phrase, tab, label, or give one "
                         "label for the whole file"
                     )
-                found = rest.partition("\t")[0].strip() if label is None else label
-                _check_entry(phrase, found, where)
-                yield phrase, found
+                entry_label = rest.partition("\t")[0].strip() if label is None else label
+                _check_entry(phrase, entry_label, place)
+                yield phrase, entry_label
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is no text in UTF-8: {error}") from None
 
 
-def _check_entry(phrase: str, label: str, where: str) -> None:
+def _check_entry(phrase: str, label: str, place: str) -> None:
     if not phrase.strip():
-        raise ValueError(f"{where}: the phrase is empty (its label is {label!r})")
+        raise ValueError(f"{place}: the phrase is empty (its label is {label!r})")
     if not label.strip():
-        raise ValueError(f"{where}: the label of {phrase!r} is empty")
+        raise ValueError(f"{place}: the label of {phrase!r} is empty")
     if CONTROL.search(label):
-        raise ValueError(f"{where}: the label {label!r} has a tab or a line break")
+        raise ValueError(f"{place}: the label {label!r} has a tab or a line break")
 
 
 class _Codes(dict[str, str]):
@@ -172,8 +172,8 @@ class PhraseMatcher:
             phrase, _, label = line.rpartition("\t")
             key = "".join(map(code, phrase.split(" ")))
             length, ids = automaton.get(key, (len(key) // _WIDTH, ()))
-            found = (length, (*ids, label_ids[label]))
-            automaton.add_word(key, shared.setdefault(found, found))  # few objects for many entries
+            value = (length, (*ids, label_ids[label]))
+            automaton.add_word(key, shared.setdefault(value, value))  # few objects for many entries
         automaton.make_automaton()
         self._code: Callable[..., str] = dict(codes).get
         self._find = automaton.iter if codes else lambda text: ()

@@ -80,9 +80,11 @@ class RuleParser:
 
     def _compact(self, fst: Any, at: int) -> Any:
         """Return the same automaton, deterministic and minimal."""
-        made = self._pynini.determinize(fst.copy().rmepsilon(), nstate=MOST_STATES)  # then it stops
-        self._check_states(made.num_states(), at)
-        return made.minimize()
+        automaton = self._pynini.determinize(
+            fst.copy().rmepsilon(), nstate=MOST_STATES
+        )  # then it stops
+        self._check_states(automaton.num_states(), at)
+        return automaton.minimize()
 
     def _check_states(self, number: int, at: int) -> None:
         if number >= MOST_STATES:
@@ -166,9 +168,9 @@ class RuleParser:
 
     def _label(self, label: str, at: int) -> int:
         if label not in self._labels:
-            known = f"known: {', '.join(self._labels)}" if self._labels else "there are none"
+            choices = f"known: {', '.join(self._labels)}" if self._labels else "there are none"
             raise self._error(
-                at, f"no entry of the lexicon and no rule before has the label {label!r}; {known}"
+                at, f"no entry of the lexicon and no rule before has the label {label!r}; {choices}"
             )
         return self._atoms.label(label)
 

@@ -48,29 +48,29 @@ def read_rules(path: str | PathLike[str]) -> list[Rule]:
     """
     check_file(Path(path), "a YAML file of rules")
     try:
-        said = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ValueError(f"{path}{line}: this is no YAML: {error.problem}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no YAML: {' '.join(f'{error}'.split())}") from None
-    return rules_of(said, f"{path}")
+    return rules_of(content, f"{path}")
 
 
-def rules_of(said: Any, where: str) -> list[Rule]:
+def rules_of(content: Any, place: str) -> list[Rule]:
     """Make rules of plain data; see `read_rules`.
 
     Raises:
         ValueError: it is no list of mappings with a pattern and a label.
     """
-    if not isinstance(said, list):
-        raise ValueError(f"{where}: write a list of rules, each with 'pattern' and 'label'")
-    for number, entry in enumerate(said, start=1):
-        at = f"{where}: rule {number}"
+    if not isinstance(content, list):
+        raise ValueError(f"{place}: write a list of rules, each with 'pattern' and 'label'")
+    for number, entry in enumerate(content, start=1):
+        at = f"{place}: rule {number}"
         if not isinstance(entry, dict) or not entry.keys() >= {"pattern", "label"}:
             raise ValueError(f"{at} has no 'pattern' and 'label': {entry!r}")
         check_settings(entry, Rule, at)
-    return [Rule(**entry) for entry in said]
+    return [Rule(**entry) for entry in content]
 
 
 __all__ = ["Rule", "RuleError", "read_rules", "rules_of"]

@@ -100,8 +100,8 @@ class Transducer:
         """Return the gamma-space of a text."""
         units = tuple(match.span() for match in self._pattern(text).finditer(text))
         words = [text[start:stop] for start, stop in units]
-        found = self._segments(text, words)
-        segments = (Segment(start, self.labels[n], end) for start, end, n in found)
+        matches = self._segments(text, words)
+        segments = (Segment(start, self.labels[n], end) for start, end, n in matches)
         return GammaSpace(text, units, tuple(segments))
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
@@ -110,36 +110,36 @@ class Transducer:
         They are sorted by start, end and the order of labels.
         """
         pattern = self._pattern(text)
-        found = self._segments(text, pattern.findall(text))
-        if not found:
+        matches = self._segments(text, pattern.findall(text))
+        if not matches:
             return []
         units = [match.span() for match in pattern.finditer(text)]
-        return [(units[start][0], units[end][1], self.labels[n]) for start, end, n in found]
+        return [(units[start][0], units[end][1], self.labels[n]) for start, end, n in matches]
 
     def _segments(self, text: str, words: Sequence[str]) -> list[Found]:
         """Find the segments over a text's units, sorted and at most D at a unit."""
         options, words = self._options, composed(words, text)
         forms = [word.lower() for word in words] if options.lowercase else words
-        found = [(start, end, n) for start, end, ids in self._phrases.find(forms) for n in ids]
+        matches = [(start, end, n) for start, end, ids in self._phrases.find(forms) for n in ids]
         if options.match == "longest":
-            found = leftmost_longest(found)
-        return self._limited(self._cascade.find(words, sorted(found)))
+            matches = leftmost_longest(matches)
+        return self._limited(self._cascade.find(words, sorted(matches)))
 
-    def _limited(self, found: list[Found]) -> list[Found]:
+    def _limited(self, segments: list[Found]) -> list[Found]:
         """Leave out segments where more than D elements start or end; the unit itself is one."""
         most = self._options.max_per_position - 1
-        if len(found) <= most:
-            return found
-        starts, ends, kept = Counter[int](), Counter[int](), []
-        for segment in sorted(found, key=lambda s: (s[0] - s[1], s[2], s[0])):
+        if len(segments) <= most:
+            return segments
+        starts, ends, remaining = Counter[int](), Counter[int](), []
+        for segment in sorted(segments, key=lambda s: (s[0] - s[1], s[2], s[0])):
             start, end, _ = segment
             if starts[start] < most and ends[end] < most:
                 starts[start] += 1
                 ends[end] += 1
-                kept.append(segment)
-        if len(kept) < len(found):
-            self._count_dropped(len(found) - len(kept))
-        return sorted(kept)
+                remaining.append(segment)
+        if len(remaining) < len(segments):
+            self._count_dropped(len(segments) - len(remaining))
+        return sorted(remaining)
 
     def _count_dropped(self, number: int) -> None:
         if not self.dropped:
@@ -213,23 +213,23 @@ class Transducer:
         chosen = dict(settings)
         lexicon, rules = chosen.pop("lexicon", None), chosen.pop("rules", None)
         check_settings(chosen, cls.compile, "transducer")
-        where = "transducer: rules"
+        place = "transducer: rules"
         if isinstance(rules, str | PathLike):
-            where, rules = f"{rules}", read_rules(rules)
+            place, rules = f"{rules}", read_rules(rules)
         elif rules is not None:
-            rules = rules_of(rules, where)
+            rules = rules_of(rules, place)
         try:
             return cls.compile(_lexicon_of(lexicon), rules or (), **chosen)
         except RuleError as error:
-            raise RuleError(f"{where}: {error}") from None
+            raise RuleError(f"{place}: {error}") from None
 
 
-def _lexicon_of(said: Any) -> Lexicon | None:
+def _lexicon_of(sources: Any) -> Lexicon | None:
     """Read the lexicons that settings name, and join them."""
-    if said is None:
+    if sources is None:
         return None
     joined = Lexicon({})
-    for entry in said if isinstance(said, list) else [said]:
+    for entry in sources if isinstance(sources, list) else [sources]:
         chosen: dict[str, Any] = dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)}
         check_settings(chosen, Lexicon.from_file, "transducer: lexicon")
         joined |= Lexicon.from_file(**chosen)
@@ -243,8 +243,8 @@ def _table(lexicon: Lexicon, options: Options) -> str:
     for phrase, labels in lexicon.entries.items():
         words = " ".join(composed(pattern(phrase).findall(phrase), phrase))
         words = words.lower() if options.lowercase else words
-        known = entries.get(words, ())
-        entries[words] = tuple(dict.fromkeys((*known, *labels))) if known else labels
+        entry_labels = entries.get(words, ())
+        entries[words] = tuple(dict.fromkeys((*entry_labels, *labels))) if entry_labels else labels
     _say_conflicts(entries)
     return "".join(sorted(f"{w}\t{label}\n" for w, labels in entries.items() for label in labels))
 

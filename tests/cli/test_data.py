@@ -1,5 +1,7 @@
+from pathlib import Path
+
 import pytest
-from commands import hf_alpha
+from commands import Result, hf_alpha
 from datasets import load_dataset
 
 
@@ -80,21 +82,29 @@ def test_the_other_tasks_have_data_too(tmp_path):
 
 def test_perturbed_data(tmp_path, data):
     out = tmp_path / "renamed"
-    done = hf_alpha("perturb", data, out, "--kind", "renamed")
+
+    def copied(data: object, out: Path, *how: object) -> Result:
+        return hf_alpha("generate-data", out, "--copy-of", data, "--kind", *how)
+
+    done = copied(data, out, "renamed")
     assert done.code == 0 and done.out.startswith(f"{out}: "), done.err
     assert set(load_dataset(str(out))) == set(load_dataset(str(data)))
-    done = hf_alpha("perturb", data, out, "--kind", "reduced", "--samples", 5)
-    assert f"{out} exists" in done.error
-    assert "no dataset nowhere" in hf_alpha("perturb", "nowhere", out, "--kind", "renamed").error
-    few = ["--kind", "renamed", "--samples", 5]
-    assert "--samples is for --kind reduced" in hf_alpha("perturb", data, out, *few).error
+    assert f"{out} exists" in copied(data, out, "reduced", "--samples", 5).error
+    assert "no dataset nowhere" in copied("nowhere", out, "renamed").error
+    for option, value, why in (
+        ("--samples", 5, "is for --kind reduced"),
+        ("--sizes", 5, "is for data that is drawn, not for a copy"),
+    ):
+        assert f"{option} {why}" in copied(data, out, "renamed", option, value).error
+    alone = hf_alpha("generate-data", out, "--copy-of", data)
+    assert "--copy-of and --kind make a changed copy together" in alone.error
     more = {"renamed": [], "reduced": ["--samples", 5]}
     for first, second in (("renamed", "reduced"), ("reduced", "renamed")):
         steps = [tmp_path / f"{first}-1", tmp_path / f"{first}-2"]
-        hf_alpha("perturb", data, steps[0], "--kind", first, *more[first])
-        done = hf_alpha("perturb", steps[0], steps[1], "--kind", second, *more[second])
+        copied(data, steps[0], first, *more[first])
+        done = copied(steps[0], steps[1], second, *more[second])
         assert done.code == 0, done.err
         card = (steps[1] / "README.md").read_text()
         assert f"**Perturbed (train): {first}, {second}.** " in card
         assert "Only the first rows" in card and "order of first occurrence in the answer" in card
-    assert "'upside': choose one of" in hf_alpha("perturb", data, out, "--kind", "upside").error
+    assert "'upside': choose one of" in copied(data, out, "upside").error

@@ -132,10 +132,7 @@ def test_evaluate_without_symbols(tmp_path, vanilla):
         (["--renamings", "1"], "--renamings 1: write a number from 2 on, or all"),
         (["--device", "abacus"], "no device 'abacus' here: choose auto or cpu"),
         (["--device", "cuda:99"], "no device 'cuda:99' here: choose auto or cpu"),
-        (["--generation", "{}"], "--generation is for models that are asked: add --few-shot or"),
-        (["--few-shot", "--served", "some-model"], "--served is for a service: name it with"),
-        (["--key-from", "KEY"], "--key-from is for a service: name it with --address"),
-        (["--parallel", "4"], "--parallel is for a service: name it with --address"),
+        (["--license", "mit"], "--license is what a card says: give --card too"),
     ],
 )
 def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):
@@ -143,11 +140,10 @@ def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):
     assert message in done.error
 
 
-@pytest.mark.parametrize("option", [("--address", "http://127.0.0.1:1/v1"), ("--few-shot",)])
-def test_models_that_do_not_answer_are_not_asked(tmp_path, option):
+def test_models_that_do_not_answer_are_not_asked(tmp_path):
     BertForSequenceClassification(BertConfig(
         vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
         intermediate_size=8,
     )).save_pretrained(tmp_path)  # fmt: skip
-    done = hf_alpha("evaluate", tmp_path, "--out", tmp_path / "out", *option)
-    assert f"does not write answers: leave out {option[0]}" in done.error
+    done = hf_alpha("ask", tmp_path, "--out", tmp_path / "out", "--task", "ltl")
+    assert "does not write answers: hf-alpha evaluate measures such models" in done.error

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from importlib import metadata
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from hosts import make_host
 from small_tokenizers import word_level
 
 import hf_alpha as hf_alpha_package
-from hf_alpha.cli import OLD_NAMES, app
+from hf_alpha.cli import PANELS, app
+from hf_alpha.cli.old_names import MOVED_OUT
 from hf_alpha.folders import locked
 
 RECIPE = """
@@ -42,23 +44,34 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
     if command is None:
         words = set(COMMANDS)
         assert words == {
-            *("generate-data", "train", "convert", "evaluate", "solve", "release", "push"),
-            *("perturb", "quickstart", "env", "info", "compare", "convert-folnet"),
-            *("transduce", "convert-geometric"),
+            *("generate-data", "train", "convert", "evaluate", "ask", "solve", "release", "push"),
+            *("quickstart", "info", "compare", "transduce"),
         }
+        assert len(words) <= 12 and all(f"─ {panel} ─" in text for panel in PANELS)
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
         assert all(getattr(parameter, "help", "") for parameter in COMMANDS[command].params)
     assert all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
 
 
-@pytest.mark.parametrize("name", OLD_NAMES)
+def test_no_panel_of_a_help_is_long():
+    """Options that belong together have a panel of their own, beside those of the command."""
+    sizes: Counter[tuple[str, str | None]] = Counter(
+        (name, getattr(parameter, "rich_help_panel", None))
+        for name, command in COMMANDS.items()
+        for parameter in command.params
+    )
+    assert max(sizes.values()) <= 12, sizes.most_common(1)
+    assert {panel for name, panel in sizes if name == "evaluate"} > {"Problems", "Cards"}
+
+
+@pytest.mark.parametrize("name", MOVED_OUT)
 def test_old_names_say_the_new_one_whatever_follows(name):
     assert name not in COMMANDS and name not in hf_alpha("--help").out
     for rest in ([], ["--help"], ["ltl", "--only", "x", "--steps=3"]):
-        said = f"error: `hf-alpha {name}` is no command any more: write {OLD_NAMES[name]}"
+        said = f"error: `hf-alpha {name}` is no command any more: write {MOVED_OUT[name]}"
         assert hf_alpha(name, *rest).error == said
-    command, _ = OLD_NAMES[name].split(" (")
+    command, _ = MOVED_OUT[name].split(" (")
     helped = study(command.removeprefix("python -m benchmarks."), "--help")
     assert helped.code == 0 and f"Usage: {command} [OPTIONS]" in helped.out
 
@@ -95,40 +108,43 @@ WRITERS = {
     "train": ["propositional/debug", "training.output_dir=out"],
     "quickstart": ["--output", "OUT"],
     "evaluate": ["MODEL", "--out", "OUT", "--data", "DATA", "--quiet"],
+    "ask": ["MODEL", "--out", "OUT", "--data", "DATA", "--quiet"],
     "compare": ["RECIPE", "--out", "OUT"],
     "transduce": ["a", "--rules", "RULES", "--save", "OUT"],
     "studies.zero_shot": ["no", "--task", "sst2", "--data", "ROWS", "--out", "OUT"],
     "generate-data": ["OUT"],
 }
 MAKERS = {
-    "perturb": ["DATA", "OUT", "--kind", "reduced"],
     "convert": ["MODEL", "OUT"],
+    "convert --weights": ["RULES", "OUT", "--weights", "RULES"],
+    "convert --transducer": ["MODEL", "OUT", "--transducer", "FST"],
+    "generate-data --copy-of": ["OUT", "--copy-of", "DATA", "--kind", "reduced"],
     "studies.grow": ["MODEL", "OUT", "--encoder-layers", "2"],
     "release": ["MODEL", "OUT"],
-    "convert-folnet": ["RULES", "RULES", "OUT"],
-    "convert-geometric": ["MODEL", "FST", "OUT"],
 }
-WRITE_NONE = {"solve", "info", "env", "push"}
+WRITE_NONE = {"solve", "info", "push"}
 STUDIES = {"studies.grow", "studies.zero_shot"}
 
 
 @pytest.mark.parametrize("command", [*WRITERS, *MAKERS])
 def test_two_commands_do_not_write_one_folder(tmp_path, monkeypatch, vanilla, data, command):
-    assert COMMANDS.keys() | STUDIES == {*WRITERS, *MAKERS, *WRITE_NONE}
+    name, *_ = command.split()
+    writing = {each.split()[0] for each in (*WRITERS, *MAKERS)}
+    assert COMMANDS.keys() | STUDIES == {*writing, *WRITE_NONE}
     monkeypatch.chdir(tmp_path)
     Path("rules.yaml").write_text("- {pattern: '/[0-9]+/', label: DATE}\n")
     Path("rows.jsonl").write_text('{"sentence": "a", "source": "a", "target": "a", "label": 0}\n')
     Path("own.yaml").write_text(RECIPE)
-    if command == "convert-geometric":
+    if command == "convert --transducer":
         assert hf_alpha("transduce", "--rules", "rules.yaml", "--save", "fst").code == 0
     places = {"OUT": "out", "MODEL": vanilla, "RECIPE": "own.yaml", "RULES": "rules.yaml",
               "ROWS": "rows.jsonl", "DATA": data, "FST": "fst"}  # fmt: skip
     arguments = [places.get(part, part) for part in {**WRITERS, **MAKERS}[command]]
     busy = Path("out") if command in WRITERS else Path(f".out.{'a' * 32}")
     with locked(busy):
-        said = any_command(command, *arguments).err
-    assert re.search(r"error: another process (writes|makes data in) \S*out: wait", said), said
-    assert len(said[said.index("error: ") :].splitlines()) == 1
+        errors = any_command(name, *arguments).err
+    assert re.search(r"error: another process (writes|makes data in) \S*out: wait", errors), errors
+    assert len(errors[errors.index("error: ") :].splitlines()) == 1
 
 
 def test_short_option_for_help_and_the_version():

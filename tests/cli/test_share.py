@@ -8,7 +8,7 @@ from commands import hf_alpha
 
 
 def test_versions_for_a_bug_report():
-    done = hf_alpha("env")
+    done = hf_alpha("info")
     assert done.code == 0, done.err
     lines = dict(line.split(maxsplit=1) for line in done.out.splitlines())
     assert lines["Python"].startswith(f"{platform.python_version()} ")

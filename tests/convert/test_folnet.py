@@ -176,7 +176,7 @@ def test_from_files_to_a_folder_that_loads_alone(tmp_path):
     words.add_special_tokens({"cls_token": "[CLS]"})
     words.save_pretrained(tmp_path / "words")
     files, out = write(tmp_path, settings, state), tmp_path / "out"
-    done = hf_alpha("convert-folnet", *files, out, "--tokenizer", tmp_path / "words")
+    done = hf_alpha("convert", files[0], out, "--tokenizer", tmp_path / "words")
     assert done.code == 0 and "FolnetForSequenceClassification" in done.out, done.err
     config = json.loads((out / "config.json").read_text())
     assert config["vocab_size"] == WORDS and config["pad_token_id"] == words.pad_token_id

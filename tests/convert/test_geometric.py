@@ -148,7 +148,7 @@ def test_a_folder_is_converted_whole(tmp_path):
     tokenizer.save_pretrained(bert)
     lexicon = Lexicon.from_entries([("alice sees", "seen"), ("and bob", "name")])
     Transducer.compile(lexicon).save(fst)
-    done = hf_alpha("convert-geometric", bert, fst, out)
+    done = hf_alpha("convert", bert, out, "--transducer", fst)
     assert "GeometricForMaskedLM" in done.out and "2 kinds of segments" in done.out
     again = GeometricTokenizer.from_pretrained(out)
     batch = again(["alice sees carol and bob"], return_tensors="pt")
@@ -161,10 +161,10 @@ def test_a_folder_is_converted_whole(tmp_path):
     found = load_file(files[-1])["logits"]
     plain = {name: inputs[name] for name in ("input_ids", "attention_mask")}
     torch.testing.assert_close(found, model(**plain).logits, rtol=1e-4, atol=1e-4)
-    assert "exists" in hf_alpha("convert-geometric", bert, fst, out).error
+    assert "exists" in hf_alpha("convert", bert, out, "--transducer", fst).error
     tmp_path.joinpath("t5").mkdir()
     transformers.T5Config(vocab_size=10).save_pretrained(tmp_path / "t5")
-    error = hf_alpha("convert-geometric", tmp_path / "t5", fst, tmp_path / "new").error
+    error = hf_alpha("convert", tmp_path / "t5", tmp_path / "new", "--transducer", fst).error
     assert "a 't5' model is none of BERT's family" in error
     assert not (tmp_path / "new").exists()
 

@@ -20,7 +20,7 @@ from deadly_targets import DeadlyTargets
 from reference import commuting as reference
 
 from hf_alpha.data.drawn import DrawnProblems
-from hf_alpha.data.generate import generate, generate_grid
+from hf_alpha.data.generate import generate, generate_grid, sample_settings
 from hf_alpha.data.keys import key_of, split_of
 from hf_alpha.data.read import training_problems
 from hf_alpha.folders import locked
@@ -56,12 +56,13 @@ def dataset(tmp_path_factory):
     return folder, counts, rows_of(folder)
 
 
-@pytest.mark.parametrize("made", [generate, generate_grid, DrawnProblems])
+@pytest.mark.parametrize("made", [sample_settings, generate, generate_grid, DrawnProblems])
 def test_every_argument_is_annotated_and_described(made):
     """Recipes take their errors and their help from these."""
     described = inspect.getdoc(made).partition("Args:\n")[2].partition("\n\n")[0]
     parameters = inspect.signature(made).parameters
-    assert re.findall(r"(?m)^    (\w+): ", described) == [*parameters]
+    names = " ".join(re.findall(r"(?m)^    ([\w, *]+): ", described))
+    assert sorted(re.findall(r"\w+", names)) == sorted(parameters)
     call = made.__init__ if isinstance(made, type) else made
     assert parameters.keys() <= get_type_hints(call).keys()
 

@@ -110,7 +110,8 @@ def test_columns_and_splits(tmp_path):
 def test_a_dataset_of_the_hub(hub, tmp_path, monkeypatch):
     for config in ("small", "large"):
         Dataset.from_list([{"q": f"{config} x", "a": "x"}]).push_to_hub("me/pairs", config)
-    found = read_pairs("me/pairs", source="q", target="a", finder=FINDER, config="large")
+    place = {"path": "me/pairs", "config": "large"}
+    found = read_pairs(place, source="q", target="a", finder=FINDER)
     assert found.to_dict() == {"problem": ["large x"], "answer": ["x"]}
     with pytest.raises(FileNotFoundError, match="me/nothing is neither a file or folder here nor"):
         read_pairs("me/nothing", finder=FINDER)
@@ -120,13 +121,13 @@ def test_a_dataset_of_the_hub(hub, tmp_path, monkeypatch):
             read_pairs(name, finder=FINDER)
     place = write(tmp_path / "a.jsonl", ROWS)
     with pytest.raises(ValueError, match=r"a.jsonl is no dataset of the Hub: .* 'large'"):
-        read_pairs(place, finder=FINDER, config="large")
+        read_pairs({"path": place, "config": "large"}, finder=FINDER)
 
 
 BAD_FILES = {
-    "empty.csv": (b"", "empty.csv holds no pair"),
-    "empty.jsonl": (b"\n", "empty.jsonl holds no pair"),
-    "header.csv": (b"source,target\n", "header.csv holds no pair"),
+    "empty.csv": (b"", "empty.csv holds no row"),
+    "empty.jsonl": (b"\n", "empty.jsonl holds no row"),
+    "header.csv": (b"source,target\n", "header.csv holds no row"),
     "short.csv": (b"source,target\nx,y\nx\n", r"row 1: the column 'target' holds nothing: give"),
     "long.csv": (b"source,target\nf(x,y),y\n", "header has 2 cells, the first row 3: put a text"),
     "later.csv": (b"source,target\nx,y\nf(x,y),y\n", r"later.csv cannot be read: .* line 3, saw 3"),
@@ -146,7 +147,7 @@ BAD_FILES = {
                      "number.jsonl, row 1: the column 'target' holds 5, which is no text"),
     "damaged.parquet": (b"PAR1 no PAR1", "damaged.parquet cannot be read: "),
     "text.txt": (b"x\ny\n", r"text.txt is of no kind .*\.csv, .*; plain text has no columns"),
-    "table.xlsx": (b"x\ny\n", r"table.xlsx is of no kind that pairs are read from: give one of"),
+    "table.xlsx": (b"x\ny\n", r"table.xlsx is of no kind that rows are read from: give one of"),
 }  # fmt: skip
 
 
@@ -160,7 +161,7 @@ def test_bad_files_are_named_with_the_place(name, tmp_path):
 
 def test_bad_folders_encodings_and_rows_that_are_streamed(tmp_path):
     (tmp_path / "bare").mkdir()
-    with pytest.raises(ValueError, match=r"bare holds no file that pairs are read from"):
+    with pytest.raises(ValueError, match=r"bare holds no file that rows are read from"):
         read_pairs(tmp_path / "bare", finder=FINDER)
     (tmp_path / "mixed").mkdir()
     for name in ("a.csv", "b.jsonl"):

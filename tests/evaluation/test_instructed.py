@@ -256,16 +256,15 @@ def test_a_command_asks_models_here_and_behind_an_address(tmp_path, monkeypatch)
     problems = ["--task", "propositional", "--symbols", "1-2", "--sizes", "2-5", "--samples", 3]
     with serving(solver(TASK)) as server:
         monkeypatch.setenv("A_KEY", "secret")
-        command = ["evaluate", folder, "--few-shot", "--generation", '{"max_new_tokens": 8}',
-                   "--out", tmp_path / "out", *problems, "--covariance", 1, "--renamings", 3,
-                   "--quiet"]  # fmt: skip
-        done = hf_alpha(*command)
+        here = ["--out", tmp_path / "out", *problems, "--covariance", 1, "--renamings", 3,
+                "--generation", '{"max_new_tokens": 8}', "--quiet"]  # fmt: skip
+        done = hf_alpha("ask", folder, *here)
         assert done.code == 0 and "no answer of gpt2 to 4 of 4 problems" in done.out, done.err
-        asked = ["--address", server.address, "--served", "some/model", "--key-from", "A_KEY",
-                 "--out", tmp_path / "service", *problems, "--covariance", 1,
-                 "--quiet"]  # fmt: skip
+        assert hf_alpha("evaluate", folder, "--few-shot", *here).out == done.out, "its old name"
+        served = f"some/model@{server.address}"
+        there = ["--out", tmp_path / "service", *problems, "--covariance", 1, "--quiet"]
         ours = resource_path("model_cards", "propositional-relational-small")
-        done = hf_alpha("evaluate", ours, *asked)
+        done = hf_alpha("ask", ours, served, *there, "--key-from", "A_KEY")
         assert done.code == 0, done.err
         rows = [line.replace("correct", "").split() for line in done.out.splitlines()]
         assert ["some/model", "100.0", "100.0", "100.0"] in rows
@@ -274,8 +273,19 @@ def test_a_command_asks_models_here_and_behind_an_address(tmp_path, monkeypatch)
         assert {headers["Authorization"] for headers in server.headers} == {"Bearer secret"}
         kept = "".join(p.read_text() for p in (tmp_path / "service").rglob("*.json*"))
         assert "secret" not in kept and "some/model" in kept
-    assert "name a model" in hf_alpha("evaluate").error
-    assert "--few-shot asks it by a prompt" in hf_alpha("evaluate", folder).error
-    asked[5] = "NO_SUCH_KEY"
-    assert "there is no environment variable NO_SUCH_KEY" in hf_alpha("evaluate", *asked).error
-    assert "write a JSON object" in hf_alpha("evaluate", *asked, "--generation", "[1]").error
+        old = ["--address", server.address, "--served=some/model", "--key-from", "A_KEY"]
+        again = hf_alpha("evaluate", ours, *old, *there)
+        assert again.out == done.out
+        assert again.err == "`hf-alpha evaluate --address` is now `hf-alpha ask`: see its --help\n"
+    assert "hf-alpha ask asks it by a prompt" in hf_alpha("evaluate", folder).error
+
+    def error(*arguments: object) -> str:
+        return hf_alpha("ask", *arguments, *there).error
+
+    assert "there is no environment variable NO_KEY" in error(served, "--key-from", "NO_KEY")
+    assert "--key-from is for a service: name it as NAME@" in error(folder, "--key-from", "A_KEY")
+    assert "--parallel is for a service" in error(folder, "--parallel", 4)
+    assert "write a JSON object" in error(served, "--generation", "[1]")
+    assert "both are asked: ask one of them" in error(folder, served, "--generation", "{}")
+    assert "none is asked: leave it out" in error(ours, "--generation", "{}")
+    assert "name a folder for the report with --out" in hf_alpha("ask", served).error

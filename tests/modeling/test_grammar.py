@@ -215,8 +215,11 @@ def test_temporal_readings(text: str, tokens: str) -> None:
         ("XUab", False),
     ],
 )
-def test_rewriting_is_said(text: str, rewritten: bool) -> None:
-    assert LTL.rewrites(text) is rewritten
+def test_what_is_read_shows_what_is_rewritten(text: str, rewritten: bool) -> None:
+    tokens = LTL.read(text)
+    assert (not LTL.derived.keys().isdisjoint(tokens)) is rewritten
+    assert LTL.rewritten(tokens) == LTL.parse(text)
+    assert (LTL.rewritten(tokens) != tokens) is rewritten
 
 
 @pytest.mark.parametrize(

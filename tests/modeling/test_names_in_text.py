@@ -225,5 +225,10 @@ def test_classes_that_cannot_be_used():
         NameFinder({"my class": "x"})
     with pytest.raises(ValueError, match="the name 'x' is in the classes 'a' and 'b'"):
         NameFinder({"a": ["x"], "b": ["y", "x"]})
-    with pytest.raises(ValueError, match=r"symbols are \{\}: give class -> rule"):
-        NameFinder({})
+    with pytest.raises(ValueError, match=r"symbols are \['x'\]: give class -> rule"):
+        NameFinder(["x"])
+
+
+def test_without_classes_no_word_is_a_name():
+    assert NameFinder({}).find("x met y") == ()
+    assert NameFinder({}).mark("x met y", {}).spans == ()

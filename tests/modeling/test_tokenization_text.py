@@ -730,7 +730,7 @@ def test_answers_are_in_the_names_of_their_row() -> None:
     tokenizer.name_symbols(TEXTS)
     (ids,) = tokenizer(
         text_target=["x Bob"],
-        names=[{tokenizer.convert_ids_to_tokens(tokenizer._named["x"]): "Bob"}],
+        names=[{tokenizer.convert_ids_to_tokens(tokenizer._own_names["x"]): "Bob"}],
         allow_absent_symbols=True,
     )["input_ids"]
     assert len(set(ids)) == 3
@@ -790,7 +790,7 @@ def test_clear_errors(tmp_path) -> None:
         (lambda: make([], FOUR), "there are no texts"),
         (lambda: make("x y", FOUR), "`texts` is the string 'x y': give a list of strings"),
         (lambda: make(["no names"], FOUR), "no text has a name: look at the rules"),
-        (lambda: make(TEXTS, {}), "symbols are {}"),
+        (lambda: make(TEXTS, ["x"]), r"symbols are \['x'\]: give class -> rule"),
         (
             lambda: over(over(HOSTS["gpt2"], FOUR), FOUR),
             "<variable_0> is in the vocabulary already.*call the class otherwise",

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import random
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from toy_task import ToyTask
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.recipe import parse_recipe
-from hf_alpha.tasks import Task, get_task, name_of, task_names
+from hf_alpha.tasks import DrawnTask, Task, drawn_task, get_task, name_of, task_names
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 from hf_alpha.train import train
 
@@ -112,7 +113,8 @@ def test_a_task_of_ones_own_from_data_to_solved_problems(tmp_path):
         assert row["answer"] == ToyTask().target(row["problem"])
         assert row["num_symbols"] == len(ToyTask().symbols_of(row["problem"]))
 
-    again = ["perturb", data, tmp_path / "renamed", "--kind", "renamed", "--task", OWN]
+    again = ["generate-data", tmp_path / "renamed", "--copy-of", data, "--kind", "renamed",
+             "--task", OWN]  # fmt: skip
     assert "train" in hf_alpha(*again).out
     assert {row["answer"] for row in load_dataset(str(tmp_path / "renamed"))["train"]} == {"a"}
 
@@ -193,18 +195,18 @@ def test_registered_tasks_are_found_by_name(tmp_path):
 
 MODULE = """
 from toy_task import ToyTask
-from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks import DrawnTask, get_task
 
 class Half(ToyTask):
     base_tokens = ()
 
-class Abstract(Task):
+class Abstract(DrawnTask):
     name = "abstract"
 
     def random_answer(self, problem, rng):
         return ""
 
-class Nameless(Task):
+class Nameless(DrawnTask):
     is_feasible = draw = target_of = random_answer = check = lambda self: None
 
 class Same(type(get_task("copying"))):
@@ -239,6 +241,34 @@ def test_what_is_no_task_is_said(name, message, tmp_path, monkeypatch):
         get_task(name)
     error = hf_alpha("generate-data", tmp_path / "data", "--task", name).error
     assert error.startswith("error: ") and not (tmp_path / "data").exists()
+
+
+OLDER = """
+from toy_task import ToyTask
+from hf_alpha.tasks import Task, Verdict
+
+class Older(Task):
+    name, grammar, base_tokens = "older", ToyTask.grammar, ToyTask.base_tokens
+    symbol_classes, targets, example = ToyTask.symbol_classes, ToyTask.targets, ToyTask.example
+    is_feasible, draw, target_of = ToyTask.is_feasible, ToyTask.draw, ToyTask.target_of
+    random_answer, check = ToyTask.random_answer, ToyTask.check
+
+class Younger(Older):
+    name = "younger"
+"""
+
+
+def test_a_task_of_an_older_version_that_draws_is_still_drawn(tmp_path, monkeypatch, caplog):
+    (tmp_path / "older_tasks.py").write_text(OLDER)
+    monkeypatch.syspath_prepend(tmp_path)
+    task = get_task("older_tasks:Younger")
+    assert isinstance(task, DrawnTask) and drawn_task(task) is task
+    assert task.target(task.sample(random.Random(0), 5, "abc")) in "abc"
+    (warning,) = caplog.messages
+    assert warning == (
+        "older_tasks:Older draws problems: have it subclass hf_alpha.tasks.DrawnTask in place of "
+        "Task, which the next version asks for"
+    )
 
 
 def test_a_class_that_keeps_a_name_counts_as_that_task():

@@ -8,7 +8,7 @@ from math import comb
 from typing import ClassVar
 
 from hf_alpha.modeling.grammar import FormulaError, is_plain_name
-from hf_alpha.tasks.base import Task, Verdict
+from hf_alpha.tasks.base import DrawnTask, Verdict
 from hf_alpha.tasks.registry import register_task
 
 NOTATIONS = ("compact", "prefix")
@@ -17,7 +17,7 @@ _NUMBERED = re.compile(r"[^\W\d]\d+")  # what it calls symbols when letters run 
 
 
 @register_task
-class CopyingTask(Task):
+class CopyingTask(DrawnTask):
     """Write a string again, symbol by symbol.
 
     Every token is a symbol, so nothing but their order matters. A string is written as characters
@@ -76,16 +76,16 @@ class CopyingTask(Task):
             raise ValueError(f"no string of length {size} over {len(symbols)} symbol(s)")
         if not exactly:
             symbols = rng.sample(list(symbols), rng.randint(1, min(len(symbols), size)))
-        missing, found, count = list(symbols), [], len(symbols)
+        missing, used, count = list(symbols), list[str](), len(symbols)
         rng.shuffle(missing)
         tokens: list[str] = []
         uniform = rng.random
         for left in range(size, 0, -1):
             if missing and uniform() < _chance_of_new(left, len(missing), count):
-                found.append(missing.pop())
-                tokens.append(found[-1])
+                used.append(missing.pop())
+                tokens.append(used[-1])
             else:
-                tokens.append(found[int(uniform() * len(found))])
+                tokens.append(used[int(uniform() * len(used))])
         return tokens
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str:
@@ -105,14 +105,13 @@ class CopyingTask(Task):
         """
         from rapidfuzz.distance import Levenshtein
 
-        wanted, given = _split(problem), (answer or "").strip()
-        return Levenshtein.distance(wanted, [given] if given in wanted else _split(given))
+        symbols, text = self.read(problem).tokens, (answer or "").strip()
+        return Levenshtein.distance(symbols, [text] if text in symbols else _split(text))
 
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Draw a string of the same length over the symbols of the problem."""
-        tokens = self.parse(problem)
-        symbols = self.symbols_in(tokens)
-        return self.write([rng.choice(symbols) for _ in tokens])
+        problem = self.read(problem)
+        return self.write([rng.choice(problem.symbols) for _ in problem.tokens])
 
     def check(
         self,
@@ -139,12 +138,12 @@ class CopyingTask(Task):
             ValueError: if the notation is unknown.
         """
         _check_notation(notation)
-        wanted = self.parse(problem)
+        symbols = self.read(problem).tokens
         try:
-            given = self.parse(answer, notation) if answer.strip() else []
+            copy = self.parse(answer, notation) if answer.strip() else []
         except FormulaError:
             return Verdict.malformed
-        return Verdict.exact if given == wanted else Verdict.wrong
+        return Verdict.exact if tuple(copy) == symbols else Verdict.wrong
 
     def parse(self, problem: str, notation: str | None = None) -> list[str]:
         """Return the symbols of a string.

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import ClassVar
 
 from hf_alpha.modeling.grammar import Grammar
@@ -127,7 +126,7 @@ class LTLTask(FormulaTask):
         """Say whether a formula is satisfiable; None without Spot."""
         from . import spot
 
-        return solver_proof(lambda: spot.is_satisfiable(_parsed(problem)))
+        return solver_proof(lambda: spot.is_satisfiable(self.read(problem).tokens))
 
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Draw a trace of a single step with a value for every symbol of the formula."""
@@ -167,7 +166,7 @@ class LTLTask(FormulaTask):
         """
         if solver not in SOLVERS:
             raise ValueError(f"unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}")
-        tokens = _parsed(problem)
+        tokens = self.read(problem).tokens
         trace = read_trace(answer, notation)
         contradictions = set() if trace is None else set(map(_is_contradictory, trace.steps))
         if trace is None or True in contradictions:
@@ -184,27 +183,18 @@ class LTLTask(FormulaTask):
         return Verdict.correct if holds else Verdict.wrong
 
 
-_TASK = LTLTask()
-
-
-@lru_cache(maxsize=4096)
-def _parsed(problem: str) -> tuple[str, ...]:
-    """Parse a problem once for the many answers (beams, renamings) that are checked against it."""
-    return tuple(_TASK.parse(problem))
-
-
 def _is_contradictory(step: Step) -> bool | None:
     """Whether no valuation makes a step true; None if that is too hard to say."""
-    known = lasso.is_contradictory(step)
-    if known is not None:
-        return known
-    found = is_satisfiable_step(step)
-    return None if found is None else not found
+    contradictory = lasso.is_contradictory(step)
+    if contradictory is not None:
+        return contradictory
+    satisfiable = is_satisfiable_step(step)
+    return None if satisfiable is None else not satisfiable
 
 
 def _is_target(trace: Trace, target: str) -> bool:
-    wanted = read_trace(target)
-    return wanted is not None and same_trace(trace, wanted)
+    right = read_trace(target)
+    return right is not None and same_trace(trace, right)
 
 
 def _check_with_spot(tokens: Sequence[str], trace: Trace, timeout: float) -> Verdict:
@@ -216,5 +206,5 @@ def _check_with_spot(tokens: Sequence[str], trace: Trace, timeout: float) -> Ver
 def _spot_trace(tokens: Sequence[str]) -> Trace | None:
     from . import spot
 
-    found = solver_target(lambda: spot.find_trace(tokens, spot.TIMEOUT, options=None), tokens)
-    return None if found is None else Trace(tuple(map(tuple, found[0])), found[1])
+    run = solver_target(lambda: spot.find_trace(tokens, spot.TIMEOUT, options=None), tokens)
+    return None if run is None else Trace(tuple(map(tuple, run[0])), run[1])

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import ClassVar
 
 from hf_alpha.modeling.grammar import Grammar
@@ -92,16 +91,16 @@ class PropositionalTask(FormulaTask):
         table = _table(tokens, self.symbols_in(tokens))
         if table is not None:
             return table != 0
-        known = sat.is_satisfiable(tokens)
-        if known is None:
+        is_satisfiable = sat.is_satisfiable(tokens)
+        if is_satisfiable is None:
             from . import aiger
 
             return aiger.is_satisfiable(tokens)
-        return known
+        return is_satisfiable
 
     def has_answer(self, problem: str) -> bool | None:
         """Say whether a formula is satisfiable."""
-        return solver_proof(lambda: self.is_satisfiable(_parsed(problem)[0]))
+        return solver_proof(lambda: self.is_satisfiable(self.read(problem).tokens))
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
         """Compute an answer to a formula given as canonical tokens, None if there is none.
@@ -118,8 +117,8 @@ class PropositionalTask(FormulaTask):
             return None if core is None else write_assignment(_ordered(core, symbols))
         table = _table(tokens, symbols)
         if table is None:
-            found = sat.prime_implicant(tokens, symbols)
-            return None if found is None else write_assignment(found)
+            implicant = sat.prime_implicant(tokens, symbols)
+            return None if implicant is None else write_assignment(implicant)
         cube = truth_table.minimal_cube(table, len(symbols))
         if cube is None:
             return None
@@ -166,7 +165,8 @@ class PropositionalTask(FormulaTask):
         """
         if solver not in SOLVERS:
             raise ValueError(f"unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}")
-        tokens, symbols = _parsed(problem)
+        problem = self.read(problem)
+        tokens, symbols = problem.tokens, problem.symbols
         assignment = read_assignment(answer, notation)
         if assignment is None:
             return Verdict.malformed
@@ -190,16 +190,6 @@ class PropositionalTask(FormulaTask):
         return Verdict.correct if implied else Verdict.wrong
 
 
-_TASK = PropositionalTask()
-
-
-@lru_cache(maxsize=4096)
-def _parsed(problem: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Parse a problem once for the many answers (beams, renamings) that are checked against it."""
-    tokens = _TASK.parse(problem)
-    return tuple(tokens), tuple(_TASK.symbols_in(tokens))
-
-
 def _table(tokens: Sequence[str], symbols: Sequence[str]) -> int | None:
     """Return the truth table of a formula, None if it has too many symbols."""
     if len(symbols) > truth_table.MAX_VARIABLES:
@@ -213,8 +203,8 @@ def _implied(tokens: Sequence[str], free: Sequence[str], assignment: Assignment)
     tables = truth_table.leaf_tables(free)
     full = tables["1"]
     if assignment:
-        given = {symbol: full if value else 0 for symbol, value in assignment.items()}
-        tables = {**given, **tables}
+        constants = {symbol: full if value else 0 for symbol, value in assignment.items()}
+        tables = {**constants, **tables}
     return truth_table.evaluate(tokens, tables, full) == full
 
 
@@ -234,8 +224,8 @@ def _papers_core(tokens: Sequence[str]) -> Assignment | None:
 
 
 def _same_sequence(assignment: Assignment, target: str) -> bool:
-    wanted = read_assignment(target)
-    return wanted is not None and list(assignment.items()) == list(wanted.items())
+    right = read_assignment(target)
+    return right is not None and list(assignment.items()) == list(right.items())
 
 
 def _ordered(values: Assignment, symbols: Sequence[str]) -> Assignment:

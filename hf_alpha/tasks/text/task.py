@@ -10,10 +10,11 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, ClassVar
 
-from hf_alpha.modeling.names_in_text import NameFinder, parts
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts
 from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.own_code import import_functions, own_object, own_source
 from hf_alpha.tasks.base import EQUIVALENCES, WARNED, Task, Verdict, warn_once
+from hf_alpha.tasks.problem import Problem
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.solver_process import SolverCrashError, SolverProcess
 
@@ -31,6 +32,10 @@ class Name(str):
         self = super().__new__(cls, text)
         self.symbol_class = symbol_class
         return self
+
+
+class MarkedProblem(Problem, MarkedText):
+    """A text that was read and says itself where its names stand."""
 
 
 @register_task
@@ -54,14 +59,12 @@ class TextTask(Task):
     grammar: ClassVar[None] = None
     base_tokens: ClassVar[tuple[str, ...]] = ()
     symbol_classes: ClassVar[Mapping[str, int]] = {}
-    targets: ClassVar[Mapping[str, str]] = {"given": "The target of the data."}
     num_beams: ClassVar[int] = 1
     random_name: ClassVar[str] = "copy of the input"
     random_note: ClassVar[str] = "The copy answers every input by itself."
     problems: ClassVar[str] = "texts"
     example: ClassVar[str] = ""
     data: ClassVar[str] = "`problem` is the source, `answer` the target"
-    own_data: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -70,9 +73,8 @@ class TextTask(Task):
         measures: Mapping[str, str] | None = None,
         ignore_whitespace: bool = False,
     ):
-        self.finder = NameFinder(symbols) if symbols else None
-        if self.finder is not None:
-            import_functions(self.finder)
+        self.finder = NameFinder(symbols or {})
+        import_functions(self.finder)
         self.own_measures = dict(measures or {})
         paths = {"check": check} if check is not None else {}
         for name, path in {**paths, **self.own_measures}.items():
@@ -84,31 +86,6 @@ class TextTask(Task):
         """Return the task with a recipe's settings."""
         return TextTask(**settings)
 
-    def is_feasible(
-        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
-    ) -> bool:
-        """There is nothing to draw: data is the user's."""
-        return False
-
-    def draw(
-        self,
-        rng: random.Random,
-        size: int,
-        symbols: Sequence[str],
-        exactly: bool = False,
-        constant_priority: float = 0.0,
-    ) -> list[str]:
-        """Refuse: data is the user's.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError("texts are not drawn: name a file of pairs (--data, or data.train)")
-
-    def target_of(self, tokens: Sequence[str], method: str | None = None) -> None:
-        """Return None: only the data knows the answer."""
-        return None
-
     def measured(self, predictions: list[str], references: list[str]) -> dict[str, float]:
         """Return the user's own measures.
 
@@ -119,12 +96,12 @@ class TextTask(Task):
         for name, path in self.own_measures.items():
             function: Any = own_object(path, "measure", "package.module:function")
             function = getattr(function, "compute", function)
-            found = function(predictions=predictions, references=references)
-            values = found if isinstance(found, Mapping) else {name: found}
-            kept = {k: v for k, v in values.items() if isinstance(v, Real)}
-            if not kept:
-                raise ValueError(f"measure {path}: it returned {found!r}: return numbers")
-            numbers |= {k: float(v) for k, v in kept.items()}
+            result = function(predictions=predictions, references=references)
+            values = result if isinstance(result, Mapping) else {name: result}
+            measures = {k: float(v) for k, v in values.items() if isinstance(v, Real)}
+            if not measures:
+                raise ValueError(f"measure {path}: it returned {result!r}: return numbers")
+            numbers |= measures
         return numbers
 
     def prepare(self, tokenizer: Any) -> None:
@@ -153,20 +130,36 @@ class TextTask(Task):
         """Copy the input: what a model has to beat."""
         return str(problem)
 
-    def parse(self, problem: str, notation: str | None = None) -> list[str]:
-        """Return the words of a text, without spaces; its names are `Name`s."""
-        return self._parse(problem, None)
+    def read(self, problem: str, notation: str | None = None) -> Problem:
+        """Read a text; a tokenizer splits it itself, and takes the names from a `MarkedText`."""
+        if isinstance(problem, Problem):
+            return problem
+        tokens = self.parse(problem)
+        symbols = self.symbols_in(tokens)
+        if not isinstance(problem, MarkedText):
+            return Problem(problem, problem, tokens, symbols)
+        marked = MarkedProblem(problem, problem, tokens, symbols)
+        marked.spans = problem.spans
+        return marked
 
-    def _parse(self, problem: str, known: Mapping[str, str] | None) -> list[str]:
-        """`parse`; in an answer the names of its problem are known: name -> class."""
-        if self.finder is not None and known is None:
+    def parse(self, problem: str, notation: str | None = None) -> list[str]:
+        """Return the words of a text, without spaces; its names are `Name`s.
+
+        Raises:
+            ValueError: names are listed in a column of the data, and this text lacks them.
+        """
+        if self.finder is not None:
             self.finder.require_names(problem)
-        spans = self.finder.find(problem, known) if self.finder is not None else ()
+        return self._split(problem)
+
+    def _split(self, text: str, classes: Mapping[str, str] | None = None) -> list[str]:
+        """Split a text; of an answer `classes` are the names of its problem: name -> class."""
+        spans = self.finder.find(text, classes) if self.finder is not None else ()
         tokens: list[str] = []
-        for part, span in parts(problem, spans):
+        for part, span in parts(text, spans):
             tokens += [word for word in WORD.findall(part) if not word.isspace()]
             if span is not None:
-                tokens.append(Name(problem[span.start : span.stop], span.symbol_class))
+                tokens.append(Name(text[span.start : span.stop], span.symbol_class))
         return tokens
 
     def symbols_in(self, tokens: Sequence[str]) -> list[str]:
@@ -179,8 +172,8 @@ class TextTask(Task):
             return {}
         most = dict.fromkeys(self.finder.rules, 0)
         for problem in problems:
-            found = self.finder.find(problem)
-            names = {(kind, str(problem)[start:stop]) for start, stop, kind in found}
+            tokens = problem.tokens if isinstance(problem, Problem) else self._split(problem)
+            names = {(token.symbol_class, token) for token in tokens if isinstance(token, Name)}
             for kind, count in Counter(kind for kind, _ in names).items():
                 most[kind] = max(most[kind], count)
         return most
@@ -197,9 +190,11 @@ class TextTask(Task):
 
         if target is None:
             return None
-        names = (token for token in self.parse(problem) if isinstance(token, Name))
-        known = {str(name): name.symbol_class for name in names}
-        return Levenshtein.distance(self._parse(target, known), self._parse(answer or "", known))
+        names = (token for token in self.read(problem).tokens if isinstance(token, Name))
+        classes = {str(name): name.symbol_class for name in names}
+        return Levenshtein.distance(
+            self._split(target, classes), self._split(answer or "", classes)
+        )
 
     def check(
         self,
@@ -229,15 +224,15 @@ class TextTask(Task):
         if self.own_check is None:
             return Verdict.undecided if target is None else Verdict.wrong
         try:
-            found = self.ask(problem, answer, target, timeout)
+            verdict = self.ask(problem, answer, target, timeout)
         except TimeoutError:
             return Verdict.timeout
         except (SolverCrashError, ValueError) as error:
-            said = f"check {self.own_check}: {error}; such answers stay undecided"
-            warn_once(said, f"check {self.own_check}")
+            warning = f"check {self.own_check}: {error}; such answers stay undecided"
+            warn_once(warning, f"check {self.own_check}")
             return Verdict.undecided
         # What is `exact` only the target says.
-        return Verdict.correct if found is Verdict.exact else found
+        return Verdict.correct if verdict is Verdict.exact else verdict
 
     @staticmethod
     def forget_checks() -> None:
@@ -255,15 +250,15 @@ class TextTask(Task):
         """
         assert self.own_check is not None
         texts = [str(problem), answer, target]
-        found = _process().call("check", timeout, texts, self.own_check)  # type: ignore[arg-type]
-        if isinstance(found, bool):
-            return Verdict.correct if found else Verdict.wrong
+        reply = _process().call("check", timeout, texts, self.own_check)  # type: ignore[arg-type]
+        if isinstance(reply, bool):
+            return Verdict.correct if reply else Verdict.wrong
         try:
-            return Verdict.undecided if found is None else Verdict(found)
+            return Verdict.undecided if reply is None else Verdict(reply)
         except ValueError:
-            known = ", ".join(verdict.value for verdict in Verdict)
+            verdicts = ", ".join(verdict.value for verdict in Verdict)
             raise ValueError(
-                f"it returned {found!r}: return yes or no, or one of {known}"
+                f"it returned {reply!r}: return yes or no, or one of {verdicts}"
             ) from None
 
     def same(self, answer: str, target: str) -> bool:

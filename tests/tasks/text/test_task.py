@@ -1,6 +1,7 @@
 """The text task: names, canonical forms, verdicts, and checks of the user's own."""
 
 import pickle
+import random
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha.modeling.names_in_text import MarkedText
-from hf_alpha.tasks import Verdict, get_task, name_of
+from hf_alpha.tasks import DrawnTask, Verdict, drawn_task, get_task, name_of
 from hf_alpha.tasks.solver_process import SolverCrashError
 from hf_alpha.tasks.text import TextTask
 
@@ -70,7 +71,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_it_is_found_by_its_name_and_pickles():
     task = get_task("text").configured(symbols=SYMBOLS)
-    assert name_of(task) == "text" and task.own_data
+    assert name_of(task) == "text" and not isinstance(task, DrawnTask)
     text = "F(x, y1) max"
     assert pickle.loads(pickle.dumps(task)).symbols_of(text) == task.symbols_of(text)
     with pytest.raises(ValueError, match="has no settings symbols"):
@@ -179,10 +180,8 @@ def test_paths_of_checks_are_looked_at(path: str):
 
 
 def test_nothing_is_drawn():
-    import random
-
     task = TextTask(SYMBOLS)
-    assert not task.is_feasible(3, 2)
-    with pytest.raises(ValueError, match="name a file of pairs"):
-        task.draw(random.Random(0), 3, ["x"])
+    assert not isinstance(task, DrawnTask) and not hasattr(task, "draw")
+    with pytest.raises(ValueError, match="texts are not drawn: name a file of pairs"):
+        drawn_task(task)
     assert task.random_answer("x y", random.Random(0)) == "x y"

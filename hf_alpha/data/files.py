@@ -1,0 +1,302 @@
+"""Read files of rows, and say where those that are damaged are so."""
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+from datasets import (
+    Dataset,
+    DatasetDict,
+    Features,
+    IterableDataset,
+    IterableDatasetDict,
+    Value,
+    load_dataset,
+    load_dataset_builder,
+)
+from huggingface_hub import metadata_load
+
+from .cache import CacheFullError, filling_cache
+from .dataset_card import SETTINGS
+
+# What lies beside the files of a dataset and holds no rows.
+_DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json", SETTINGS}
+_DATE = re.compile(r'"\d{4}-\d\d-\d\d')
+FILES = {
+    ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".parquet": "parquet",
+}  # fmt: skip
+
+
+def read_files(
+    path: Path,
+    files: Sequence[Path],
+    columns: Mapping[str, str],
+    streaming: bool = False,
+    encoding: str | None = None,
+) -> DatasetDict | IterableDatasetDict:
+    """Read all splits of files of one kind.
+
+    Args:
+        path: the file, or the folder that they lie in.
+        files: of one of the kinds of `FILES`.
+        columns: those that are read of *.csv and *.tsv files, whose cells are texts; with the key
+            of a recipe that names each, as for `check_columns`.
+        streaming: read rows when they are asked for.
+        encoding: of text files, by default UTF-8.
+
+    Raises:
+        ValueError: a file cannot be read, or is empty; the message names the file and the line.
+    """
+    kind = kind_of(files[0])
+    options = {**_options(kind, columns, encoding), "streaming": streaming}
+    try:
+        if kind in ("csv", "tsv"):
+            for file in files:
+                _check_header(file, columns, encoding)
+        splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
+        # A list, so that the encoding of every file is checked.
+        if kind == "json" and (streaming or any([_has_date(file, encoding) for file in files])):
+            return _read_json(splits, encoding, streaming)
+        if path.is_dir():
+            return read_named(load_dataset, path, str(path), **options)
+        builder = "csv" if kind == "tsv" else kind
+        return read_named(load_dataset, path, builder, data_files=escape(str(path)), **options)
+    except ValueError as error:
+        faults = (_fault(file, encoding) for file in files if kind != "parquet")
+        if fault := next(filter(None, faults), None):
+            raise ValueError(fault) from error
+        raise
+
+
+def read_named(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any) -> Any:
+    """Call a reader of `datasets`, which raises ValueError with the path of a damaged file."""
+    try:
+        with filling_cache():
+            return reader(*args, **kwargs)
+    except CacheFullError:
+        raise
+    except Exception as error:
+        cause = error.__cause__ or error
+        reason = " ".join(str(cause).split()) or "it is empty"
+        raise ValueError(f"{path} cannot be read: {reason}") from error
+
+
+def files_below(path: Path) -> list[Path]:
+    """The files of a folder, without those that `datasets` never reads: hidden ones."""
+    return sorted(
+        file
+        for file in path.rglob("*")
+        if file.is_file()
+        and not any(part.startswith((".", "__")) for part in file.relative_to(path).parts)
+    )
+
+
+def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]:
+    """Say of which split each file of a folder is, by `datasets`' rules for their names.
+
+    A README.md whose header names the files has the last word.
+
+    Raises:
+        ValueError: where some names say a split (`train`, `test`), others say none: `datasets`
+            would leave these out.
+    """
+    builder = read_named(load_dataset_builder, path, str(path))
+    data_files = (builder.config.data_files or {}).items()
+    splits = {f"{split}": [Path(file) for file in paths] for split, paths in data_files}
+    in_splits = {file.resolve() for paths in splits.values() for file in paths}
+    others = [file for file in files if file.resolve() not in in_splits]
+    if others and not _header_names_files(path / "README.md"):
+        firsts = ", ".join(f"{paths[0].name} ({split})" for split, paths in splits.items() if paths)
+        raise ValueError(
+            f"{path}: it is not clear of which split {others[0].name} is: names of other files say "
+            f"one, {firsts}. Rename it, or name one file"
+        )
+    return splits
+
+
+def _header_names_files(readme: Path) -> bool:
+    header = (metadata_load(readme) if readme.is_file() else None) or {}
+    return any("data_files" in config for config in header.get("configs", []))
+
+
+def _read_json(
+    splits: dict[str, list[Path]], encoding: str | None, streaming: bool
+) -> DatasetDict | IterableDatasetDict:
+    """Read JSON by Python, for which a text is a text; `datasets` takes 2010-05-01 for a date."""
+    if streaming:
+        return IterableDatasetDict({
+            split: IterableDataset.from_generator(
+                _rows, gen_kwargs={"files": files, "encoding": encoding}
+            )
+            for split, files in splits.items()
+        })  # fmt: skip
+    datasets = DatasetDict()
+    for split, files in splits.items():
+        rows = list(_rows(files, encoding))
+        columns = dict.fromkeys(name for row in rows for name in row)
+        datasets[split] = Dataset.from_dict(
+            {name: [row.get(name) for row in rows] for name in columns}
+        )
+    return datasets
+
+
+def _rows(files: list[Path], encoding: str | None) -> Iterator[dict[str, Any]]:
+    """The rows of JSON files, each an array or an object in each line."""
+    for path in files:
+        with _opened(path) as file:
+            lines = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="\n")
+            for number, line in enumerate(lines, start=1):
+                if line.lstrip().startswith("["):
+                    yield from json.loads(line + lines.read())
+                elif line.strip():
+                    try:
+                        yield json.loads(line)
+                    except json.JSONDecodeError as error:
+                        raise ValueError(f"{path}, line {number} is no JSON: {error}") from error
+
+
+def _has_date(path: Path, encoding: str | None) -> bool:
+    """Whether a text of a JSON file begins like a date.
+
+    Raises:
+        UnicodeDecodeError: the file is in another encoding, which JSON's reader would let through.
+    """
+    decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
+    has_date, end = False, ""
+    with _opened(path) as file:
+        while block := file.read(1 << 20):
+            text = end + decoder.decode(block)
+            has_date = has_date or _DATE.search(text) is not None
+            end = text[-len('"2010-05-01') :]
+        decoder.decode(b"", final=True)
+    return has_date
+
+
+def _options(kind: str | None, columns: Mapping[str, str], encoding: str | None) -> dict[str, Any]:
+    """Return the options of the builder of a kind of files."""
+    options: dict[str, Any] = {}
+    if kind in ("csv", "tsv"):  # cells are texts as they stand: no numbers, no missing values
+        options = {"features": Features(dict.fromkeys(columns, Value("string")))}
+        options |= {"keep_default_na": False, "index_col": False}
+        options |= {"sep": "\t"} if kind == "tsv" else {}
+    if encoding is not None and kind != "parquet":
+        try:
+            codecs.lookup(encoding)
+        except LookupError:
+            raise ValueError(
+                f"there is no encoding {encoding!r}: give one such as latin-1, cp1252 or utf-16"
+            ) from None
+        options["encoding"] = encoding
+    return options
+
+
+def kind_of(path: Path) -> str | None:
+    """The kind of a file of rows; None for any other file."""
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    kind = FILES.get(suffix) if path.is_file() and path.name not in _DESCRIPTIONS else None
+    return None if kind == "parquet" and path.suffix == ".gz" else kind
+
+
+def _check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -> None:
+    with _opened(path) as file:
+        text = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="")
+        rows = csv.reader(text, delimiter="\t" if kind_of(path) == "tsv" else ",")
+        try:
+            header, first = next(rows, []), next(rows, [])
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {rows.line_num} cannot be read: {error}") from error
+    check_columns(path, header, columns)
+    if len(first) > len(header):  # pandas would leave out the rest without a word
+        raise ValueError(
+            f"{path}: the header has {len(header)} cells, the first row {len(first)}: put a text "
+            "with a separator in double quotes"
+        )
+
+
+def _opened(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+def _fault(path: Path, encoding: str | None) -> str | None:
+    """Say at which line and byte a file cannot be read, which `datasets` leaves out."""
+    json_lines = kind_of(path) == "json"
+    filled, offset = 0, 0
+    with _opened(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                text = line.decode(encoding or "utf-8-sig")
+            except UnicodeDecodeError as error:
+                if encoding is not None and "\n".encode(encoding) != b"\n":
+                    return None
+                return _no_text(path, number, line, offset, error)
+            if json_lines and text.lstrip().startswith("[") and not filled:
+                json_lines = False
+            if json_lines and text.strip():
+                try:
+                    json.loads(text)
+                except json.JSONDecodeError as error:
+                    return f"{path}, line {number} is no JSON: {error}: give an object in each line"
+            filled += bool(text.strip())
+            offset += len(line)
+    if filled <= (kind_of(path) in ("csv", "tsv")):  # there, the first line is the header
+        return f"{path} holds no row: it is empty"
+    return None
+
+
+def _no_text(path: Path, number: int, line: bytes, offset: int, error: UnicodeDecodeError) -> str:
+    utf_16 = number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return (
+        f"{path}, line {number}: byte 0x{line[error.start]:02x} at {offset + error.start} of the "
+        f"file is no {error.encoding.upper()}: say how the file is encoded, such as "
+        f"`encoding: {'utf-16' if utf_16 else 'latin-1'}`"
+    )
+
+
+def check_columns(place: object, present: Sequence[str], columns: Mapping[str, str]) -> None:
+    """Refuse rows that lack columns.
+
+    Args:
+        place: where the rows are from.
+        present: the columns that they have.
+        columns: those that they must have; with the key of a recipe that names each, which is empty
+            where the name is fixed.
+
+    Raises:
+        ValueError: saying which columns are missing, which ones are there, and what to write.
+    """
+    if missing := [column for column in columns if column not in present]:
+        keys = ", ".join(f"`{columns[column]}`" for column in missing if columns[column])
+        raise ValueError(
+            f"{place} has no column {', '.join(map(repr, missing))}: it has "
+            f"{', '.join(map(repr, present)) or 'none'}; "
+            + (f"say which one it is by {keys} in the recipe, or " if keys else "")
+            + "rename it in the data"
+        )
+
+
+def check_text(value: object, column: str, place: str) -> None:
+    """Raise a ValueError for a cell that is no text, or empty, with the place of its row."""
+    if not isinstance(value, str) or not value.strip():
+        content = "nothing" if value is None or value == "" else repr(value)
+        kind = "" if content == "nothing" or isinstance(value, str) else ", which is no text"
+        raise ValueError(
+            f"{place}: the column {column!r} holds {content}{kind}: give a text in each row"
+        )
+
+
+__all__ = [
+    "FILES",
+    "check_columns",
+    "check_text",
+    "files_below",
+    "kind_of",
+    "read_files",
+    "read_named",
+]

@@ -1,0 +1,250 @@
+"""To answer with text: problems of a task, or the user's own pairs of texts."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+
+import pyarrow.compute as pc
+from datasets import Dataset, IterableDataset
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from hf_alpha.build_tokenizer import NUM_SYMBOLS, build_tokenizer
+from hf_alpha.data.collate import AlphaCollator, tokenize
+from hf_alpha.data.drawn import DrawnProblems
+from hf_alpha.data.generate import generate
+from hf_alpha.data.own import OwnPairs, own_rows
+from hf_alpha.data.read import load
+from hf_alpha.generation import fit_tokenizer, raise_limit, room_for
+from hf_alpha.loading import auto_class, load_checkpoint
+from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.settings import section
+
+from .objective import Examples, Objective, Say
+from .rows import check_validation, first
+
+Problems: TypeAlias = Dataset | DrawnProblems
+LABEL_SMOOTHING = (
+    "label_smoothing_factor spreads over columns that a sample cannot use; "
+    "set label_smoothing in the model's configuration instead"
+)
+SHUFFLED = 10_000
+"""Rows of a stream that are shuffled at a time."""
+TRIED = 5
+"""Targets about which a check of the user's own is asked before training."""
+
+
+class Answer(Objective):
+    """To answer with text."""
+
+    name: ClassVar[str] = "answer"
+    answers: ClassVar[bool] = True
+
+    def check_training(self, training: Mapping[str, Any]) -> None:
+        if training.get("label_smoothing_factor"):
+            raise ValueError(LABEL_SMOOTHING)
+
+    def auto_of(self, config: PreTrainedConfig) -> Any:
+        return auto_class(config)
+
+    def load(
+        self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say
+    ) -> tuple[PreTrainedModel, Any]:
+        return load_checkpoint(str(recipe.checkpoint))
+
+    def fit(self, recipe: Any, model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
+        fit_tokenizer(tokenizer, model)
+
+    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> AlphaCollator:
+        return AlphaCollator(tokenizer, for_decoder=not model.config.is_encoder_decoder)
+
+
+class AnswerProblems(Answer):
+    """To answer problems of a task, which are generated or drawn."""
+
+    def examples(self, recipe: Any, say: Say) -> Examples:
+        """Problems are generated, or drawn, when there is a model: that may take hours."""
+        return Examples()
+
+    def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> AnyTokenizer:
+        return build_tokenizer(recipe.task, recipe.num_symbols or NUM_SYMBOLS)
+
+    def datasets(
+        self, recipe: Any, examples: Any, model: PreTrainedModel, tokenizer: Any, say: Say
+    ) -> dict[str, Any]:
+        raise_limit(model)
+        train, validation = prepare_data(recipe, tokenizer)
+        return {"train_dataset": train, "eval_dataset": validation}
+
+    def fit(self, recipe: Any, model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
+        super().fit(recipe, model, tokenizer, say)
+        recipe.solved.prepare(tokenizer)
+
+
+class AnswerPairs(Answer):
+    """To answer the user's own texts."""
+
+    def examples(self, recipe: Any, say: Say) -> OwnPairs:
+        task = recipe.solved
+        with section("data"):
+            pairs = OwnPairs(
+                recipe.data, task.finder, recipe.seed, say, same=task.same, has_check=task.has_check
+            )
+        check_validation(recipe, pairs.validation)
+        with section("check"):
+            _try_check(task, pairs, say)
+        with section("measures"):
+            _try_measures(task, pairs)
+        return pairs
+
+    def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> TextTokenizer:
+        with section("tokenizer"):
+            rules = examples.finder.rules
+            tokenizer = TextTokenizer.from_texts(examples.texts, rules, recipe.tokenizer)
+            tokenizer.extend_symbols(examples.lacking(tokenizer.symbol_classes))
+        return tokenizer
+
+    def load(
+        self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say
+    ) -> tuple[PreTrainedModel, Any]:
+        model, tokenizer = super().load(recipe, examples, settings, say)
+        if isinstance(tokenizer, TextTokenizer):
+            with section("symbols"):
+                _fit_symbols(model, tokenizer, examples, say)
+        return model, tokenizer
+
+    def datasets(
+        self, recipe: Any, examples: Any, model: PreTrainedModel, tokenizer: Any, say: Say
+    ) -> dict[str, Any]:
+        data, task, rows = recipe.data, recipe.solved, examples.train
+        with section("data"):
+            examples.look(tokenizer)
+            if isinstance(rows, IterableDataset):
+                rows = rows.shuffle(seed=recipe.seed, buffer_size=SHUFFLED)
+            train = _tokenized(rows, data.max_train_samples, tokenizer, recipe)
+            raise_limit(model, room_for(_longest_answer(train)))
+            if examples.validation is None:
+                return {"train_dataset": train}
+            valid = _tokenized(examples.validation, data.max_eval_samples, tokenizer, recipe)
+        answered = own_rows(examples.validation, task, data.max_answer_samples)
+        return {"train_dataset": train, "eval_dataset": valid, "answered": (task, answered)}
+
+
+def prepare_data(recipe: Any, tokenizer: AnyTokenizer) -> tuple[Problems, Problems]:
+    """Training and validation problems of a task, generated first if need be, and tokenised.
+
+    Args:
+        recipe: a [`FormulaRecipe`].
+        tokenizer: that of the model.
+
+    Raises:
+        RecipeError: the data cannot be made or read as the recipe says.
+    """
+    train = _training(recipe, tokenizer)  # generates both splits
+    return train, _validation(recipe, tokenizer)
+
+
+def _training(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
+    data = recipe.data
+    if draw := getattr(data, "draw", None):
+        with section("data: draw"):
+            drawn = DrawnProblems(recipe.task, tokenizer, **draw)
+        drawn.keys = drawn.keys[: data.max_train_samples]
+        return drawn
+    with section("data"):
+        rows = _generated(recipe, data, "train")
+        return _tokenized(rows, data.max_train_samples, tokenizer, recipe)
+
+
+def _validation(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
+    data, most = recipe.data, recipe.data.max_eval_samples
+    if data.validation is not None:
+        with section("data: validation"):
+            rows = _generated(recipe, data.validation, "validation")
+            return _tokenized(rows, most, tokenizer, recipe)
+    if draw := getattr(data, "draw", None):
+        with section("data: draw"):
+            settings = {**draw, "num_samples": most}
+            return DrawnProblems(recipe.task, tokenizer, split="validation", **settings)
+    with section("data"):
+        return _tokenized(load(data.path, "validation"), most, tokenizer, recipe)
+
+
+def _generated(recipe: Any, folder: Any, split: str) -> Dataset:
+    """A split of a dataset, which is generated first if the recipe says how.
+
+    That returns at once where the same data has been made, and refuses where other data has.
+    """
+    if folder.generate:
+        workers = recipe.data.num_workers
+        generate(recipe.solved, folder.path, num_workers=workers, **folder.generate)
+    return load(folder.path, split)
+
+
+def _tokenized(rows: Any, most: int | None, tokenizer: AnyTokenizer, recipe: Any) -> Any:
+    return tokenize(first(rows, most), tokenizer, recipe.data.num_workers)
+
+
+def _longest_answer(dataset: Any) -> int:
+    """Tokens of the longest answer; 0 where that is not known, as of a stream."""
+    if not isinstance(dataset, Dataset):
+        return 0
+    lengths = pc.list_value_length(dataset.with_format("arrow")[:]["labels"])
+    return pc.max(lengths).as_py() or 0
+
+
+def _try_check(task: Any, pairs: OwnPairs, say: Say) -> None:
+    """Ask the user's own check, if there is one, about targets: before hours of training."""
+    if not task.has_check:
+        return
+    task.forget_checks()
+    for row, pair in enumerate(own_rows(pairs.train, task, TRIED)):
+        place = f"{task.own_check}, training pair {row} with its target as the answer"
+        try:
+            verdict = task.ask(pair["problem"], pair["answer"], pair["answer"])
+        except (TimeoutError, RuntimeError, ValueError) as error:
+            raise ValueError(f"{place}: {error}") from error
+        if not verdict.is_correct:
+            say(f"check: {place}: {verdict}")
+
+
+def _try_measures(task: Any, pairs: OwnPairs) -> None:
+    """Ask the user's own measures, if there are some, about targets: before hours of training."""
+    if not task.own_measures:
+        return
+    targets = [pair["answer"] for pair in own_rows(pairs.train, task, TRIED)]
+    task.measured(targets, targets)
+
+
+def _fit_symbols(model: Any, tokenizer: TextTokenizer, pairs: OwnPairs, say: Say) -> None:
+    """Have a checkpoint find names by the recipe's rules, with symbols for all of a row.
+
+    Raises:
+        ValueError: classes or symbols do not fit, or there are too few, and none can be added.
+    """
+    if tokenizer.symbols_are_words:
+        pairs.check_symbols(tokenizer)
+        return
+    tokenizer.use_rules(pairs.finder.rules)
+    if model.config.learns_names:
+        tokenizer.name_symbols(pairs.texts)
+    lacking = pairs.lacking(tokenizer.symbol_classes, training=True)
+    more = {name: count for name, count in lacking.items() if count}
+    if not more:
+        return
+    counts = ", ".join(
+        f"{name} has {count}, and {more[name]} more are needed"
+        for name, count in tokenizer.symbol_classes.items()
+        if name in more
+    )
+    if reason := model.config.encoding.no_extension:
+        raise ValueError(
+            f"too few symbols in the checkpoint: {counts}; {reason}, or one of Transformers again "
+            "with more --symbols"
+        )
+    model.extend_symbols(more)
+    tokenizer.extend_symbols(more)
+    say(f"symbols of the checkpoint: {counts}; they are added")
+
+
+__all__ = ["LABEL_SMOOTHING", "Answer", "AnswerPairs", "AnswerProblems", "prepare_data"]

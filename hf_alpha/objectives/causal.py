@@ -1,0 +1,236 @@
+"""The next token, by a decoder alone: plain texts, or targets that go on from their sources."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from datasets import Dataset, Features, List, Value
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from hf_alpha.data.cache import filling_cache
+from hf_alpha.generation import answer_room, fit_tokenizer
+from hf_alpha.loading import load_tokenizer
+from hf_alpha.modeling.checks import IGNORE
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.modeling.tokenizer_beneath import is_made
+from hf_alpha.settings import meaning, section
+
+from .base import Record, RowsObjective, rows_of
+from .names import encoded, finder_of, marked
+from .objective import Collator, Say
+from .rows import DataSource, text_in
+
+PADDING = {"input_ids": 0, "attention_mask": 0, "labels": IGNORE}
+_IDS = List(Value("int64"))
+COLUMNS: dict[str, Any] = {"input_ids": _IDS, "labels": _IDS, "row": Value("int64")}
+
+
+@dataclass
+class Causal(RowsObjective):
+    """`data.source` is a text; with `pairs`, `data.target` goes on from it and has all the loss.
+
+    A text is one sequence and its end token, and goes on in further ones beyond `max_length`. Of a
+    pair, source and target have an end token each, as a decoder that answers reads them.
+
+    With symbols, a name is one symbol wherever a row has it.
+    """
+
+    name: ClassVar[str] = "causal"
+    pipeline: ClassVar[str] = "text-generation"
+    takes_segments: ClassVar[bool] = False
+
+    pairs: bool = field(
+        default=False,
+        metadata=meaning(
+            "causal: `data.target` goes on from `data.source`, and only the target is learned; "
+            "else all of the text in `data.source`"
+        ),
+    )
+
+    @property
+    def auto_name(self) -> str:
+        return "AutoModelForCausalLM"
+
+    def columns(self, settings: DataSource) -> list[str]:
+        return [settings.source, *([settings.target] if self.pairs else [])]
+
+    def check_rows(self, rows: Dataset, settings: DataSource) -> None:
+        for column in self.columns(settings):
+            for row, value in enumerate(rows[column]):
+                self._text(value, column, row)
+
+    def texts_of(
+        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
+    ) -> list[str]:
+        texts = [self._text(row[column], column, place) for column in self.columns(settings)]
+        return marked(texts, row, place, finder)
+
+    def _text(self, value: Any, column: str, row: int) -> str:
+        """Return the text of a cell; without pairs it may be blank, as lines between texts are."""
+        is_blank = value is None or (isinstance(value, str) and not value.strip())
+        return "" if is_blank and not self.pairs else text_in(value, column, row)
+
+    def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
+        return {}
+
+    def new_tokenizer(self, recipe: Any, examples: Any, start: Any) -> Any:
+        """One that writes an end token; a plain one that a recipe names stays as it is."""
+        with section("tokenizer"):
+            if start is None and (recipe.symbols or is_made(recipe.tokenizer)):
+                return TextTokenizer.from_texts(examples.texts, recipe.symbols, recipe.tokenizer)
+            return load_tokenizer(str(start or recipe.tokenizer))
+
+    def fit(self, recipe: Any, model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
+        with section("objective"):
+            answer_room(model.config, self.max_length - 1, None, "a sequence of max_length")
+        with section("model"):
+            if getattr(model.config, "needs_stream_ids", False):
+                raise ValueError(
+                    "symbol_renaming would tell a text which names it will have: set it to none"
+                )
+            _check_causal(model)
+        fit_tokenizer(tokenizer, model)
+
+    @filling_cache()
+    def features(
+        self,
+        rows: Dataset,
+        settings: DataSource,
+        tokenizer: Any,
+        config: PreTrainedConfig,
+        *,
+        seed: int = 0,
+        training: bool = True,
+    ) -> Dataset:
+        finder = finder_of(tokenizer)
+
+        def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
+            sequences: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+            for row, place in zip(rows_of(batch), places, strict=True):
+                texts = self.texts_of(row, place, settings, finder)
+                for sequence in self._sequences(texts, tokenizer, f"row {place}"):
+                    for name, value in zip(COLUMNS, (*sequence, place), strict=True):
+                        sequences[name].append(value)
+            return sequences
+
+        features = rows.map(
+            encode, batched=True, with_indices=True, remove_columns=rows.column_names,
+            features=Features(COLUMNS), load_from_cache_file=False, desc="tokenizing",
+        )  # fmt: skip
+        if not len(features):
+            raise ValueError(f"the column {settings.source!r} holds no text")
+        return features
+
+    def _sequences(
+        self, texts: list[str], tokenizer: Any, place: str
+    ) -> Iterator[tuple[list[int], list[int]]]:
+        """Ids and labels of each sequence of a row."""
+        end = tokenizer.eos_token_id
+        if not any(texts):
+            return
+        if not self.pairs:
+            ids = _ended(encoded(tokenizer, *texts, where=place)["input_ids"], end)
+            starts = range(0, max(len(ids) - 1, 1), self.max_length)
+            yield from ((part, part) for part in (ids[i : i + self.max_length] for i in starts))
+            return
+        source, target = texts
+        if isinstance(tokenizer, TextTokenizer):  # names of a target are those of its source
+            pair = encoded(
+                tokenizer, source, where=place, text_target=target, allow_absent_symbols=True
+            )
+            problem, answer = pair["input_ids"], pair["labels"]
+        else:
+            problem = encoded(tokenizer, source, where=place)["input_ids"]
+            answer = encoded(tokenizer, target, where=place, add_special_tokens=False)["input_ids"]
+        problem, answer = _ended(problem, end), _ended(answer, end)
+        if (length := len(problem) + len(answer)) > self.max_length:
+            raise ValueError(
+                f"{place}: source and target have {length} tokens, more than max_length "
+                f"({self.max_length}): raise it, or leave out the row"
+            )
+        yield [*problem, *answer], [*[IGNORE] * len(problem), *answer]
+
+    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
+        """Padding is on the right, where no token looks at it."""
+
+        def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+            rows = [{**row, "attention_mask": [1] * len(row["input_ids"])} for row in rows]
+            return {
+                name: pad_sequence([torch.tensor(row[name]) for row in rows], True, value)
+                for name, value in PADDING.items()
+            }
+
+        return collate
+
+    def reduce(self, outputs: Any, labels: Any) -> Any:
+        """Return, of each sequence, the loss of all its tokens, how many, and how many are wrong.
+
+        A wrong token is one that greedy decoding would not have written there.
+        """
+        logits, next_BT = super().reduce(outputs, labels)[:, :-1], labels[:, 1:]
+        learned_BT = next_BT != IGNORE
+        losses_BT = F.cross_entropy(
+            logits.float().transpose(1, 2), next_BT, ignore_index=IGNORE, reduction="none"
+        )
+        wrong_BT = learned_BT & (logits.argmax(-1) != next_BT)
+        return torch.stack([losses_BT.sum(1), learned_BT.sum(1), wrong_BT.sum(1)], dim=1)
+
+    def records(
+        self,
+        outputs: Any,
+        labels: Any,
+        rows: Dataset,
+        features: Dataset,
+        settings: DataSource,
+        config: PreTrainedConfig,
+    ) -> list[Record]:
+        """Return what `reduce` has counted, of all sequences of a row."""
+        counts = np.zeros((len(rows), 3))
+        np.add.at(counts, np.asarray(features["row"]), np.asarray(outputs))
+        return [
+            {"loss": loss, "tokens": int(tokens), "wrong": int(wrong)}
+            for loss, tokens, wrong in counts.tolist()
+        ]
+
+    def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
+        """Return the share of exact targets; of texts, loss and perplexity of a token.
+
+        Greedy decoding writes a target to the letter if and only if no token of it is wrong.
+        """
+        if self.pairs:
+            return {"exact": float(np.mean([not record["wrong"] for record in records]))}
+        tokens = sum(record["tokens"] for record in records)
+        loss = sum(record["loss"] for record in records) / max(tokens, 1)
+        return {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+
+
+def _ended(ids: list[int], end: int | None) -> list[int]:
+    """The ids, with an end token if they have none."""
+    return list(ids) if end is None or (ids and ids[-1] == end) else [*ids, end]
+
+
+def _check_causal(model: PreTrainedModel) -> None:
+    """Refuse a model that sees the token that it has to find, as BERT does.
+
+    Raises:
+        ValueError: a later token has an influence on what is said of an earlier one.
+    """
+    training = model.training
+    ids = torch.tensor([[0, 0], [0, 1]], device=model.device)
+    with torch.no_grad():
+        one, two = model.eval()(input_ids=ids).logits[:, 0]
+    model.train(training)
+    if not torch.allclose(one, two, atol=1e-4):
+        raise ValueError(
+            f"a {model.config.model_type!r} model sees the tokens behind, and would copy them: set "
+            "is_decoder, or name a decoder such as gpt2 or llama"
+        )
+
+
+__all__ = ["Causal"]

@@ -1,0 +1,110 @@
+"""What an objective is: what a model is trained for, from the data of a recipe to a trainer."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from hf_alpha.modeling.names_in_text import NameFinder
+
+Collator = Callable[[Sequence[Mapping[str, Any]]], dict[str, torch.Tensor]]
+Say = Callable[[str], object]
+
+
+@dataclass
+class Examples:
+    """The data of a run, before there is a tokenizer.
+
+    Attributes:
+        train: the rows to train on; None where they are made when there is a tokenizer.
+        validation: the rows to validate with; None where there are none.
+        finder: finds the names of texts; None without names.
+        texts: the texts that a new tokenizer is made from; they can be read several times.
+    """
+
+    train: Any = None
+    validation: Any = None
+    finder: NameFinder | None = None
+    texts: Iterable[str] = ()
+
+
+class Objective(ABC):
+    """What a model is trained for.
+
+    `hf_alpha.train` calls the methods in the order in which they stand here, with a recipe, see
+    `hf_alpha.recipe`, and its examples, see [`Examples`]. An objective keeps no state: labels are
+    in the model's configuration.
+
+    Attributes:
+        name: as a recipe names it.
+        answers: whether models write answers, which `hf_alpha.evaluation` checks.
+    """
+
+    name: ClassVar[str]
+    answers: ClassVar[bool] = False
+
+    @abstractmethod
+    def check_training(self, training: Mapping[str, Any]) -> None:
+        """Refuse settings of the Trainer that would do something else than they say.
+
+        Raises:
+            ValueError: naming the setting.
+        """
+
+    @abstractmethod
+    def examples(self, recipe: Any, say: Say) -> Any:
+        """Read the data of a recipe, and hold out rows to validate with.
+
+        Raises:
+            RecipeError: the data cannot be read, or not be learned.
+        """
+
+    def model_settings(self, recipe: Any, examples: Any) -> dict[str, Any]:
+        """Return the fields of a model's configuration that follow from data."""
+        return {}
+
+    @abstractmethod
+    def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> Any:
+        """Make the tokenizer of a new model; `start` is a checkpoint at which its run goes on."""
+
+    @abstractmethod
+    def auto_of(self, config: PreTrainedConfig) -> Any:
+        """Return the Auto class that makes a new model."""
+
+    @abstractmethod
+    def load(
+        self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say
+    ) -> tuple[PreTrainedModel, Any]:
+        """Load the checkpoint that a recipe names: the model to train, and its tokenizer.
+
+        `settings` are those of `model_settings`; `say` is told what is new in the model.
+        """
+
+    def fit(self, recipe: Any, model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
+        """Have a model and its tokenizer fit each other, and refuse those that cannot.
+
+        Raises:
+            RecipeError: a setting does not fit the model.
+        """
+        return None
+
+    @abstractmethod
+    def datasets(
+        self, recipe: Any, examples: Any, model: PreTrainedModel, tokenizer: Any, say: Say
+    ) -> dict[str, Any]:
+        """Return the data as a trainer takes it, and what it says of validation data.
+
+        The keys are arguments of the trainer: `train_dataset` and `eval_dataset`, and those of
+        metrics.
+        """
+
+    @abstractmethod
+    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
+        """Return what makes batches of the data."""
+
+
+__all__ = ["Collator", "Examples", "Objective", "Say"]

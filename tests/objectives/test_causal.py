@@ -1,0 +1,185 @@
+"""Decoders alone: texts, and targets that go on from their sources."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from small_objectives import BERT, TRAINING, recipe, write_rows
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig
+from typer.testing import CliRunner
+
+from hf_alpha.cli import app
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.objectives.causal import Causal
+from hf_alpha.recipe import RecipeError, Rows
+from hf_alpha.train import train
+
+LLAMA = {"model_type": "llama", "hidden_size": 32, "intermediate_size": 64,
+         "num_hidden_layers": 2, "num_attention_heads": 2}  # fmt: skip
+GPT2 = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64}
+RETROFIT = {"model_type": "alpha-retrofit", "symbol_encoding": "learned", "backbone_config": LLAMA}
+FOLNET = {"model_type": "folnet", "is_decoder": True, "hidden_size": 16, "binary_hidden_size": 8,
+          "head_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+          "intermediate_size": 16, "binary_intermediate_size": 16}  # fmt: skip
+PEOPLE = ("Ann", "Bea", "Cleo", "Dan")
+PAIRS = [
+    {"source": f"{one} met {two} {day} . who ?", "target": f"{two} and {one}"}
+    for one in PEOPLE for two in PEOPLE if one != two for day in ("today", "later")
+]  # fmt: skip
+NAMES = {"person": {"tokens": list(PEOPLE)}}
+LEARNING = {"max_steps": 150, "learning_rate": 0.01, "per_device_train_batch_size": 8}
+
+
+def run(command: list[str]) -> str:
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def metrics(folder: Path) -> dict[str, float]:
+    return json.loads((folder / "evaluation" / "metrics.json").read_text())["metrics"]["all"]
+
+
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [(LLAMA, {}), (GPT2, {}), (FOLNET, {}), (RETROFIT, {"symbols": NAMES}), (RETROFIT, {})],
+    ids=["llama", "gpt2", "folnet", "retrofit with names", "retrofit"],
+)
+def test_texts_are_learned_and_their_loss_is_evaluated(tmp_path, model, more):
+    """Loss and perplexity of a token, over all sequences of long texts too."""
+    texts = [{"source": f"{row['source']} {row['target']} ."} for row in PAIRS]
+    file = write_rows(tmp_path / "texts.jsonl", texts)
+    objective = {"name": "causal", "max_length": 8}
+    data = {"train": file, "validation": file, "test": file}
+    training = {**LEARNING, "max_steps": 20, "eval_strategy": "steps", "eval_steps": 20}
+    lines: list[str] = []
+    trainer = train(
+        recipe(tmp_path, objective, data, training, model=model, **more), say=lines.append
+    )
+    assert "training: 24 rows, 48 sequences" in lines
+    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
+    assert losses[-1] < 0.9 * losses[0]
+    (seen,) = [row for row in trainer.state.log_history if "eval_perplexity" in row]
+    shown = run(["evaluate", str(tmp_path / "out")])
+    measured = metrics(tmp_path / "out")
+    assert measured["loss"] == pytest.approx(seen["eval_loss"], rel=0.1)
+    assert measured["perplexity"] == pytest.approx(math.exp(measured["loss"]))
+    assert f"{measured['perplexity']:.3f}" in shown
+
+
+def loss_of(model: Any, ids: list[int], first: int) -> float:
+    """The loss of the tokens from `first` on, one after the other."""
+    scores = torch.log_softmax(model(input_ids=torch.tensor([ids])).logits[0], -1)
+    return -sum(float(scores[i - 1, ids[i]]) for i in range(first, len(ids)))
+
+
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [(LLAMA, {}), (RETROFIT, {"symbols": NAMES})],
+    ids=["llama", "retrofit with names"],
+)
+def test_only_targets_are_learned_and_the_exact_ones_are_those_that_are_generated(
+    tmp_path, model, more
+):
+    train_file = write_rows(tmp_path / "train.jsonl", PAIRS[:16])
+    test_file = write_rows(tmp_path / "test.jsonl", [*PAIRS[:4], *PAIRS[16:]])
+    objective = {"name": "causal", "pairs": True, "max_length": 24}
+    data = {"train": train_file, "test": test_file}
+    made = recipe(tmp_path, objective, data, LEARNING, model=model, **more)
+    train(made, say=lambda _: None)
+    run(["evaluate", str(tmp_path / "out"), "--by", "target"])
+    records = (tmp_path / "out" / "evaluation" / "predictions.jsonl").read_text().splitlines()
+    trained, tokenizer = load_checkpoint(tmp_path / "out", answers=False)
+    trained.eval()
+    rows = [json.loads(line) for line in Path(test_file).read_text().splitlines()]
+    features = made.aim.features(
+        Dataset.from_list(rows), made.data, tokenizer, trained.config, training=False
+    )
+    exact = []
+    for record, sequence in zip(map(json.loads, records), features, strict=True):
+        ids, labels = sequence["input_ids"], sequence["labels"]
+        start = labels.count(-100)
+        assert ids[start:] == labels[start:] and set(labels[:start]) == {-100}
+        assert record["loss"] == pytest.approx(loss_of(trained, ids, start), abs=1e-3)
+        written = trained.generate(
+            torch.tensor([ids[:start]]), max_new_tokens=12, do_sample=False
+        )[0, start:].tolist()  # fmt: skip
+        exact.append(written[: len(ids) - start] == ids[start:])
+        assert (record["wrong"] == 0) == exact[-1]
+    assert any(exact[:4]) and metrics(tmp_path / "out")["exact"] == sum(exact) / len(exact)
+
+
+@pytest.mark.parametrize("config", [LlamaConfig, GPT2Config])
+def test_any_decoder_of_transformers_goes_on_from_its_checkpoint(tmp_path, config, monkeypatch):
+    """With its own tokenizer, which has no padding; it is saved and resumed as such a model."""
+    sizes = dict(LLAMA if config is LlamaConfig else GPT2)
+    tokenizer = train_tokenizer([row["source"] for row in PAIRS])
+    tokenizer.save_pretrained(tmp_path / "host")
+    sizes.pop("model_type")
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(
+        config(**sizes, vocab_size=len(tokenizer), eos_token_id=tokenizer.eos_token_id)
+    ).save_pretrained(tmp_path / "host")
+    file = write_rows(tmp_path / "pairs.jsonl", PAIRS)
+    objective = {"name": "causal", "pairs": True, "max_length": 40}
+    training = {**LEARNING, "max_steps": 4, "save_strategy": "steps", "save_steps": 2}
+    place = str(tmp_path / "host")
+    data = {"train": file, "test": file}
+    train(recipe(tmp_path, objective, data, training, checkpoint=place), say=lambda _: None)
+    again = train(
+        recipe(tmp_path, objective, data, {**training, "max_steps": 6}, checkpoint=place),
+        say=lambda _: None, allow_changes=True,
+    )  # fmt: skip
+    assert again.state.global_step == 6
+    plain = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert type(plain.config) is config
+    assert AutoTokenizer.from_pretrained(tmp_path / "out").pad_token is None
+    run(["evaluate", str(tmp_path / "out")])
+
+
+def train_tokenizer(texts: list[str]) -> Any:
+    """A byte-level BPE as GPT-2's, whose texts have no end token of their own."""
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    made = ByteLevelBPETokenizer()
+    made.train_from_iterator(texts, 300, special_tokens=["<|end|>"], show_progress=False)
+    return PreTrainedTokenizerFast(tokenizer_object=made._tokenizer, eos_token="<|end|>")
+
+
+@pytest.mark.parametrize(
+    ("objective", "more", "message"),
+    [
+        ({"max_length": 65}, {"model": GPT2}, "objective: a sequence of max_length has 64 tokens"),
+        ({}, {"model": {**BERT, "max_position_embeddings": 256}}, "model: a 'bert' model sees the"),
+        ({}, {"model": {**RETROFIT, "symbol_renaming": "first_occurrence"}, "symbols": NAMES},
+         "model: symbol_renaming would tell a text which names it will have"),
+        ({"pairs": True, "max_length": 9}, {"model": LLAMA}, "row 0: source and target have 1"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_learned_is_said(tmp_path, objective, more, message):
+    file = write_rows(tmp_path / "pairs.jsonl", PAIRS)
+    said = recipe(tmp_path, {"name": "causal", **objective}, {"train": file}, TRAINING, **more)
+    with pytest.raises(RecipeError, match=message):
+        train(said, say=lambda _: None)
+
+
+def test_a_model_that_is_no_decoder_is_refused_when_the_recipe_is_read(tmp_path):
+    with pytest.raises(RecipeError, match="'alpha' is trained by the objective 'causal'"):
+        recipe(tmp_path, "causal", {"train": "rows.jsonl"}, model={"model_type": "alpha"})
+
+
+def test_a_long_text_goes_on_and_no_token_is_lost():
+    rows = Dataset.from_dict({"source": ["a b c d e", "a", "  "]})
+    tokenizer = train_tokenizer(["a b c"])
+    source = Rows(train="rows.jsonl")
+    found = Causal(4).features(rows, source, tokenizer, None)
+    whole = [tokenizer(text)["input_ids"] + [tokenizer.eos_token_id] for text in rows["source"][:2]]
+    joined = [[i for one in found if one["row"] == row for i in one["input_ids"]] for row in (0, 1)]
+    assert joined == whole and max(map(len, found["input_ids"])) == 4
+    with pytest.raises(ValueError, match="the column 'source' holds no text"):
+        Causal(4).features(rows.select([2]), source, tokenizer, None)
