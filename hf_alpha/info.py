@@ -13,7 +13,14 @@ from transformers import PreTrainedConfig
 from transformers.utils import cached_file
 
 from hf_alpha.card import RENAMINGS, backbone_type
-from hf_alpha.loading import ANSWERING, WEIGHTS, CheckpointError, auto_class, load_parts
+from hf_alpha.loading import (
+    ANSWERING,
+    WEIGHTS,
+    CheckpointError,
+    auto_class,
+    load_config,
+    load_parts,
+)
 from hf_alpha.plain_text import printable
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.release import LOG_FILE
@@ -40,12 +47,9 @@ def describe_model(place: str) -> str:
         ValueError: a file is damaged, the model is of another kind, or model and tokenizer
             disagree.
     """
-    config, tokenizer = load_parts(place, answers=False)
-    answers = auto_class(config) in ANSWERING
-    named = hasattr(config, "encoding")
-    if answers and not named:
-        raise ValueError(f"{place!r} holds a {config.model_type!r} model, not one with symbols")
-    has_symbols = named and bool(config.symbol_classes)
+    answers = auto_class(load_config(place)) in ANSWERING
+    config, tokenizer = load_parts(place, answers)
+    has_symbols = hasattr(config, "encoding") and bool(config.symbol_classes)
     lines = {
         "model type": f"{config.model_type}, {_kind(config, answers)}",
         **(_encoding(config) if has_symbols else {}),

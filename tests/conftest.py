@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hub_stub import HubStub
+from hypothesis import settings
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # for benchmarks.studies, at the end
 _STUB = HubStub()
@@ -16,6 +17,8 @@ _HF_HOME = tempfile.TemporaryDirectory(prefix="hf_alpha_tests_")
 os.environ.update(_STUB.environment(_HF_HOME.name))
 os.environ["HF_ALPHA_CACHE"] = f"{_HF_HOME.name}/hf_alpha"
 os.environ.setdefault("MPLBACKEND", "Agg")
+settings.register_profile("long", max_examples=1000, deadline=None)
+"""For a night: `pytest --hypothesis-profile long`."""
 
 
 @pytest.fixture(scope="session")

@@ -108,8 +108,8 @@ class FolnetFamily(Family):
     trained = (NO_DROPOUT,)
     # Kernels are no attention to which other implementations are known.
     attentions = ("eager",)
-    caches = (None, "dynamic")
-    renamings, generated_renamings, extensions, batches, cached = 25, 3, 8, 10, 2
+    caches = (None,)
+    renamings, generated_renamings, extensions, batches, cached = 15, 3, 6, 8, 2
 
     def make_model(self, seed: int = 0, **settings: Any) -> PreTrainedModel:
         own = {"symbol_encoding": self.encoding, "symbol_renaming": self.renaming_at_the_door}

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import own_process
+import pytest
 from chat_server import serving, solver
 from small_tokenizers import byte_level, word_piece
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
@@ -45,6 +46,7 @@ def test_transduction(tmp_path):
     assert (tmp_path / "party.svg").read_text() == (DOCS / "transduction.svg").read_text()
 
 
+@pytest.mark.slow  # its parts are tested in convert/test_geometric.py
 def test_geometric_encoders(tmp_path):
     """With a small BERT in the place of the Hub's."""
     tokenizer, place = word_piece(), tmp_path / "google-bert" / "bert-base-uncased"
@@ -58,6 +60,7 @@ def test_geometric_encoders(tmp_path):
     assert (tmp_path / "out" / "modeling_geometric.py").is_file()
 
 
+@pytest.mark.slow  # its parts are tested in evaluation/test_instructed.py and test_service.py
 def test_models_that_follow_instructions(tmp_path):
     """With a small GPT-2 in the place of the Hub's, and a server that knows the answers."""
     tokenizer, place = byte_level(), tmp_path / "Qwen" / "Qwen3-0.6B"

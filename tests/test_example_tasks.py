@@ -35,6 +35,7 @@ def names_in(task, folder):
     return [row["num_symbols"] for row in own_rows(dataset, solved)]
 
 
+@pytest.mark.slow  # 20,000 functions are drawn
 def test_inlined_functions_compute_the_same(tmp_path):
     run("inline.py", tmp_path)
     rows = rows_of(tmp_path / "test.jsonl")

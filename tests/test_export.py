@@ -84,7 +84,8 @@ def inputs(module, config, sizes, target):
 
 
 def prepared(module, encoding):
-    model = make_model(**ENCODINGS[encoding], adacos=False, logit_scale=5.0)
+    layers = {"encoder_layers": 1, "decoder_layers": 1}
+    model = make_model(**ENCODINGS[encoding], **layers, adacos=False, logit_scale=5.0)
     small = inputs(module, model.config, [(6, 3), (5, 4), (6, 2)], 4)
     large = inputs(module, model.config, [(11, 5), (9, 2), (11, 1), (8, 4), (3, 2)], 7)
     shapes = {name: DIMENSIONS[name] for name in small}

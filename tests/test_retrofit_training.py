@@ -58,7 +58,9 @@ def train(model, rows, out, trainer=Seq2SeqTrainer, **settings):
     return [entry["loss"] for entry in run.state.log_history if "loss" in entry]
 
 
-@pytest.mark.parametrize("trainer", [AlphaTrainer, Seq2SeqTrainer])
+@pytest.mark.parametrize(
+    "trainer", [AlphaTrainer, pytest.param(Seq2SeqTrainer, marks=pytest.mark.slow)]
+)
 @cases
 def test_trainers_tune_all_of_it(host, encoding, trainer, tmp_path):
     model = make_retrofit(host, **SETTINGS[encoding])
@@ -145,7 +147,9 @@ def test_an_adapter_is_trained_saved_merged_and_used(host, encoding, where, tmp_
 
 
 @cases
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, pytest.param(torch.float16, marks=pytest.mark.slow)]
+)
 def test_half_precision(host, encoding, dtype, tmp_path):
     """T5 has some weights, and so its states, in full precision where others have 16 bits."""
     model = make_retrofit(host, **SETTINGS[encoding])
@@ -175,8 +179,8 @@ def test_blocks_may_have_more_precision_than_their_backbone(host):
 @pytest.mark.parametrize(
     ("host", "encoding"),
     [
-        ("t5", "streams"),
         ("t5", "relational"),
+        pytest.param("t5", "streams", marks=pytest.mark.slow),
         pytest.param("bart", "dual_part", marks=pytest.mark.slow),
     ],
 )

@@ -187,7 +187,7 @@ def tiny_decoder(kind: str) -> dict[str, Any]:
     ("kind", "renaming", "least"),
     [
         ("gpt2", "none", 0.9),
-        ("llama", "none", 0.9),
+        pytest.param("llama", "none", 0.9, marks=pytest.mark.slow),
         pytest.param("gpt2", "first_occurrence", 0.9, marks=pytest.mark.slow),
         pytest.param("folnet", "none", 0.2, marks=pytest.mark.slow),  # it takes longer to learn
     ],

@@ -106,6 +106,7 @@ class TestStreamsTree(TreePositions, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "streams", "encoder_position": "tree"}
 
 
+@pytest.mark.slow
 class TestStreamsWithoutAggregation(AlphaConformance, unittest.TestCase):
     settings: ClassVar = {
         "symbol_encoding": "streams",
@@ -120,6 +121,7 @@ class TestRelational(AlphaConformance, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "relational", "encoder_position": "rope"}
 
 
+@pytest.mark.slow
 class TestRelationalTree(TreePositions, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "relational", "encoder_position": "tree"}
 
@@ -128,6 +130,7 @@ class TestLearned(AlphaConformance, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "learned", "encoder_position": "rope"}
 
 
+@pytest.mark.slow
 class TestLearnedTree(TreePositions, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "learned", "encoder_position": "tree"}
 

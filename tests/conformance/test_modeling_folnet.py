@@ -129,6 +129,7 @@ class TestEncoderRelational(Encoder, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "relational", "symbol_classes": {"name": SYMBOLS}}
 
 
+@pytest.mark.slow
 class TestEncoderStreams(Encoder, unittest.TestCase):
     all_model_classes = (FolnetModel, FolnetForMaskedLM, FolnetForTokenClassification)
     switched_off: ClassVar = {
@@ -155,6 +156,7 @@ class TestEncoderDecoder(EncoderDecoder, unittest.TestCase):
     settings: ClassVar = {"is_encoder_decoder": True}
 
 
+@pytest.mark.slow
 class TestEncoderDecoderRelational(EncoderDecoder, unittest.TestCase):
     settings: ClassVar = {**TestEncoderDecoder.settings, **TestEncoderRelational.settings}
 

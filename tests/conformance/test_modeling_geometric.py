@@ -86,10 +86,12 @@ class TestGraph(GeometricConformance, unittest.TestCase):
     settings: ClassVar = FORMS["graph"]
 
 
+@pytest.mark.slow
 class TestSharedGraph(GeometricConformance, unittest.TestCase):
     settings: ClassVar = FORMS["shared graph"]
 
 
+@pytest.mark.slow
 class TestRotary(GeometricConformance, unittest.TestCase):
     settings: ClassVar = FORMS["rotary"]
 

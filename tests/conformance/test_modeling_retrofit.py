@@ -93,11 +93,13 @@ class TestT5Streams(Streams, unittest.TestCase):
     settings: ClassVar = {"aggregated_attention": ["encoder", "decoder"]}
 
 
+@pytest.mark.slow
 class TestT5DualPart(RetrofitConformance, unittest.TestCase):
     host = "t5"
     settings: ClassVar = {"symbol_encoding": "dual_part"}
 
 
+@pytest.mark.slow
 class TestBartStreams(Streams, unittest.TestCase):
     host = "bart"
     settings: ClassVar = {"aggregated_attention": ["encoder", "decoder"]}

@@ -56,7 +56,7 @@ def assert_same(one, two, columns):
     torch.testing.assert_close(two.logits[..., columns], one.logits[..., columns], **CLOSE)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     seed=seeds,
     positions=st.sampled_from(POSITIONS),
@@ -84,7 +84,7 @@ def test_converted_model_agrees_with_its_origin(seed, positions, switches, vocab
             assert_same(expected, outputs(by_mean, alone), [*base, symbol])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=seeds, vocabulary=st.sampled_from(VOCABULARIES), other=st.sampled_from(OTHERS))
 def test_the_row_of_a_class_is_the_mean_of_its_symbols(seed, vocabulary, other):
     vanilla = make_vanilla(seed % 5, **vocabulary, **other)

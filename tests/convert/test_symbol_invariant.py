@@ -27,7 +27,7 @@ def symbols_replaced(batch, symbols):
     }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     seed=seeds,
     positions=st.sampled_from(POSITIONS),

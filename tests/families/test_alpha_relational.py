@@ -19,8 +19,8 @@ class TestRelational(
     AlphaFamily, ExactExtension, Batching, DecoderPrompts, Caching, Conversion, RoundTrip, Training
 ):
     encoding = "relational"
-    renamings, generated_renamings, most_renamings = 100, 20, 10_000
-    extensions, batches, cached = 30, 40, 20
+    renamings, generated_renamings, most_renamings = 50, 8, 10_000
+    extensions, batches, cached = 15, 20, 8
     conversion_atol = 1e-5
 
     def converted(self, seed, data):

@@ -77,7 +77,7 @@ class TestMaskedLMDualPart(MaskedLM, Extension, Batching, Training):
 
 class Classification(PooledFamily):
     auto_class = "AutoModelForSequenceClassification"
-    renamings, extensions, batches = 10, 3, 5
+    renamings, extensions, batches = 6, 3, 4
 
 
 class TestClassificationStreams(Classification, ExactExtension, Batching):
@@ -146,11 +146,12 @@ ENCODINGS = ({"symbol_encoding": "streams", **TWO_CLASSES}, {"symbol_encoding": 
 class TestSaved(FolnetFamily, RoundTrip):
     encoding = "learned"
     saved = (
-        {"auto_class": "AutoModel", "symbol_encoding": "streams"},
+        {"auto_class": "AutoModelForMaskedLM", "symbol_encoding": "relational"},
         *({"auto_class": "AutoModelForSeq2SeqLM", **encoding} for encoding in ENCODINGS),
         *({"auto_class": f"AutoModelFor{head}"} for head in HEADS),
-        {"auto_class": "AutoModelForMaskedLM", "symbol_encoding": "relational"},
+        {"auto_class": "AutoModel", "symbol_encoding": "streams"},
     )
+    elsewhere = 2
 
     def make_model(self, seed=0, auto_class="AutoModelForSeq2SeqLM", **settings):
         self.auto_class = auto_class

@@ -7,6 +7,7 @@ have a vector for each symbol.
 import itertools
 from typing import ClassVar
 
+import pytest
 from hypothesis import strategies as st
 from promises import (
     Batching,
@@ -127,10 +128,12 @@ class TestMBart(CountsPadding, Other):
     test_batches_without_labels_have_no_loss_and_no_nan = None
 
 
+@pytest.mark.slow  # what it has beside BART, M2M100 has too
 class TestPegasus(CountsPadding, Other):
     host = "pegasus"
 
 
+@pytest.mark.slow  # what it has beside BART, M2M100 has too
 class TestMarian(CountsPadding, Other):
     host = "marian"
 
@@ -141,7 +144,7 @@ class TestM2M100(Other):
 
 class TestLed(CountsPadding, Other):
     host = "led"
-    caches = (None, "dynamic")  # by itself, it gives something else with a static one
+    caches = ("dynamic",)  # by itself, it gives something else with a static one
 
 
 class TestBert2Bert(CountsPadding, Other):

@@ -332,13 +332,23 @@ FORMS_OF_PAIRS = {
     "parallel": {"boolean_cascade": False},
 }
 WORKS = ["training", "checkpointing", "training autocast", "inference", "inference autocast"]
+COUNTED = {
+    ("AutoModelForMaskedLM", ""): WORKS,
+    ("AutoModelForSeq2SeqLM", ""): WORKS[1:3],
+    ("AutoModelForCausalLM", ""): [WORKS[0], WORKS[3]],
+    ("AutoModelForMaskedLM", "channels"): WORKS[2:4],
+    ("AutoModelForMaskedLM", "parallel"): [WORKS[1], WORKS[4]],
+}
+"""Model and form -> works whose estimate is not marked slow: each once with a form, or twice."""
 
 
-@pytest.mark.parametrize("work", WORKS)
 @pytest.mark.parametrize(
-    ("auto_class", "form"),
-    [(name, "") for name in ("AutoModelForMaskedLM", *WRITERS)]
-    + [("AutoModelForMaskedLM", form) for form in FORMS_OF_PAIRS if form],
+    ("auto_class", "form", "work"),
+    [
+        pytest.param(*case, work, marks=[] if work in quick else pytest.mark.slow)
+        for case, quick in COUNTED.items()
+        for work in WORKS
+    ],
 )
 def test_the_estimate_of_memory_is_a_close_lower_bound(auto_class, form, work, monkeypatch):
     """What fits is not refused; what takes 1 / 0.6 of the memory, or more, is."""

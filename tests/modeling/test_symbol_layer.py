@@ -1,4 +1,4 @@
-"""Dual-part embeddings and renamings: what docs/exactness.md promises of them, and training."""
+"""Dual-part embeddings and renamings: what they are made of, beside the promises of families."""
 
 import copy
 import itertools
@@ -13,7 +13,6 @@ from strategies import (
     batch_sizes,
     make_model,
     random_batch,
-    random_renaming,
     rename_batch,
     seeds,
 )
@@ -87,7 +86,7 @@ def test_rows_are_those_of_the_paper(method, parts, whole, training):
     assert len({tuple(row) for row in random.tolist()}) == 7
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=seeds,
     method=st.sampled_from(RANDOM_METHODS),
@@ -383,38 +382,6 @@ def test_the_checkpoint_keeps_the_draw_itself(tmp_path):
 # Renaming --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50, deadline=None)
-@given(
-    seed=seeds,
-    sizes=batch_sizes,
-    encoding=st.sampled_from(["learned", "dual_part"]),
-    classes=st.sampled_from([{}, TWO_CLASSES]),
-    generate=st.integers(0, 9).map(lambda n: n == 0),
-)
-def test_renaming_first_occurrence(seed, sizes, encoding, classes, generate):
-    """Logits move with the names, identical; so does what is generated."""
-    model = make_model(
-        seed % 7, symbol_encoding=encoding, symbol_renaming="first_occurrence", **classes
-    )
-    batch = random_batch(seed, model.config, sizes)
-    tables = [random_renaming(seed + row, model.config) for row in range(len(sizes))]
-    renamed = rename_batch(batch, tables)
-    before, after = logits(model, batch), logits(model, renamed)
-    for row, names in enumerate(tables):
-        assert torch.equal(after[row][:, names], before[row])
-        present = set(batch["input_ids"][row].tolist())
-        absent = [i for i in range(BASE, model.config.vocab_size) if i not in present]
-        assert (before[row][:, absent] == -1e4).all()
-    if generate:
-        batch.pop("decoder_input_ids"), renamed.pop("decoder_input_ids")
-        for kwargs in ({}, {"num_beams": 3, "num_return_sequences": 3}):
-            one = model.generate(**batch, **kwargs, max_new_tokens=5)
-            two = model.generate(**renamed, **kwargs, max_new_tokens=5)
-            repeats = len(one) // len(tables)
-            for i, (x, y) in enumerate(zip(one, two, strict=True)):
-                assert torch.equal(tables[i // repeats][x], y)
-
-
 @pytest.mark.parametrize("encoding", ["learned", "dual_part"])
 def test_first_occurrence_is_the_plain_model_on_renamed_ids(encoding):
     """Rename by hand on the way in, undo it on the way out."""
@@ -441,6 +408,7 @@ def test_first_occurrence_is_the_plain_model_on_renamed_ids(encoding):
         assert torch.equal(out[row][:, usable], expected[row][:, names][:, usable])
         present = set(batch["input_ids"][row].tolist())
         assert usable.tolist() == [i < BASE or i in present for i in range(BASE + 5)]
+        assert (out[row][:, ~usable] == UNUSABLE).all()
 
 
 def test_logits_processors_see_the_callers_names():
@@ -478,7 +446,7 @@ def test_random_renaming_happens_in_training_only(encoding, renaming):
     assert model.train().get_encoder()(**encoded).renaming is not None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=seeds, sizes=batch_sizes, per_sample=st.booleans(), side=st.sampled_from(["left", "right"])
 )
@@ -608,26 +576,14 @@ SETTINGS = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=seeds,
-    sizes=batch_sizes,
-    count=st.integers(1, 40),
-    renaming=st.sampled_from(["none", "first_occurrence"]),
-)
-def test_extension_changes_no_old_logit(seed, sizes, count, renaming):
-    model = make_dual(seed % 7, symbol_renaming=renaming, random_dim=8, **TWO_CLASSES)
-    batch = random_batch(seed, model.config, sizes)
-    before = logits(model, batch)
-    model.extend_symbols({"proposition": count})
-    after = logits(model, batch)
-    assert after.shape[-1] == model.config.vocab_size == BASE + 5 + count
-    torch.testing.assert_close(after[..., : BASE + 5], before, atol=1e-5, rtol=1e-5)
-    # Embeddings of old names are not only close.
-    encoded = {name: value for name, value in batch.items() if name != "decoder_input_ids"}
-    plain = make_dual(seed % 7, symbol_renaming=renaming, random_dim=8, **TWO_CLASSES)
-    one, two = (m.get_encoder()(**encoded).last_hidden_state for m in (model, plain))
-    assert torch.equal(one, two)
+@pytest.mark.parametrize("renaming", ["none", "first_occurrence"])
+def test_extension_changes_nothing_that_the_encoder_says(renaming):
+    model = make_dual(symbol_renaming=renaming, random_dim=8, **TWO_CLASSES)
+    batch = random_batch(1, model.config, [(9, 5), (4, 0)])
+    del batch["decoder_input_ids"]
+    before = model.get_encoder()(**batch).last_hidden_state
+    model.extend_symbols({"proposition": 20})
+    assert torch.equal(model.get_encoder()(**batch).last_hidden_state, before)
 
 
 @pytest.mark.parametrize("encoding", SETTINGS, ids=lambda s: "-".join(s.values()))
@@ -672,7 +628,7 @@ COMPILED = [SETTINGS[0], *(pytest.param(entry, marks=pytest.mark.slow) for entry
 
 @pytest.mark.parametrize("encoding", COMPILED, ids=lambda s: "-".join(s.values()))
 def test_compiled_model_agrees(encoding, fresh_compiler):
-    model = make_model(**encoding)
+    model = make_model(**encoding, encoder_layers=1, decoder_layers=1)
     batch = random_batch(2, model.config, [(6, 3), (4, 2)])
     stream_ids = model.get_encoder()(
         **{k: v for k, v in batch.items() if k != "decoder_input_ids"}

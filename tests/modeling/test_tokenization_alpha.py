@@ -474,12 +474,12 @@ LOAD = """
 import sys
 sys.modules["hf_alpha"] = None  # as if it were not installed
 from transformers import AutoTokenizer
-folder, out = sys.argv[1:]
-tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-batch = tokenizer(["& request ! grant", "&f!b"], return_tensors="pt", padding=True)
-print(tokenizer.batch_decode(batch["input_ids"], names=batch.names))
-print(tokenizer.symbol_ranges, tokenizer.name_patterns)
-tokenizer.save_pretrained(out)
+for folder, out in zip(sys.argv[1:], sys.argv[2:]):
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    batch = tokenizer(["& request ! grant", "&f!b"], return_tensors="pt", padding=True)
+    print(tokenizer.batch_decode(batch["input_ids"], names=batch.names))
+    print(tokenizer.symbol_ranges, tokenizer.name_patterns)
+    tokenizer.save_pretrained(out)
 """
 
 
@@ -493,14 +493,14 @@ def test_fresh_process_without_the_package(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "first", tmp_path / "copy")
     (tmp_path / "elsewhere").mkdir()
     environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
-    for folder, out in (("copy", "second"), ("second", "third")):
-        told = [LOAD, tmp_path / folder, tmp_path / out]
-        result = own_process.run("-I", "-c", *told, cwd=tmp_path / "elsewhere", env=environment)
-        assert result.returncode == 0, result.stderr
-        assert result.stdout.splitlines() == [
-            "['& request ! grant', '&f!b']",
-            f"{tokenizer.symbol_ranges} {tokenizer.name_patterns}",
-        ]
+    told = [LOAD, *(tmp_path / name for name in ("copy", "second", "third"))]
+    result = own_process.run("-I", "-c", *told, cwd=tmp_path / "elsewhere", env=environment)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == 2 * [
+        "['& request ! grant', '&f!b']",
+        f"{tokenizer.symbol_ranges} {tokenizer.name_patterns}",
+    ]
+    for out in ("second", "third"):
         saved = {path.name: path.read_bytes() for path in (tmp_path / out).iterdir()}
         assert saved == {p.name: p.read_bytes() for p in (tmp_path / "first").iterdir()}
     config = json.loads((tmp_path / "third" / "tokenizer_config.json").read_text())
