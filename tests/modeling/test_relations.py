@@ -184,11 +184,11 @@ def test_parameters():
     expected = {name: list(weight.shape) for name, weight in vanilla.items()}
     expected["model.shared.weight"] = [BASE + classes, d]
     for i in range(layers):
-        for side, block, relations in blocks:
+        for side, block, count in blocks:
             name = f"model.{side}.layers.{i}.{block}.gates"
             expected |= {
-                f"{name}.weight": [relations * heads, d],
-                f"{name}.bias": [relations * heads],
+                f"{name}.weight": [count * heads, d],
+                f"{name}.bias": [count * heads],
             }
     for side in ("input", "output"):
         expected[f"model.symbol_memory.{side}_proj.weight"] = [d, d]
