@@ -19,6 +19,7 @@ from hf_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling import relations
 from hf_alpha.modeling.relations import (
     START,
+    SlotRelations,
     add_relations,
     add_relations_,
     by_source,
@@ -145,6 +146,25 @@ def test_beams_have_gates_of_their_own(seed, sources, beams, count, masked):
     x = torch.randn(sources * beams, length, 5, generator=generator)
     y = torch.randn(sources, 5, 6, generator=generator)
     torch.testing.assert_close(by_source(x, y), x @ y.repeat_interleave(beams, 0))
+
+
+@given(seeds, st.integers(1, 3), st.integers(1, 3), st.integers(1, 9))
+def test_products_of_slots_are_gated_relations(seed, sources, beams, symbols):
+    """Of beams that share a source too."""
+    generator = torch.Generator().manual_seed(seed)
+    heads, length, keys, width, scaling = 2, 3, 70, 4, 0.25
+    rows = sources * beams
+    wanted = torch.randint(2, (2, rows, length, symbols), generator=generator).float()
+    own = torch.randint(-1, symbols, (sources, keys), generator=generator)
+    gates = torch.randn(rows, length, 2 * heads, generator=generator)
+    query = torch.randn(sources, heads, beams * length, width, generator=generator)
+    key = torch.randn(sources, heads, keys, width, generator=generator)
+    keys_BMS = one_hot(own.repeat_interleave(beams, 0), symbols, torch.float32)
+    slots = SlotRelations(keys_BMS, tuple(wanted))
+    matrices = tuple(matrix.view(sources, 1, -1, keys) for matrix in slots.dense())
+    expected = add_relations(query @ key.mT * scaling, gates, matrices)
+    products = slots.extend_queries(query, gates, scaling) @ slots.extend(key).mT * scaling
+    torch.testing.assert_close(products, expected)
 
 
 def test_a_new_model_begins_with_the_same_symbol_and_no_pointer():
