@@ -122,7 +122,7 @@ def save_card(folder: Path, metadata: ModelCardData, **fields: Any) -> ModelCard
 
 
 def _facts(model: PreTrainedModel, tokenizer: AnyTokenizer) -> list[tuple[str, str]]:
-    """What a model is, for the table at the top of a card."""
+    """Return what a model is, for the table at the top of a card."""
     counts = ", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
     config = model.config
     return [
@@ -134,7 +134,7 @@ def _facts(model: PreTrainedModel, tokenizer: AnyTokenizer) -> list[tuple[str, s
 
 
 def _trained(recipe: Recipe | None) -> Region | None:
-    """Symbols and sizes of the training data; None where the recipe does not say."""
+    """Return symbols and sizes of the training data; None where the recipe does not say."""
     data = recipe.data.generate if recipe and isinstance(recipe.data, Generated) else {}
     if not {"num_symbols", "sizes"} <= data.keys():
         return None
@@ -143,7 +143,7 @@ def _trained(recipe: Recipe | None) -> Region | None:
 
 
 def _limits(task: Task, report: Report, baseline: Report, region: Region | None) -> str:
-    """What the numbers say about what the model cannot do, in words."""
+    """Return what the numbers say about what the model cannot do, in words."""
     sentences = []
     if region is not None:
         symbols, tokens = (most for _, most in region)
@@ -167,13 +167,13 @@ def _limits(task: Task, report: Report, baseline: Report, region: Region | None)
 
 
 def _example(task: Task, report: Report) -> str:
-    """A problem to try, as code: the task's, or of the user's own texts the shortest tested."""
+    """Return a problem to try, as code: the task's, or of the user's texts the shortest tested."""
     shortest = min((record.problem for record in report.records), key=len, default="")
     return printable(json.dumps(task.example or shortest, ensure_ascii=False))
 
 
 def _examples(task: Task, report: Report) -> str:
-    """The first problem with the fewest, a middle and the largest number of symbols, as solved.
+    """Return the first problems with fewest, middling and most symbols, as solved.
 
     They are chosen by their place alone, so that they say what an answer looks like, right or not.
     """
@@ -195,7 +195,7 @@ def _examples(task: Task, report: Report) -> str:
 
 
 def _inside_and_outside(report: Report, symbols: int, tokens: int, measure: str) -> str:
-    """How often it is right within what it was trained on, and beyond."""
+    """Say how often the model is right within what it was trained on, and beyond."""
     if measure == EDIT_DISTANCE:
         return ""
     inside: list[Record] = []
@@ -229,7 +229,7 @@ def _list(numbers: Sequence[int]) -> str:
 
 
 def notes(folder: Path) -> str:
-    """What a model's NOTES.md says, for its card: what no result tells, or "" without one."""
+    """Return what a model's NOTES.md says for its card, which no result tells; "" without one."""
     file = folder / NOTES_FILE
     return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
 

@@ -16,7 +16,7 @@ CONFIGURATIONS = ("config.json", "tokenizer_config.json")
 
 
 def code_files(folder: Path, code: Path = CODE) -> set[str]:
-    """Names of the files of code that a saved model or tokenizer comes with.
+    """Return the names of the files of code that a saved model or tokenizer comes with.
 
     These are the modules that the `auto_map` of its configuration files names, and what they
     import, found by the function that `save_pretrained` itself uses.
@@ -38,7 +38,7 @@ def code_files(folder: Path, code: Path = CODE) -> set[str]:
 
 
 def _modules(configuration: Path) -> set[str]:
-    """The modules of the classes in an `auto_map`; a tokenizer's entry is a list of two."""
+    """Return the modules of the classes in an `auto_map`; a tokenizer's entry is a list of two."""
     modules = set()
     for entry in read_json(configuration).get("auto_map", {}).values():
         classes = entry if isinstance(entry, list) else [entry]

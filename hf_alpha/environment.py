@@ -32,13 +32,13 @@ OPTIONAL = (*EXTRAS, "peft")
 
 
 def install_command(package: str) -> str:
-    """The command that installs a package which hf_alpha can do without."""
+    """Return the command that installs a package which hf_alpha can do without."""
     extra = EXTRAS.get(package)
     return f"pip install 'hf_alpha[{extra}]'" if extra else f"pip install {package}"
 
 
 def describe_environment() -> str:
-    """Versions of what matters for a bug report, a line each; no user's paths or names."""
+    """Return versions of what matters for a bug report, a line each; no user's paths or names."""
     import torch
 
     lines = {
@@ -63,7 +63,7 @@ def _version(package: str) -> str:
 
 
 def _build() -> str:
-    """What PyTorch was built for."""
+    """Return what PyTorch was built for."""
     import torch
 
     if torch.version.cuda is not None:
@@ -72,7 +72,7 @@ def _build() -> str:
 
 
 def _accelerators() -> list[str]:
-    """Name of each device beside the CPU, by its PyTorch name."""
+    """Return the name of each device beside the CPU, by its PyTorch name."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator(check_available=True)
@@ -87,7 +87,7 @@ def _accelerators() -> list[str]:
 
 
 def processor() -> str:
-    """Name of the processor."""
+    """Return the name of the processor."""
     with suppress(OSError):  # where there is no such file
         match = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
         if match is not None:

@@ -55,7 +55,7 @@ class FiniteSteps:
 
 
 def is_finite(model: torch.nn.Module) -> bool:
-    """Whether all weights of a model, or of this process's part of one, are finite."""
+    """Return whether all weights of a model, or of this process's part, are finite."""
     return all(bool(torch.isfinite(weight).all()) for weight in model.parameters())
 
 

@@ -109,7 +109,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def alone_in(argument: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Have a function keep others out of the folder that an argument of it names; see `alone`."""
+    """Decorate a function to keep others out of the folder that an argument names; see `alone`."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         bind = signature(function).bind
@@ -215,7 +215,7 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
 
 
 def _unfinished(folder: Path, name: str | None) -> Iterator[Path]:
-    """What is being written in a folder, or was."""
+    """Return what is being written in a folder, or was."""
     return folder.glob(f".{'*' if name is None else escape(name)}.{_HEX}")
 
 
@@ -230,7 +230,7 @@ def check_file(path: Path, what: str) -> None:
 
 
 def may_be_on_hub(name: str) -> bool:
-    """Whether a name can be one of the Hub, `owner/name`; otherwise it is a path, mistyped or not.
+    """Return whether a name can be one of the Hub, `owner/name`; otherwise it is a path.
 
     It is a path if it begins like one, ends like a file, or lies in a folder that is here.
     """

@@ -239,12 +239,12 @@ def answer_room(
     if positions is None:
         return max_new_tokens
     first = 1 if config.is_encoder_decoder else length  # the start token, or the prompt
-    left = positions - first
-    return left if max_new_tokens is None else min(left, max_new_tokens)
+    room = positions - first
+    return room if max_new_tokens is None else min(room, max_new_tokens)
 
 
 def room_for(longest: int) -> int:
-    """The limit of answers of which the longest known one has so many tokens.
+    """Return the limit of answers of which the longest known one has so many tokens.
 
     It is half as many again, and some; `MAX_NEW_TOKENS` where none is known.
     """
@@ -252,7 +252,7 @@ def room_for(longest: int) -> int:
 
 
 def own_limit(model: Any) -> int:
-    """How many tokens an answer may have by a model's own settings of generation.
+    """Return how many tokens an answer may have by a model's own settings of generation.
 
     `MAX_NEW_TOKENS` where they do not say it.
     """
@@ -292,7 +292,7 @@ def _positions(config: Any, part: str) -> int | None:
 
 
 def used_inputs(model: Any) -> set[str]:
-    """The inputs that a model's `forward` names; none if it does not say what it takes.
+    """Return the inputs that a model's `forward` names; none if it does not say.
 
     The model may be compiled or have an adapter of PEFT: what they wrap around it takes anything.
     """
@@ -386,7 +386,7 @@ def encode_problem(tokenizer: AnyTokenizer, problem: str) -> AlphaEncoding | Non
 
 
 def _lacks_only_symbols(tokenizer: AnyTokenizer, problem: str) -> bool:
-    """Whether the tokenizer could read a problem if it had a symbol for each possible name."""
+    """Return whether the tokenizer could read a problem with a symbol for each name."""
     roomy = copy.deepcopy(tokenizer)
     roomy.extend_symbols({name: len(set(problem.split())) + len(set(problem))
                           for name in roomy.symbol_classes})  # fmt: skip
@@ -435,7 +435,7 @@ def _cost(encoding: AlphaEncoding | None) -> tuple[int, int]:
 
 @contextmanager
 def evaluation_mode(model: torch.nn.Module | None) -> Iterator[None]:
-    """Meanwhile switch dropout off, and the model's own limit of length: the caller has another.
+    """Switch off, within a `with` block, dropout and the model's own limit of length.
 
     (Transformers warns in every batch where both are set.)
     """

@@ -13,7 +13,14 @@ from transformers import PreTrainedConfig
 from transformers.utils import cached_file
 
 from hf_alpha.card import RENAMINGS, backbone_type
-from hf_alpha.loading import ANSWERING, WEIGHTS, CheckpointError, auto_class, load_parts
+from hf_alpha.loading import (
+    ANSWERING,
+    WEIGHTS,
+    CheckpointError,
+    auto_class,
+    load_config,
+    load_parts,
+)
 from hf_alpha.plain_text import printable
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.release import LOG_FILE
@@ -40,12 +47,9 @@ def describe_model(place: str) -> str:
         ValueError: a file is damaged, the model is of another kind, or model and tokenizer
             disagree.
     """
-    config, tokenizer = load_parts(place, answers=False)
-    answers = auto_class(config) in ANSWERING
-    named = hasattr(config, "encoding")
-    if answers and not named:
-        raise ValueError(f"{place!r} holds a {config.model_type!r} model, not one with symbols")
-    has_symbols = named and bool(config.symbol_classes)
+    answers = auto_class(load_config(place)) in ANSWERING
+    config, tokenizer = load_parts(place, answers)
+    has_symbols = hasattr(config, "encoding") and bool(config.symbol_classes)
     lines = {
         "model type": f"{config.model_type}, {_kind(config, answers)}",
         **(_encoding(config) if has_symbols else {}),
@@ -70,7 +74,7 @@ def _kind(config: PreTrainedConfig, answers: bool) -> str:
 
 
 def _encoding(config: PreTrainedConfig) -> dict[str, str]:
-    """How the model knows names."""
+    """Return how the model knows names."""
     description = config.encoding.description + RENAMINGS[config.symbol_renaming]
     promises = [PROMISES.get(name, name) for name in sorted(config.encoding.promises)]
     return {
@@ -80,7 +84,7 @@ def _encoding(config: PreTrainedConfig) -> dict[str, str]:
 
 
 def _symbols(config: PreTrainedConfig, tokenizer: Any) -> dict[str, str]:
-    """The vocabulary, and whether it can grow."""
+    """Return the vocabulary, and whether it can grow."""
     return {
         "base tokens": _base_tokens(config, tokenizer),
         "symbols": ", ".join(f"{count:,} {name}" for name, count in config.symbol_classes.items()),
@@ -89,7 +93,7 @@ def _symbols(config: PreTrainedConfig, tokenizer: Any) -> dict[str, str]:
 
 
 def _segments(config: PreTrainedConfig) -> dict[str, str]:
-    """The labels of segments that the model reads, if there are some."""
+    """Return the labels of segments that the model reads, if there are some."""
     labels = getattr(config, "segment_labels", [])
     return {"segments": ", ".join(labels)} if labels else {}
 
@@ -139,7 +143,7 @@ def _base_tokens(config: PreTrainedConfig, tokenizer: Any) -> str:
 
 
 def _extension(config: PreTrainedConfig) -> str:
-    """Whether symbols can be added without training, by the encoding's own word."""
+    """Return whether symbols can be added without training, by the encoding's own word."""
     if config.encoding.no_extension:
         return f"no: {config.encoding.no_extension}"
     name = next(iter(config.symbol_classes))
@@ -147,7 +151,7 @@ def _extension(config: PreTrainedConfig) -> str:
 
 
 def _origin(place: str) -> dict[str, str]:
-    """The task and the steps of training, from the files that a training run leaves."""
+    """Return the task and the steps of training, from the files that a training run leaves."""
     facts = {}
     if recipe := _file(place, RECIPE_FILE):
         facts["task"] = read_recipe(recipe).task
@@ -162,7 +166,7 @@ def _origin(place: str) -> dict[str, str]:
 
 
 def _file(place: str, name: str) -> Path | None:
-    """A file beside a model, here or on the Hub; None where there is none."""
+    """Return a file beside a model, here or on the Hub; None where there is none."""
     folder = str(Path(place).expanduser())
     path = cached_file(folder, name, _raise_exceptions_for_missing_entries=False)
     return None if path is None else Path(path)

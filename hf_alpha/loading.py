@@ -186,7 +186,7 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
 
 
 def _kernels(place: str) -> dict[str, str]:
-    """The kernels of the Hub, compiled code, that a configuration names: key -> repository."""
+    """Return the compiled kernels of the Hub that a configuration names: key -> repository."""
     kernels: dict[str, str] = {}
 
     def search(entries: dict[str, Any], prefix: str) -> None:
@@ -201,13 +201,13 @@ def _kernels(place: str) -> dict[str, str]:
 
 
 def _read_json_of(place: str, name: str) -> dict[str, Any]:
-    """A file of a folder or repository; empty where there is none."""
+    """Read a JSON file of a folder or repository; empty where there is none."""
     file = cached_file(place, name, _raise_exceptions_for_missing_entries=False)
     return {} if file is None else read_json(Path(file))
 
 
 def _own_classes(place: str, auto: Any, loaded: Any) -> dict[str, str]:
-    """The classes of its own that a folder or repository names for a part: key -> name.
+    """Return the classes that a folder or repository names as its own for a part: key -> name.
 
     Args:
         place: folder or Hub name.
@@ -274,9 +274,13 @@ def load_for(
     shapes = [name for name, *_ in report["mismatched_keys"]]
     new = sorted({*report["missing_keys"], *shapes})
     body = f"{model.base_model_prefix}."
-    lost = [name for name in new if name.startswith(body) and not name.startswith(f"{body}pooler")]
-    if lost:
-        raise CheckpointError(f"{place}/{WEIGHTS}: tensor {lost[0]!r} is missing{_others(lost)}")
+    missing_names = [
+        name for name in new if name.startswith(body) and not name.startswith(f"{body}pooler")
+    ]
+    if missing_names:
+        raise CheckpointError(
+            f"{place}/{WEIGHTS}: tensor {missing_names[0]!r} is missing{_others(missing_names)}"
+        )
     _check_finite(model, f"{place}/{WEIGHTS}")
     return model, tokenizer, _renew_head(model, new) if relabelled else new
 
@@ -312,7 +316,7 @@ def _check_tokens(config: PreTrainedConfig, tokenizer: Any, place: str) -> None:
 
 
 def auto_class(config: PreTrainedConfig) -> Any:
-    """The Auto class that loads a model as it was saved; for a new one that of models that answer.
+    """Return the Auto class that loads a model as it was saved, or one that answers for a new one.
 
     Models that write answers are those of an encoder-decoder or of a decoder.
     """
@@ -338,14 +342,14 @@ def _part(place: str, name: str) -> Iterator[None]:
             if Path(place).is_dir()
             else "neither a folder here nor a complete model that can be reached on the Hub"
         )
-        raise FileNotFoundError(f"{place!r} is {kind}: {_said(error)}") from error
+        raise FileNotFoundError(f"{place!r} is {kind}: {_on_one_line(error)}") from error
     except Exception as error:
-        raise CheckpointError(f"{place}: {name} cannot be read: {_said(error)}") from error
+        raise CheckpointError(f"{place}: {name} cannot be read: {_on_one_line(error)}") from error
     finally:
         logging.set_verbosity(verbosity)
 
 
-def _said(error: Exception) -> str:
+def _on_one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
@@ -401,7 +405,7 @@ def _check_kinds(model: PreTrainedModel, file: str) -> None:
 
 
 def _weight_files(place: str) -> list[Path]:
-    """The files of weights that were loaded from a folder or repository: those of safetensors."""
+    """Return the files of weights loaded from a folder or repository: safetensors."""
     files = [
         cached_file(place, name, local_files_only=True, _raise_exceptions_for_missing_entries=False)
         for name in (WEIGHTS, f"{WEIGHTS}.index.json")
@@ -474,14 +478,14 @@ def check_segments(config: PreTrainedConfig, tokenizer: Any, place: str = "check
 
 
 def _comparable(value: Any) -> Any:
-    """The same for equal vocabularies: in how many steps a class grew makes no difference."""
+    """Return what equal vocabularies have in common, in however many steps a class grew."""
     if isinstance(value, dict):
         return {name: _comparable(entry) for name, entry in value.items()}
     return _joined(value) if isinstance(value, list) else value
 
 
 def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
-    """Ranges in order, with those in one that follow each other."""
+    """Return ranges in order, with those in one that follow each other."""
     joined: list[tuple[int, int]] = []
     for start, stop in sorted(ranges):
         if joined and joined[-1][1] == start:

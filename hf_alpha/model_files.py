@@ -37,7 +37,7 @@ LINK = re.compile(r"""\]\(\s*<?([^)>\s]+)|\bsrc=["']?([^"'>\s]+)""")
 
 
 def model_files(folder: Path, tokenizer: Any) -> set[str]:
-    """The names of a model's files, as `save_pretrained`, `release` and cards write them.
+    """Return the names of a model's files, as `save_pretrained`, `release` and cards write them.
 
     Args:
         folder: of the model.
@@ -54,7 +54,7 @@ def model_files(folder: Path, tokenizer: Any) -> set[str]:
 
 
 def _code(folder: Path) -> set[str]:
-    """The code of the folder, of this version or another, that its configurations name."""
+    """Return the code of the folder, of this version or another, that its configurations name."""
     try:
         return code_files(folder, folder)
     except FileNotFoundError as error:
@@ -67,7 +67,7 @@ def _code(folder: Path) -> set[str]:
 
 
 def pictures(folder: Path) -> Iterator[str]:
-    """The names of pictures in a folder that its README.md shows or links to."""
+    """Return the names of pictures in a folder that its README.md shows or links to."""
     card = folder / "README.md"
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
     for link in LINK.finditer(text):

@@ -93,7 +93,7 @@ def import_functions(finder: NameFinder, here: bool = True) -> None:
 
 
 def _search_here(module: str) -> None:
-    """Have Python look in the current folder too, last, for a module that is not loaded yet."""
+    """Let Python look in the current folder too, last, for a module that is not loaded yet."""
     if module not in sys.modules and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
 

@@ -55,7 +55,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _more_ticks(text: str) -> int:
-    """One more than the most backticks in a row."""
+    """Return one more than the most backticks in a row."""
     return 1 + max(map(len, re.findall("`+", text)), default=0)
 
 

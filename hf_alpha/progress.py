@@ -136,7 +136,7 @@ class TrainingProgress(TrainerCallback):
         sys.stdout.flush()  # a log file is read while it grows
 
     def _done(self, state: TrainerState) -> tuple[float, int]:
-        """Seconds, those of evaluations and checkpoints included, and steps of this process."""
+        """Return seconds, with those of evaluations and checkpoints, and this process's steps."""
         return time.monotonic() - self._start, state.global_step - self._first_step
 
     def _speed(self, state: TrainerState) -> list[str]:
@@ -152,12 +152,12 @@ class TrainingProgress(TrainerCallback):
 
 
 def shows_bars(args: TrainingArguments) -> bool:
-    """Whether there is a terminal for a bar, and nobody who does not want one."""
+    """Return whether there is a terminal for a bar, and nobody who does not want one."""
     return not args.disable_tqdm and sys.stdout.isatty() and sys.stderr.isatty()
 
 
 def shown(logs: Mapping[str, Any]) -> dict[str, str]:
-    """What is shown of a log: short name -> number in four digits."""
+    """Return what is shown of a log: short name -> number in four digits."""
     return {
         SHORT.get(name, name): _text(name, value)
         for name, value in logs.items()
@@ -172,7 +172,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _digits(value: float, digits: int) -> str:
-    """A number with so many digits, zeros at its end included."""
+    """Return a number with so many digits, zeros at its end included."""
     return f"{value:#.{digits}g}".rstrip(".")
 
 

@@ -83,7 +83,7 @@ def _contents(folder: Path) -> tuple[str, set[str]]:
 
 
 def _real(folder: Path, name: str) -> Path:
-    """The file of that name, where no link leads to anything but the package's code.
+    """Return the file of that name, where no link leads to anything but the package's code.
 
     Raises:
         ValueError: a link leads to something else, which the user may not want to share.
@@ -115,11 +115,11 @@ def _check_secrets(folder: Path, files: dict[str, Path]) -> None:
 
 
 def _left_out(folder: Path, files: dict[str, Path]) -> Iterator[str]:
-    """What else lies in a folder; of a folder within it of which nothing is shared, its name."""
+    """Return what else lies in a folder; of one within it that shares nothing, its name."""
     shared = {folder / name for name in files}
-    opened = {folder / parent for name in files for parent in Path(name).parents}
-    for place in opened:
-        for path in set(place.iterdir()) - shared - opened:
+    opened_folders = {folder / parent for name in files for parent in Path(name).parents}
+    for place in opened_folders:
+        for path in set(place.iterdir()) - shared - opened_folders:
             yield f"{path.relative_to(folder)}{'/' * path.is_dir()}"
 
 

@@ -12,7 +12,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def resource_path(kind: Kind, *parts: str) -> Path:
-    """The path of a file or folder that is shipped with the package.
+    """Return the path of a file or folder that is shipped with the package.
 
     The checkout's folder beside the package comes first, then the copy in an installed wheel, so
     that what is edited in a checkout is what runs.
@@ -32,7 +32,7 @@ def resource_path(kind: Kind, *parts: str) -> Path:
 
 
 def recipe_file(path: str | Path) -> Path:
-    """The file of a recipe, given as a path or by its name among those shipped.
+    """Return the file of a recipe, given as a path or by its name among those shipped.
 
     Raises:
         FileNotFoundError: there is none; the message lists those that there are.
@@ -47,7 +47,7 @@ def recipe_file(path: str | Path) -> Path:
 
 
 def checkout_folders() -> list[Path]:
-    """The checkout's folders in which models and tokenizers lie; none for an installed package."""
+    """Return the checkout's folders of models and tokenizers; none for an installed package."""
     return [path for kind in ("model_cards", "tokenizer") for path in _in_checkout(kind)]
 
 
@@ -58,7 +58,7 @@ def _in_checkout(kind: str) -> list[Path]:
 
 
 def _roots(kind: Kind) -> list[Path]:
-    """The existing folders of this kind, the preferred one first."""
+    """Return the existing folders of this kind, the preferred one first."""
     return [root for root in (*_in_checkout(kind), _PACKAGE / "_data" / kind) if root.is_dir()]
 
 

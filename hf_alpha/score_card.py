@@ -95,7 +95,7 @@ def _code(
     has_classes: bool,
     texts: Sequence[Sequence[str]],
 ) -> str:
-    """How to use the model, with the shortest texts tested."""
+    """Return code that uses the model on the shortest texts tested."""
     finder = finder_of(tokenizer)
     marked = finder is not None and any(
         rule.column or rule.function for rule in finder.rules.values()
@@ -114,7 +114,7 @@ def _code(
 def _facts(
     model: PreTrainedModel, tokenizer: Any, objective: RowsObjective
 ) -> list[tuple[str, str]]:
-    """What a model is, for the table at the top of a card."""
+    """Return what a model is, for the table at the top of a card."""
     facts = [
         ("model type", f"`{model.config.model_type}`"),
         ("trained for", f"`{objective.name}`, {objective.auto_name}"),
@@ -129,7 +129,8 @@ def _facts(
 
 
 def _description(config: PreTrainedConfig, objective: RowsObjective, has_classes: bool) -> str:
-    description = f"A `{config.model_type}` with {config.num_hidden_layers} layers"
+    host = getattr(config, "decoder_config", config)
+    description = f"A `{config.model_type}` with {host.num_hidden_layers} layers"
     if has_classes:
         names = [within_line(str(config.id2label[index])) for index in sorted(config.id2label)]
         description += f" that tells which of {len(names)} classes a text has: {', '.join(names)}."
@@ -143,14 +144,14 @@ def _symbols(config: PreTrainedConfig) -> Mapping[str, int]:
 
 
 def _as_code(text: str, marked: bool) -> str:
-    """A text as code, with the places of its names where rules alone do not find them."""
+    """Return a text as code, with the places of names that rules alone do not find."""
     if not marked:
         return repr(str(text))
     return f"MarkedText({str(text)!r}, {[tuple(span) for span in getattr(text, 'spans', ())]})"
 
 
 def _extremes(scores: Scores, groups: Sequence[str], metric: str, by: str | None) -> str:
-    """Where it is best, and where it is worst."""
+    """Say where the model is best, and where it is worst."""
     if len(groups) < 2:
         return ""
     percents = {group: 100 * scores.metrics[group][metric] for group in groups}
@@ -164,7 +165,7 @@ def _extremes(scores: Scores, groups: Sequence[str], metric: str, by: str | None
 
 
 def _examples(texts: Sequence[Sequence[str]], scores: Scores, by: str | None) -> str:
-    """The first row of the first, a middle and the last group: chosen by their place alone."""
+    """Return the first row of the first, a middle and the last group: chosen by place alone."""
     firsts: dict[Any, int] = {}
     for place, record in enumerate(scores.records):
         firsts.setdefault(record[by] if by else place, place)
@@ -181,7 +182,7 @@ def _examples(texts: Sequence[Sequence[str]], scores: Scores, by: str | None) ->
 
 
 def _picture(scores: Scores, groups: Sequence[str], metric: str, by: str) -> "Figure":
-    """A metric by group."""
+    """Draw a metric by group."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

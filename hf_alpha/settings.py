@@ -114,12 +114,12 @@ class Keys(BaseModel):
         return (cls,)
 
     @classmethod
-    def read(cls, content: Any, where: str) -> Self:
+    def read(cls, content: Any, source: str) -> Self:
         """Check a mapping.
 
         Args:
             content: the mapping.
-            where: it is, for errors.
+            source: the file or the key that it stands in, for errors.
 
         Raises:
             UnknownKeyError: some keys are not known; the message has the nearest one of the first.
@@ -129,7 +129,7 @@ class Keys(BaseModel):
             return cls.model_validate(content)
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
-        kind, path = fault["type"], [where, *map(str, fault["loc"])]
+        kind, path = fault["type"], [source, *map(str, fault["loc"])]
         place = ": ".join(path[:-1] if kind == WRONG_VALUE else path)
         message = f"{place}: {fault['msg'].removeprefix('Value error, ')}"
         if kind == UNKNOWN_KEYS:
@@ -316,13 +316,13 @@ def _hint(key: Any, keys: Iterable[str]) -> str:
 
 
 def _declaring(model: type[Keys], key: str) -> type[Keys]:
-    """The class that declares a key which a model has."""
+    """Return the class that declares a key which a model has."""
     kinds = (kind for kind in reversed(model.__mro__) if issubclass(kind, Keys))
     return next(kind for kind in kinds if key in kind.model_fields)
 
 
 def _kind(hint: Any, checks_values: bool) -> Any:
-    """What pydantic makes of an annotation: plain kinds are checked, others described."""
+    """Return what pydantic makes of an annotation: plain kinds are checked, others described."""
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     parts = tuple(
         dict if dataclasses.is_dataclass(part) or is_typeddict(part) else part for part in parts
@@ -336,7 +336,7 @@ def _kind(hint: Any, checks_values: bool) -> Any:
 
 
 def _declared(declared: Callable[..., Any]) -> Iterator[tuple[str, Any, FieldInfo]]:
-    """Name, annotation and field of each setting."""
+    """Yield name, annotation and field of each setting."""
     if dataclasses.is_dataclass(declared):
         return _of_fields(declared)
     return _of_arguments(declared)
@@ -378,7 +378,7 @@ def _hints(declared: Any) -> dict[str, Any]:
 
 
 def _is_whole(hint: Any) -> bool:
-    """Whether an annotation holds no name that is not looked up yet."""
+    """Return whether an annotation holds no name that is not looked up yet."""
     if get_origin(hint) is Literal:
         return True
     return not isinstance(hint, str | ForwardRef) and all(map(_is_whole, get_args(hint)))

@@ -180,7 +180,7 @@ def with_encoding(recipe: Recipe, name: str, folder: Path, timed: bool = False) 
 
 
 def _timed(seconds: float, name: str) -> type[AlphaTrainer]:
-    """A trainer that stops after so many seconds, and whose learning rate falls with the time."""
+    """Return a trainer that stops after so many seconds; its learning rate falls with the time."""
 
     class TimedTrainer(AlphaTrainer):
         def __init__(self, *args: Any, **kwargs: Any):
@@ -208,7 +208,7 @@ class _Clock(TrainerCallback):
 
     @property
     def share(self) -> float:
-        """How much of the time is over."""
+        """Return how much of the time is over, from 0 to 1."""
         return 0.0 if self.start is None else (time.monotonic() - self.start) / self.seconds
 
     def on_train_begin(self, args, state, control, **kwargs):  # type: ignore[no-untyped-def]
@@ -228,7 +228,7 @@ class _Clock(TrainerCallback):
 
 
 def _schedule(share: float) -> float:
-    """Factor of the learning rate: up, then down along a cosine."""
+    """Return the factor of the learning rate: up, then down along a cosine."""
     if share < WARM_UP:
         return (share + 0.1 * WARM_UP) / (1.1 * WARM_UP)
     return 0.5 * (1 + math.cos(math.pi * min((share - WARM_UP) / (1 - WARM_UP), 1.0)))

@@ -114,7 +114,7 @@ def _answers(
 
 
 def _first_correct(checked: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answer, Verdict]]:
-    """The first correct answer, or else the best one; none if there are none."""
+    """Return the first correct answer, or else the best one; none if there are none."""
     best: list[tuple[Answer, Verdict]] = []
     for answer, verdict in checked:
         if verdict.is_correct:

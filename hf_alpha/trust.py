@@ -62,7 +62,7 @@ def trusting(*places: str | Path | None) -> Iterator[None]:
 
 
 def is_trusted(place: str | Path) -> bool:
-    """Whether the user trusts the code of a folder or Hub name, within `trusting`."""
+    """Return whether the user trusts the code of a folder or Hub name, within `trusting`."""
     return _key(place) in _trusted.get()
 
 
@@ -100,7 +100,7 @@ def remember_recipe(file: Path, names: Collection[str]) -> None:
 
 
 def _remembered(folder: Path) -> frozenset[str]:
-    """The names of code in the recipe of a run, or of the run of a checkpoint, of this user."""
+    """Return the names of code in the recipe of a run, or of a checkpoint's run, of this user."""
     for file in (folder / "recipe.yaml", folder.parent / "recipe.yaml"):
         if file.is_file():
             record = _record(file)
@@ -109,7 +109,7 @@ def _remembered(folder: Path) -> frozenset[str]:
 
 
 def _record(file: Path) -> Path:
-    """Where a recipe is remembered: by its place and its content, so that no copy counts."""
+    """Return where a recipe is remembered: by place and content, so that no copy counts."""
     place = str(file.resolve()).encode()
     digest = hashlib.sha256(place + b"\0" + file.read_bytes()).hexdigest()
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -118,7 +118,7 @@ def _record(file: Path) -> Path:
 
 
 def _key(place: str | Path) -> str:
-    """The same for all ways to write one place."""
+    """Return one key for all ways to write a place."""
     folder = Path(place).expanduser()
     return str(folder.resolve()) if folder.exists() else str(place)
 

@@ -110,8 +110,9 @@ def ask(
 
     hf-alpha ask some-model@http://localhost:8000/v1 --key-from MY_KEY --task ltl --out there
 
-    Any language model of Transformers is asked. Models with symbols may stand beside: they answer
-    as for evaluate.
+    Any language model of Transformers is asked.
+
+    Models with symbols may stand beside: they answer as for evaluate.
     """
     services = [model for model in models if SERVED.fullmatch(model)]
     here = [model for model in models if model not in services]

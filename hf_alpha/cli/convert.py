@@ -125,7 +125,8 @@ class Segments:
         str | None,
         typer.Option(
             help="What is converted beside the encoder: masked, tokens, texts or none; by default "
-            "what the folder says that its model is for."
+            "what the folder says that its model is for. To train it on classes of texts, none "
+            "keeps BERT's summary of the first token."
         ),
     ] = None
 
@@ -173,8 +174,7 @@ def convert(
 
     A vanilla model of this package: of use at once with --to streams, else after training.
 
-    An encoder, which then sees segments: BERT, RoBERTa, ELECTRA, DistilBERT and their kin. To train
-    it on classes of texts, --head none keeps BERT's summary of the first token.
+    An encoder, which then sees segments: BERT, RoBERTa, ELECTRA, DistilBERT and their kin.
 
     hf-alpha convert google-bert/bert-base-uncased OUT --transducer fst/
 

@@ -157,8 +157,9 @@ def generate_data(
 
     hf-alpha generate-data OUT --task ltl --samples 100000
 
-    With --grid: the test set of a heatmap. With --copy-of: the papers' perturbations of training
-    data.
+    With --grid: the test set of a heatmap.
+
+    With --copy-of: the papers' perturbations of training data.
     """
     if changed_copy.copy_of is not None:
         drawn = (Formulas, TrainingData, TestData, Sharing)

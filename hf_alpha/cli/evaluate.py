@@ -59,8 +59,9 @@ def evaluate(
 ) -> None:
     """Measure correctness, exactness, edit distance and alpha-covariance beside random answers.
 
-    Of models that do not answer with text: the metrics of their recipe's objective. Models that
-    follow instructions are asked by a prompt: hf-alpha ask.
+    Of models that do not answer with text: the metrics of their recipe's objective.
+
+    Models that follow instructions are asked by a prompt: hf-alpha ask.
     """
     check_places(*models)
     from hf_alpha.recipe import writes_answers

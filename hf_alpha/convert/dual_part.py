@@ -58,7 +58,7 @@ def to_dual_part(
 
 
 def convert_weights(state: dict[str, Tensor], config: AlphaConfig) -> dict[str, Tensor]:
-    """The table of names: every tensor keeps its name and value, but for the embedding.
+    """Return the table of names: tensors keep names and values, but for the embedding.
 
     | converted | from the vanilla model |
     |---|---|

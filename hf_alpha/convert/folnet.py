@@ -87,7 +87,7 @@ Sources = dict[str, list[tuple[str, slice]]]
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The original's settings, with branches of operators by number.
+    """Return the original's settings, with branches of operators by number.
 
     Raises:
         ConversionError: the file is none of the original's, or asks for what there is not here.
@@ -120,9 +120,9 @@ def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
                 f"{path}: mixer_ops[{arity}] is {listed}; it has one or more of "
                 f"{', '.join(letters)}, each once"
             )
-    for name, allowed in CHOICES.items():
-        if settings[name] not in allowed:
-            raise ConversionError(f"{path}: {name} is {settings[name]!r}, not one of {allowed}")
+    for name, choices in CHOICES.items():
+        if settings[name] not in choices:
+            raise ConversionError(f"{path}: {name} is {settings[name]!r}, not one of {choices}")
     for name in ("predicate_dims", "intermediate_dims"):
         if len(settings[name]) != 3:
             raise ConversionError(f"{path}: {name} has {len(settings[name])} numbers, not 3")
@@ -131,7 +131,7 @@ def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """The original's tensors in float32, without a prefix of parallel training.
+    """Return the original's tensors in float32, without a prefix of parallel training.
 
     Raises:
         ConversionError: the file is no dict of tensors, or has parts that no model here has.
@@ -155,7 +155,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def class_of(state: Mapping[str, Tensor], settings: Mapping[str, Any]) -> str:
-    """Name of our class with the head that the weights have.
+    """Return the name of our class with the head that the weights have.
 
     Raises:
         ConversionError: they have none of the original's heads.
@@ -176,7 +176,7 @@ def class_of(state: Mapping[str, Tensor], settings: Mapping[str, Any]) -> str:
 def convert_settings(
     settings: Mapping[str, Any], state: Mapping[str, Tensor], **others: Any
 ) -> FolnetConfig:
-    """Our configuration, with the code's form of all that the paper has otherwise.
+    """Return our configuration, with the code's form of all that the paper has otherwise.
 
     Args:
         others: settings that the original's files do not have, such as the ids of special tokens.
@@ -212,7 +212,7 @@ def convert_settings(
 
 
 def _vocabulary(settings: Mapping[str, Any], state: Mapping[str, Tensor]) -> int:
-    """Rows of the embedding; the settings may have them before the original's padding."""
+    """Return the rows of the embedding; settings may have them before the original's padding."""
     rows, stated_size = len(state[OLD_WORDS]), settings["vocab_size"]
     if rows not in (stated_size, (stated_size // 8 + 1) * 8):
         raise ConversionError(
@@ -223,7 +223,7 @@ def _vocabulary(settings: Mapping[str, Any], state: Mapping[str, Tensor]) -> int
 
 
 def sources(settings: Mapping[str, Any]) -> Sources:
-    """The table of names: each module of ours, and where in the original its weights are."""
+    """Return the table of names: each module of ours, and where in the original its weights are."""
     table: Sources = {
         new: [(old, ALL)]
         for new, old in {
@@ -265,7 +265,7 @@ def _layer_sources(number: int, settings: Mapping[str, Any]) -> Sources:
 
 
 def _operator_sources(operator: str, settings: Mapping[str, Any]) -> dict[str, tuple[str, slice]]:
-    """Kernel, premise and output of an operator; the original's have one matrix for two of them."""
+    """Return an operator's kernel, premise and output; the original has one matrix for two."""
     heads = settings["num_heads"]
     if operator == "cjoin":
         return {part: (part, ALL) for part in ("kernel", "premise", "output")}
@@ -286,7 +286,7 @@ def _operator_sources(operator: str, settings: Mapping[str, Any]) -> dict[str, t
 def convert_weights(
     state: Mapping[str, Tensor], table: Sources, parameters: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """The original's tensors under our names.
+    """Return the original's tensors under our names.
 
     Args:
         parameters: our parameters by name, for their shapes.
@@ -298,8 +298,8 @@ def convert_weights(
     for name, parameter in parameters.items():
         module, _, kind = name.rpartition(".")
         parts = [(f"{old}.{kind}", rows) for old, rows in table[module]]
-        if lacking := [old for old, _ in parts if old not in state]:
-            missing += lacking
+        if missing_names := [old for old, _ in parts if old not in state]:
+            missing += missing_names
             continue
         weights[name] = torch.cat([state[old][rows] for old, rows in parts])
         used |= {old for old, _ in parts}
@@ -308,9 +308,11 @@ def convert_weights(
                 f"{' and '.join(old for old, _ in parts)}: {tuple(weights[name].shape)} for "
                 f"{name}, the settings say {tuple(parameter.shape)}"
             )
-    left = sorted(state.keys() - used)
-    if missing or left:
-        raise ConversionError(f"weights do not fit the settings: missing {missing}, unknown {left}")
+    unused_names = sorted(state.keys() - used)
+    if missing or unused_names:
+        raise ConversionError(
+            f"weights do not fit the settings: missing {missing}, unknown {unused_names}"
+        )
     if TIED in state and not torch.equal(state[TIED], state[OLD_WORDS]):
         raise ConversionError(f"{TIED} is not {OLD_WORDS}: a projection of its own is not here")
     return weights
@@ -346,7 +348,7 @@ def prove(
 
 
 def _probe(config: FolnetConfig, rows: int = 4, length: int = 24) -> tuple[Tensor, Tensor]:
-    """Random ids, and types of two texts whose border is another in each row."""
+    """Return random ids, and types of two texts whose border is another in each row."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(config.vocab_size, (rows, length), generator=generator)
     border = torch.randint(1, length, (rows, 1), generator=generator)
@@ -366,7 +368,7 @@ def _head_outputs(model: PreTrainedModel, batch: dict[str, Tensor]) -> dict[str,
 def convert_state(
     state: Mapping[str, Tensor], settings: Mapping[str, Any], **others: Any
 ) -> PreTrainedModel:
-    """A model of ours with the original's weights, proved.
+    """Return a model of ours with the original's weights, proved.
 
     Args:
         state, settings: as of `read_weights` and `read_settings`.
@@ -418,7 +420,7 @@ def convert_folnet(
 
 
 def special_ids(tokenizer: PreTrainedTokenizerBase, state: Mapping[str, Tensor]) -> dict[str, int]:
-    """Ids of padding and of both ends of texts, where the tokenizer has them.
+    """Return the ids of padding and of both ends of texts, where the tokenizer has them.
 
     Raises:
         ConversionError: the tokenizer has more tokens than the model.

@@ -28,7 +28,7 @@ class OriginalFolnet:
         self.state, self.settings = state, settings
 
     def outputs(self, ids_BT: Tensor, types_BT: Tensor) -> dict[str, Tensor]:
-        """Final atoms, the pooled state and the logits of the head, by the names of our outputs.
+        """Return final atoms, the pooled state and logits, by the names of our outputs.
 
         Logits of several choices are those of single sequences, (B, 1).
         """
@@ -91,7 +91,7 @@ class OriginalFolnet:
         return self._norm(unary), self._norm(binary)
 
     def _distances(self, types_BT: Tensor) -> Tensor:
-        """Rows of the table of distances, (B, T, T)."""
+        """Return the rows of the table of distances, (B, T, T)."""
         most = self.settings["max_position_offset"]
         places = torch.arange(types_BT.shape[1])
         ahead = (places[None, :] - places[:, None]).clamp(1 - most, most - 1)

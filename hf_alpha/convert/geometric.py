@@ -79,7 +79,7 @@ DISTILBERT_LAYERS = {
 
 @dataclass(frozen=True)
 class Family:
-    """How the models of a family name what BERT has.
+    """The names that a family of models has for the parts of BERT.
 
     Attributes:
         prefix: of the encoder's weights.
@@ -161,7 +161,7 @@ def to_geometric(
     share_relations: bool = False,
     rope_theta: float = 10_000.0,
 ) -> PreTrainedModel:
-    """Convert an encoder into a geometric one that says the same, and prove it.
+    """Convert an encoder into a geometric one that gives the same outputs, and prove it.
 
     Padding has to come with an `attention_mask`: some of RoBERTa's kin find it by its id, too.
 
@@ -196,10 +196,12 @@ def to_geometric(
         converted = made_class(config, **pools)
     if head == "Model":
         state = {name.removeprefix("geometric."): tensor for name, tensor in state.items()}
-    missing, left = converted.load_state_dict(state, strict=False)
-    lacking = [name for name in missing if not NEW.search(name)]
-    if left or lacking:
-        raise ConversionError(f"weights do not fit: missing {lacking}, left over {left}")
+    missing, unused_names = converted.load_state_dict(state, strict=False)
+    missing_names = [name for name in missing if not NEW.search(name)]
+    if unused_names or missing_names:
+        raise ConversionError(
+            f"weights do not fit: missing {missing_names}, left over {unused_names}"
+        )
     converted.to(model.dtype).train(model.training)
     prove(model, converted)
     return converted
@@ -257,7 +259,7 @@ def _chosen(head: str) -> str:
 
 
 def _default_head(config: PreTrainedConfig) -> str:
-    """What a folder's model is for; BERT's pretraining has the head for masked tokens."""
+    """Return what a folder's model is for; BERT's pretraining has the head for masked tokens."""
     name = next(iter(config.architectures or []), "Model")
     if name == "BertForPreTraining":
         return HEADS["masked"]
@@ -265,7 +267,7 @@ def _default_head(config: PreTrainedConfig) -> str:
 
 
 def _check_padding(config: PreTrainedConfig, tokenizer: Any) -> None:
-    """RoBERTa finds padding by its id when it counts positions: another token would move them."""
+    """Check padding: RoBERTa finds it by its id when it counts positions."""
     ours, theirs = config.pad_token_id, tokenizer.pad_token_id
     if FAMILIES[config.model_type].offset(config) and ours != theirs:
         raise ConversionError(
@@ -285,7 +287,7 @@ def _check_family(config: PreTrainedConfig) -> None:
 
 
 def _head(name: str) -> str:
-    """What a class of models is for: the end of its name."""
+    """Return what a class of models is for: the end of its name."""
     heads = [head for head in HEADS.values() if name.endswith(head)]
     if not heads:
         raise ConversionError(
@@ -298,7 +300,7 @@ def _head(name: str) -> str:
 def convert_config(
     theirs: PreTrainedConfig, segment_labels: Sequence[str], settings: Mapping[str, Any]
 ) -> GeometricConfig:
-    """The configuration of the converted model; `settings` are what is new in it."""
+    """Return the converted model's configuration; `settings` are what is new in it."""
     if isinstance(segment_labels, str):
         raise ValueError(f"segment_labels is {segment_labels!r}: give a list of labels")
     if (kind := settings["relation_attention"]) not in RELATION_ATTENTIONS[:2]:
@@ -322,7 +324,7 @@ def convert_config(
 
 
 def convert_weights(model: PreTrainedModel, head: str) -> dict[str, Tensor]:
-    """The weights of a model under our names, those of the encoder behind `geometric.`."""
+    """Return a model's weights under our names, those of the encoder behind `geometric.`."""
     family = FAMILIES[model.config.model_type]
     prefix = "" if head == "Model" else f"{family.prefix}."
     state = {}
@@ -374,7 +376,7 @@ def prove(model: PreTrainedModel, converted: PreTrainedModel) -> None:
 
 
 def _outputs(outputs: Any, mask: Tensor) -> list[Tensor]:
-    """What the two have in common, 0 at padding."""
+    """Return what the two have in common, 0 at padding."""
     if "logits" in outputs:
         tensors = [outputs["logits"]]
     else:

@@ -29,7 +29,7 @@ def check_tables(host: PreTrainedModel) -> None:
 
 
 def table_rows(host: PreTrainedModel) -> int:
-    """How many tokens the host has rows for.
+    """Return how many tokens the host has rows for.
 
     Raises:
         ConversionError: it does not say where its output projection is.
@@ -119,7 +119,7 @@ def _check_rows(host: PreTrainedModel, rows: Sequence[int], sources: Sequence[in
 
 
 def row_length(host: PreTrainedModel, rows: Sequence[int]) -> list[float]:
-    """Mean length of these rows in the input's table, as it enters the layers, and in the head's.
+    """Return the mean length of rows in the input's table, as they enter layers, and the head's.
 
     Raises:
         ConversionError: as `resize_tables`.
@@ -128,15 +128,15 @@ def row_length(host: PreTrainedModel, rows: Sequence[int]) -> list[float]:
     table = host.get_encoder().get_input_embeddings()
     ids = torch.tensor(list(rows), device=table.weight.device)
     with torch.no_grad():
-        entered, leaving = table(ids), _output(host).weight[ids]
-    return [float(x.float().norm(dim=-1).mean()) for x in (entered, leaving)]
+        input_rows, output_rows = table(ids), _output(host).weight[ids]
+    return [float(x.float().norm(dim=-1).mean()) for x in (input_rows, output_rows)]
 
 
 # -- finding the tables ---------------------------------------------------------------------------
 
 
 def _entries(host: PreTrainedModel) -> list[tuple[Tensor, int]]:
-    """Every tensor with an entry for each token, once, and the dimension that counts tokens."""
+    """Return each tensor with an entry for each token, once, and the dimension of tokens."""
     inputs = _inputs(host)
     output = _output(host)
     tables = [(module.weight, 0) for module in (*inputs.values(), output)]
@@ -157,7 +157,7 @@ def _entries(host: PreTrainedModel) -> list[tuple[Tensor, int]]:
 
 
 def _inputs(host: PreTrainedModel) -> dict[str, nn.Embedding]:
-    """The input embeddings by the part that has them."""
+    """Return the input embeddings by the part that has them."""
     parts = {"model": host, "encoder": host.get_encoder(), "decoder": host.get_decoder()}
     tables = {}
     for role, part in parts.items():
@@ -176,7 +176,7 @@ def _inputs(host: PreTrainedModel) -> dict[str, nn.Embedding]:
 
 
 def _output(host: PreTrainedModel) -> nn.Linear:
-    """The projection onto tokens."""
+    """Return the projection onto tokens."""
     output = host.get_output_embeddings()
     if not isinstance(output, nn.Linear):
         raise ConversionError(
@@ -190,7 +190,7 @@ def _output(host: PreTrainedModel) -> nn.Linear:
 def _check_one_vocabulary(
     host: PreTrainedModel, inputs: dict[str, nn.Embedding], rows: int
 ) -> None:
-    """A symbol is one token, read and written: an id means the same everywhere.
+    """Check that ids mean the same everywhere: a symbol is one token, read and written.
 
     Two tables of the same size can be of one vocabulary (T5Gemma) or of two. Then the
     configuration has a size for each of these (`decoder_vocab_size`).
@@ -226,16 +226,14 @@ def _state_rows(host: PreTrainedModel, tables: set[int], old: int, rows: int) ->
 
 
 def _configs(host: PreTrainedModel) -> Iterator[PreTrainedConfig]:
-    """The configurations of all parts (T5's stacks have copies), and those inside of them."""
-    waiting = [module.config for module in host.modules() if isinstance(module, PreTrainedModel)]
+    """Return the configurations of all parts (T5's stacks have copies), and those inside."""
+    queue = [module.config for module in host.modules() if isinstance(module, PreTrainedModel)]
     seen: set[int] = set()
-    while waiting:
-        config = waiting.pop()
+    while queue:
+        config = queue.pop()
         if id(config) not in seen:
             seen.add(id(config))
-            waiting += [
-                part for part in vars(config).values() if isinstance(part, PreTrainedConfig)
-            ]
+            queue += [part for part in vars(config).values() if isinstance(part, PreTrainedConfig)]
             yield config
 
 

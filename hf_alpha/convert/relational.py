@@ -58,7 +58,7 @@ def to_relational(
 def convert_weights(
     state: dict[str, Tensor], config: AlphaConfig, sources: list[list[int]]
 ) -> dict[str, Tensor]:
-    """The table of names: every tensor keeps its name and value, but for the embedding.
+    """Return the table of names: tensors keep names and values, but for the embedding.
 
     | converted | from the vanilla model |
     |---|---|
@@ -74,7 +74,7 @@ def convert_weights(
 
 
 def class_row(rows_ND: Tensor, normalized: bool) -> Tensor:
-    """One row in place of several: their mean as they are used, (D,); a single one stays as it is.
+    """Return one row for several, (D,): their mean as they are used; a single one stays.
 
     Args:
         normalized: rows are divided by their norms where they are used. The mean of such rows is
@@ -165,7 +165,7 @@ def _check_promises(model: PreTrainedModel, symbols: list[int]) -> None:
 
 
 def _sources(config: AlphaConfig, actual: int | Sequence[int] | None) -> list[list[int]]:
-    """The symbols that each class's row comes from: all, or the actual one."""
+    """Return the symbols that each class's row comes from: all, or the actual one."""
     members = class_members(config)
     if actual is None:
         return members

@@ -2,22 +2,19 @@
 
 The backbone keeps its weights: what is added to its tables are rows for what its tokenizer gets
 (see `TextTokenizer`) and a few rows that the symbols of a class share. What the two models have in
-common is checked on every conversion.
+common is checked on every conversion, by `proof`.
 """
 
 import copy
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-import torch
 from huggingface_hub.errors import StrictDataclassError
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-from torch import Tensor
 from transformers import (
     ByT5Tokenizer,
     GenerationConfig,
@@ -39,6 +36,13 @@ from hf_alpha.convert.host_tables import (
     row_length,
     table_rows,
 )
+from hf_alpha.convert.proof import (
+    Family,
+    plain_logits,
+    prove_encoding,
+    prove_growth,
+    random_probe,
+)
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.folders import new_folder
 from hf_alpha.generation import fit_tokenizer, raise_limit
@@ -55,7 +59,6 @@ logger = logging.getLogger(__name__)
 
 CLASS = "name"
 """What the only class of symbols is called, unless it is said otherwise."""
-IDS = ("input_ids", "decoder_input_ids")
 ENCODINGS = ("streams", "relational", "dual_part", "learned")
 
 Tokens = str | Sequence[str] | Mapping[str, str | Sequence[str]]
@@ -120,7 +123,7 @@ class SymbolConfig:
 
 
 def _is_rule(symbols: Mapping[str, Any]) -> bool:
-    """Whether it is a rule alone, rather than rules by class: of a class called `function`, say."""
+    """Return whether symbols are a rule alone, not rules by class: of a class `function`, say."""
     return symbols.keys() <= NameRule.__dataclass_fields__.keys() and not any(
         isinstance(value, Mapping) or (isinstance(value, int) and key != "count")
         for key, value in symbols.items()
@@ -147,15 +150,15 @@ def get_symbol_model(
         ConversionError: the model or the tokenizer cannot be used, or the proof failed; the message
             says what to do. The model is as it was, but for rows in its tables.
     """
-    retrofit, made = _symbol_model(model, tokenizer, config or SymbolConfig())
-    if said := _without_rule(made):
+    retrofit, symbol_tokenizer = _symbol_model(model, tokenizer, config or SymbolConfig())
+    if gap := _without_rule(symbol_tokenizer):
         logger.warning(
             "%s: give SymbolConfig a rule, such as symbols={'%s': {'pattern': '[a-z][0-9]*', "
             "'count': 32}}, or call use_rules of the tokenizer",
-            said,
-            next(iter(made.symbol_classes)),
+            gap,
+            next(iter(symbol_tokenizer.symbol_classes)),
         )
-    return retrofit, made
+    return retrofit, symbol_tokenizer
 
 
 def _symbol_model(
@@ -165,36 +168,38 @@ def _symbol_model(
         model = _plain_backbone(model)
     check_host(model)
     plain = _fast_bytes(tokenizer) if isinstance(tokenizer, ByT5Tokenizer) else tokenizer
-    made = _with_symbols(plain, config)
+    symbol_tokenizer = _with_symbols(plain, config)
     _check_vocabulary(model, plain)
-    plan = _Rows(model, made, plain, config)
-    probe = _probe(model, plan.base)
-    before = _logits(model, probe)
-    asked = _Asked(model.config.model_type, config)
-    if asked.relates and getattr(model.config, "attention_type", None) == "block_sparse":
+    plan = _Rows(model, symbol_tokenizer, plain, config)
+    probe = random_probe(model, plan.base)
+    before = plain_logits(model, probe)
+    aggregated = bool(config.aggregated_attention)
+    family = Family(model.config.model_type, config.encoding, aggregated)
+    if family.relates and getattr(model.config, "attention_type", None) == "block_sparse":
         # Inputs as short as those of the proof get full attention.
-        raise asked.refusal("its sparse attention does not take a mask for each head")
+        raise family.refusal("its sparse attention does not take a mask for each head")
     try:
-        settings = _configuration(model, made, config, plan.settings())  # before a row changes
+        # Before a row changes.
+        settings = _configuration(model, symbol_tokenizer, config, plan.settings())
     except NotImplementedError as error:  # some configurations let no layer be added to the cache
-        raise asked.refusal(f"its configuration says {str(error)!r}") from error
+        raise family.refusal(f"its configuration says {str(error)!r}") from error
     plan.apply()
-    grown = _logits(model, probe)
-    _prove_growth(before, grown, plan.base)
-    with asked.tried():
+    grown = plain_logits(model, probe)
+    prove_growth(before, grown, plan.base)
+    with family.refusing():
         retrofit = RetrofitForConditionalGeneration(settings, model)
     retrofit.generation_config = _generation(model, retrofit.config)
     raise_limit(retrofit)
     training = model.training
     retrofit.eval()
-    _prove(retrofit, asked, probe, grown)
+    prove_encoding(retrofit, family, probe, grown)
     retrofit.train(training)
-    fit_tokenizer(made, retrofit)
-    return retrofit, made
+    fit_tokenizer(symbol_tokenizer, retrofit)
+    return retrofit, symbol_tokenizer
 
 
 def _without_rule(tokenizer: Any) -> str:
-    """Which names there are of classes whose names no rule finds; empty if there are none."""
+    """Say which classes have names that no rule finds; "" if there are none."""
     if not isinstance(tokenizer, TextTokenizer) or tokenizer.symbols_are_words:
         return ""
     rules = tokenizer.finder.rules.items()
@@ -206,7 +211,7 @@ def _without_rule(tokenizer: Any) -> str:
 
 
 def _plain_backbone(model: RetrofitForConditionalGeneration) -> PreTrainedModel:
-    """The backbone of a `learned` model, in which each symbol has a row as other tokens do."""
+    """Return the backbone of a `learned` model, in which each symbol has a row of its own."""
     if model.config.symbol_encoding != "learned":
         raise ConversionError(
             f"only 'learned' models are converted; this one is {model.config.symbol_encoding!r} "
@@ -234,7 +239,7 @@ def check_host(model: PreTrainedModel) -> None:
 
 
 def _goes_from_text_to_text(config: Any) -> bool:
-    """Whether a configuration is that of an encoder-decoder that reads and writes text."""
+    """Return whether a configuration is that of an encoder-decoder from text to text."""
     answers = type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
     return answers and bool(getattr(config, "is_encoder_decoder", False))
 
@@ -272,7 +277,7 @@ def _check_vocabulary(model: PreTrainedModel, tokenizer: Any) -> None:
 def _configuration(
     model: PreTrainedModel, tokenizer: Any, config: SymbolConfig, vocabulary: dict[str, Any]
 ) -> RetrofitConfig:
-    """The configuration of the result.
+    """Return the configuration of the result.
 
     Raises:
         ConversionError: settings contradict one another, or a special token is a symbol.
@@ -293,25 +298,25 @@ def _configuration(
 
 
 def _special_tokens(model: PreTrainedModel, tokenizer: Any) -> dict[str, Any]:
-    """The special ids, from wherever the model says them."""
-    found = {}
+    """Return the special ids, from wherever the model says them."""
+    ids = {}
     for name in ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
         places = (model.config, model.generation_config, tokenizer)
         values = (getattr(place, name, None) for place in places)
-        found[name] = next((value for value in values if value is not None), None)
-    found["pad_token_id"] = tokenizer.pad_token_id  # what batches are padded with
-    return found
+        ids[name] = next((value for value in values if value is not None), None)
+    ids["pad_token_id"] = tokenizer.pad_token_id  # what batches are padded with
+    return ids
 
 
 def _generation(model: PreTrainedModel, config: RetrofitConfig) -> GenerationConfig:
-    """How the model generated before; ids of special tokens that it lacks are filled in."""
-    found = copy.deepcopy(model.generation_config)
+    """Return how the model generated before; special ids that it lacks are filled in."""
+    generation = copy.deepcopy(model.generation_config)
     for name in ("bos_token_id", "eos_token_id", "decoder_start_token_id"):
-        if getattr(found, name) is None:
-            setattr(found, name, getattr(config, name))
-    found.pad_token_id = config.pad_token_id  # what the tokenizer takes for padding
-    _allow_symbols(found, config)
-    return found
+        if getattr(generation, name) is None:
+            setattr(generation, name, getattr(config, name))
+    generation.pad_token_id = config.pad_token_id  # what the tokenizer takes for padding
+    _allow_symbols(generation, config)
+    return generation
 
 
 def _allow_symbols(generation: GenerationConfig, config: RetrofitConfig) -> None:
@@ -346,9 +351,10 @@ def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
     try:
         if config.symbol_tokens is not None:
             return _over_tokens(tokenizer, config.symbol_tokens)
-        made = TextTokenizer.from_tokenizer(tokenizer, config.rules)
-        made.name_symbols()  # with the names that rules list: a model that learns none forgets them
-        return made
+        symbol_tokenizer = TextTokenizer.from_tokenizer(tokenizer, config.rules)
+        # With the names that rules list: a model that learns none forgets them.
+        symbol_tokenizer.name_symbols()
+        return symbol_tokenizer
     except ConversionError:
         raise
     except ValueError as error:
@@ -356,16 +362,18 @@ def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
 
 
 def _over_tokens(tokenizer: Any, tokens: Tokens) -> TextTokenizer:
-    """The tokenizer with tokens of its own as symbols."""
-    given = by_class(tokens, [CLASS])
-    ids = {name: [_token_id(tokenizer, token) for token in some] for name, some in given.items()}
+    """Return the tokenizer with tokens of its own as symbols."""
+    tokens_of = by_class(tokens, [CLASS])
+    ids = {
+        name: [_token_id(tokenizer, token) for token in some] for name, some in tokens_of.items()
+    }
     _warn_of_spellings(tokenizer, {index for some in ids.values() for index in some})
     return TextTokenizer.over_tokens(tokenizer, ids)
 
 
 def _warn_of_spellings(tokenizer: Any, symbols: set[int]) -> None:
     """Say which names are another token behind a space: then one name is no symbol, or two."""
-    found = []
+    faults = []
     words = dict.fromkeys(tokenizer.decode([index]).strip() for index in sorted(symbols))
     for word in filter(None, words):
         alone, twice = (
@@ -373,25 +381,25 @@ def _warn_of_spellings(tokenizer: Any, symbols: set[int]) -> None:
             for text in (word, f"{word} {word}")
         )
         spellings = [alone, twice[len(alone) :]]
-        known = [symbols.intersection(ids) for ids in spellings]
-        if known[0] == known[1]:  # one symbol; or none, of a token that is a part of words
+        symbols_in = [symbols.intersection(ids) for ids in spellings]
+        if symbols_in[0] == symbols_in[1]:  # one; or none, of a token that is a part of words
             continue
         shown = [" ".join(tokenizer.convert_ids_to_tokens(ids)) for ids in spellings]
         two = f"{shown[0]} and {shown[1]} are two symbols for one name"
-        found.append(two if all(known) else f"{shown[known.index(set())]} is no symbol")
-    if found:
+        faults.append(two if all(symbols_in) else f"{shown[symbols_in.index(set())]} is no symbol")
+    if faults:
         logger.warning(
             "words are other tokens behind a space than at the start of a text: %s. Take new "
             "symbols and a rule in place of symbol_tokens, so that a name is one symbol wherever "
             "it stands: symbols={'%s': {'tokens': [...], 'count': 32}}, or on the command line "
             "--symbols 32 --names 'alice|bob'",
-            "; ".join(found),
+            "; ".join(faults),
             CLASS,
         )
 
 
 def _fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
-    """The same as ByT5's tokenizer, which is written in Python: a token for each byte."""
+    """Return a fast tokenizer with ByT5's ids, a token for each byte: ByT5's is in Python."""
     added = tokenizer.added_tokens_decoder
     first = next(i for i in range(len(added)) if i not in added)  # behind padding, end and unknown
     vocabulary = {str(token): index for index, token in added.items()}
@@ -409,7 +417,7 @@ def _fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
 
 
 def by_class(tokens: Tokens, classes: Sequence[str]) -> dict[str, list[str]]:
-    """Tokens by class: of a mapping, or all of them for the only class.
+    """Return tokens by class: of a mapping, or all of them for the only class.
 
     Raises:
         ConversionError: there are several classes, and it is not said which they are for.
@@ -428,7 +436,7 @@ def _listed(tokens: str | Sequence[str]) -> list[str]:
 
 
 def _token_id(tokenizer: Any, token: str) -> int:
-    """The id of a token, as it is written in a text or in the vocabulary.
+    """Return the id of a token, as it is written in a text or in the vocabulary.
 
     Raises:
         ConversionError: the tokenizer splits it.
@@ -475,43 +483,46 @@ class _Rows:
         self.class_rows = self._places()
 
     def _sources(self, plain: Any) -> dict[str, list[list[int]]]:
-        """Class -> for each of its rows, the ids of the tokens that it begins with.
+        """Return, for each row of a class, the ids of the tokens that it begins with.
 
         They are tokens of the tokenizer as it was, for which no word is a name.
         """
-        wanted = encoding_class(self.config.encoding).rows_per_class
-        if wanted is None:
+        rows_per_class = encoding_class(self.config.encoding).rows_per_class
+        if rows_per_class is None:
             return {}
-        roles = {role: self._given(plain, role) for role in ("actual", "placeholder")[:wanted]}
-        found = {
+        roles = {
+            role: self._named_rows(plain, role)
+            for role in ("actual", "placeholder")[:rows_per_class]
+        }
+        sources = {
             name: self._defaults(
-                name, [given.get(name, []) for given in roles.values()], len(plain)
+                name, [named.get(name, []) for named in roles.values()], len(plain)
             )
             for name in self.ranges
         }
-        for name, rows in found.items():
+        for name, rows in sources.items():
             if len(rows) == 2 and rows[0] and sorted(rows[0]) == sorted(rows[1]):
                 raise ConversionError(
                     f"actual and placeholder of class {name!r} are the same: a stream could not "
                     "tell its own symbol from others; choose two tokens"
                 )
-        return found
+        return sources
 
-    def _given(self, plain: Any, role: str) -> dict[str, list[int]]:
-        """Class -> ids of the tokens that are named for a role."""
-        given = getattr(self.config, role)
-        tokens = {} if given is None else by_class(given, list(self.ranges))
+    def _named_rows(self, plain: Any, role: str) -> dict[str, list[int]]:
+        """Return, for each class, the ids of the tokens that are named for a role."""
+        named = getattr(self.config, role)
+        tokens = {} if named is None else by_class(named, list(self.ranges))
         if unknown := tokens.keys() - self.ranges.keys():
             raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
         return {name: [_token_id(plain, token) for token in some] for name, some in tokens.items()}
 
-    def _defaults(self, name: str, rows: list[list[int]], known: int) -> list[list[int]]:
-        """The rows of a class, those that nothing is named for filled in.
+    def _defaults(self, name: str, rows: list[list[int]], num_tokens: int) -> list[list[int]]:
+        """Return the rows of a class, those that nothing is named for filled in.
 
         They begin with symbols that were tokens before: all of them, if the class has one row; of
         two, each with the first symbol that the other one does not begin with.
         """
-        own = [i for i in self._members(name) if i < known]
+        own = [i for i in self._members(name) if i < num_tokens]
         if len(rows) == 1:
             return [rows[0] or own]
         actual, placeholder = rows
@@ -519,7 +530,7 @@ class _Rows:
         return [actual, placeholder or [i for i in own if i not in actual][:1]]
 
     def settings(self) -> dict[str, Any]:
-        """The settings of the configuration that say what the vocabulary is, and where rows are."""
+        """Return the settings of the configuration for the vocabulary and the places of rows."""
         settings: dict[str, Any] = {
             "num_base_tokens": self.size - len(self.symbols),
             "vocab_size": self.size,
@@ -548,12 +559,12 @@ class _Rows:
         draw_rows(self.host, new, self.base)
 
     def _places(self) -> dict[str, list[int]]:
-        """Class -> its rows: that of its only source, if that is a symbol of the class; else free.
+        """Return each class's rows: that of its only source, if a symbol of the class; else free.
 
         No two are the same: classes have no symbol in common, and a class no source twice.
         """
-        taken = {i for rows in self.sources.values() for ids in rows for i in ids}
-        free = (i for i in chain(self.symbols, count(self.size)) if i not in taken)
+        used = {i for rows in self.sources.values() for ids in rows for i in ids}
+        free = (i for i in chain(self.symbols, count(self.size)) if i not in used)
         return {
             name: [
                 ids[0] if len(ids) == 1 and ids[0] in self._members(name) else next(free)
@@ -563,207 +574,8 @@ class _Rows:
         }
 
     def _members(self, name: str) -> list[int]:
-        """The symbols of a class."""
+        """Return the symbols of a class."""
         return [i for pair in self.ranges[name] for i in range(*pair)]
-
-
-# -- proof ----------------------------------------------------------------------------------------
-
-
-def _probe(model: PreTrainedModel, base: list[int]) -> dict[str, Tensor]:
-    """Random inputs of base tokens."""
-    generator = torch.Generator().manual_seed(0)
-    pad = model.config.pad_token_id
-    tokens = torch.tensor([i for i in base if i != pad])
-    shape = (2, 8)
-    ids, decoder_ids = (
-        tokens[torch.randint(len(tokens), shape, generator=generator)] for _ in range(2)
-    )
-    batch = {"input_ids": ids, "decoder_input_ids": decoder_ids}
-    return {name: value.to(model.device) for name, value in batch.items()} | {
-        "attention_mask": torch.ones_like(ids).to(model.device)
-    }
-
-
-@torch.no_grad()
-def _logits(model: PreTrainedModel, probe: dict[str, Tensor]) -> Tensor:
-    training = model.training
-    logits = model.eval()(**probe).logits
-    model.train(training)
-    return logits
-
-
-def _prove_growth(before: Tensor, grown: Tensor, base: list[int]) -> None:
-    """Check that rows added to the tables change no logit of old tokens.
-
-    Up to rounding: libraries may sum in another order in a product with more columns,
-    which happens to vocabularies of a few tokens.
-
-    Raises:
-        ConversionError: with the largest difference.
-    """
-    columns = [i for i in base if i < before.shape[-1]]
-    old, new = before[..., columns], grown[..., columns]
-    gaps = (new - old).abs()
-    # What a sum in another order may differ by goes with the logits of a position, and is rounded.
-    usual = 32 * torch.finfo(torch.float32).eps * old.abs().median(dim=-1, keepdim=True).values
-    if bool(((new == old) | (gaps <= usual + 2 * torch.finfo(old.dtype).eps * old.abs())).all()):
-        return
-    raise ConversionError(
-        f"proof failed: with rows added to its tables, the backbone's logits differ by up to "
-        f"{float(gaps.nan_to_num().max()):.2e}"
-    )
-
-
-class _Asked:
-    """What is asked of a family of models, and how it is refused.
-
-    Args:
-        family: its `model_type`.
-        config: the encoding.
-    """
-
-    def __init__(self, family: str, config: SymbolConfig):
-        self.family, self.config = family, config
-        self.relates = encoding_class(config.encoding).relates
-
-    def refusal(self, why: str) -> ConversionError:
-        """The error that says what the family does not take, why, and which families do."""
-        added = " with aggregated attention" if self.config.aggregated_attention else ""
-        encoding = f"{self.config.encoding!r}{added}"
-        return ConversionError(
-            f"a {self.family!r} model does not take symbol_encoding {encoding}: {why}. T5, BART, "
-            "mBART and Pegasus take every encoding; docs/retrofit.md says what other families take"
-        )
-
-    @contextmanager
-    def tried(self, masks: bool = False) -> Iterator[None]:
-        """Refuse the family where the backbone raises an error, which the refusal quotes.
-
-        Args:
-            masks: it gets masks for the first time, where the encoding gives such.
-        """
-        try:
-            yield
-        except (ConversionError, torch.OutOfMemoryError):
-            raise
-        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            said = f"the model says {' '.join(str(error).split())!r}"
-            if masks and self.relates:
-                said = f"its attention does not take a mask for each head ({said})"
-            raise self.refusal(said) from error
-
-    def check_shape(self, logits: Tensor, model: PreTrainedModel, batch: dict[str, Tensor]) -> None:
-        """Raise a ConversionError unless there is a logit for each token of the vocabulary."""
-        wanted = (*batch["decoder_input_ids"].shape, model.config.vocab_size)
-        if logits.shape != wanted:
-            raise self.refusal(f"its logits have the shape {tuple(logits.shape)}, not {wanted}")
-
-
-@torch.no_grad()
-def _prove(
-    model: RetrofitForConditionalGeneration, asked: _Asked, probe: dict[str, Tensor], before: Tensor
-) -> None:
-    """Check on random inputs what the encoding promises.
-
-    Without symbols in the input the model is its backbone: identical logits. With names, it runs; a
-    renaming moves columns of the logits and nothing else, where the encoding promises that; and
-    generation with a cache sees what a forward pass without one does.
-
-    Args:
-        model: with symbols, in evaluation mode.
-        asked: what the conversion is into.
-        probe: random inputs of base tokens.
-        before: logits of the backbone, with its tables as they are now.
-
-    Raises:
-        ConversionError: with the largest difference; or the backbone cannot run with the encoding.
-    """
-    config = model.config
-    with asked.tried(masks=True):
-        after = model(**probe).logits
-    asked.check_shape(after, model, probe)
-    columns = [i for i in config.vocabulary.base_ids if i < before.shape[-1]]
-    if not torch.equal(after[..., columns], before[..., columns]):
-        gap = float((after[..., columns] - before[..., columns]).abs().max())
-        raise ConversionError(
-            f"proof failed without symbols: logits differ from the backbone's by up to {gap:.2e}"
-        )
-    named = _with_names(probe, config)
-    with asked.tried():
-        _prove_renaming(model, asked, {key: value[:1] for key, value in named.items()})
-        _prove_cache(model, asked, named)
-
-
-def _with_names(probe: dict[str, Tensor], config: RetrofitConfig) -> dict[str, Tensor]:
-    """The random inputs with names of every class: some in the first row, one in the second."""
-    ranges = config.vocabulary.ranges.values()
-    names = [i for pairs in ranges for i in [i for pair in pairs for i in range(*pair)][:2]][:4]
-    ids, answers = probe["input_ids"].clone(), probe["decoder_input_ids"].clone()
-    ids[0, : 2 * len(names) : 2] = torch.tensor(names).to(ids)
-    ids[0, -1] = answers[0, 1] = answers[0, -1] = names[0]
-    ids[1, 3] = answers[1, 1] = answers[1, -1] = names[-1]
-    return {**probe, "input_ids": ids, "decoder_input_ids": answers}
-
-
-def _prove_renaming(
-    model: RetrofitForConditionalGeneration, asked: _Asked, named: dict[str, Tensor]
-) -> None:
-    """Check that every name called as the next of its class gives the same in moved columns."""
-    config = model.config
-    logits = model(**named).logits
-    asked.check_shape(logits, model, named)
-    if not config.needs_stream_ids:  # nothing is promised
-        return
-    renaming = torch.arange(config.vocab_size, device=logits.device)
-    for pairs in config.vocabulary.ranges.values():
-        members = torch.tensor([i for pair in pairs for i in range(*pair)]).to(renaming)
-        renaming[members] = members.roll(-1)
-    called = {name: renaming.to(named[name].device)[named[name]] for name in IDS}
-    moved = model(**{**named, **called}).logits[..., renaming]
-    if not torch.equal(moved, logits):
-        gap = float((moved - logits).abs().max())
-        raise asked.refusal(f"renaming changes its logits by up to {gap:.2e}")
-
-
-def _prove_cache(
-    model: RetrofitForConditionalGeneration, asked: _Asked, named: dict[str, Tensor]
-) -> None:
-    """Check that names generated with a cache have the logits that they have without.
-
-    The names are those of the row. What a caller's settings forbid may be generated in their place:
-    any answer will do.
-    """
-    config, prompt = model.config, {key: named[key] for key in ("input_ids", "attention_mask")}
-    names = [
-        [i for i in row if config.vocabulary.class_of(i)] for row in named["input_ids"].tolist()
-    ]
-    start = (
-        model.generation_config.decoder_start_token_id,
-        config.eos_token_id,
-        config.pad_token_id,
-    )
-    generated = model.generate(
-        **prompt,
-        max_new_tokens=3,  # two of them with what the cache holds
-        num_beams=1,
-        do_sample=False,
-        num_return_sequences=1,
-        use_cache=True,
-        cache_implementation="dynamic",
-        decoder_start_token_id=next(i for i in start if i is not None),
-        prefix_allowed_tokens_fn=lambda row, _: names[row],
-        return_dict_in_generate=True,
-        output_logits=True,
-    )
-    cached = torch.stack(generated.logits, dim=1)
-    answers = generated.sequences[:, : cached.shape[1]]
-    whole = model(**prompt, decoder_input_ids=answers, use_cache=False).logits.to(cached)
-    gap = (cached - whole).masked_fill(cached == whole, 0.0).abs()
-    usual = whole.abs().median(dim=-1, keepdim=True).values  # what rounding goes with
-    if not bool((gap <= torch.finfo(model.dtype).eps ** 0.5 * usual).all()):
-        largest = float(gap.nan_to_num(torch.inf).max())
-        raise asked.refusal(f"a cache changes its logits by up to {largest:.2e}")
 
 
 # -- folders --------------------------------------------------------------------------------------
@@ -807,7 +619,7 @@ def convert_host(
 def _what_was_made(
     out: Path, model: RetrofitForConditionalGeneration, tokenizer: Any, added: int
 ) -> str:
-    config, said = model.config, _without_rule(tokenizer)
+    config, gap = model.config, _without_rule(tokenizer)
     symbols = ", ".join(
         f"{count:,} of class {name}" for name, count in config.symbol_classes.items()
     )
@@ -819,7 +631,7 @@ def _what_was_made(
         "proved on random inputs: without symbols, the logits are identical to the backbone's; "
         f"with names, {renamed}a cache changes nothing",
         f"next: fine-tune it on texts with names, hf-alpha train my-task.yaml checkpoint={out}"
-        + (f"; {said}: --names, or the recipe's symbols" if said else ""),
+        + (f"; {gap}: --names, or the recipe's symbols" if gap else ""),
     ]
     return "\n".join(lines)
 

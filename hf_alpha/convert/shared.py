@@ -35,7 +35,7 @@ def check_learned(config: AlphaConfig) -> None:
 
 
 def converted_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
-    """The vanilla model's configuration with changes.
+    """Return the vanilla model's configuration with changes.
 
     Raises:
         ConversionError: the model is not `learned`, or a setting does not fit.
@@ -45,7 +45,7 @@ def converted_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
 
 
 def changed_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
-    """A configuration with changes.
+    """Return a configuration with changes.
 
     Raises:
         ConversionError: a setting does not fit.
@@ -58,7 +58,7 @@ def changed_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
 
 
 def new_model(model: PreTrainedModel, config: AlphaConfig) -> PreTrainedModel:
-    """A model of the same kind and precision, initialised by a fixed seed."""
+    """Return a model of the same kind and precision, initialised by a fixed seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return type(model)(config).to(model.dtype)
@@ -67,7 +67,7 @@ def new_model(model: PreTrainedModel, config: AlphaConfig) -> PreTrainedModel:
 def converted_model(
     vanilla: PreTrainedModel, config: AlphaConfig, weights: dict[str, Tensor], new: Sequence[str]
 ) -> tuple[PreTrainedModel, list[str]]:
-    """A model with these weights, and the names of the tensors that they lack.
+    """Return a model with these weights, and the names of the tensors that they lack.
 
     Those keep their initialisation, by a fixed seed: the same conversion gives the same model.
 
@@ -79,10 +79,12 @@ def converted_model(
     """
     converted = new_model(vanilla, config)
     weights = {name: value for name, value in weights.items() if DRAWS not in name}
-    missing, left = converted.load_state_dict(weights, strict=False)
-    lacking = [name for name in missing if not any(part in name for part in (DRAWS, *new))]
-    if lacking or left:
-        raise ConversionError(f"weights do not fit: missing {lacking}, left over {left}")
+    missing, unused_names = converted.load_state_dict(weights, strict=False)
+    missing_names = [name for name in missing if not any(part in name for part in (DRAWS, *new))]
+    if missing_names or unused_names:
+        raise ConversionError(
+            f"weights do not fit: missing {missing_names}, left over {unused_names}"
+        )
     raise_limit(converted, own_limit(vanilla))
     return converted.train(vanilla.training), missing
 
@@ -91,7 +93,7 @@ def converted_model(
 
 
 def class_members(config: AlphaConfig) -> list[list[int]]:
-    """The ids of each class's symbols, classes in the order of their rows."""
+    """Return the ids of each class's symbols, classes in the order of their rows."""
     return [
         [token for start, stop in ranges for token in range(start, stop)]
         for ranges in config.symbol_ranges.values()
@@ -109,19 +111,19 @@ def one_per_class(config: AlphaConfig, ids: int | Sequence[int], role: str) -> l
         if name in token_of:
             raise ConversionError(f"{role}: two symbols for class {name!r}")
         token_of[name] = token
-    if lacking := [name for name in config.symbol_classes if name not in token_of]:
-        raise ConversionError(f"{role}: no symbol given for class {lacking[0]!r}")
+    if missing_classes := [name for name in config.symbol_classes if name not in token_of]:
+        raise ConversionError(f"{role}: no symbol given for class {missing_classes[0]!r}")
     return [token_of[name] for name in config.symbol_ranges]
 
 
 def ids_of_tokens(tokenizer: AnyTokenizer, tokens: str, role: str) -> list[int]:
-    """The ids of symbols that are given as tokens or by their names, separated by commas."""
+    """Return the ids of symbols given as tokens or by their names, separated by commas."""
     symbols = [
         i for pairs in tokenizer.symbol_ranges.values() for pair in pairs for i in range(*pair)
     ]
     ids = dict(zip(tokenizer.convert_ids_to_tokens(symbols), symbols, strict=True))
-    called = getattr(tokenizer, "symbol_names", {})
-    names = {called.get(token, token): index for token, index in ids.items()}
+    symbol_names = getattr(tokenizer, "symbol_names", {})
+    names = {symbol_names.get(token, token): index for token, index in ids.items()}
     for token in tokens.split(","):
         if token not in names and token not in ids:
             raise ConversionError(
@@ -134,12 +136,12 @@ def ids_of_tokens(tokenizer: AnyTokenizer, tokens: str, role: str) -> list[int]:
 
 
 def for_proof(model: PreTrainedModel) -> PreTrainedModel:
-    """A copy in evaluation mode, in float32 on the CPU."""
+    """Return a copy in evaluation mode, in float32 on the CPU."""
     return copy.deepcopy(model).eval().float().cpu()
 
 
 def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 12) -> dict:
-    """Random inputs that hold exactly these symbols, in this order of first occurrence."""
+    """Return random inputs that hold exactly these symbols, in this order of occurrence."""
     generator = torch.Generator().manual_seed(0)
 
     def draw(choices: list[int], *shape: int) -> Tensor:

@@ -66,7 +66,7 @@ def to_streams(
 def convert_weights(
     state: dict[str, Tensor], config: AlphaConfig, actual: list[int], placeholder: list[int]
 ) -> dict[str, Tensor]:
-    """The table of names: every tensor keeps its name and value, but for the embedding.
+    """Return the table of names: tensors keep names and values, but for the embedding.
 
     | converted | from the vanilla model |
     |---|---|
@@ -127,7 +127,7 @@ def _compare_encoders(models: list, batch: dict[str, Tensor]) -> None:
 
 
 def _added_blocks(config: AlphaConfig, add: Sequence[str]) -> dict[str, Any]:
-    """The settings of aggregated attention that is added on these sides."""
+    """Return the settings of aggregated attention that is added on these sides."""
     for side in add:
         if side not in ("encoder", "decoder"):
             raise ConversionError(

@@ -29,7 +29,7 @@ import pyarrow as pa
 from tqdm.auto import tqdm
 
 from hf_alpha.folders import replacing
-from hf_alpha.tasks import DrawnTask, drawn_task
+from hf_alpha.tasks import DrawnTask, Task, drawn_task
 from hf_alpha.tasks.base import EQUIVALENCES
 
 from .chunk import Chunk, chunk_schema, rarity
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 
 def generate(
-    task: str | DrawnTask,
+    task: str | Task,
     out_dir: str | os.PathLike[str],
     num_samples: int,
     sizes: tuple[int, int] | None = None,
@@ -148,7 +148,7 @@ def sample_settings(
 
 
 def generate_grid(
-    task: str | DrawnTask,
+    task: str | Task,
     out_dir: str | os.PathLike[str],
     num_symbols: Iterable[int] = range(0, 11),
     sizes: Iterable[int] = range(1, 51),

@@ -17,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, prefers_products
 from .positions import rotate
-from .relations import RelationGates, add_relations, add_relations_
+from .relations import RelationGates, Relations, SlotRelations, add_relations, add_relations_
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
@@ -126,16 +126,19 @@ class AlphaAttention(nn.Module):
         key_rope: CosSin = None,
         cache: EncoderDecoderCache | None = None,
         output_weights: bool = False,
-        relations: tuple[torch.Tensor, ...] = (),
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Attends; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M).
+        relations: Relations | None = None,
+        output_masses: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """Attends; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M) and masses.
 
         Args:
             mask: additive, (N or 1, 1 or H, T or 1, M), or None; T is 1 where beams share a source.
                 It may hold scores of any kind, such as those of a relation between positions, one
                 for each head.
             output_weights: attend by a way that knows the weights.
-            relations: between positions of queries and keys, each (B, 1, T, M), for the gates.
+            relations: between positions of queries and keys, for the gates.
+            output_masses: with relations, return the sums of the weights over each symbol,
+                (B, T, H, symbols): they are what attention makes of the symbols as values.
         """
         b, s, t, d = hidden_BSTD.shape
         r, heads = source_NRLD.shape[1], self.num_heads
@@ -147,16 +150,20 @@ class AlphaAttention(nn.Module):
         query = query.view(n, beams, r, queries, t, heads, self.head_dim)
         query = query.permute(0, 2, 5, 1, 3, 4, 6).reshape(n * r, heads, -1, self.head_dim)
         mask = self._fold_mask(mask, r, queries, t)
-        gates = None
-        if self.gates is not None and relations:
-            gates = self.gates(hidden_BSTD[:, 0])
-            relations = tuple(relation.view(n, 1, -1, m) for relation in relations)
-        attend = self._interface(query, m, (mask, gates), output_weights)
         related: dict[str, Any] = {}
-        if gates is not None and attend is eager_attention:
-            related = {"gates": gates, "relations": relations}
-        elif gates is not None:
-            mask = add_relations(mask, gates, relations)
+        if self.gates is not None and relations is not None:
+            gates = self.gates(hidden_BSTD[:, 0])
+            if isinstance(relations, SlotRelations):
+                query = relations.extend_queries(query, gates, self.scaling)
+                key = relations.extend(key)
+            else:
+                matrices = tuple(matrix.view(n, 1, -1, m) for matrix in relations.dense())
+                related = {"gates": gates, "relations": matrices}
+            if output_masses or not related:  # fused kernels want values as wide as queries
+                value = relations.extend(value)
+        attend = self._interface(query, m, (mask, related.get("gates")), output_weights)
+        if related and attend is not eager_attention:
+            mask, related = add_relations(mask, **related), {}
         out, weights = attend(
             self,
             query,
@@ -168,8 +175,10 @@ class AlphaAttention(nn.Module):
             **({"fold": Fold(n, r, beams, queries, heads)} if output_weights else {}),
             **related,
         )
-        out = out.reshape(n, r, beams, queries, t, d).transpose(1, 2).reshape(b, s, t, d)
-        return self.out_proj(out), weights if output_weights else None
+        masses = out[..., self.head_dim :].reshape(b, t, heads, -1) if output_masses else None
+        out = out[..., : self.head_dim].reshape(n, r, beams, queries, t, d)
+        out = out.transpose(1, 2).reshape(b, s, t, d)
+        return self.out_proj(out), weights if output_weights else None, masses
 
     def _interface(
         self,

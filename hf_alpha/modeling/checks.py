@@ -65,11 +65,11 @@ def check_symbols(
     """
     if not can_look(ids_BL):
         return
-    lost = config.vocabulary.is_symbol(ids_BL) & (stream_BL < 0)
+    unlisted_BL = config.vocabulary.is_symbol(ids_BL) & (stream_BL < 0)
     if mask_BL is not None:
-        lost &= mask_BL > 0
-    if lost.any():
-        row, position = lost.nonzero()[0].tolist()
+        unlisted_BL &= mask_BL > 0
+    if unlisted_BL.any():
+        row, position = unlisted_BL.nonzero()[0].tolist()
         raise ValueError(
             f"stream_ids lack symbol {int(ids_BL[row, position])} at position {position} of row "
             f"{row}: pass the stream_ids that the tokenizer made for these input_ids, or none"
@@ -93,9 +93,9 @@ def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
             f"label {int(labels_BT[row, position])} at position {position} of row {row} is outside "
             f"the model's vocabulary of {usable_BV.shape[1]}; mark what needs no loss with {IGNORE}"
         )
-    lost = labelled_BT & ~usable_BV.gather(1, labels_BT.masked_fill(~labelled_BT, 0))
-    if lost.any():
-        row, position = lost.nonzero()[0].tolist()
+    impossible_BT = labelled_BT & ~usable_BV.gather(1, labels_BT.masked_fill(~labelled_BT, 0))
+    if impossible_BT.any():
+        row, position = impossible_BT.nonzero()[0].tolist()
         raise ValueError(
             f"label {int(labels_BT[row, position])} at position {position} of row {row} is a "
             "symbol that the input of that row lacks, and this model can only answer with those "
@@ -353,7 +353,7 @@ def group_memory(lines: list[str], root: Path = Path("/sys/fs/cgroup")) -> list[
             folder, *names = GROUPS[controller]
             own = root / folder / name.lstrip("/")
             room_of_groups += [
-                left for group in (own, *own.parents) for left in _left(group, *names)
+                num_bytes for group in (own, *own.parents) for num_bytes in _left(group, *names)
             ]
     return room_of_groups
 

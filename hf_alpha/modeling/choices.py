@@ -1,5 +1,11 @@
 """Checks of what configurations are given."""
 
+import math
+from collections.abc import Iterable, Mapping
+
+from transformers import PreTrainedConfig
+from transformers.activations import ACT2FN
+
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise a ValueError for a value that is none of the choices."""
@@ -13,4 +19,46 @@ def check_unique(name: str, values: list[str]) -> None:
         raise ValueError(f"{name}: one is given twice: {values}")
 
 
-__all__ = ["check_choice", "check_unique"]
+def check_activation(name: str, activation: str) -> None:
+    """Raise a ValueError for an activation that Transformers does not know."""
+    if activation not in ACT2FN:
+        raise ValueError(f"{name} {activation!r} is unknown")
+
+
+def check_numbers(
+    config: PreTrainedConfig,
+    smallest: Mapping[str, int],
+    shares: Iterable[str],
+    positive: Iterable[str],
+) -> None:
+    """Raise a ValueError for a setting outside its range; None stands for a default elsewhere.
+
+    Args:
+        config: whose settings are checked.
+        smallest: name -> smallest value.
+        shares: names of those in [0, 1).
+        positive: names of those that are finite and above 0.
+    """
+    for name, least in smallest.items():
+        if (value := getattr(config, name)) is not None and value < least:
+            raise ValueError(f"{name} must be at least {least}, not {value}")
+    for name in shares:
+        if (value := getattr(config, name)) is not None and not 0.0 <= value < 1.0:
+            raise ValueError(f"{name} must lie in [0, 1), not {value}")
+    for name in positive:
+        if (value := getattr(config, name)) is not None and not 0.0 < value < math.inf:
+            raise ValueError(f"{name} must be finite and above 0, not {value}")
+
+
+def refuse(*faults: tuple[object, str]) -> None:
+    """Raise a ValueError that says the first fault whose condition holds.
+
+    Args:
+        *faults: a condition, and what is wrong where it holds.
+    """
+    for condition, message in faults:
+        if condition:
+            raise ValueError(message)
+
+
+__all__ = ["check_activation", "check_choice", "check_numbers", "check_unique", "refuse"]

@@ -5,9 +5,8 @@ from dataclasses import field
 from typing import Any, ClassVar
 
 from huggingface_hub.dataclasses import strict
-from transformers.activations import ACT2FN
 
-from .choices import check_choice
+from .choices import check_activation, check_choice
 from .configuration_symbols import SymbolModelConfig
 
 CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
@@ -127,8 +126,7 @@ class AlphaConfig(SymbolModelConfig):
         check_choice("encoder_position", self.encoder_position, ENCODER_POSITIONS)
         check_choice("decoder_position", self.decoder_position, DECODER_POSITIONS)
         check_choice("aggregated_attention_norm", self.aggregated_attention_norm, AGGREGATED_NORMS)
-        if self.activation_function not in ACT2FN:
-            raise ValueError(f"activation_function {self.activation_function!r} is unknown")
+        check_activation("activation_function", self.activation_function)
         self._check_attention()
 
     def _check_attention(self) -> None:

@@ -5,9 +5,8 @@ from dataclasses import field
 from typing import Any, ClassVar
 
 from huggingface_hub.dataclasses import strict
-from transformers.activations import ACT2FN
 
-from .choices import check_choice, check_unique
+from .choices import check_activation, check_choice, check_unique, refuse
 from .configuration_symbols import SymbolModelConfig
 from .segment_relations import RELATIONS
 from .symbol_vocabulary import token_digest
@@ -232,8 +231,7 @@ class FolnetConfig(SymbolModelConfig):
             ("trans_channels", TRANS_CHANNELS),
         ):
             check_choice(name, getattr(self, name), choices)
-        if self.hidden_act not in ACT2FN:
-            raise ValueError(f"hidden_act {self.hidden_act!r} is unknown")
+        check_activation("hidden_act", self.hidden_act)
         self._check_operators()
         self._check_form()
         self._check_segments()
@@ -255,36 +253,40 @@ class FolnetConfig(SymbolModelConfig):
             raise ValueError('position_scheme "shaw" adds to join and assoc: use both operators')
 
     def _check_form(self) -> None:
-        if self.is_decoder and self.is_encoder_decoder:
-            raise ValueError(
-                "is_decoder is a decoder alone, is_encoder_decoder an encoder with a decoder: set "
-                "one of them"
-            )
-        if self.decoder_layers is not None and not self.is_encoder_decoder:
-            raise ValueError(
-                "decoder_layers are those of a decoder beside an encoder (is_encoder_decoder=True):"
-                " a stack alone has num_hidden_layers, so leave decoder_layers out"
-            )
-        if self.prefix_lm and not self.is_decoder:
-            raise ValueError(
-                "prefix_lm is for a decoder alone: set is_decoder=True, or leave it out, since an "
-                "encoder sees its whole input in both directions anyway"
-            )
         decodes = self.is_decoder or self.is_encoder_decoder
-        if decodes and self.cjoin_premise == "size" and "c" in self.unary_operators:
-            raise ValueError(
+        refuse(
+            (
+                self.is_decoder and self.is_encoder_decoder,
+                "is_decoder is a decoder alone, is_encoder_decoder an encoder with a decoder: set "
+                "one of them",
+            ),
+            (
+                self.decoder_layers is not None and not self.is_encoder_decoder,
+                "decoder_layers are those of a decoder beside an encoder (is_encoder_decoder=True):"
+                " a stack alone has num_hidden_layers, so leave decoder_layers out",
+            ),
+            (
+                self.prefix_lm and not self.is_decoder,
+                "prefix_lm is for a decoder alone: set is_decoder=True, or leave it out, since an "
+                "encoder sees its whole input in both directions anyway",
+            ),
+            (
+                decodes and self.cjoin_premise == "size" and "c" in self.unary_operators,
                 'cjoin_premise "size" reads atoms v(a, x) with a before x, which a decoder has '
-                'not: set "heads"'
-            )
-        if decodes and self.diagonal_link:
-            raise ValueError("diagonal_link is for encoders: set it to false")
-        if self.is_decoder and self.needs_stream_ids:
-            raise ValueError(
+                'not: set "heads"',
+            ),
+            (
+                decodes and self.diagonal_link,
+                "diagonal_link is for encoders: set it to false",
+            ),
+            (
+                self.is_decoder and self.needs_stream_ids,
                 f"symbol_encoding {self.symbol_encoding!r} with symbol_renaming "
                 f"{self.symbol_renaming!r} needs the input's symbols before it begins, and a "
                 'decoder alone has no input: set is_encoder_decoder, or choose "learned" or '
-                '"dual_part" without "first_occurrence"'
-            )
+                '"dual_part" without "first_occurrence"',
+            ),
+        )
 
     def _check_segments(self) -> None:
         if not self.segment_labels:

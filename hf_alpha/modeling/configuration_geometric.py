@@ -1,14 +1,12 @@
 """Configuration of encoders with symbolic segments in their input (Roche 2023)."""
 
-import math
 from dataclasses import field
 from typing import Any, ClassVar
 
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
-from transformers.activations import ACT2FN
 
-from .choices import check_choice, check_unique
+from .choices import check_activation, check_choice, check_numbers, check_unique
 from .symbol_vocabulary import token_digest
 
 AUTO_MAP = {
@@ -121,18 +119,14 @@ class GeometricConfig(PreTrainedConfig):
     def validate_architecture(self) -> None:
         """Checks that settings fit each other, as part of `@strict` validation."""
         check_choice("relation_attention", self.relation_attention, RELATION_ATTENTIONS)
-        for name, smallest in self.smallest.items():
-            if (value := getattr(self, name)) is not None and value < smallest:
-                raise ValueError(f"{name} must be at least {smallest}, not {value}")
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
-            if (share := getattr(self, name)) is not None and not 0.0 <= share < 1.0:
-                raise ValueError(f"{name} must lie in [0, 1), not {share}")
-        for name in ("layer_norm_eps", "initializer_range", "rope_theta"):
-            if not 0.0 < (value := getattr(self, name)) < math.inf:
-                raise ValueError(f"{name} must be finite and above 0, not {value}")
-        for name in ("hidden_act", "pooler_act"):
-            if (act := getattr(self, name)) not in ACT2FN:
-                raise ValueError(f"{name} {act!r} is unknown")
+        check_numbers(
+            self,
+            self.smallest,
+            ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"),
+            ("layer_norm_eps", "initializer_range", "rope_theta"),
+        )
+        check_activation("hidden_act", self.hidden_act)
+        check_activation("pooler_act", self.pooler_act)
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"hidden_size {self.hidden_size} is no multiple of num_attention_heads "

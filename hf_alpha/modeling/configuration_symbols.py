@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
-from .choices import check_choice
+from .choices import check_choice, check_numbers
 from .random_numbers import RANDOM_METHODS
 from .saving import SavesCode
 from .symbol_encodings import SymbolEncoding, encoding_class
@@ -141,25 +141,13 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         """Checks that settings fit each other, as part of `@strict` validation."""
         check_choice("symbol_renaming", self.symbol_renaming, SYMBOL_RENAMINGS)
         check_choice("random_method", self.random_method, RANDOM_METHODS)
-        self._check_numbers()
+        check_numbers(self, self.smallest, self.shares, self.positive)
         self._check_vocabulary()
         self.encoding.validate(self, self.num_symbols)
         if self.normalize_features and not self.normalize_embeddings:
             raise ValueError("normalize_features needs normalize_embeddings: logits are cosines")
         if self.adacos and not self.normalize_features:
             raise ValueError("adacos scales cosines: set normalize_features or turn adacos off")
-
-    def _check_numbers(self) -> None:
-        """Raise a ValueError for a number outside its range; None stands for a default."""
-        for name, smallest in self.smallest.items():
-            if (value := getattr(self, name)) is not None and value < smallest:
-                raise ValueError(f"{name} must be at least {smallest}, not {value}")
-        for name in self.shares:
-            if not 0.0 <= (value := getattr(self, name)) < 1.0:
-                raise ValueError(f"{name} must lie in [0, 1), not {value}")
-        for name in self.positive:
-            if (value := getattr(self, name)) is not None and not 0.0 < value < math.inf:
-                raise ValueError(f"{name} must be finite and above 0, not {value}")
 
     def _check_vocabulary(self) -> None:
         total = self.num_base_tokens + sum(self.symbol_classes.values())

@@ -135,8 +135,8 @@ class SequenceClassification(EncoderHead):
         labels: torch.Tensor,
         num_items: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
-        fitting = labels_for_loss(labels, logits, self.config)
-        return self.loss_function(fitting, logits.float(), self.config)
+        loss_labels = labels_for_loss(labels, logits, self.config)
+        return self.loss_function(loss_labels, logits.float(), self.config)
 
 
 def head_dropout(config: Any) -> nn.Dropout:

@@ -277,7 +277,7 @@ class FolnetEncoder(FolnetStack):
         """Returns unary and binary base atoms of tokens and segments, and what they relate to."""
         number = words_BSLD.shape[1]
         shown = None if mask_BL is None else mask_BL > 0
-        relations = streams.within
+        relations = () if streams.within is None else streams.within.dense()
         if segments is not None:
             shown = segments.shown(mask_BL, words_BSLD.shape[2])
             count = segments.ids.shape[1]
@@ -399,7 +399,8 @@ class FolnetDecoder(FolnetStack):
         if shown is not None:
             shown = shown.masked_fill(~visible[..., None], 0.0)
         if source is not None and kernel is not None and self.symbols.points:
-            streams = self.symbols.point(streams, kernel[..., : source.unary.shape[1]])
+            weights = kernel[..., : source.unary.shape[1]]
+            streams = self.symbols.point(streams, streams.masses(weights))
         return completed(
             outputs, binary_hidden_state=shown, past_key_values=cache,
             symbol_pointer=streams.pointer, **streams.fields(),
@@ -472,7 +473,7 @@ class FolnetDecoder(FolnetStack):
             streams = self.symbols.follow(encoded, ids_BT, mask, own, HISTORY)
             number = streams.ids.shape[1] if self.config.encoding.opens_streams else 1
             source = Source(unpacked(match_rows(hidden, batch), number), unpacked(pairs, number))
-        if own is not None and not streams.within:  # else `follow` has noted the tokens
+        if own is not None and streams.within is None:  # else `follow` has noted the tokens
             count = ids_BT[:, None, :, None]
             own.update(count, count[..., :0], HISTORY)
         return streams, source
@@ -553,9 +554,9 @@ def _over_all_columns(streams: Streams) -> tuple[torch.Tensor, ...]:
 
     They hold within the text, across to the source, and where a symbol was written before.
     """
-    if not streams.within:
+    if streams.within is None or streams.across is None:
         return ()
-    within, (across, written) = streams.within[0], streams.across
+    (within,), (across, written) = streams.within.dense(), streams.across.dense()
     source, text = across.shape[-1], within.shape[-1]
     return F.pad(within, (source, 0)), F.pad(across, (0, text)), F.pad(written, (0, text))
 

@@ -59,8 +59,9 @@ class HostRelations(nn.Module):
         self, mask: torch.Tensor | None, vectors_BLD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
         """Returns the mask of the encoder's attention: (B, H, L, L)."""
+        assert streams.within is not None
         gates = self.encoder_gates(self.gate_norm(vectors_BLD))
-        return add_relations(mask, gates, streams.within)
+        return add_relations(mask, gates, streams.within.dense())
 
     def decoder_masks(
         self,
@@ -71,17 +72,19 @@ class HostRelations(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the masks of the decoder's attention to itself, (B, H, T, M), and the source."""
         vectors_BTD = self.gate_norm(vectors_BTD)
-        own = add_relations(mask, self.decoder_gates(vectors_BTD), streams.within)
-        return own, add_relations(source_mask, self.cross_gates(vectors_BTD), streams.across)
+        assert streams.within is not None and streams.across is not None
+        own = add_relations(mask, self.decoder_gates(vectors_BTD), streams.within.dense())
+        across = streams.across.dense()
+        return own, add_relations(source_mask, self.cross_gates(vectors_BTD), across)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
         """Returns the streams with what the encoder found about each symbol: (B, S, 2, D)."""
         number = streams.ids.shape[1]
         where_BSL = occurrences(streams.own, number, hidden_BLD.dtype)
         mean_BSD = mean_by_symbol(hidden_BLD, where_BSL)
-        entered = self.input_proj(self.input_norm(mean_BSD))
+        entry = self.input_proj(self.input_norm(mean_BSD))
         returned = self.output_proj(self.output_norm(mean_BSD))
-        return replace(streams, memory=torch.stack((entered, returned), dim=2))
+        return replace(streams, memory=torch.stack((entry, returned), dim=2))
 
     @staticmethod
     def enter(streams: Streams) -> torch.Tensor:

@@ -85,9 +85,9 @@ class AlphaLayer(GradientCheckpointingLayer):
         assert self.aggregated_attn is not None
         norm, view = self.aggregated_attn_layer_norm, streams.aggregate(hidden_BSLD)
         if self.config.aggregated_attention_norm == "pre":
-            update, _ = self.aggregated_attn(norm(hidden_BSLD), norm(view), **kwargs)
+            update, *_ = self.aggregated_attn(norm(hidden_BSLD), norm(view), **kwargs)
             return hidden_BSLD + self.dropout(update)
-        update, _ = self.aggregated_attn(hidden_BSLD, view, **kwargs)
+        update, *_ = self.aggregated_attn(hidden_BSLD, view, **kwargs)
         return norm(hidden_BSLD + self.dropout(update))
 
     def _feed_forward(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
@@ -121,7 +121,7 @@ class AlphaEncoderLayer(AlphaLayer):
             "relations": streams.within,
         }
         if self.self_attn is not None:
-            update, weights = self.self_attn(
+            update, weights, _ = self.self_attn(
                 hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **shared
             )
             hidden_BSLD = self.self_attn_layer_norm(hidden_BSLD + self.dropout(update))
@@ -159,14 +159,14 @@ class AlphaDecoderLayer(AlphaLayer):
         past_key_values: EncoderDecoderCache | None = None,
         output_attentions: bool = False,
         points: bool = False,
-    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """Returns the new hidden state and, on demand, self- and cross-attention weights.
+    ) -> tuple[torch.Tensor, *tuple[torch.Tensor | None, ...]]:
+        """Returns the new hidden state and, on demand, self- and cross-attention weights, masses.
 
         Args:
             encoder_view_N1LD: what aggregated cross-attention attends to.
-            points: return the weights of the first cross-attention, whatever else is returned.
+            points: return the sums of the weights of the first cross-attention over each symbol.
         """
-        weights = cross_weights = None
+        weights = cross_weights = masses = None
         shared = {
             "mask": mask,
             "query_rope": rope,
@@ -175,7 +175,7 @@ class AlphaDecoderLayer(AlphaLayer):
             "relations": streams.within,
         }
         if self.self_attn is not None:
-            update, weights = self.self_attn(
+            update, weights, _ = self.self_attn(
                 hidden_BSTD, hidden_BSTD, output_weights=output_attentions, **shared
             )
             hidden_BSTD = self.self_attn_layer_norm(hidden_BSTD + self.dropout(update))
@@ -183,19 +183,21 @@ class AlphaDecoderLayer(AlphaLayer):
             hidden_BSTD = self._aggregated(hidden_BSTD, streams, **shared)
         for name in self.cross:
             attention, norm = getattr(self, name), getattr(self, f"{name}_layer_norm")
-            update, block_weights = attention(
+            update, *returned = attention(
                 hidden_BSTD,
                 encoder_NSLD if name == CROSS_ATTENTION["per_stream"] else encoder_view_N1LD,
                 mask=encoder_mask,
                 query_rope=rope if encoder_rope is not None else None,
                 key_rope=encoder_rope,
                 cache=past_key_values,
-                output_weights=output_attentions or (points and cross_weights is None),
+                output_weights=output_attentions,
                 relations=streams.across,
+                output_masses=points and masses is None,
             )
             hidden_BSTD = norm(hidden_BSTD + self.dropout(update))
-            cross_weights = block_weights if cross_weights is None else cross_weights
-        return self._feed_forward(hidden_BSTD), weights, cross_weights
+            cross_weights = returned[0] if cross_weights is None else cross_weights
+            masses = returned[1] if masses is None else masses
+        return self._feed_forward(hidden_BSTD), weights, cross_weights, masses
 
 
 class AlphaPreTrainedModel(SymbolModel):
@@ -406,23 +408,14 @@ class AlphaDecoder(AlphaStack):
             attention_mask: (B, past + T), or a mask (B, 1, T, M) as generation prepares it.
             encoder_attention_mask: (B, L).
         """
-        config = self.config
         attentions_on, states_on = self._outputs(output_attentions, output_hidden_states)
-        _check_cache(past_key_values)
-        if past_key_values is None and use_cache and not self._recomputes():
-            past_key_values = self._new_cache()
-        encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
-        rows, samples = input_ids.shape[0], encoder_NSLD.shape[0]
-        check_rows(rows, samples)
-        check_ids(config, input_ids)
+        past_key_values = self._cache(past_key_values, use_cache)
+        encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, self.config.d_model)
+        samples = encoder_NSLD.shape[0]
+        check_rows(input_ids.shape[0], samples)
+        check_ids(self.config, input_ids)
         source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
-        aggregated = "aggregated" in config.cross_attention
-        encoder_view = source.aggregate(encoder_NSLD) if aggregated else encoder_NSLD[:, :1]
-        history = None
-        if past_key_values is not None and len(self.layers):
-            history = past_key_values.self_attention_cache
-        slot = config.history_slot
-        streams = self.symbols.follow(source, input_ids, attention_mask, history, slot)
+        streams = self._follow(source, input_ids, attention_mask, past_key_values)
         positions = decoder_positions(input_ids, attention_mask, past_key_values)
         hidden = self._embed(input_ids, streams, positions)
         encoder_attention_mask = match_rows(encoder_attention_mask, samples)
@@ -431,30 +424,21 @@ class AlphaDecoder(AlphaStack):
         # An earlier call may have cached cross-attention once per beam, or once per sample.
         sources = kept_sources(past_key_values) or samples
         encoder_mask = padding_mask(match_rows(encoder_attention_mask, sources), hidden.dtype)
-        states = ReturnedStates(config.d_model, states_on)
+        encoder_view = self._encoder_view(encoder_NSLD, source)
+        context = (encoder_NSLD, encoder_view, streams, mask, encoder_mask, rope, encoder_rope)
+        calls = {"past_key_values": past_key_values, "output_attentions": attentions_on}
+        states = ReturnedStates(self.config.d_model, states_on)
         hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
         cross: tuple[torch.Tensor, ...] = ()
-        cross_weights = None
+        masses = None
         for layer in self.layers:
             points = layer is self.layers[-1] and self.symbols.points
-            hidden, weights, cross_weights = layer(
-                hidden,
-                encoder_NSLD,
-                encoder_view,
-                streams,
-                mask,
-                encoder_mask,
-                rope,
-                encoder_rope,
-                past_key_values=past_key_values,
-                output_attentions=attentions_on,
-                points=points,
-            )
+            hidden, weights, cross_weights, masses = layer(hidden, *context, **calls, points=points)
             hidden = states.keep(hidden)
             attentions += (weights,) if attentions_on else ()
             cross += (cross_weights,) if attentions_on else ()
-        streams = self.symbols.point(streams, cross_weights)
+        streams = self.symbols.point(streams, masses)
         return AlphaDecoderOutput(
             last_hidden_state=states.last(hidden),
             past_key_values=past_key_values,
@@ -463,6 +447,18 @@ class AlphaDecoder(AlphaStack):
             cross_attentions=cross or None,
             symbol_pointer=streams.pointer,
         )
+
+    def _follow(
+        self, source: Streams, ids_BT: torch.Tensor, mask: Any, cache: EncoderDecoderCache | None
+    ) -> Streams:
+        """Returns the streams over the decoder's tokens, with those in the cache before them."""
+        history = None if cache is None or not len(self.layers) else cache.self_attention_cache
+        return self.symbols.follow(source, ids_BT, mask, history, self.config.history_slot)
+
+    def _encoder_view(self, encoder_NSLD: torch.Tensor, source: Streams) -> torch.Tensor:
+        """Returns what aggregated cross-attention sees, if there is such: (N, 1, L, D)."""
+        aggregated = "aggregated" in self.config.cross_attention
+        return source.aggregate(encoder_NSLD) if aggregated else encoder_NSLD[:, :1]
 
     def _embed(
         self, ids_BT: torch.Tensor, streams: Streams, positions: torch.Tensor
@@ -476,7 +472,11 @@ class AlphaDecoder(AlphaStack):
         """Returns whether layers compute their activations a second time for the gradients."""
         return self.training and self.gradient_checkpointing
 
-    def _new_cache(self) -> EncoderDecoderCache:
+    def _cache(self, past_key_values: Cache | None, use_cache: bool | None) -> Cache | None:
+        """Returns the cache to go on from, or a new one; None where none is used."""
+        _check_cache(past_key_values)
+        if past_key_values is not None or not use_cache or self._recomputes():
+            return past_key_values
         side = self.config.get_text_config(decoder=True)
         return EncoderDecoderCache(DynamicCache(config=side), DynamicCache(config=side))
 
@@ -706,17 +706,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         assert decoder_input_ids is not None  # or the model has raised its error
         streams = Streams.of(outputs, features_BSTD.dtype).over(decoder_input_ids)
         logits, loss = self.predict(features_BSTD, streams, labels, num_items_in_batch)
-        return Seq2SeqLMOutput(
-            loss=loss,
-            logits=logits,
-            past_key_values=outputs.past_key_values,
-            decoder_hidden_states=outputs.decoder_hidden_states,
-            decoder_attentions=outputs.decoder_attentions,
-            cross_attentions=outputs.cross_attentions,
-            encoder_last_hidden_state=outputs.encoder_last_hidden_state,
-            encoder_hidden_states=outputs.encoder_hidden_states,
-            encoder_attentions=outputs.encoder_attentions,
-        )
+        return _scored(outputs, logits, loss)
 
     def _expand_inputs_for_generation(
         self, expand_size: int = 1, is_encoder_decoder: bool = False, **kwargs: Any
@@ -729,7 +719,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """As in Transformers.
+        """Generates as Transformers does.
 
         Layers that recompute their activations in training keep no cache, nor does a decoder
         without layers.
@@ -759,6 +749,23 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         last_layer = self.model.decoder.layers[-1:].named_parameters()
         trained = all(w.requires_grad for name, w in last_layer if "final_layer_norm" in name)
         return trained and super()._adapts_scale()
+
+
+def _scored(
+    outputs: AlphaModelOutput, logits: torch.Tensor, loss: torch.Tensor | None
+) -> Seq2SeqLMOutput:
+    """Returns a model's output with scores in place of the states that they were made from."""
+    return Seq2SeqLMOutput(
+        loss=loss,
+        logits=logits,
+        past_key_values=outputs.past_key_values,
+        decoder_hidden_states=outputs.decoder_hidden_states,
+        decoder_attentions=outputs.decoder_attentions,
+        cross_attentions=outputs.cross_attentions,
+        encoder_last_hidden_state=outputs.encoder_last_hidden_state,
+        encoder_hidden_states=outputs.encoder_hidden_states,
+        encoder_attentions=outputs.encoder_attentions,
+    )
 
 
 __all__ = [

@@ -107,7 +107,7 @@ class RetrofitEncoder(nn.Module):
         self.__dict__["encode"] = model.encode  # no child: its weights are not this module's
 
     def forward(self, *args: Any, **kwargs: Any) -> SymbolEncoderOutput:
-        """As `RetrofitForConditionalGeneration.encode`."""
+        """Encodes as `RetrofitForConditionalGeneration.encode` does."""
         return self.__dict__["encode"](*args, **kwargs)
 
 
@@ -169,7 +169,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         return self.training and self.is_activation_checkpointing
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """As in Transformers; layers that recompute their activations keep no cache."""
+        """Generates as Transformers does; layers that recompute their activations keep no cache."""
         if self._recomputes():
             kwargs["use_cache"] = False
         return super().generate(*args, **kwargs)
@@ -381,14 +381,8 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             "output_hidden_states": output_hidden_states,
         }
         returned = {name: value for name, value in returned.items() if value is not None}
-        if encoder_outputs is None:
-            if input_ids is None:
-                raise ValueError("give input_ids or encoder_outputs")
-            encoder_outputs = self.encode(
-                input_ids, attention_mask, stream_ids, **returned, **kwargs
-            )
-        encoder_outputs = self.complete_encoder_output(
-            encoder_outputs, stream_ids, input_ids, attention_mask
+        encoder_outputs = self._encoded(
+            encoder_outputs, input_ids, attention_mask, stream_ids, **returned, **kwargs
         )
         samples = encoder_outputs.last_hidden_state.shape[0]
         check_rows(decoder_input_ids.shape[0], samples)
@@ -400,7 +394,32 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         )  # fmt: skip
         host_output = HostOutput(outputs.logits, head)
         logits, loss = self.predict(host_output, head.streams, labels, num_items_in_batch)
-        number = self._number(head.streams)
+        return self._scored(outputs, encoder_outputs, self._number(head.streams), logits, loss)
+
+    def _encoded(
+        self,
+        encoder_outputs: ModelOutput | tuple | None,
+        input_ids: torch.Tensor | None,
+        attention_mask: torch.Tensor | None,
+        stream_ids: torch.Tensor | None,
+        **kwargs: Any,
+    ) -> SymbolEncoderOutput:
+        """Returns the encoder's output, which is made unless it is given, with its streams."""
+        if encoder_outputs is None:
+            if input_ids is None:
+                raise ValueError("give input_ids or encoder_outputs")
+            encoder_outputs = self.encode(input_ids, attention_mask, stream_ids, **kwargs)
+        return self.complete_encoder_output(encoder_outputs, stream_ids, input_ids, attention_mask)
+
+    def _scored(
+        self,
+        outputs: ModelOutput,
+        source: SymbolEncoderOutput,
+        number: int,
+        logits: torch.Tensor,
+        loss: torch.Tensor | None,
+    ) -> Seq2SeqLMOutput:
+        """Returns the backbone's output and its encoder's, of `number` streams, with scores."""
         return Seq2SeqLMOutput(
             loss=loss,
             logits=logits,
@@ -408,9 +427,9 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             decoder_hidden_states=each(packed, outputs.get("decoder_hidden_states"), number),
             decoder_attentions=each(by_sample, outputs.get("decoder_attentions"), number),
             cross_attentions=each(by_sample, outputs.get("cross_attentions"), number),
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
-            encoder_attentions=encoder_outputs.attentions,
+            encoder_last_hidden_state=source.last_hidden_state,
+            encoder_hidden_states=source.hidden_states,
+            encoder_attentions=source.attentions,
         )
 
     def _decode(
@@ -697,7 +716,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
     def _prepare_cache_for_generation(
         self, generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
     ) -> None:
-        """As in the base class; the decoder's window is not for what it sees of the source."""
+        """Makes a cache as the base class does, without the decoder's window for the source."""
         super()._prepare_cache_for_generation(generation_config, model_kwargs, *args, **kwargs)
         side = self.config.get_text_config(decoder=True)
         cache = model_kwargs.get("past_key_values")

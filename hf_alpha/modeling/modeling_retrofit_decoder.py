@@ -93,21 +93,15 @@ class RetrofitForCausalLM(RetrofitModel):
         refuse_vectors(kwargs)
         if input_ids is None:
             raise ValueError("input_ids are missing")
-        # No parameter: Trainer would ask for whatever is called labels.
-        next_BT = kwargs.pop("shift_labels", None)
-        if next_BT is None and labels is not None:
-            check_label_rows(labels, *input_ids.shape)
-            next_BT = F.pad(labels[:, 1:], (0, 1), value=IGNORE)
-        check_label_rows(next_BT, *input_ids.shape)
+        next_BT = self._next_tokens(input_ids, labels, kwargs)
         learns = next_BT is not None
         streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
-        if learns or self._recomputes():
-            use_cache = False
+        use_cache = self.config.use_cache if use_cache is None else use_cache
         outputs = self.backbone(
             input_ids=self.symbols.rows(input_ids, streams)[:, 0],
             attention_mask=attention_mask,
             past_key_values=past_key_values,
-            use_cache=self.config.use_cache if use_cache is None else use_cache,
+            use_cache=use_cache and not (learns or self._recomputes()),
             return_dict=True,
             **self._positions(input_ids, attention_mask, position_ids, past_key_values),
             **kwargs,
@@ -120,6 +114,21 @@ class RetrofitForCausalLM(RetrofitModel):
             hidden_states=outputs.get("hidden_states"),
             attentions=outputs.get("attentions"),
         )
+
+    def _next_tokens(
+        self,
+        ids_BT: torch.Tensor,
+        labels_BT: torch.Tensor | None,
+        kwargs: dict[str, Any],
+    ) -> torch.Tensor | None:
+        """Returns the label of each position, (B, T): the token behind it; None without labels."""
+        # No parameter: Trainer would ask for whatever is called labels.
+        next_BT = kwargs.pop("shift_labels", None)
+        if next_BT is None and labels_BT is not None:
+            check_label_rows(labels_BT, *ids_BT.shape)
+            next_BT = F.pad(labels_BT[:, 1:], (0, 1), value=IGNORE)
+        check_label_rows(next_BT, *ids_BT.shape)
+        return next_BT
 
     def _open(
         self,
@@ -163,7 +172,7 @@ class RetrofitForCausalLM(RetrofitModel):
         return self.symbols.finish(logits_BTV, streams.to(logits_BTV.device))
 
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
-        """As in Transformers; the symbols of a sample are those of its prompt."""
+        """Generates as Transformers does; the symbols of a sample are those of its prompt."""
         prompt = kwargs.get("input_ids") if inputs is None else inputs
         if self.config.needs_stream_ids and kwargs.get("stream_ids") is None and prompt is not None:
             symbol, mask = self.config.vocabulary.is_symbol(prompt), kwargs.get("attention_mask")

@@ -40,9 +40,9 @@ class PremiseLayer(DynamicLayer):
         """Forget so many of the last positions; the number is negative, as in the base class."""
         before = self.get_seq_length()
         super().crop(tokens_to_remove)
-        removed = before - self.get_seq_length()
-        if removed and self.values.shape[-1] > removed:
-            self.values = self.values[..., :-removed]
+        num_removed = before - self.get_seq_length()
+        if num_removed and self.values.shape[-1] > num_removed:
+            self.values = self.values[..., :-num_removed]
 
 
 def use_premise_layers(cache: Cache, slots: int) -> None:

@@ -11,9 +11,12 @@ L source length, T target length, M keys (cached ones included), D model width, 
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 from transformers import initialization as init
 
 START = 2.0  # score of the same symbol, in the half of the heads that begin with one
@@ -56,17 +59,17 @@ class RelationGates(nn.Linear):
 
 
 def add_relations(
-    mask: torch.Tensor | None, gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
+    mask: torch.Tensor | None, gates: torch.Tensor, relations: tuple[torch.Tensor, ...]
 ) -> torch.Tensor:
     """Returns a mask with what relations add to the scores: (N, H, beams * T, M).
 
     Args:
         mask: additive, one that (N, H, beams * T, M) broadcasts with.
-        gates_BTG: from [`RelationGates`], G = relations * H.
+        gates: from [`RelationGates`]: (B, T, relations * H).
         relations: each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere. N is B, or less
             where the beams of a sample, B / N, share its keys.
     """
-    for gate, relation in _gated(gates_BTG, relations):
+    for gate, relation in _gated(gates, relations):
         mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
     assert mask is not None
     return mask
@@ -92,6 +95,121 @@ def _gated(
     return zip(gates, moved, strict=True)
 
 
+@dataclass(frozen=True)
+class Relations:
+    """Relations between queries and keys.
+
+    Attributes:
+        keys: 1 for the symbol at a key: (B, M, S).
+    """
+
+    keys: torch.Tensor
+
+    def dense(self) -> tuple[torch.Tensor, ...]:
+        """Returns a matrix of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M)."""
+        raise NotImplementedError
+
+    def extend(self, x_NHMK: torch.Tensor) -> torch.Tensor:
+        """Returns what belongs to keys, of N sources, with the S numbers of `keys` more: K + S."""
+        n, heads = x_NHMK.shape[:2]
+        keys = self.keys[:: len(self.keys) // n, None].to(x_NHMK)  # beams share their source
+        return torch.cat((x_NHMK, keys.expand(-1, heads, -1, -1)), -1)
+
+    def to(self, device: torch.device) -> Self:
+        """Returns the same relations on another device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: _moved(value, device) for name, value in values.items()})
+
+
+@dataclass(frozen=True)
+class DenseRelations(Relations):
+    """Relations as matrices, which are added to the scores.
+
+    Attributes:
+        matrices: of each relation: (B, 1, T, M).
+    """
+
+    matrices: tuple[torch.Tensor, ...]
+
+    def dense(self) -> tuple[torch.Tensor, ...]:
+        return self.matrices
+
+
+@dataclass(frozen=True)
+class SlotRelations(Relations):
+    """Relations as products of vectors, with a slot for each symbol of a sample.
+
+    What a head adds where a relation holds is then part of its own dot product: memory grows with
+    the length and not with its square, and fused kernels compute it. Slots are a sample's symbols
+    by first occurrence, so that no name counts.
+
+    Attributes:
+        queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
+    """
+
+    queries: tuple[torch.Tensor, ...]
+
+    def dense(self) -> tuple[torch.Tensor, ...]:
+        return tuple((query @ self.keys.mT)[:, None] for query in self.queries)
+
+    def extend_queries(
+        self, query_NHTK: torch.Tensor, gates_BTG: torch.Tensor, scaling: float
+    ) -> torch.Tensor:
+        """Returns queries whose product with extended keys adds the gated relations: K + S wide.
+
+        Args:
+            query_NHTK: queries of all beams of a sample, one after the other: (N, H, beams * T, K).
+            gates_BTG: from [`RelationGates`], G = relations * H.
+            scaling: of the products of queries and keys.
+        """
+        n, _, length, _ = query_NHTK.shape
+        relations = tuple(each.reshape(n, 1, length, -1) for each in self.queries)
+        slots = None
+        for gate, relation in _gated(gates_BTG / scaling, relations):
+            slots = gate * relation if slots is None else torch.addcmul(slots, gate, relation)
+        assert slots is not None
+        return torch.cat((query_NHTK, slots.to(query_NHTK)), -1)
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    return value.to(device) if torch.is_tensor(value) else tuple(x.to(device) for x in value)
+
+
+SLOTS = 8
+"""Numbers of slots are multiples of this, so that shapes are few."""
+MANY_SCORES = 1 << 13
+"""Of a head; up to here matrices are as fast as slots."""
+FEW_SYMBOLS = 0.25
+"""Of the number of keys; up to here slots are faster than matrices."""
+
+
+def relate(queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Relations:
+    """Returns relations in the form that is faster for their size.
+
+    Args:
+        queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
+        own_BM: index of the symbol at each key, -1 for none.
+    """
+    length, number = queries[0].shape[1:]
+    keys = one_hot(own_BM, number, queries[0].dtype)
+    if not prefers_slots(length, own_BM.shape[1], number):
+        return DenseRelations(keys, SlotRelations(keys, queries).dense())
+    queries = tuple(F.pad(query, (0, -number % SLOTS)) for query in queries)
+    return SlotRelations(F.pad(keys, (0, -number % SLOTS)), queries)
+
+
+def prefers_slots(num_queries: int, num_keys: int, num_symbols: int) -> bool:
+    """Returns whether slots are faster than matrices.
+
+    Measured by `benchmarks/relational.py --length 400`: with few scores there is no difference; slots cost as
+    much as they have symbols, matrices as much as there are keys. While a program is compiled or
+    traced, a comparison of sizes would fix them: there it is matrices.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    return num_queries * num_keys > MANY_SCORES and num_symbols <= FEW_SYMBOLS * num_keys
+
+
 class SymbolPointer(nn.Module):
     """What the head adds to the score of a symbol: whether it was written, and attention to it.
 
@@ -114,20 +232,17 @@ class SymbolPointer(nn.Module):
         self,
         written_BTS: torch.Tensor,
         last_BTS: torch.Tensor,
-        weights_BHTL: torch.Tensor,
-        occurrences_NSL: torch.Tensor,
+        masses_BTHS: torch.Tensor,
     ) -> torch.Tensor:
         """Returns scores of a sample's symbols at each position: (B, T, S).
 
         Args:
             written_BTS: whether a symbol stands in the decoder's input up to a position.
             last_BTS: whether it stands at that position.
-            weights_BHTL: of attention to the source.
-            occurrences_NSL: 1 where a symbol stands in the source.
+            masses_BTHS: sums of the weights of attention to the source over each symbol.
         """
         written, last = self.repeat
-        attended_BTL = torch.einsum("h,bhtl->btl", self.attention.to(weights_BHTL), weights_BHTL)
-        mass_BTS = by_source(attended_BTL, occurrences_NSL.transpose(1, 2))
+        mass_BTS = torch.einsum("h,bths->bts", self.attention.to(masses_BTHS), masses_BTHS)
         return mass_BTS + written * written_BTS + last * last_BTS
 
 
@@ -154,8 +269,8 @@ class SymbolMemory(nn.Module):
 
     def forward(self, mean_BSD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns what the decoder's input and the head read: each (B, S, D)."""
-        entered = self.input_norm(self.input_proj(mean_BSD))
-        return entered, self.output_norm(self.output_proj(mean_BSD))
+        entry = self.input_norm(self.input_proj(mean_BSD))
+        return entry, self.output_norm(self.output_proj(mean_BSD))
 
 
 def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:
@@ -175,6 +290,18 @@ def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
     return (x_BTE.reshape(y_NEF.shape[0], -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
 
 
+def masses(weights_BHTL: torch.Tensor, own_NL: torch.Tensor, num_symbols: int) -> torch.Tensor:
+    """Returns the sums of the weights of attention to the source over each symbol: (B, T, H, S).
+
+    Args:
+        own_NL: index of the symbol at each position of the source, -1 for none.
+        num_symbols: S.
+    """
+    there_NLS = one_hot(own_NL, num_symbols, weights_BHTL.dtype)
+    heads = (by_source(weights_BTL, there_NLS) for weights_BTL in weights_BHTL.unbind(1))
+    return torch.stack(tuple(heads), 2)
+
+
 def at_symbols(own_BT: torch.Tensor, known_NSD: torch.Tensor) -> torch.Tensor:
     """Returns what is known about the symbol at each position, 0 where there is none: (B, T, D).
 
@@ -192,26 +319,23 @@ def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> t
     return occurrences_BSL @ hidden_BLD / count_BS1
 
 
-def same_symbol(own_BT: torch.Tensor, own_BM: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Returns 1 where query and key hold the same symbol, else 0: (B, 1, T, M).
+def one_hot(own_BL: torch.Tensor, num_slots: int, dtype: torch.dtype) -> torch.Tensor:
+    """Returns 1 in the slot of the symbol at each position: (B, L, S).
 
     Args:
-        own_BT: index of the symbol at each position of the queries, -1 for none; keys likewise.
+        own_BL: index of the symbol at each position, -1 for none.
+        num_slots: S.
     """
-    same = (own_BT[..., None] == own_BM[:, None]) & (own_BT >= 0)[..., None]
-    return same[:, None].to(dtype)
+    return (own_BL[..., None] == torch.arange(num_slots, device=own_BL.device)).to(dtype)
 
 
 def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
-    """Returns where each symbol stands first, M for those that do not: (B, S + 1).
-
-    The last column, all M, is for what is no symbol.
-    """
+    """Returns where each symbol stands first, M for those that do not: (B, S)."""
     count = own_BM.shape[1]
     # A column beyond the table takes what is no symbol, and is cut off.
-    column = torch.where(own_BM >= 0, own_BM, num_symbols + 1)
+    column = torch.where(own_BM >= 0, own_BM, num_symbols)
     positions = torch.arange(count, device=own_BM.device).expand_as(column)
-    first = column.new_full((column.shape[0], num_symbols + 2), count)
+    first = column.new_full((column.shape[0], num_symbols + 1), count)
     return first.scatter_reduce(1, column, positions, "amin")[:, :-1]
 
 
@@ -225,21 +349,11 @@ def written_symbols(first_BS: torch.Tensor, position_T: torch.Tensor) -> torch.T
     return first_BS[:, None] <= position_T[:, None]
 
 
-def written_in_source(
-    first_BS: torch.Tensor, position_T: torch.Tensor, source_BL: torch.Tensor
-) -> torch.Tensor:
-    """Returns whether each position of the source holds a symbol written so far: (B, T, L).
-
-    Args:
-        source_BL: index of the symbol at each position of the source, -1 for none.
-    """
-    none = first_BS.shape[1] - 1
-    first_BL = first_BS.gather(1, torch.where(source_BL >= 0, source_BL, none))
-    return written_symbols(first_BL, position_T)
-
-
 __all__ = [
+    "DenseRelations",
     "RelationGates",
+    "Relations",
+    "SlotRelations",
     "SymbolMemory",
     "SymbolPointer",
     "add_relations",
@@ -247,9 +361,10 @@ __all__ = [
     "at_symbols",
     "by_source",
     "first_positions",
+    "masses",
     "mean_by_symbol",
     "occurrences",
-    "same_symbol",
-    "written_in_source",
+    "one_hot",
+    "relate",
     "written_symbols",
 ]

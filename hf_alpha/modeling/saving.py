@@ -17,7 +17,7 @@ class SavesCode:
     _auto_class: str | None
 
     def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> Any:
-        """As in the base class; code files that are links become files of the folder's own."""
+        """Saves as the base class does; links to code become files of the folder's own."""
         if self._auto_class is not None:
             _replace_links(self, Path(save_directory))
         return super().save_pretrained(save_directory, *args, **kwargs)  # type: ignore[misc]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
+from .relations import Relations, masses
 from .symbols import aggregate, own_streams, stream_weights
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
@@ -35,8 +36,8 @@ class Streams:
         source: in a decoder with relations, `own` of the sources: (N, L).
         written: likewise, whether each symbol was written up to a position: (B, T, S).
         pointer: what the head adds to the score of each symbol at each position: (B, T, S).
-        within: relations between positions of this sequence, each (B, 1, T, M), where the encoding
-            has such; `across`: between its positions and those of the source.
+        within: relations between positions of this sequence, where the encoding has such;
+            `across`: between its positions and those of the source.
     """
 
     ids: torch.Tensor
@@ -47,8 +48,8 @@ class Streams:
     source: torch.Tensor | None = None
     written: torch.Tensor | None = None
     pointer: torch.Tensor | None = None
-    within: tuple[torch.Tensor, ...] = ()
-    across: tuple[torch.Tensor, ...] = ()
+    within: Relations | None = None
+    across: Relations | None = None
 
     @classmethod
     def of(cls, outputs: Any, dtype: torch.dtype) -> "Streams":
@@ -93,16 +94,19 @@ class Streams:
         if self.ids.device == device:
             return self
 
-        def moved(value: Any) -> Any:
-            if isinstance(value, tuple):
-                return tuple(map(moved, value))
-            return None if value is None else value.to(device)
-
-        return Streams(*(moved(getattr(self, field.name)) for field in fields(self)))
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved = {name: value.to(device) for name, value in values.items() if value is not None}
+        return replace(self, **moved)
 
     def over(self, ids_BL: torch.Tensor) -> "Streams":
         """Returns the same streams over another sequence of token ids."""
-        return replace(self, own=own_streams(ids_BL, self.ids), within=(), across=())
+        return replace(self, own=own_streams(ids_BL, self.ids), within=None, across=None)
+
+    def masses(self, weights_BHTL: torch.Tensor) -> torch.Tensor | None:
+        """Returns the sums of weights of attention to the source over each symbol: (B, T, H, S)."""
+        if self.source is None:
+            return None
+        return masses(weights_BHTL, self.source.to(weights_BHTL.device), self.ids.shape[1])
 
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
         """Returns one view of all streams of a state (B, S, L, ...) by Algorithm 2: (B, 1, L, ...).

@@ -25,8 +25,8 @@ from .relations import (
     first_positions,
     mean_by_symbol,
     occurrences,
-    same_symbol,
-    written_in_source,
+    one_hot,
+    relate,
     written_symbols,
 )
 from .steps import StepCounter
@@ -248,7 +248,7 @@ class SymbolLayer:
             return Streams(listed_BS, own_BL, weights, renaming)
         if mask_BL is not None:
             own_BL = torch.where(mask_BL > 0, own_BL, -1)  # padding may hold any id
-        within = (same_symbol(own_BL, own_BL, self.owner.dtype),)
+        within = relate((one_hot(own_BL, listed_BS.shape[1], self.owner.dtype),), own_BL)
         return Streams(listed_BS, own_BL, weights, renaming, within=within)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
@@ -303,22 +303,20 @@ class SymbolLayer:
             # What static caches hold behind the last token comes too late to count, and is masked.
             own_BM = cache.update(own_states, own_states, slot)[0][:, 0, :, 0]
         dtype, number = self.owner.dtype, source.ids.shape[1]
-        first_BS = first_positions(own_BM, number)
+        same_BTS = one_hot(own_BT, number, dtype)
+        written_BTS = written_symbols(first_positions(own_BM, number), position_T).to(dtype)
         return replace(
             streams,
             own=own_BT,
             source=source.own,
-            written=written_symbols(first_BS, position_T)[..., :number].to(dtype),
-            within=(same_symbol(own_BT, own_BM, dtype),),
-            across=(
-                same_symbol(own_BT, expanded.own, dtype),
-                written_in_source(first_BS, position_T, expanded.own)[:, None].to(dtype),
-            ),
+            written=written_BTS,
+            within=relate((same_BTS,), own_BM),
+            across=relate((same_BTS, written_BTS), expanded.own),
         )
 
     @property
     def points(self) -> bool:
-        """Whether `point` needs the weights of attention to the source."""
+        """Whether `point` needs sums of the weights of attention to the source."""
         return self.encoding.relates
 
     @property
@@ -326,21 +324,21 @@ class SymbolLayer:
         # Looked up at each use, as the embedding is: adapters may take its place.
         return self.owner.symbol_memory
 
-    def point(self, streams: Streams, weights_BHTL: torch.Tensor | None) -> Streams:
-        """Returns the streams with what the head adds to the scores of symbols, where it does so.
+    def point(self, streams: Streams, masses_BTHS: torch.Tensor | None) -> Streams:
+        """The streams with what the head adds to the scores of symbols, where the encoding does so.
 
         Args:
             streams: that `follow` returned.
-            weights_BHTL: of the decoder's last attention to the source; None without layers.
+            masses_BTHS: sums of the weights of the decoder's last attention to the source over each
+                symbol; None without layers.
         """
-        if not self.encoding.relates or streams.source is None or weights_BHTL is None:
+        if not self.encoding.relates or streams.source is None or masses_BTHS is None:
             return streams
         assert streams.written is not None  # as `follow` found it
-        number, dtype, device = streams.ids.shape[1], self.owner.dtype, weights_BHTL.device
-        last_BTS = occurrences(streams.own.to(device), number, dtype).transpose(1, 2)
-        where_NSL = occurrences(streams.source.to(device), number, dtype)
+        number, device = streams.ids.shape[1], masses_BTHS.device
+        last_BTS = one_hot(streams.own.to(device), number, self.owner.dtype)
         written_BTS = streams.written.to(device)
-        pointer = self._memory.pointer(written_BTS, last_BTS, weights_BHTL, where_NSL)
+        pointer = self._memory.pointer(written_BTS, last_BTS, masses_BTHS[..., :number])
         return replace(streams, pointer=pointer)
 
     def renamed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:

@@ -56,7 +56,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
             super()._init_weights(module)
 
     def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
-        """As in the base class, for a model without symbols.
+        """Resizes as the base class does, for a model without symbols.
 
         Raises:
             NotImplementedError: there are symbols; `extend_symbols` adds others.
@@ -166,7 +166,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
         self.settle_step()
 
     def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
-        """As in the base class, with the state after the last optimiser step."""
+        """Saves as the base class does, with the state after the last optimiser step."""
         self.settle_step()
         return super().save_pretrained(*args, **kwargs)
 
@@ -247,7 +247,7 @@ class SymbolHead(SymbolModel):
     def _prepare_generation_config(
         self, generation_config: Any, *args: Any, **kwargs: Any
     ) -> tuple[Any, dict[str, Any]]:
-        """As in `GenerationMixin`; a caller's limit of length counts in place of the model's own.
+        """Prepares settings of generation; a caller's limit of length replaces the model's.
 
         Else there would be two: Transformers warns of that, and prefers `max_new_tokens`, whoever
         has said it.
@@ -265,7 +265,7 @@ class SymbolHead(SymbolModel):
         return chosen, rest
 
     def _get_stopping_criteria(self, generation_config: Any, *args: Any, **kwargs: Any) -> Any:
-        """As in `GenerationMixin`.
+        """Returns criteria as `GenerationMixin` does; refuses strings to stop at.
 
         Raises:
             ValueError: there are stop strings, and symbols, which no string stands for: what they

@@ -24,16 +24,16 @@ OBJECTIVES: dict[str, type[RowsObjective]] = {
 """Objectives of models that do not answer with text."""
 
 
-def make_objective(said: str | Mapping[str, Any]) -> RowsObjective:
+def make_objective(choice: str | Mapping[str, Any]) -> RowsObjective:
     """Make the objective of rows that a recipe names.
 
     Args:
-        said: a name, or a mapping with `name` and the settings of that objective.
+        choice: a name, or a mapping with `name` and the settings of that objective.
 
     Raises:
         ValueError: there is no such objective, or it has no such setting or value.
     """
-    settings = {"name": said} if isinstance(said, str) else dict(said)
+    settings = {"name": choice} if isinstance(choice, str) else dict(choice)
     name = settings.pop("name", None)
     if name not in OBJECTIVES:
         raise ValueError(f"no objective {name!r}; known: {', '.join([ANSWER, *OBJECTIVES])}")

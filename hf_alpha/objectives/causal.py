@@ -130,14 +130,16 @@ class Causal(RowsObjective):
     def _sequences(
         self, texts: list[str], tokenizer: Any, place: str
     ) -> Iterator[tuple[list[int], list[int]]]:
-        """Ids and labels of each sequence of a row."""
+        """Yield ids and labels of each sequence of a row; a blank text has none."""
         end = tokenizer.eos_token_id
         if not any(texts):
             return
         if not self.pairs:
             ids = _ended(encoded(tokenizer, *texts, where=place)["input_ids"], end)
-            starts = range(0, max(len(ids) - 1, 1), self.max_length)
-            yield from ((part, part) for part in (ids[i : i + self.max_length] for i in starts))
+            # A sequence begins with the last token of the one before, so that all are predicted.
+            for start in range(0, len(ids) - 1, max(self.max_length - 1, 1)):
+                part = ids[start : start + self.max_length]
+                yield part, part
             return
         source, target = texts
         if isinstance(tokenizer, TextTokenizer):  # names of a target are those of its source

@@ -55,12 +55,12 @@ class Classes(RowsObjective):
     )
 
     def __post_init__(self) -> None:
-        known = OF_NUMBERS if self.regression else OF_CLASSES
-        self.metrics = self.metrics or (list(known) if self.regression else ["accuracy"])
-        if unknown := [name for name in self.metrics if name not in known]:
+        metrics = OF_NUMBERS if self.regression else OF_CLASSES
+        self.metrics = self.metrics or (list(metrics) if self.regression else ["accuracy"])
+        if unknown := [name for name in self.metrics if name not in metrics]:
             raise ValueError(
                 f"metrics: {unknown[0]!r} is none of "
-                f"{'numbers' if self.regression else 'classes'}: choose {', '.join(known)}"
+                f"{'numbers' if self.regression else 'classes'}: choose {', '.join(metrics)}"
             )
         if self.regression and self.labels:
             raise ValueError("labels are for classes: leave them out with regression")
@@ -140,14 +140,17 @@ class Classes(RowsObjective):
         def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
             pairs = zip(rows_of(batch), places, strict=True)
             texts = [self.texts_of(row, place, settings, finder) for row, place in pairs]
-            found = encoded(
+            encoding = encoded(
                 tokenizer,
                 *map(list, zip(*texts, strict=True)),
                 where=f"rows from {places[0]} on",
                 truncation=True,
                 max_length=self.max_length,
             )
-            return {**{name: found[name] for name in kinds}, "labels": [labels[i] for i in places]}
+            return {
+                **{name: encoding[name] for name in kinds},
+                "labels": [labels[i] for i in places],
+            }
 
         return rows.map(
             encode, batched=True, with_indices=True, remove_columns=rows.column_names,
@@ -165,15 +168,15 @@ class Classes(RowsObjective):
         ids = {str(name): index for index, name in config.id2label.items()}
         unknown = [row for row, name in enumerate(names) if name not in ids]
         if unknown:
-            said = (
+            fault = (
                 f"row {unknown[0]}: the column {settings.target!r} holds {names[unknown[0]]!r}, "
                 f"which is no class of the model: {', '.join(ids)}"
             )
             if training:
-                raise ValueError(said)
+                raise ValueError(fault)
             logger.warning(
                 "%s; so it is in %s of %s rows: they count as wrong, and the loss takes them for "
-                "the first class", said, f"{len(unknown):,}", f"{len(names):,}",
+                "the first class", fault, f"{len(unknown):,}", f"{len(names):,}",
             )  # fmt: skip
         return [ids.get(name, 0) for name in names]
 
@@ -186,8 +189,8 @@ class Classes(RowsObjective):
     ) -> str:
         lengths = pc.list_value_length(features.with_format("arrow")[:]["input_ids"])
         full = pc.sum(pc.equal(lengths, self.max_length), min_count=0).as_py()
-        said = f"; {full:,} fill max_length ({self.max_length}): their ends may be cut off"
-        return super().summary(rows, features, settings, finder) + said * bool(full)
+        cut = f"; {full:,} fill max_length ({self.max_length}): their ends may be cut off"
+        return super().summary(rows, features, settings, finder) + cut * bool(full)
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         kind = torch.float32 if self.regression else torch.int64
@@ -209,22 +212,22 @@ class Classes(RowsObjective):
         settings: DataSource,
         config: PreTrainedConfig,
     ) -> list[Record]:
-        found = np.asarray(outputs)
+        scores = np.asarray(outputs)
         if self.regression:
-            numbers = zip(found.reshape(-1), labels, strict=True)
+            numbers = zip(scores.reshape(-1), labels, strict=True)
             return [{"prediction": float(one), "target": float(two)} for one, two in numbers]
         names = config.id2label
-        pairs = zip(found.argmax(-1), _targets(rows, settings.target), strict=True)
+        pairs = zip(scores.argmax(-1), _targets(rows, settings.target), strict=True)
         return [{"prediction": names[int(i)], "target": target} for i, target in pairs]
 
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
-        known = OF_NUMBERS if self.regression else OF_CLASSES
+        metrics = OF_NUMBERS if self.regression else OF_CLASSES
         ids = None if self.regression else {name: i for i, name in config.id2label.items()}
         predicted, right = (
             [record[side] if ids is None else ids.get(record[side], len(ids)) for record in records]
             for side in ("prediction", "target")
         )
-        return {name: known[name](predicted, right) for name in self.metrics}
+        return {name: metrics[name](predicted, right) for name in self.metrics}
 
 
 def _text_columns(settings: DataSource) -> list[str]:

@@ -177,7 +177,8 @@ def table(scores: Mapping[str, Scores], by: str | None = None) -> str:
     first_scores = next(iter(scores.values()))
     groups = list(first_scores.metrics)
     width = max(6, *map(len, groups))
-    rows = [["x100", f"{by}:" if by else "", *(group.rjust(width) for group in groups)]]
+    unit = "" if set(first_scores.metrics[ALL]) <= set(NUMBERS) else "x100"
+    rows = [[unit, f"{by}:" if by else "", *(group.rjust(width) for group in groups)]]
     for name in first_scores.metrics[ALL]:
         label = name
         for model, of_model in scores.items():

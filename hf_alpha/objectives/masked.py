@@ -103,13 +103,13 @@ class Masked(RowsObjective):
     )
 
     def __post_init__(self) -> None:
-        for key, known in (
+        for key, choices in (
             ("sentences", SENTENCES),
             ("documents", DOCUMENTS),
             ("covered_segments", COVERED),
         ):
-            if (value := getattr(self, key)) not in known:
-                raise ValueError(f"{key} is {value!r}: choose one of {', '.join(known)}")
+            if (value := getattr(self, key)) not in choices:
+                raise ValueError(f"{key} is {value!r}: choose one of {', '.join(choices)}")
         for key in ("masked_share", "short_share"):
             if not 0 <= (share := getattr(self, key)) < 1 or (key == "masked_share" and not share):
                 raise ValueError(f"{key} is {share}: give a share between 0 and 1")
@@ -182,7 +182,7 @@ class Masked(RowsObjective):
         check_room(tokenizer, self.max_length, paired)
         starts = list(range(0, len(rows), PART))
         workers = min(settings.num_workers, len(starts))
-        told = {
+        arguments = {
             "starts": starts,
             "training": training,
             "rows": rows,
@@ -190,7 +190,7 @@ class Masked(RowsObjective):
             "tokenizer": tokenizer,
             "seed": seed,
         }
-        if next(self._sequences(**told), None) is None:
+        if next(self._sequences(**arguments), None) is None:
             raise ValueError(
                 f"no sequence can be made with sentences: {self.sentences} (nsp needs two "
                 "documents, sop two sentences in one); `documents` says what documents are"
@@ -200,7 +200,7 @@ class Masked(RowsObjective):
                 self._sequences,
                 features=self._kinds(tokenizer),
                 fingerprint=self._fingerprint(rows, settings.source, tokenizer, seed, training),
-                gen_kwargs=told,
+                gen_kwargs=arguments,
                 num_proc=workers if workers > 1 else None,
             )
         except DatasetGenerationError as error:
@@ -353,25 +353,25 @@ class Masked(RowsObjective):
         config: PreTrainedConfig,
     ) -> list[Record]:
         paired = self.sentences != "none"
-        found, wanted = (x[0] if isinstance(x, tuple | list) else x for x in (outputs, labels))
-        asked = wanted != IGNORE
-        right = (found == wanted) & asked
-        made: list[Record] = [
+        predicted, targets = (x[0] if isinstance(x, tuple | list) else x for x in (outputs, labels))
+        asked = targets != IGNORE
+        right = (predicted == targets) & asked
+        records: list[Record] = [
             {"masked": int(n), "found": int(m)}
             for n, m in zip(asked.sum(1), right.sum(1), strict=True)
         ]
         if paired:
-            for record, one, two in zip(made, outputs[1], labels[1], strict=True):
+            for record, one, two in zip(records, outputs[1], labels[1], strict=True):
                 record |= {"prediction": int(one), "target": int(two)}
-        return made
+        return records
 
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
         masked = sum(record["masked"] for record in records)
-        found = {"masked_accuracy": sum(r["found"] for r in records) / max(masked, 1)}
+        scores = {"masked_accuracy": sum(r["found"] for r in records) / max(masked, 1)}
         if self.sentences != "none":
             right = [record["prediction"] == record["target"] for record in records]
-            found[f"{self.sentences}_accuracy"] = float(np.mean(right))
-        return found
+            scores[f"{self.sentences}_accuracy"] = float(np.mean(right))
+        return scores
 
 
 class MaskingCollator:
@@ -381,18 +381,18 @@ class MaskingCollator:
         epoch: set by the trainer. Sequences of validation (places below 0) do not depend on it.
     """
 
-    def __init__(self, aim: Masked, tokenizer: Any, model: PreTrainedModel, seed: int):
+    def __init__(self, objective: Masked, tokenizer: Any, model: PreTrainedModel, seed: int):
         self.model, self.seed, self.epoch = model, seed, 0
-        self._keeps_covered = aim.covered_segments == "keep"
+        self._keeps_covered = objective.covered_segments == "keep"
         self._is_symbol_V = torch.zeros(len(tokenizer), dtype=torch.bool)
         self._is_symbol_V[getattr(tokenizer, "symbol_ids", [])] = True
         self._has_symbols = bool(self._is_symbol_V.any())
-        draws = not (aim.whole_words or self._has_symbols)  # else `with_own_symbols` does
+        draws = not (objective.whole_words or self._has_symbols)  # else `with_own_symbols` does
         self._mask = DataCollatorForLanguageModeling(
             tokenizer,
-            mlm_probability=aim.masked_share,
-            whole_word_mask=aim.whole_words,
-            mask_replace_prob=1.0 if aim.whole_words else 0.8,
+            mlm_probability=objective.masked_share,
+            whole_word_mask=objective.whole_words,
+            mask_replace_prob=1.0 if objective.whole_words else 0.8,
             random_replace_prob=0.1 if draws else 0.0,
         )
 
@@ -486,8 +486,8 @@ def without_covered(
 
 def _label_name(model: PreTrainedModel) -> str:
     """What a model calls the labels of sentence pairs: BERT and ALBERT differ."""
-    known = inspect.signature(model.forward).parameters
-    return "sentence_order_label" if "sentence_order_label" in known else "next_sentence_label"
+    parameters = inspect.signature(model.forward).parameters
+    return "sentence_order_label" if "sentence_order_label" in parameters else "next_sentence_label"
 
 
 def _split(text: str) -> list[str]:
@@ -506,24 +506,24 @@ def _tokens(sentences: list[str], numbering: Numbering, words: int, row: int) ->
     if not sentences:
         return []
     where = f"row {row}, in its sentences"
-    found = encoded(numbering.tokenizer, sentences, where=where, add_special_tokens=False)
-    named = getattr(found, "names", [{}] * len(sentences))
-    made: Document = []
-    for number, ids in enumerate(found["input_ids"]):
-        places = [words if word is None else words + word for word in found.word_ids(number)]
+    encoding = encoded(numbering.tokenizer, sentences, where=where, add_special_tokens=False)
+    named = getattr(encoding, "names", [{}] * len(sentences))
+    document: Document = []
+    for number, ids in enumerate(encoding["input_ids"]):
+        places = [words if word is None else words + word for word in encoding.word_ids(number)]
         words = max(places, default=words) + 1
         tokens = numbering.names(ids, named[number])
-        made.append(list(zip(tokens, places, _beginning(found, number), strict=True)))
-    return [sentence for sentence in made if sentence]
+        document.append(list(zip(tokens, places, _beginning(encoding, number), strict=True)))
+    return [sentence for sentence in document if sentence]
 
 
-def _beginning(found: Any, number: int) -> list[tuple[Segment, ...]]:
+def _beginning(encoding: Any, number: int) -> list[tuple[Segment, ...]]:
     """The segments that begin at each token of a sentence."""
-    made: list[tuple[Segment, ...]] = [()] * len(found["input_ids"][number])
-    columns = [found[key][number] for key in SEGMENTS if key in found]
+    beginnings: list[tuple[Segment, ...]] = [()] * len(encoding["input_ids"][number])
+    columns = [encoding[key][number] for key in SEGMENTS if key in encoding]
     for index, start, end in zip(*columns, strict=True):
-        made[start] += ((end - start, index),)
-    return made
+        beginnings[start] += ((end - start, index),)
+    return beginnings
 
 
 def _segment_keys(tokenizer: Any) -> list[str]:
@@ -535,14 +535,16 @@ class _Frame:
 
     def __init__(self, tokenizer: Any, paired: bool):
         texts = [MarkedText(letter, []) for letter in ("a", "b")[: 1 + paired]]
-        made = tokenizer(*texts, return_special_tokens_mask=True, return_token_type_ids=True)
+        encoding = tokenizer(*texts, return_special_tokens_mask=True, return_token_type_ids=True)
         parts = tokenizer.backend_tokenizer.encode(*texts).sequence_ids
         self.paired = paired
         self.numbering = Numbering(tokenizer)
         self.with_segments = bool(_segment_keys(tokenizer))
         self.pieces: list[tuple[int | None, int, int]] = []  # part, or None and an id; type
-        for part, index, kind in zip(parts, made["input_ids"], made["token_type_ids"], strict=True):
-            if part is None or all(part != known for known, *_ in self.pieces):
+        for part, index, kind in zip(
+            parts, encoding["input_ids"], encoding["token_type_ids"], strict=True
+        ):
+            if part is None or all(part != other for other, *_ in self.pieces):
                 self.pieces.append((part, index, kind))
 
     def __call__(self, pair: Pair, with_words: bool) -> dict[str, Any]:

@@ -16,17 +16,17 @@ def accuracy(predicted: Values, right: Values) -> float:
 
 def f1(predicted: Values, right: Values) -> float:
     """F1 of class 1, as MRPC and QQP are measured; 0 where nothing is found."""
-    found, wanted = np.asarray(predicted) == 1, np.asarray(right) == 1
-    both = 2 * np.sum(found & wanted)
-    return float(both / (found.sum() + wanted.sum())) if both else 0.0
+    predicted_ones, right_ones = np.asarray(predicted) == 1, np.asarray(right) == 1
+    both = 2 * np.sum(predicted_ones & right_ones)
+    return float(both / (predicted_ones.sum() + right_ones.sum())) if both else 0.0
 
 
 def matthews(predicted: Values, right: Values) -> float:
     """Matthews' correlation of any number of classes; 0 where one side has one class only."""
-    found, wanted = np.asarray(predicted, int), np.asarray(right, int)
-    classes = int(max(found.max(), wanted.max())) + 1
+    predictions, targets = np.asarray(predicted, int), np.asarray(right, int)
+    classes = int(max(predictions.max(), targets.max())) + 1
     counts = np.zeros((classes, classes))
-    np.add.at(counts, (wanted, found), 1)
+    np.add.at(counts, (targets, predictions), 1)
     total, rows, columns = counts.sum(), counts.sum(1), counts.sum(0)
     spread = (total**2 - columns @ columns) * (total**2 - rows @ rows)
     return float((np.trace(counts) * total - rows @ columns) / math.sqrt(spread)) if spread else 0.0

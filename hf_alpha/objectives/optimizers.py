@@ -9,14 +9,14 @@ from hf_alpha.environment import install_command
 PACKAGE = "pytorch_optimizer"
 
 
-def optimizer_of(said: str | Mapping[str, Any], training: Any) -> tuple[type, dict[str, Any]]:
+def optimizer_of(choice: str | Mapping[str, Any], training: Any) -> tuple[type, dict[str, Any]]:
     """Return an optimiser's class and arguments, as a Trainer takes them.
 
     Learning rate, betas and epsilon are those of `training`; which weights decay is up to the
     Trainer.
 
     Args:
-        said: a name that the package pytorch_optimizer knows, such as lamb; or a mapping with
+        choice: a name that the package pytorch_optimizer knows, such as lamb; or a mapping with
             `name` and more arguments of that optimiser.
         training: the `TrainingArguments`.
 
@@ -24,7 +24,7 @@ def optimizer_of(said: str | Mapping[str, Any], training: Any) -> tuple[type, di
         ValueError: there is no such optimiser, or it does not take an argument.
         ImportError: the package is not installed.
     """
-    more = {"name": said} if isinstance(said, str) else dict(said)
+    more = {"name": choice} if isinstance(choice, str) else dict(choice)
     name: Any = more.pop("name", None)
     try:
         from pytorch_optimizer import load_optimizer
@@ -43,10 +43,10 @@ def optimizer_of(said: str | Mapping[str, Any], training: Any) -> tuple[type, di
         "eps": training.adam_epsilon,
         **more,
     }
-    known = signature(chosen).parameters
-    if unknown := [key for key in more if key not in known]:
-        raise ValueError(f"the optimiser {name!r} takes no {unknown[0]!r}: {', '.join(known)}")
-    return chosen, {key: value for key, value in arguments.items() if key in known}
+    parameters = signature(chosen).parameters
+    if unknown := [key for key in more if key not in parameters]:
+        raise ValueError(f"the optimiser {name!r} takes no {unknown[0]!r}: {', '.join(parameters)}")
+    return chosen, {key: value for key, value in arguments.items() if key in parameters}
 
 
 __all__ = ["optimizer_of"]

@@ -66,24 +66,24 @@ class Spans(RowsObjective):
 
     def check_rows(self, rows: Dataset, settings: DataSource) -> None:
         bad = []
-        for row, found in enumerate(rows):
+        for row, question in enumerate(rows):
             for column in ("question", "context"):
-                if not isinstance(found[column], str):
+                if not isinstance(question[column], str):
                     raise ValueError(
-                        f"row {row}: the column {column!r} holds {found[column]!r}: give a text"
+                        f"row {row}: the column {column!r} holds {question[column]!r}: give a text"
                     )
-            if not _are_answers(found["answers"]):
+            if not _are_answers(question["answers"]):
                 raise ValueError(
-                    f"row {row}: the column 'answers' holds {found['answers']!r}: give a mapping "
-                    "with 'text' and 'answer_start', two lists of one length"
+                    f"row {row}: the column 'answers' holds {question['answers']!r}: give a "
+                    "mapping with 'text' and 'answer_start', two lists of one length"
                 )
-            if not _is_in_context(found):
+            if not _is_in_context(question):
                 bad.append(row)
         if bad:
-            found = rows[bad[0]]
+            question = rows[bad[0]]
             raise ValueError(
-                f"row {bad[0]}: the answers {found['answers']['text']!r} of question "
-                f"{found['id']!r} do not stand at {found['answers']['answer_start']} in its "
+                f"row {bad[0]}: the answers {question['answers']['text']!r} of question "
+                f"{question['id']!r} do not stand at {question['answers']['answer_start']} in its "
                 f"context; so it is in {len(bad):,} of {len(rows):,} rows"
             )
 
@@ -96,10 +96,10 @@ class Spans(RowsObjective):
         """Yield contexts, each once if its questions follow each other, and questions."""
         before = None
         for question, context in texts:
-            if (told := (context, getattr(context, "spans", ()))) != before:
+            if (current := (context, getattr(context, "spans", ()))) != before:
                 yield context
             yield question
-            before = told
+            before = current
 
     def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
         return {}
@@ -127,8 +127,8 @@ class Spans(RowsObjective):
         check_room(tokenizer, self.max_length, pair=True)
         if tokenizer.padding_side != "right":
             raise ValueError("spans need a tokenizer that pads on the right")
-        finder, known = finder_of(tokenizer), kinds_of(tokenizer)
-        kinds = {name: known[name] for name in INPUTS if name in known}
+        finder, columns = finder_of(tokenizer), kinds_of(tokenizer)
+        kinds = {name: columns[name] for name in INPUTS if name in columns}
         kinds |= dict.fromkeys(("start_positions", "end_positions"), Value("int64"))
         if not training:
             kinds |= {"offsets": List(List(Value("int64"))), "row": Value("int64")}
@@ -137,9 +137,11 @@ class Spans(RowsObjective):
             pairs = zip(rows_of(batch), places, strict=True)
             texts = [self.texts_of(row, place, settings, finder) for row, place in pairs]
             questions, contexts = map(list, zip(*texts, strict=True))
-            made = self._encoded(questions, contexts, tokenizer, f"rows from {places[0]} on")
-            found: dict[str, list[Any]] = {name: made[name] for name in INPUTS if name in kinds}
-            parts = made.pop("overflow_to_sample_mapping")
+            encoding = self._encoded(questions, contexts, tokenizer, f"rows from {places[0]} on")
+            features: dict[str, list[Any]] = {
+                name: encoding[name] for name in INPUTS if name in kinds
+            }
+            parts = encoding.pop("overflow_to_sample_mapping")
             offsets = [
                 # A token without characters, as `<join>` is, is no place for an answer.
                 [
@@ -147,17 +149,21 @@ class Spans(RowsObjective):
                     for span, part in zip(*each, strict=True)
                 ]
                 for each in zip(
-                    made["offset_mapping"], map(made.sequence_ids, range(len(parts))), strict=True
+                    encoding["offset_mapping"],
+                    map(encoding.sequence_ids, range(len(parts))),
+                    strict=True,
                 )
             ]
             ends = [
                 _place(batch["answers"][part], spans)
                 for part, spans in zip(parts, offsets, strict=True)
             ]
-            found["start_positions"], found["end_positions"] = map(list, zip(*ends, strict=True))
+            features["start_positions"], features["end_positions"] = map(
+                list, zip(*ends, strict=True)
+            )
             if not training:
-                found |= {"offsets": offsets, "row": [places[part] for part in parts]}
-            return found
+                features |= {"offsets": offsets, "row": [places[part] for part in parts]}
+            return features
 
         return rows.map(
             windows, batched=True, with_indices=True, remove_columns=rows.column_names,
@@ -190,14 +196,14 @@ class Spans(RowsObjective):
 
     def _shortened(self, questions: list[str], tokenizer: Any, where: str) -> tuple[list[str], int]:
         """Questions, those that are too long cut, and the most tokens that one has."""
-        told: dict[str, Any] = {"add_special_tokens": False, "return_offsets_mapping": True}
-        found = encoded(tokenizer, questions, where=where, **told)
+        options: dict[str, Any] = {"add_special_tokens": False, "return_offsets_mapping": True}
+        encoding = encoded(tokenizer, questions, where=where, **options)
         most = self.max_question_length
         short = [
             text if len(spans) <= most else cut_out(text, 0, spans[most - 1][1])
-            for text, spans in zip(questions, found["offset_mapping"], strict=True)
+            for text, spans in zip(questions, encoding["offset_mapping"], strict=True)
         ]
-        return short, max(map(len, encoded(tokenizer, short, where=where, **told)["input_ids"]))
+        return short, max(map(len, encoded(tokenizer, short, where=where, **options)["input_ids"]))
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         ends = ("start_positions", "end_positions")
@@ -228,25 +234,25 @@ class Spans(RowsObjective):
         config: PreTrainedConfig,
     ) -> list[Record]:
         starts, ends = (np.asarray(scores) for scores in outputs[:2])
-        found: dict[int, tuple[float, tuple[int, int]]] = {}
+        best: dict[int, tuple[float, tuple[int, int]]] = {}
         nothing: dict[int, float] = {}
         for number, window in enumerate(features):
             row, offsets = window["row"], window["offsets"]
             null = float(starts[number][0] + ends[number][0])
             nothing[row] = min(nothing.get(row, null), null)
             score, span = self._best(starts[number], ends[number], offsets)
-            if row not in found or score > found[row][0]:
-                found[row] = score, span
-        made = []
+            if row not in best or score > best[row][0]:
+                best[row] = score, span
+        records = []
         for row, asked in enumerate(rows):
-            score, (start, stop) = found[row]
+            score, (start, stop) = best[row]
             null = nothing[row] - score
             answer = "" if null > self.null_threshold else asked["context"][start:stop]
-            known = list(asked["answers"]["text"])
-            made.append(
-                {"id": asked["id"], "prediction": answer, "target": known, "null_score": null}
+            targets = list(asked["answers"]["text"])
+            records.append(
+                {"id": asked["id"], "prediction": answer, "target": targets, "null_score": null}
             )
-        return made
+        return records
 
     def _best(
         self, starts: np.ndarray, ends: np.ndarray, offsets: Sequence[Sequence[int]]
@@ -268,15 +274,15 @@ class Spans(RowsObjective):
 
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
         measures = {"exact": squad.exact, "f1": squad.f1}
-        found = {}
+        scores = {}
         for name, measure in measures.items():
             values = [squad.best(measure, each["prediction"], each["target"]) for each in records]
-            found[name] = float(np.mean(values))
+            scores[name] = float(np.mean(values))
             for kind, has in (("answerable", True), ("unanswerable", False)):
                 some = [v for v, r in zip(values, records, strict=True) if bool(r["target"]) == has]
                 if 0 < len(some) < len(values):
-                    found[f"{name}_{kind}"] = float(np.mean(some))
-        return found
+                    scores[f"{name}_{kind}"] = float(np.mean(some))
+        return scores
 
 
 def _are_answers(answers: Any) -> bool:

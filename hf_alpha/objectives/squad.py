@@ -21,11 +21,11 @@ def exact(answer: str, right: str) -> float:
 
 def f1(answer: str, right: str) -> float:
     """F1 of the words of both, normalised; where one has none, 1 if the other has none either."""
-    found, wanted = normalized(answer).split(), normalized(right).split()
-    if not found or not wanted:
-        return float(found == wanted)
-    both = sum((Counter(found) & Counter(wanted)).values())
-    return 2 * both / (len(found) + len(wanted))
+    answer_words, right_words = normalized(answer).split(), normalized(right).split()
+    if not answer_words or not right_words:
+        return float(answer_words == right_words)
+    both = sum((Counter(answer_words) & Counter(right_words)).values())
+    return 2 * both / (len(answer_words) + len(right_words))
 
 
 def best(measure: Callable[[str, str], float], answer: str, answers: Sequence[str]) -> float:

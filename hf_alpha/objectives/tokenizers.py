@@ -48,82 +48,84 @@ def make_tokenizer(
     """
     finder = NameFinder(symbols) if symbols else None
     plain = NamesInData(finder, texts).rest if finder is not None else lambda: iter(texts)
-    beneath = _made(kind, plain)
+    beneath = _beneath(kind, plain)
     if not symbols:
         return beneath
     names = [*beneath.model_input_names, "stream_ids"]
     return TextTokenizer.from_tokenizer(beneath, symbols, texts, model_input_names=names)
 
 
-def with_transducer(tokenizer: Any, said: str | Mapping[str, Any]) -> GeometricTokenizer:
+def with_transducer(tokenizer: Any, transducer: str | Mapping[str, Any]) -> GeometricTokenizer:
     """Put the transducer that a recipe names on top of a tokenizer.
 
     Args:
         tokenizer: any fast one; a transducer that it has is replaced.
-        said: a folder with a saved transducer, or what `Transducer.from_settings` takes.
+        transducer: a folder with a saved transducer, or what `Transducer.from_settings` takes.
 
     Raises:
         ValueError: the tokenizer has symbols, or the transducer cannot be made or read.
         OSError: a file is missing.
     """
-    if isinstance(said, str):
-        return GeometricTokenizer.from_tokenizer(tokenizer, Transducer.load(said))
-    return GeometricTokenizer.from_tokenizer(tokenizer, Transducer.from_settings(said))
+    if isinstance(transducer, str):
+        return GeometricTokenizer.from_tokenizer(tokenizer, Transducer.load(transducer))
+    return GeometricTokenizer.from_tokenizer(tokenizer, Transducer.from_settings(transducer))
 
 
-def _made(kind: str, texts: Callable[[], Iterator[str]]) -> Any:
+def _beneath(kind: str, texts: Callable[[], Iterator[str]]) -> Any:
     name, _, size = kind.partition(":")
     if name in _KINDS and not size:
-        made, trainer = _KINDS[name]()
+        backend, trainer = _KINDS[name]()
     elif name in _SIZED:
         if not size.isdecimal() or int(size) < SMALLEST:
             raise ValueError(f"{kind!r}: write {name}:8000, with at least {SMALLEST} tokens")
-        made, trainer = _SIZED[name](int(size))
+        backend, trainer = _SIZED[name](int(size))
     else:
         tokenizer = load_tokenizer(kind)
         if not tokenizer.is_fast:
             raise ValueError(f"{kind}: {type(tokenizer).__name__} is no fast tokenizer")
         return tokenizer
-    made.train_from_iterator(texts(), trainer)
-    ids = [(token, made.token_to_id(token)) for token in (START, BETWEEN)]
-    made.post_processor = processors.TemplateProcessing(
+    backend.train_from_iterator(texts(), trainer)
+    ids = [(token, backend.token_to_id(token)) for token in (START, BETWEEN)]
+    backend.post_processor = processors.TemplateProcessing(
         single=f"{START} $A {BETWEEN}",
         pair=f"{START} $A {BETWEEN} $B:1 {BETWEEN}:1",
         special_tokens=ids,
     )
-    return PreTrainedTokenizerFast(tokenizer_object=made, model_input_names=list(INPUTS), **SPECIAL)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, model_input_names=list(INPUTS), **SPECIAL
+    )
 
 
 def _words() -> tuple[Tokenizer, Any]:
-    made = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    return made, trainers.WordLevelTrainer(**_told(2**31 - 1))
+    backend = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    return backend, trainers.WordLevelTrainer(**_options(2**31 - 1))
 
 
 def _characters() -> tuple[Tokenizer, Any]:
-    made = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
-    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    made.decoder = decoders.Fuse()
-    return made, trainers.WordLevelTrainer(**_told(2**31 - 1))
+    backend = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    backend.decoder = decoders.Fuse()
+    return backend, trainers.WordLevelTrainer(**_options(2**31 - 1))
 
 
 def _wordpiece(size: int) -> tuple[Tokenizer, Any]:
-    made = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
-    made.normalizer = normalizers.BertNormalizer(lowercase=True)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.decoder = decoders.WordPiece()
-    return made, trainers.WordPieceTrainer(**_told(size))
+    backend = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    return backend, trainers.WordPieceTrainer(**_options(size))
 
 
 def _bpe(size: int) -> tuple[Tokenizer, Any]:
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    return made, trainers.BpeTrainer(initial_alphabet=alphabet, **_told(size))
+    return backend, trainers.BpeTrainer(initial_alphabet=alphabet, **_options(size))
 
 
-def _told(size: int) -> dict[str, Any]:
+def _options(size: int) -> dict[str, Any]:
     return {
         "vocab_size": size, "special_tokens": list(SPECIAL.values()), "show_progress": False,
     }  # fmt: skip

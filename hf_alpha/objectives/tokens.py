@@ -78,8 +78,8 @@ class Tokens(RowsObjective):
 
     def check_rows(self, rows: Dataset, settings: DataSource) -> None:
         tags = _tags(rows, settings.target)
-        for row, (words, said) in enumerate(zip(rows[settings.source], tags, strict=True)):
-            if fault := _fault(words, said, self.spans):
+        for row, (words, row_tags) in enumerate(zip(rows[settings.source], tags, strict=True)):
+            if fault := _fault(words, row_tags, self.spans):
                 columns = f"{settings.source!r} and {settings.target!r}"
                 raise ValueError(f"row {row}: the columns {columns}: {fault}")
 
@@ -90,8 +90,8 @@ class Tokens(RowsObjective):
         return [word_by_word(text, words) for text in marked([" ".join(words)], row, place, finder)]
 
     def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
-        found = {tag for rows in parts for tags in _tags(rows, settings.target) for tag in tags}
-        names = self.labels or _tag_names(parts[0], settings.target) or sorted(found)
+        seen = {tag for rows in parts for tags in _tags(rows, settings.target) for tag in tags}
+        names = self.labels or _tag_names(parts[0], settings.target) or sorted(seen)
         if len(names) < 2:
             raise ValueError(f"the column {settings.target!r} has one tag only: {names[0]!r}")
         return {
@@ -124,7 +124,7 @@ class Tokens(RowsObjective):
         def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
             pairs = zip(rows_of(batch), places, strict=True)
             texts = [self.texts_of(row, place, settings, finder) for row, place in pairs]
-            found = encoded(
+            encoding = encoded(
                 tokenizer,
                 [text for (text,) in texts],
                 where=f"rows from {places[0]} on",
@@ -132,16 +132,16 @@ class Tokens(RowsObjective):
                 max_length=self.max_length,
                 return_offsets_mapping=True,
             )
-            made: dict[str, list[Any]] = {name: found[name] for name in kinds}
-            firsts = list(map(first_tokens, batch[settings.source], found["offset_mapping"]))
-            made["words"] = [list(first) for first in firsts]
-            made["labels"] = []
-            for ids, first, place in zip(found["input_ids"], firsts, places, strict=True):
-                told = [IGNORE] * len(ids)
+            features: dict[str, list[Any]] = {name: encoding[name] for name in kinds}
+            firsts = list(map(first_tokens, batch[settings.source], encoding["offset_mapping"]))
+            features["words"] = [list(first) for first in firsts]
+            features["labels"] = []
+            for ids, first, place in zip(encoding["input_ids"], firsts, places, strict=True):
+                row_labels = [IGNORE] * len(ids)
                 for word, column in first.items():
-                    told[column] = labels[place][word]
-                made["labels"].append(told)
-            return made
+                    row_labels[column] = labels[place][word]
+                features["labels"].append(row_labels)
+            return features
 
         return rows.map(
             encode, batched=True, with_indices=True, remove_columns=rows.column_names,
@@ -158,15 +158,15 @@ class Tokens(RowsObjective):
         unknown = [(row, tag) for row, some in enumerate(tags) for tag in some if tag not in ids]
         if unknown:
             row, tag = unknown[0]
-            said = (
+            fault = (
                 f"row {row}: the column {settings.target!r} holds {tag!r}, which is no tag of the "
                 f"model: {', '.join(ids)}"
             )
             if training:
-                raise ValueError(said)
+                raise ValueError(fault)
             logger.warning(
                 "%s; so it is with %s words: the model cannot find them, and the loss takes their "
-                "tags for the first one", said, f"{len(unknown):,}",
+                "tags for the first one", fault, f"{len(unknown):,}",
             )  # fmt: skip
         return [[ids.get(tag, 0) for tag in some] for some in tags]
 
@@ -205,19 +205,19 @@ class Tokens(RowsObjective):
         settings: DataSource,
         config: PreTrainedConfig,
     ) -> list[Record]:
-        found, asked = np.asarray(outputs), np.asarray(labels) != IGNORE
-        made: list[Record] = []
+        predicted, asked = np.asarray(outputs), np.asarray(labels) != IGNORE
+        records: list[Record] = []
         words, right = rows[settings.source], _tags(rows, settings.target)
         for row, seen in enumerate(features["words"]):
-            said = [OUTSIDE] * len(words[row])  # of words that the model does not see
-            for word, index in zip(seen, found[row][asked[row]], strict=True):
-                said[word] = str(config.id2label[int(index)])
-            made.append({"words": words[row], "prediction": said, "target": right[row]})
-        return made
+            tags = [OUTSIDE] * len(words[row])  # of words that the model does not see
+            for word, index in zip(seen, predicted[row][asked[row]], strict=True):
+                tags[word] = str(config.id2label[int(index)])
+            records.append({"words": words[row], "prediction": tags, "target": right[row]})
+        return records
 
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
         pairs = [(record["prediction"], record["target"]) for record in records]
-        same = [one == two for found, right in pairs for one, two in zip(found, right, strict=True)]
+        same = [one == two for ours, right in pairs for one, two in zip(ours, right, strict=True)]
         exact = span_scores(pairs) if self.spans else {}
         return {**exact, "accuracy": float(np.mean(same))}
 
@@ -256,13 +256,13 @@ def span_scores(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> dict[st
         pairs: predicted and right tags of each text. All spans of all texts count alike; a measure
             without any span to count is 0.
     """
-    found, right, both = 0, 0, 0
-    for predicted, wanted in pairs:
-        one, two = spans_of(predicted), spans_of(wanted)
-        found, right, both = found + len(one), right + len(two), both + len(one & two)
+    ours, right, both = 0, 0, 0
+    for predicted, target in pairs:
+        one, two = spans_of(predicted), spans_of(target)
+        ours, right, both = ours + len(one), right + len(two), both + len(one & two)
     return {
-        "f1": 2 * both / max(found + right, 1),
-        "precision": both / max(found, 1),
+        "f1": 2 * both / max(ours + right, 1),
+        "precision": both / max(ours, 1),
         "recall": both / max(right, 1),
     }
 
@@ -294,15 +294,15 @@ def first_tokens(words: Sequence[str], offsets: Sequence[Sequence[int]]) -> dict
             touches two words is one of the first.
     """
     stops = list(accumulate((len(word) + 1 for word in words), initial=0))
-    found: dict[int, int] = {}
+    columns: dict[int, int] = {}
     column = 0
     for place, (start, word) in enumerate(zip(stops, words, strict=False)):
         while column < len(offsets) and offsets[column][1] <= start:
             column += 1
         if column < len(offsets) and offsets[column][0] < start + len(word):
-            found[place] = column
+            columns[place] = column
             column += 1
-    return found
+    return columns
 
 
 _NO_SPAN_TAG = (
@@ -344,8 +344,8 @@ def _tags(rows: Dataset, column: str) -> list[list[Any]]:
     lists = [tags if isinstance(tags, list) else [] for tags in rows[column]]
     if not named:
         return lists
-    known = dict(enumerate(named))
-    return [[known.get(tag) for tag in tags] for tags in lists]
+    names = dict(enumerate(named))
+    return [[names.get(tag) for tag in tags] for tags in lists]
 
 
 __all__ = ["Tokens", "first_tokens", "span_scores", "spans_of", "word_by_word"]

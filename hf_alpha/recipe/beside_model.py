@@ -33,11 +33,11 @@ def recipe_of(model: str) -> Recipe | None:
     """
     file = Path(model) / RECIPE_FILE
     if not Path(model).is_dir():
-        found = cached_file(
+        place = cached_file(
             model, RECIPE_FILE, _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_gated_repo=False, _raise_exceptions_for_connection_errors=False,
         )  # fmt: skip
-        file = Path(found) if found is not None else file
+        file = Path(place) if place is not None else file
     if not file.is_file():
         return None
     recipe = read_recipe(file)
@@ -109,9 +109,9 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
         rules = rules_of(tokenizer, model)
         return PairsRecipe.model_construct(task=own, data=Pairs.model_construct(), symbols=rules)
     if tokenizer.grammar is not None:
-        known = ((name, get_task(name)) for name in built_in_tasks())
+        tasks = ((name, get_task(name)) for name in built_in_tasks())
         fitting = (
-            name for name, one in known if tokenizer.grammar in (one.model_grammar, one.grammar)
+            name for name, one in tasks if tokenizer.grammar in (one.model_grammar, one.grammar)
         )
         task = next(fitting, task)
     if task is None:

@@ -63,8 +63,8 @@ def _paragraph(name: str, schema: Schema, is_required: bool) -> str:
         head += ", required"
     elif default not in (None, {}, ""):
         head += f", default {default if isinstance(default, str) else json.dumps(default)}"
-    said = schema.get("description", "")
-    meaning = textwrap.wrap(said, 96, initial_indent="    ", subsequent_indent="    ")
+    description = schema.get("description", "")
+    meaning = textwrap.wrap(description, 96, initial_indent="    ", subsequent_indent="    ")
     return "\n".join([*textwrap.wrap(head, 96, subsequent_indent="    "), *meaning])
 
 

@@ -321,12 +321,12 @@ class Recipe(Keys):
         return model
 
     @classmethod
-    def _config_class(cls, model_type: Any, said: dict[str, Any]) -> type[PreTrainedConfig]:
+    def _config_class(cls, model_type: Any, values: dict[str, Any]) -> type[PreTrainedConfig]:
         """The configuration of a type of model that can be trained.
 
         Args:
             model_type: the type.
-            said: by the recipe: key -> value.
+            values: by the recipe: key -> value.
         """
         config_class: Any = config_class_of(model_type)
         if config_class is None or "symbol_classes" not in model_of(config_class).model_fields:
@@ -473,8 +473,8 @@ class RowsRecipe(OwnRecipe):
         return objective
 
     @classmethod
-    def _config_class(cls, model_type: Any, said: dict[str, Any]) -> type[PreTrainedConfig]:
-        config_class, objective = config_class_of(model_type), make_objective(said["objective"])
+    def _config_class(cls, model_type: Any, values: dict[str, Any]) -> type[PreTrainedConfig]:
+        config_class, objective = config_class_of(model_type), make_objective(values["objective"])
         if config_class is None or config_class not in objective.auto._model_mapping:
             raise ValueError(
                 f"no 'model_type' {model_type!r} is trained by the objective {objective.name!r}: "

@@ -263,9 +263,9 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     Raises:
         RecipeError: there is a secret in it; nothing is written.
     """
-    said = recipe.model_dump(warnings=False)
-    _check_private(said, "recipe")
-    content = _without_silent({**said, "data": _without_silent(said["data"])})
+    settings = recipe.model_dump(warnings=False)
+    _check_private(settings, "recipe")
+    content = _without_silent({**settings, "data": _without_silent(settings["data"])})
     if recipe.checkpoint is not None and "tokenizer" not in recipe.model_fields_set:
         content.pop("tokenizer", None)  # the checkpoint has one
     content = {key: value for key, value in content.items() if value not in (ANSWER, "")}

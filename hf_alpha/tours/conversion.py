@@ -76,7 +76,7 @@ def run(
 
 
 def caption(tour: Tour) -> str:
-    """What the picture means."""
+    """Say what the picture means."""
     return (
         "Formulas above the dashed frame have more symbols than any in training "
         f"({TRAINED_SYMBOLS} at most): the vanilla model cannot read them, its conversion can at "
@@ -86,7 +86,7 @@ def caption(tour: Tour) -> str:
 
 
 def _convert(tour: Tour, say: Callable[[str], None]) -> dict[str, Loaded]:
-    """The vanilla model, its conversion, and that conversion after it was tuned longer."""
+    """Return the vanilla model, its conversion, and that conversion after it was tuned."""
     vanilla, tokenizer = load_checkpoint(resource_path("model_cards", tour.vanilla))
     say(
         f"1. {tour.vanilla}: a vanilla encoder-decoder, one vector for each of its symbols a, b, c."

@@ -124,7 +124,7 @@ def _write_pairs(path: Path, pairs: Iterable[Mapping[str, str]]) -> None:
 
 
 def _recipe(output: Path, steps: int | None) -> PairsRecipe:
-    """The shipped recipe, with the data of this folder; a copy of it is left there."""
+    """Return the shipped recipe, with this folder's data; a copy of it is left there."""
     file = resource_path("training", "text", RECIPE)
     text = file.read_text(encoding="utf-8")
     for name in ("train.jsonl", "test.jsonl"):  # paths are those of the current folder

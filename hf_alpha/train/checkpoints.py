@@ -50,9 +50,9 @@ def readable_state(checkpoint: str | None, what: str) -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except (*DAMAGED, UnpicklingError) as error:
-        said = " ".join(str(error).split()) or "it is empty"
+        reason = " ".join(str(error).split()) or "it is empty"
         raise CheckpointError(
-            f"{checkpoint}: {what} cannot be read: {said}; without this "
+            f"{checkpoint}: {what} cannot be read: {reason}; without this "
             "folder the run goes on from the checkpoint before, or begins again where there is none"
         ) from error
 

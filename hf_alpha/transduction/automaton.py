@@ -46,7 +46,7 @@ class Atoms:
         return self._regexes[source][0]
 
     def mask_of_word(self, word: str) -> int:
-        """The mask of a word, in normal form C; those of the last 100,000 are remembered.
+        """Return the mask of a word in normal form C; the last 100,000 are remembered.
 
         Raises:
             ValueError: an expression takes longer for it than `TIME_LIMIT`.
@@ -65,7 +65,7 @@ class Atoms:
         return mask
 
     def mask_of_label(self, label: str) -> int:
-        """The mask of a segment; 0 if no rule asks for its label."""
+        """Return the mask of a segment; 0 if no rule asks for its label."""
         return 1 << self._labels[label] if label in self._labels else 0
 
 

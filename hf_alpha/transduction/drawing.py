@@ -51,7 +51,7 @@ def _column_widths(words: Sequence[str], segments: Sequence[tuple[int, str, int]
 
 
 def _lanes(segments: Sequence[tuple[int, str, int]]) -> list[int]:
-    """How far up each segment is, from 1."""
+    """Return how far up each segment is, from 1."""
     lanes: dict[int, int] = {}
     for index in sorted(range(len(segments)), key=lambda i: segments[i][2] - segments[i][0]):
         start, _, end = segments[index]

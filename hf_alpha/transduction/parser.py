@@ -183,7 +183,7 @@ class RuleParser:
         return item
 
     def _bounds(self, token: re.Match[str]) -> tuple[int, int]:
-        """Least and most repetitions; pynini's 0 for the latter is no limit.
+        """Return least and most repetitions; pynini's 0 for the latter is no limit.
 
         A match has a unit for each repetition that is not empty, so one more than `max_units` is
         the same as any more.

@@ -12,6 +12,7 @@ SERVICE = "--address=http://localhost:1/v1"
         ("env", "info"),
         ("perturb --kind reduced in out --samples=5",
          "generate-data --kind=reduced --samples=5 out --copy-of in"),
+        ("perturb --kind renamed -- in out", "generate-data --kind=renamed out --copy-of in"),
         ("convert-folnet a.cfg a.pt out --tokenizer bert",
          "convert --tokenizer=bert a.cfg out --weights a.pt"),
         ("convert-geometric --trust-remote-code bert fst out --head none",

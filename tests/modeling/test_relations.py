@@ -16,7 +16,7 @@ from strategies import BASE, POSITIONS, SWITCHES, TWO_CLASSES, make_model, rando
 from transformers import DynamicCache, EncoderDecoderCache
 
 from hf_alpha import AlphaForConditionalGeneration
-from hf_alpha.modeling import attention
+from hf_alpha.modeling import relations
 from hf_alpha.modeling.relations import (
     START,
     add_relations,
@@ -25,7 +25,8 @@ from hf_alpha.modeling.relations import (
     first_positions,
     mean_by_symbol,
     occurrences,
-    same_symbol,
+    one_hot,
+    relate,
 )
 
 
@@ -77,7 +78,7 @@ def test_where_symbols_stand(rows, others):
     """Relations and tables of positions, one by one."""
     count = min(len(rows), len(others))
     own, other = torch.tensor(rows[:count]), torch.tensor(others[:count])
-    same = same_symbol(own, other, torch.float32)
+    (same,) = relate((one_hot(own, 5, torch.float32),), other).dense()
     assert same.tolist() == [
         [[[float(x == y >= 0) for y in theirs] for x in ours]]
         for ours, theirs in zip(own.tolist(), other.tolist(), strict=True)
@@ -87,7 +88,7 @@ def test_where_symbols_stand(rows, others):
     ]
     length = own.shape[1]
     assert first_positions(own, 5).tolist() == [
-        [row.index(symbol) if symbol in row else length for symbol in range(5)] + [length]
+        [row.index(symbol) if symbol in row else length for symbol in range(5)]
         for row in own.tolist()
     ]
 
@@ -183,11 +184,11 @@ def test_parameters():
     expected = {name: list(weight.shape) for name, weight in vanilla.items()}
     expected["model.shared.weight"] = [BASE + classes, d]
     for i in range(layers):
-        for side, block, relations in blocks:
+        for side, block, count in blocks:
             name = f"model.{side}.layers.{i}.{block}.gates"
             expected |= {
-                f"{name}.weight": [relations * heads, d],
-                f"{name}.bias": [relations * heads],
+                f"{name}.weight": [count * heads, d],
+                f"{name}.bias": [count * heads],
             }
     for side in ("input", "output"):
         expected[f"model.symbol_memory.{side}_proj.weight"] = [d, d]
@@ -266,18 +267,28 @@ def test_caches_without_layers_are_filled():
     torch.testing.assert_close(found, logits(model, batch)[:, 2:], atol=1e-5, rtol=1e-5)
 
 
-def test_only_the_weights_that_point_are_written_out(monkeypatch):
+@pytest.mark.parametrize("symbols", [1, 5])
+@pytest.mark.parametrize("padding_side", ["left", "right"])
+def test_slots_add_what_matrices_add(monkeypatch, symbols, padding_side):
+    """Logits, gradients, and what is generated with a cache and beams."""
     model = make_relational()
-    calls = []
-    written_out = attention.eager_attention
-
-    def watched(module, *args, fold=None, **kwargs):
-        calls.append(fold)
-        return written_out(module, *args, fold=fold, **kwargs)
-
-    monkeypatch.setattr(attention, "eager_attention", watched)
-    logits(model, random_batch(2, model.config, [(6, 3), (5, 2)]))
-    assert [fold is not None for fold in calls].count(True) == 1
+    batch = random_batch(3, model.config, [(9, symbols), (30, 2), (17, 1)], side=padding_side)
+    results = []
+    for many_scores in (1 << 40, 0):
+        monkeypatch.setattr(relations, "MANY_SCORES", many_scores)
+        monkeypatch.setattr(relations, "FEW_SYMBOLS", 1 << 40)
+        model.zero_grad()
+        output = model(**batch)
+        output.logits.logsumexp(-1).sum().backward()
+        gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        search = {"num_beams": 3, "num_return_sequences": 2, "max_new_tokens": 6, "min_length": 6}
+        inputs = {key: batch[key] for key in ("input_ids", "attention_mask", "tree_paths")}
+        answers = model.generate(**inputs, **search)
+        results.append((output.logits.detach(), gradients, answers))
+    (logits, gradients, answers), (others, other_gradients, other_answers) = results
+    torch.testing.assert_close(logits, others, atol=1e-4, rtol=1e-5)
+    torch.testing.assert_close(gradients, other_gradients, atol=1e-4, rtol=1e-4)
+    assert torch.equal(answers, other_answers)
 
 
 def test_layers_may_lie_on_several_devices():

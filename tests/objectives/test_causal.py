@@ -64,7 +64,8 @@ def test_texts_are_learned_and_their_loss_is_evaluated(tmp_path, model, more):
     losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
     assert losses[-1] < 0.9 * losses[0]
     (seen,) = [row for row in trainer.state.log_history if "eval_perplexity" in row]
-    shown = run(["evaluate", str(tmp_path / "out")])
+    shown = run(["evaluate", str(tmp_path / "out"), "--card"])
+    assert "x100" not in shown and (tmp_path / "out" / "README.md").is_file()
     measured = metrics(tmp_path / "out")
     assert measured["loss"] == pytest.approx(seen["eval_loss"], rel=0.1)
     assert measured["perplexity"] == pytest.approx(math.exp(measured["loss"]))
@@ -73,7 +74,7 @@ def test_texts_are_learned_and_their_loss_is_evaluated(tmp_path, model, more):
 
 def loss_of(model: Any, ids: list[int], first: int) -> float:
     """The loss of the tokens from `first` on, one after the other."""
-    scores = torch.log_softmax(model(input_ids=torch.tensor([ids])).logits[0], -1)
+    scores = torch.log_softmax(model(input_ids=torch.tensor([ids])).logits[0], -1).detach()
     return -sum(float(scores[i - 1, ids[i]]) for i in range(first, len(ids)))
 
 
@@ -173,13 +174,15 @@ def test_a_model_that_is_no_decoder_is_refused_when_the_recipe_is_read(tmp_path)
         recipe(tmp_path, "causal", {"train": "rows.jsonl"}, model={"model_type": "alpha"})
 
 
-def test_a_long_text_goes_on_and_no_token_is_lost():
+def test_a_long_text_goes_on_and_every_token_is_learned_once():
     rows = Dataset.from_dict({"source": ["a b c d e", "a", "  "]})
     tokenizer = train_tokenizer(["a b c"])
     source = Rows(train="rows.jsonl")
     found = Causal(4).features(rows, source, tokenizer, None)
     whole = [tokenizer(text)["input_ids"] + [tokenizer.eos_token_id] for text in rows["source"][:2]]
-    joined = [[i for one in found if one["row"] == row for i in one["input_ids"]] for row in (0, 1)]
-    assert joined == whole and max(map(len, found["input_ids"])) == 4
+    learned = [
+        [i for one in found if one["row"] == row for i in one["labels"][1:]] for row in (0, 1)
+    ]
+    assert learned == [ids[1:] for ids in whole] and max(map(len, found["input_ids"])) == 4
     with pytest.raises(ValueError, match="the column 'source' holds no text"):
         Causal(4).features(rows.select([2]), source, tokenizer, None)

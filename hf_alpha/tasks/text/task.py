@@ -106,16 +106,15 @@ class TextTask(Task):
 
     def prepare(self, tokenizer: Any) -> None:
         """Give a tokenizer the functions by which names are found."""
-        if self.finder is not None and hasattr(tokenizer, "finder"):
+        if hasattr(tokenizer, "finder"):
             tokenizer.finder.take_functions(self.finder)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What verdicts depend on."""
-        rules = self.finder.to_dict() if self.finder is not None else {}
         code = own_source(self.own_check) if self.own_check is not None else ""
         return {
-            "symbols": rules,
+            "symbols": self.finder.to_dict(),
             "check": self.own_check,
             "check_code": sha256(code.encode()).hexdigest()[:16],
             "ignore_whitespace": self.ignore_whitespace,
@@ -148,15 +147,13 @@ class TextTask(Task):
         Raises:
             ValueError: names are listed in a column of the data, and this text lacks them.
         """
-        if self.finder is not None:
-            self.finder.require_names(problem)
+        self.finder.require_names(problem)
         return self._split(problem)
 
     def _split(self, text: str, classes: Mapping[str, str] | None = None) -> list[str]:
         """Split a text; of an answer `classes` are the names of its problem: name -> class."""
-        spans = self.finder.find(text, classes) if self.finder is not None else ()
         tokens: list[str] = []
-        for part, span in parts(text, spans):
+        for part, span in parts(text, self.finder.find(text, classes)):
             tokens += [word for word in WORD.findall(part) if not word.isspace()]
             if span is not None:
                 tokens.append(Name(text[span.start : span.stop], span.symbol_class))
@@ -168,8 +165,6 @@ class TextTask(Task):
 
     def needed_symbols(self, problems: Sequence[str]) -> Mapping[str, int]:
         """Return the most names of each class in a problem."""
-        if self.finder is None:
-            return {}
         most = dict.fromkeys(self.finder.rules, 0)
         for problem in problems:
             tokens = problem.tokens if isinstance(problem, Problem) else self._split(problem)

@@ -1,0 +1,35 @@
+"""Checks of what configurations are given."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from hf_alpha.modeling.choices import check_numbers, refuse
+
+RANGES = ({"layers": 1}, ("dropout",), ("scale",))
+
+
+def test_numbers_have_ranges_and_none_stands_for_a_default():
+    for good in ((1, 0.0, 1e-9), (7, 0.99, 1e9), (None, None, None)):
+        check_numbers(SimpleNamespace(layers=good[0], dropout=good[1], scale=good[2]), *RANGES)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layers": 0}, "layers must be at least 1, not 0"),
+        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), not 1.0"),
+        ({"scale": 0.0}, "scale must be finite and above 0, not 0.0"),
+        ({"scale": float("inf")}, "scale must be finite and above 0, not inf"),
+    ],
+)
+def test_a_number_outside_its_range_is_named(change, message):
+    settings = {"layers": 1, "dropout": 0.1, "scale": 1.0} | change
+    with pytest.raises(ValueError, match=message):
+        check_numbers(SimpleNamespace(**settings), *RANGES)
+
+
+def test_the_first_fault_is_said_and_none_is_no_error():
+    refuse((False, "one"), (0, "two"))
+    with pytest.raises(ValueError, match=r"^two$"):
+        refuse((False, "one"), (True, "two"), (True, "three"))
