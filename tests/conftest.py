@@ -17,8 +17,10 @@ _HF_HOME = tempfile.TemporaryDirectory(prefix="hf_alpha_tests_")
 os.environ.update(_STUB.environment(_HF_HOME.name))
 os.environ["HF_ALPHA_CACHE"] = f"{_HF_HOME.name}/hf_alpha"
 os.environ.setdefault("MPLBACKEND", "Agg")
-settings.register_profile("long", max_examples=1000, deadline=None)
-"""For a night: `pytest --hypothesis-profile long`."""
+# No deadline: a case may wait for a busy machine.
+settings.register_profile("usual", deadline=None)
+settings.register_profile("long", deadline=None, max_examples=1000)  # --hypothesis-profile long
+settings.load_profile("usual")
 
 
 @pytest.fixture(scope="session")
