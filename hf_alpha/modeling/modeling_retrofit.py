@@ -85,7 +85,7 @@ class AggregatedBlock(GradientCheckpointingLayer):
         mask = None if mask is None else mask.to(hidden.dtype)
         view = self.layer_norm(streams.aggregate(hidden))
         hidden = self.layer_norm(hidden)
-        update, _ = self.attention(hidden, view, mask, rope, rope, past_key_values)
+        update, *_ = self.attention(hidden, view, mask, rope, rope, past_key_values)
         return hidden_BSLD + self.dropout(update).to(hidden_BSLD.dtype)
 
 
