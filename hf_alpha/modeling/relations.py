@@ -201,9 +201,9 @@ def relate(queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Relations
 def prefers_slots(num_queries: int, num_keys: int, num_symbols: int) -> bool:
     """Returns whether slots are faster than matrices.
 
-    Measured by `benchmarks/relational.py --length 400`: with few scores there is no difference; slots cost as
-    much as they have symbols, matrices as much as there are keys. While a program is compiled or
-    traced, a comparison of sizes would fix them: there it is matrices.
+    Measured by `benchmarks/relational.py --length 400`: with few scores there is no difference;
+    slots cost as much as they have symbols, matrices as much as there are keys. While a program is
+    compiled or traced, a comparison of sizes would fix them: there it is matrices.
     """
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
