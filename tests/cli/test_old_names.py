@@ -31,7 +31,7 @@ def test_old_command_lines_are_read_as_new_ones(old, new, capsys):
     assert capsys.readouterr().err == "", "what is written now says nothing"
 
 
-@pytest.mark.parametrize("name", RENAMED.keys() - {"env"})
+@pytest.mark.parametrize("name", sorted(RENAMED.keys() - {"env"}))
 def test_too_few_arguments_are_told_the_new_command(name):
     assert f"`hf-alpha {name}` is now `hf-alpha {RENAMED[name][1]}`" in hf_alpha(name, "a").error
     assert name not in hf_alpha("--help").out
