@@ -12,7 +12,7 @@ from collections import Counter
 from hf_alpha import AlphaConfig
 
 LEARNED = "learned"
-ADDED = ("gates", "scores", "memory", "rows", "pointer")
+ADDED = ("relations", "gates", "scores", "memory", "rows", "pointer")
 """What `relational` adds to `learned`: see `encoder` and `decoder`."""
 ELEMENTWISE = ("scores",)
 """Those that are no products of matrices."""
@@ -21,14 +21,17 @@ ELEMENTWISE = ("scores",)
 def encoder(config: AlphaConfig, names: int, length: int) -> Counter[str]:
     """Encode one input.
 
-    `relational` adds in each layer the gates of one relation, D H a token (`RelationGates`), and
-    their products with it, H for each query and key. After the last layer come the means over the
-    positions of each name, S L D, and two projections of each, 2 S D D (`SymbolMemory`).
+    `relational` adds the relation, a product of one-hot tables, S for each query and key, and in
+    each layer its gates, D H a token (`RelationGates`), and their products with it, H for each
+    query and key. (With more scores than here, `SlotRelations` has other products.) After the last
+    layer come the means over the positions of each name, S L D, and two projections of each, 2 S D
+    D (`SymbolMemory`).
     """
     d, f, heads = config.d_model, config.encoder_ffn_dim, config.encoder_attention_heads
     layers = config.encoder_layers
     return Counter({
         LEARNED: layers * (4 * length * d * d + 2 * length**2 * d + 2 * length * d * f),
+        "relations": length**2 * names,
         "gates": layers * length * d * heads,
         "scores": layers * length**2 * heads,
         "memory": names * length * d + 2 * names * d * d,
@@ -43,21 +46,23 @@ def source(config: AlphaConfig, length: int) -> Counter[str]:
 def decoder(config: AlphaConfig, names: int, length: int, queries: int, keys: int) -> Counter[str]:
     """Decode T tokens, among M of the answer so far, and compare with the vocabulary.
 
-    `relational` adds in each layer the gates of one relation in self-attention and of two in
-    cross-attention, D H a token each, and their products with the relations, H for each query and
-    key. To the embedded tokens it adds rows of the memory, found by a product with the one-hot
-    table of names, S D a token. The pointer weighs the heads of the last cross-attention, H L, adds
-    it up by name, L S, and weighs what was written, 2 S (elementwise; under `scores`).
+    `relational` adds one relation to the answer and two to the source, S for each query and key,
+    and in each layer their gates, D H a token each, and the products of these with the relations, H
+    for each query and key. To the embedded tokens it adds rows of the memory, found by a product
+    with the one-hot table of names, S D a token. The pointer adds up the weights of each head of
+    the last cross-attention by name, H L S, weighs the heads, H S, and what was written, 2 S
+    (elementwise; under `scores`).
     """
     d, f, heads = config.d_model, config.decoder_ffn_dim, config.decoder_attention_heads
     layers, pairs = config.decoder_layers, keys + length
     blocks = 6 * d * d + 2 * pairs * d + 2 * d * f
     return Counter({
         LEARNED: queries * (layers * blocks + d * config.vocab_size),
+        "relations": queries * names * (keys + 2 * length),
         "gates": queries * layers * 3 * d * heads,
         "scores": queries * (layers * heads * (keys + 2 * length) + 2 * names),
         "rows": queries * names * d,
-        "pointer": queries * length * (heads + names),
+        "pointer": queries * heads * names * (length + 1),
     })  # fmt: skip
 
 
