@@ -7,6 +7,7 @@ import torch
 from retrofits import make_retrofit, random_batch
 
 from hf_alpha.modeling.host_relations import HostRelations
+from hf_alpha.modeling.relations import one_hot, relate
 from hf_alpha.modeling.streams import Streams
 
 WIDTH, HEADS, NAMES = 8, 3, 2
@@ -30,15 +31,7 @@ def streams() -> Streams:
         for row in TARGET
     ]
 
-    def same(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return ((x[:, :, None] == y[:, None]) & (x >= 0)[:, :, None])[:, None].float()
-
-    across = torch.stack(
-        [
-            torch.tensor([[float(s >= 0 and w[max(s, 0)]) for s in row] for w in written[b]])
-            for b, row in enumerate(SOURCE)
-        ]
-    )
+    same = one_hot(target, NAMES, torch.float32)
     return Streams(
         ids=torch.tensor([[10, 11], [12, -1]]),
         own=target,
@@ -46,8 +39,8 @@ def streams() -> Streams:
         memory=torch.randn(2, NAMES, 2, WIDTH, generator=torch.Generator().manual_seed(1)),
         source=source,
         written=torch.tensor(written),
-        within=(same(target, target),),
-        across=(same(target, source), across[:, None]),
+        within=relate((same,), target),
+        across=relate((same, torch.tensor(written)), source),
     )
 
 
