@@ -49,7 +49,7 @@ def test_scores_of_any_kind_are_added(seed, batch, streams, aggregated, implemen
     scores = torch.randn(batch, block.num_heads, 4, length)
     scores[..., -2:] = torch.finfo(scores.dtype).min
     with torch.no_grad():
-        found, weights = block(
+        found, weights, _ = block(
             hidden, source, mask=scores, output_weights=implementation == "eager"
         )
         expected = written_out(block, hidden, source, scores)

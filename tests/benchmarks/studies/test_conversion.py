@@ -1,6 +1,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tiny_studies import TINY
 
 from benchmarks.studies.conversion import Conversion
@@ -8,6 +9,7 @@ from benchmarks.studies.run import reproduce
 from hf_alpha.loading import load_checkpoint
 
 
+@pytest.mark.slow
 def test_a_converted_model_starts_as_the_vanilla_one_with_blocks_that_do_nothing(
     tmp_path, monkeypatch
 ):

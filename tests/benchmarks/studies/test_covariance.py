@@ -1,11 +1,13 @@
 from pathlib import Path
 
+import pytest
 from tiny_studies import TINY
 
 from benchmarks.studies.covariance import Covariance
 from benchmarks.studies.run import reproduce
 
 
+@pytest.mark.slow
 def test_a_t5_and_a_gpt2_beside_ours(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     only = ["propositional-t5", "propositional-gpt2", "propositional-relational-normal"]

@@ -7,6 +7,7 @@ from benchmarks.studies.draws import Draws
 from benchmarks.studies.run import reproduce
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "measure"),
     [("copying-neighboring_points", "edit_distance"), ("propositional-normal", "correct")],

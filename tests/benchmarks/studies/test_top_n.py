@@ -1,3 +1,4 @@
+import pytest
 from tiny_studies import TINY
 
 from benchmarks.studies.top_n import COUNTS, TopN
@@ -5,6 +6,7 @@ from hf_alpha.evaluation import Report
 from hf_alpha.resources import resource_path
 
 
+@pytest.mark.slow
 def test_a_right_answer_among_more_is_found_more_often(tmp_path):
     """With a released model: what has hardly been trained finds none."""
     table = TopN()
