@@ -47,11 +47,11 @@ def describe_model(place: str) -> str:
         ValueError: a file is damaged, the model is of another kind, or model and tokenizer
             disagree.
     """
-    answers = auto_class(load_config(place)) in ANSWERING
+    answers = _answers(place)
     config, tokenizer = load_parts(place, answers)
     has_symbols = hasattr(config, "encoding") and bool(config.symbol_classes)
     lines = {
-        "model type": f"{config.model_type}, {_kind(config, answers)}",
+        "model type": f"{config.model_type}, {_kind(config)}",
         **(_encoding(config) if has_symbols else {}),
         "sizes": getattr(config, "size_text", f"width {config.hidden_size}"),
         "parameters": _parameters(config),
@@ -65,8 +65,16 @@ def describe_model(place: str) -> str:
     return "\n".join([place, *(_line(name, value) for name, value in lines.items()), load])
 
 
-def _kind(config: PreTrainedConfig, answers: bool) -> str:
-    if not answers:
+def _answers(place: str) -> bool:
+    """Return whether a model writes answers: it can, and was not trained for something else."""
+    if auto_class(load_config(place)) not in ANSWERING:
+        return False
+    recipe = _file(place, RECIPE_FILE)
+    return recipe is None or read_recipe(recipe).aim.answers
+
+
+def _kind(config: PreTrainedConfig) -> str:
+    if auto_class(config) not in ANSWERING:
         return f"an encoder ({config.architectures[0]})"
     kind = "an encoder-decoder" if config.is_encoder_decoder else "a decoder"
     backbone = backbone_type(config)

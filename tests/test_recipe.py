@@ -337,6 +337,12 @@ def test_recipes_of_own_pairs(tmp_path, change, message):
         read_recipe(file, [change])
 
 
+def test_a_task_that_draws_reads_no_pairs(tmp_path):
+    said = {"training": {"output_dir": "out"}, "data": {"train": "rows.jsonl"}}
+    with pytest.raises(RecipeError, match="'ltl' draws its problems and reads no pairs of yours"):
+        _ = parse_recipe({"task": "ltl", **said}).solved
+
+
 def test_what_is_trained_makes_the_kind_of_a_recipe(tmp_path):
     training, rows = {"output_dir": "out"}, {"train": "rows.jsonl"}
     draw = {"num_samples": 5, "sizes": [3, 4], "num_symbols": 2}

@@ -160,6 +160,9 @@ def _entrants(
     from hf_alpha.evaluation.entrants import asked_model, trained_model
 
     names = dict(zip(here, row_names(here), strict=True))
+    rows = [*names.values(), *(served[1] for model in models if (served := SERVED.match(model)))]
+    if twice := [name for name in rows if rows.count(name) > 1]:
+        raise ValueError(f"two models are called {twice[0]!r} in the table: ask one of them")
     generation = json_object("--generation", asking.generation)
     entrants: list[Entrant] = []
     for model in models:

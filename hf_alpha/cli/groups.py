@@ -211,7 +211,7 @@ class Covariance:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """How the work is done; of no influence on what comes out."""
+    """How the work is done; nothing but `timeout` changes what comes out."""
 
     PANEL: ClassVar[str] = "The work"
     batch_size: Annotated[int, typer.Option(min=1, help="Problems in a batch.")] = 64

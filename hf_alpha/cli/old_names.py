@@ -23,6 +23,8 @@ RENAMED = {
 """Old command -> its arguments, and the new command with the same ones; options stay."""
 ASKING = ("--few-shot", "--address", "--served", "--key-from", "--parallel", "--generation")
 """Options of `evaluate` with which it did what `ask` does now."""
+OF_EVALUATE = ("--by", "--card", "--draws", "--license", "--top-n")
+"""Options of `evaluate` that `ask` lacks."""
 FLAGS = ("--help", "-h", "--trust-remote-code", "--quiet", "--few-shot", "--card")
 """Options without a value, of the commands above."""
 
@@ -76,6 +78,11 @@ def _asking(arguments: Sequence[str]) -> list[str]:
     options, values = [], {}
     for word in words:
         name, _, value = word.partition("=")
+        if name in OF_EVALUATE:
+            raise ValueError(
+                f"{name} is for hf-alpha evaluate, and models that are asked by a prompt are for "
+                f"hf-alpha ask: leave out {name}, or evaluate the models that it is for apart"
+            )
         if name in ("--address", "--served"):
             values[name] = value
         elif name != "--few-shot":

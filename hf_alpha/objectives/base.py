@@ -73,7 +73,7 @@ class RowsObjective(Objective):
     def check_training(self, training: Mapping[str, Any]) -> None:
         if training.get("label_smoothing_factor"):
             raise ValueError(
-                "label_smoothing_factor is for classes, not for numbers, masked tokens and spans: "
+                f"label_smoothing_factor is for classes, not for the objective {self.name!r}: "
                 "leave it out"
             )
 

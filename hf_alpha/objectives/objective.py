@@ -93,6 +93,10 @@ class Objective(ABC):
         return None
 
     @abstractmethod
+    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
+        """Return what makes batches of the data."""
+
+    @abstractmethod
     def datasets(
         self, recipe: Any, examples: Any, model: PreTrainedModel, tokenizer: Any, say: Say
     ) -> dict[str, Any]:
@@ -101,10 +105,6 @@ class Objective(ABC):
         The keys are arguments of the trainer: `train_dataset` and `eval_dataset`, and those of
         metrics.
         """
-
-    @abstractmethod
-    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
-        """Return what makes batches of the data."""
 
 
 __all__ = ["Collator", "Examples", "Objective", "Say"]

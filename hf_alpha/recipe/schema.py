@@ -436,6 +436,16 @@ class PairsRecipe(OwnRecipe):
     def aim(self) -> AnswerPairs:
         return AnswerPairs()
 
+    @property
+    def solved(self) -> Task:
+        task = super().solved
+        if not hasattr(task, "finder"):
+            raise RecipeError(
+                f"task {self.task!r} draws its problems and reads no pairs of yours: leave out "
+                "'data.train', or write task: text"
+            )
+        return task
+
     def code(self) -> dict[str, Any]:
         measures = {f"measures.{name}": path for name, path in self.measures.items()}
         return super().code() | {"check": self.check} | measures

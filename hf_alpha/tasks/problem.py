@@ -1,6 +1,7 @@
 """A problem that was read."""
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class Problem(str):
@@ -31,6 +32,9 @@ class Problem(str):
         self.given, self.written = given, tuple(written)
         self.tokens, self.symbols = tuple(tokens), tuple(symbols)
         return self
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return str(self), self.given, self.tokens, self.symbols, self.written
 
 
 __all__ = ["Problem"]

@@ -41,6 +41,13 @@ def test_a_service_needs_a_name():
     assert "write a service as NAME@ADDRESS" in hf_alpha("evaluate", SERVICE).error
 
 
+@pytest.mark.parametrize("option", ["--draws", "--top-n=1", "--by"])
+def test_what_only_evaluate_has_is_refused_in_words(option):
+    name = option.partition("=")[0]
+    error = hf_alpha("evaluate", "a", "--few-shot", option, "5").error
+    assert f"{name} is for hf-alpha evaluate" in error and f"leave out {name}" in error
+
+
 def test_an_old_command_does_what_the_new_one_does(tmp_path, data):
     done = hf_alpha("perturb", data, tmp_path / "old", "--kind", "renamed")
     hint = "`hf-alpha perturb` is now `hf-alpha generate-data OUT --copy-of DATA`\n"

@@ -70,6 +70,7 @@ def test_texts_are_learned_and_their_loss_is_evaluated(tmp_path, model, more):
     assert measured["loss"] == pytest.approx(seen["eval_loss"], rel=0.1)
     assert measured["perplexity"] == pytest.approx(math.exp(measured["loss"]))
     assert f"{measured['perplexity']:.3f}" in shown
+    assert ", a decoder" in run(["info", str(tmp_path / "out")])
 
 
 def loss_of(model: Any, ids: list[int], first: int) -> float:

@@ -125,7 +125,7 @@ def test_processes_train_models_with_weights_that_no_loss_reaches(tmp_path, chec
         (
             {"name": "class", "regression": True},
             {"label_smoothing_factor": 0.1},
-            "not for numbers, masked tokens and spans: leave it out",
+            "label_smoothing_factor is for classes, not for the objective ",
         ),
         (
             "masked",

@@ -1,5 +1,7 @@
 """A problem that was read: what it knows, and that nothing reads it again."""
 
+import copy
+import pickle
 import random
 
 import pytest
@@ -61,6 +63,15 @@ def test_answers_that_come_one_by_one_do_not_have_their_formula_read_again(readi
     verdicts = [task.check("a U b", answer) for answer in ("{b}", "{!b}", "a;{b}")]
     assert [verdict.is_correct for verdict in verdicts] == [True, False, True]
     assert readings.count("a U b") == 1
+
+
+def test_copies_keep_what_was_read():
+    story = MarkedText("Ann met Di", [(0, 3, "person"), (8, 10, "person")])
+    for task, text in (get_task("ltl"), "F a"), (TextTask({"person": ["Ann", "Di"]}), story):
+        problem = task.read(text)
+        for again in copy.deepcopy(problem), pickle.loads(pickle.dumps(problem)):
+            assert type(again) is type(problem) and again == problem
+            assert vars(again) == vars(problem)
 
 
 def test_a_text_that_is_no_problem_is_an_error_where_it_is_read():

@@ -33,6 +33,9 @@ class Name(str):
         self.symbol_class = symbol_class
         return self
 
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.symbol_class
+
 
 class MarkedProblem(Problem, MarkedText):
     """A text that was read and says itself where its names stand."""
