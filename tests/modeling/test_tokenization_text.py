@@ -341,7 +341,9 @@ def with_tokens(draw: st.DrawFn, tokens: list[str]) -> tuple[list[str], set[int]
     made: list[str] = []
     for piece, after in pairwise([*found, ""]):
         letters = piece[-1].isalnum() and after[:1].isalnum()
-        spaced = letters or "solo" in (piece, after) or "sum" in (piece, after)
+        # Behind a word, a tokenizer that normalizes it finds "[Note x]" behind a space only.
+        behind_word = after == "[Note x]" and piece not in tokens
+        spaced = letters or behind_word or "solo" in (piece, after) or "sum" in (piece, after)
         made += [piece, " " if spaced else draw(st.sampled_from(["", " ", "  "]))]
     return made, {i for i, piece in enumerate(made) if piece in INNER}
 
