@@ -86,7 +86,7 @@ TOKEN = "hf_" + 34 * "x"
     [
         ("training.hub_token", TOKEN),
         ("training.hub_token", "other"),
-        ("training.hub_token", 5),
+        ("training.hub_token", 98765432),
         ("training.push_to_hub_token", "other"),
         ("training.run_name", TOKEN),
         ("data.path", f"https://me:{TOKEN}@huggingface.co/datasets/me/x"),
