@@ -337,6 +337,12 @@ def test_recipes_of_own_pairs(tmp_path, change, message):
         read_recipe(file, [change])
 
 
+def test_a_model_that_is_left_out_is_checked_too():
+    said = {"training": {"output_dir": "out"}, "data": {"train": "rows.jsonl"}}
+    with pytest.raises(RecipeError, match="model: no 'model_type' 'alpha' is trained by the obj"):
+        parse_recipe({"task": "text", "objective": "class", **said})
+
+
 def test_a_task_that_draws_reads_no_pairs(tmp_path):
     said = {"training": {"output_dir": "out"}, "data": {"train": "rows.jsonl"}}
     with pytest.raises(RecipeError, match="'ltl' draws its problems and reads no pairs of yours"):

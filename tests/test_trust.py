@@ -24,7 +24,7 @@ from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.recipe import named_code, parse_recipe, recipe_of
 from hf_alpha.recipe.schema import DATA, RECIPES
 from hf_alpha.transduction import Transducer
-from hf_alpha.trust import UntrustedCodeError, trusting
+from hf_alpha.trust import UntrustedCodeError, refused_code, remember_recipe, trusting
 
 ROWS = [{"source": f"swap {a} {b}", "target": f"{b} {a}"} for a, b in ("xy", "yz", "zx")]
 TEXT = ROWS[0]["source"]
@@ -231,6 +231,20 @@ def test_only_the_folder_that_is_trusted_runs_code(here):
     sys.path.append(str(here))
     _, tokenizer = load_checkpoint("m", trust_remote_code=True)
     assert tokenizer(TEXT).names == {"<name_0>": "x", "<name_1>": "y"}
+
+
+def test_a_recipe_that_changed_is_none_of_this_user(tmp_path):
+    """Nor is a copy of one."""
+    names, copy = {"check": "mine:check"}, tmp_path / "copy"
+    file = tmp_path / "recipe.yaml"
+    file.write_text("check: mine:check\n")
+    remember_recipe(file, names.values())
+    assert refused_code(tmp_path, names) == {}
+    copy.mkdir()
+    shutil.copy(file, copy)
+    assert refused_code(copy, names) == names
+    file.write_text("check: mine:check\ndata: {}\n")
+    assert refused_code(tmp_path, names) == names
 
 
 def test_what_this_user_trained_here_needs_no_trust(here):
