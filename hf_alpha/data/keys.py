@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 from hf_alpha.tasks import Task
 
 SPLITS = {"train": 0.8, "validation": 0.1, "test": 0.1}
@@ -24,6 +26,12 @@ def split_of(key: bytes) -> str:
 def key_of(canonical: str) -> bytes:
     """Return the 16-byte hash of a canonical form: equivalent problems, equal keys."""
     return hashlib.blake2b(canonical.encode(), digest_size=KEY_BYTES).digest()
+
+
+def positions_of(texts: Iterable[str], seed: int) -> np.ndarray:
+    """Return where each text stands between 0 and 1: by chance, but equal texts together."""
+    keys = b"".join(key_of(f"{seed} {text}")[:8] for text in texts)
+    return np.frombuffer(keys, dtype=">u8") / 2.0**64
 
 
 def key_in(task: Task, tokens: Sequence[str], equivalence: str) -> bytes:
@@ -47,4 +55,13 @@ def read_keys(path: str) -> frozenset[bytes]:
     return frozenset(content[i : i + KEY_BYTES] for i in range(0, len(content), KEY_BYTES))
 
 
-__all__ = ["KEY_BYTES", "SPLITS", "key_in", "key_of", "keys_of", "read_keys", "split_of"]
+__all__ = [
+    "KEY_BYTES",
+    "SPLITS",
+    "key_in",
+    "key_of",
+    "keys_of",
+    "positions_of",
+    "read_keys",
+    "split_of",
+]

@@ -14,7 +14,7 @@ from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, name_p
 
 from .cache import filling_cache
 from .files import check_columns, check_text
-from .keys import key_of
+from .keys import key_of, positions_of
 from .rows import AnyDataset, Where, column_names, path_of, read_dataset
 
 BATCH = 1000
@@ -222,10 +222,7 @@ def overlap(train: AnyDataset, validation: AnyDataset, finder: NameFinder) -> in
 
 def _positions(batch: Mapping[str, Sequence[Any]], finder: NameFinder, seed: int) -> np.ndarray:
     """Return where each problem stands between 0 and 1, by chance but equal up to renaming."""
-    keys = b"".join(
-        key_of(f"{seed} {canonical_text(text, finder)}")[:8] for text in problems(batch)
-    )
-    return np.frombuffer(keys, dtype=">u8") / 2.0**64
+    return positions_of((canonical_text(text, finder) for text in problems(batch)), seed)
 
 
 def _on_side(

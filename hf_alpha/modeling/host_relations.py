@@ -21,6 +21,7 @@ from .relations import (
     by_source,
     mean_by_symbol,
     occurrences,
+    one_hot,
 )
 from .streams import Streams
 
@@ -96,7 +97,7 @@ class HostRelations(nn.Module):
         """Returns what is added to the score of each symbol of the input: (B, T, S)."""
         assert streams.memory is not None and streams.written is not None
         number = streams.ids.shape[1]
-        last_BTS = occurrences(streams.own, number, hidden_BTD.dtype).transpose(1, 2)
+        last_BTS = one_hot(streams.own, number, hidden_BTD.dtype)
         known_BTS = by_source(hidden_BTD, streams.memory[:, :, 1].transpose(1, 2))
         repeated = torch.stack((streams.written.to(last_BTS), last_BTS), dim=-1)
         return known_BTS + self.repeat(repeated)[..., 0]

@@ -159,7 +159,7 @@ class AlphaDecoderLayer(AlphaLayer):
         past_key_values: EncoderDecoderCache | None = None,
         output_attentions: bool = False,
         points: bool = False,
-    ) -> tuple[torch.Tensor, *tuple[torch.Tensor | None, ...]]:
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
         """Returns the new hidden state and, on demand, self- and cross-attention weights, masses.
 
         Args:
@@ -183,7 +183,7 @@ class AlphaDecoderLayer(AlphaLayer):
             hidden_BSTD = self._aggregated(hidden_BSTD, streams, **shared)
         for name in self.cross:
             attention, norm = getattr(self, name), getattr(self, f"{name}_layer_norm")
-            update, *returned = attention(
+            update, block_weights, block_masses = attention(
                 hidden_BSTD,
                 encoder_NSLD if name == CROSS_ATTENTION["per_stream"] else encoder_view_N1LD,
                 mask=encoder_mask,
@@ -195,8 +195,8 @@ class AlphaDecoderLayer(AlphaLayer):
                 output_masses=points and masses is None,
             )
             hidden_BSTD = norm(hidden_BSTD + self.dropout(update))
-            cross_weights = returned[0] if cross_weights is None else cross_weights
-            masses = returned[1] if masses is None else masses
+            cross_weights = block_weights if cross_weights is None else cross_weights
+            masses = block_masses if masses is None else masses
         return self._feed_forward(hidden_BSTD), weights, cross_weights, masses
 
 

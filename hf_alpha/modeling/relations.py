@@ -309,8 +309,7 @@ def at_symbols(own_BT: torch.Tensor, known_NSD: torch.Tensor) -> torch.Tensor:
         own_BT: index of the symbol at each position, -1 for none.
         known_NSD: a vector of each symbol, which all beams of a sample share.
     """
-    where_BST = occurrences(own_BT, known_NSD.shape[1], known_NSD.dtype)
-    return by_source(where_BST.transpose(1, 2), known_NSD)
+    return by_source(one_hot(own_BT, known_NSD.shape[1], known_NSD.dtype), known_NSD)
 
 
 def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 from datasets import Dataset, DatasetDict, IterableDataset, load_dataset
 
 from hf_alpha.data.files import check_text, read_named
-from hf_alpha.data.keys import key_of
+from hf_alpha.data.keys import positions_of
 from hf_alpha.data.rows import TextFiles, Where, path_of, read_dataset
 from hf_alpha.settings import RecipeError
 
@@ -123,8 +123,7 @@ def hold_out(
     Raises:
         ValueError: one side is empty.
     """
-    places = [int.from_bytes(key_of(f"{seed} {key}")[:8], "big") / 2.0**64 for key in keys]
-    is_held = np.array(places) < share
+    is_held = positions_of(keys, seed) < share
     if is_held.all() or not is_held.any():
         raise ValueError(
             f"validation: {is_held.sum():,} of {len(is_held):,} rows are held out by the share "
