@@ -15,7 +15,7 @@ import itertools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import own_process
 import pytest
@@ -310,6 +310,8 @@ class Caching(Family):
 
     caches: Sequence[str | None] = (None, "static")  # the usual one is dynamic
     attentions: Sequence[str] = ("sdpa", "eager")
+    search: ClassVar[dict[str, Any]] = {}
+    """Further arguments of `generate`."""
     cached = 5
 
     def test_caches_change_nothing(self):
@@ -318,7 +320,7 @@ class Caching(Family):
             model.set_attn_implementation(attention)
             batch = self.prompt(self.make_batch(seed, model.config, sizes))
             greedy = {"max_new_tokens": 6, "output_logits": True, "return_dict_in_generate": True}
-            greedy["disable_compile"] = True
+            greedy |= {"disable_compile": True, **self.search}
             beams = {**greedy, "num_beams": 3, "num_return_sequences": 3}
             one = model.generate(**batch, **greedy, use_cache=False)
             three = model.generate(**batch, **beams, use_cache=False)
