@@ -23,7 +23,7 @@ def encoder(config: AlphaConfig, names: int, length: int) -> Counter[str]:
 
     `relational` adds the relation, a product of one-hot tables, S for each query and key, and in
     each layer its gates, D H a token (`RelationGates`), and their products with it, H for each
-    query and key. (With more scores than here, `SlotRelations` has other products.) After the last
+    query and key. (With more scores than here, slots have other products.) After the last
     layer come the means over the positions of each name, S L D, and two projections of each, 2 S D
     D (`SymbolMemory`).
     """

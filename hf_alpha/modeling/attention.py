@@ -17,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, prefers_products
 from .positions import rotate
-from .relations import RelationGates, Relations, SlotRelations, add_relations, add_relations_
+from .relations import RelationGates, Relations, add_relations, add_relations_
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
@@ -153,14 +153,14 @@ class AlphaAttention(nn.Module):
         related: dict[str, Any] = {}
         if self.gates is not None and relations is not None:
             gates = self.gates(hidden_BSTD[:, 0])
-            if isinstance(relations, SlotRelations):
+            if relations.prefers_slots:
                 query = relations.extend_queries(query, gates, self.scaling)
-                key = relations.extend(key)
+                key = relations.extend_keys(key)
             else:
-                matrices = tuple(matrix.view(n, 1, -1, m) for matrix in relations.dense())
+                matrices = tuple(matrix.view(n, 1, -1, m) for matrix in relations.matrices)
                 related = {"gates": gates, "relations": matrices}
             if output_masses or not related:  # fused kernels want values as wide as queries
-                value = relations.extend(value)
+                value = relations.extend_keys(value)
         attend = self._interface(query, m, (mask, related.get("gates")), output_weights)
         if related and attend is not eager_attention:
             mask, related = add_relations(mask, **related), {}

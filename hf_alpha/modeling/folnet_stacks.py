@@ -277,7 +277,7 @@ class FolnetEncoder(FolnetStack):
         """Returns unary and binary base atoms of tokens and segments, and what they relate to."""
         number = words_BSLD.shape[1]
         shown = None if mask_BL is None else mask_BL > 0
-        relations = () if streams.within is None else streams.within.dense()
+        relations = () if streams.within is None else streams.within.matrices
         if segments is not None:
             shown = segments.shown(mask_BL, words_BSLD.shape[2])
             count = segments.ids.shape[1]
@@ -556,7 +556,7 @@ def _over_all_columns(streams: Streams) -> tuple[torch.Tensor, ...]:
     """
     if streams.within is None or streams.across is None:
         return ()
-    (within,), (across, written) = streams.within.dense(), streams.across.dense()
+    (within,), (across, written) = streams.within.matrices, streams.across.matrices
     source, text = across.shape[-1], within.shape[-1]
     return F.pad(within, (source, 0)), F.pad(across, (0, text)), F.pad(written, (0, text))
 

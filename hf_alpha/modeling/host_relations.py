@@ -62,7 +62,7 @@ class HostRelations(nn.Module):
         """Returns the mask of the encoder's attention: (B, H, L, L)."""
         assert streams.within is not None
         gates = self.encoder_gates(self.gate_norm(vectors_BLD))
-        return add_relations(mask, gates, streams.within.dense())
+        return add_relations(mask, gates, streams.within.matrices)
 
     def decoder_masks(
         self,
@@ -74,8 +74,8 @@ class HostRelations(nn.Module):
         """Returns the masks of the decoder's attention to itself, (B, H, T, M), and the source."""
         vectors_BTD = self.gate_norm(vectors_BTD)
         assert streams.within is not None and streams.across is not None
-        own = add_relations(mask, self.decoder_gates(vectors_BTD), streams.within.dense())
-        across = streams.across.dense()
+        own = add_relations(mask, self.decoder_gates(vectors_BTD), streams.within.matrices)
+        across = streams.across.matrices
         return own, add_relations(source_mask, self.cross_gates(vectors_BTD), across)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:

@@ -11,8 +11,9 @@ L source length, T target length, M keys (cached ones included), D model width, 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 import torch
 from torch import nn
@@ -95,61 +96,62 @@ def _gated(
     return zip(gates, moved, strict=True)
 
 
+SLOTS = 8
+"""Numbers of slots are multiples of this, so that shapes are few and kernels fit."""
+MANY_SCORES = 1 << 13
+"""Of a head; up to here matrices are as fast as slots."""
+FEW_SYMBOLS = 0.25
+"""Of the number of keys; up to here slots are faster than matrices."""
+
+
 @dataclass(frozen=True)
 class Relations:
-    """Relations between queries and keys.
+    """Relations between queries and keys, with a slot for each symbol of a sample.
 
-    Attributes:
-        keys: 1 for the symbol at a key: (B, M, S).
-    """
-
-    keys: torch.Tensor
-
-    def dense(self) -> tuple[torch.Tensor, ...]:
-        """Returns a matrix of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M)."""
-        raise NotImplementedError
-
-    def extend(self, x_NHMK: torch.Tensor) -> torch.Tensor:
-        """Returns what belongs to keys, of N sources, with the S numbers of `keys` more: K + S."""
-        n, heads = x_NHMK.shape[:2]
-        keys = self.keys[:: len(self.keys) // n, None].to(x_NHMK)  # beams share their source
-        return torch.cat((x_NHMK, keys.expand(-1, heads, -1, -1)), -1)
-
-    def to(self, device: torch.device) -> Self:
-        """Returns the same relations on another device."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: _moved(value, device) for name, value in values.items()})
-
-
-@dataclass(frozen=True)
-class DenseRelations(Relations):
-    """Relations as matrices, which are added to the scores.
-
-    Attributes:
-        matrices: of each relation: (B, 1, T, M).
-    """
-
-    matrices: tuple[torch.Tensor, ...]
-
-    def dense(self) -> tuple[torch.Tensor, ...]:
-        return self.matrices
-
-
-@dataclass(frozen=True)
-class SlotRelations(Relations):
-    """Relations as products of vectors, with a slot for each symbol of a sample.
-
-    What a head adds where a relation holds is then part of its own dot product: memory grows with
-    the length and not with its square, and fused kernels compute it. Slots are a sample's symbols
-    by first occurrence, so that no name counts.
+    That a relation holds is a product of two vectors over the slots, so what a head adds to its
+    scores there can be part of its own product of queries and keys ([`extend_queries`] and
+    [`extend_keys`]): memory grows with the length and not with its square, and fused kernels
+    compute it. For few scores, `matrices` are as good. Slots are a sample's symbols by first
+    occurrence, so that no name counts.
 
     Attributes:
         queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
+        keys: 1 for the symbol at a key: (B, M, S).
     """
 
     queries: tuple[torch.Tensor, ...]
+    keys: torch.Tensor
 
-    def dense(self) -> tuple[torch.Tensor, ...]:
+    @classmethod
+    def of(cls, queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Self:
+        """Returns relations to keys, with a multiple of `SLOTS` slots.
+
+        Args:
+            queries: of each relation, 1 for the symbols that a query looks for: (B, T, symbols).
+            own_BM: index of the symbol at each key, -1 for none.
+        """
+        number = queries[0].shape[-1]
+        missing = -number % SLOTS
+        keys = one_hot(own_BM, number + missing, queries[0].dtype)
+        return cls(tuple(F.pad(query, (0, missing)) for query in queries), keys)
+
+    @property
+    def prefers_slots(self) -> bool:
+        """Whether slots are faster than matrices, for attention that can do either.
+
+        Measured by `benchmarks/relational.py --length 400`: with few scores there is no difference;
+        slots cost as much as they have symbols, matrices as much as there are keys. While a program
+        is compiled or traced, a comparison of sizes would fix them: there it is matrices.
+        """
+        if torch.compiler.is_compiling() or torch.jit.is_tracing():
+            return False
+        num_keys, num_symbols = self.keys.shape[1:]
+        num_scores = self.queries[0].shape[1] * num_keys
+        return num_scores > MANY_SCORES and num_symbols <= FEW_SYMBOLS * num_keys
+
+    @cached_property
+    def matrices(self) -> tuple[torch.Tensor, ...]:
+        """Of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M)."""
         return tuple((query @ self.keys.mT)[:, None] for query in self.queries)
 
     def extend_queries(
@@ -170,44 +172,19 @@ class SlotRelations(Relations):
         assert slots is not None
         return torch.cat((query_NHTK, slots.to(query_NHTK)), -1)
 
+    def extend_keys(self, x_NHMK: torch.Tensor) -> torch.Tensor:
+        """Returns what belongs to keys, of N sources, with the slots of their symbols: K + S wide.
 
-def _moved(value: Any, device: torch.device) -> Any:
-    return value.to(device) if torch.is_tensor(value) else tuple(x.to(device) for x in value)
+        Extended values make attention sum its weights over each symbol.
+        """
+        n, heads = x_NHMK.shape[:2]
+        keys = self.keys[:: len(self.keys) // n, None].to(x_NHMK)  # beams share their source
+        return torch.cat((x_NHMK, keys.expand(-1, heads, -1, -1)), -1)
 
-
-SLOTS = 8
-"""Numbers of slots are multiples of this, so that shapes are few."""
-MANY_SCORES = 1 << 13
-"""Of a head; up to here matrices are as fast as slots."""
-FEW_SYMBOLS = 0.25
-"""Of the number of keys; up to here slots are faster than matrices."""
-
-
-def relate(queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Relations:
-    """Returns relations in the form that is faster for their size.
-
-    Args:
-        queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
-        own_BM: index of the symbol at each key, -1 for none.
-    """
-    length, number = queries[0].shape[1:]
-    keys = one_hot(own_BM, number, queries[0].dtype)
-    if not prefers_slots(length, own_BM.shape[1], number):
-        return DenseRelations(keys, SlotRelations(keys, queries).dense())
-    queries = tuple(F.pad(query, (0, -number % SLOTS)) for query in queries)
-    return SlotRelations(F.pad(keys, (0, -number % SLOTS)), queries)
-
-
-def prefers_slots(num_queries: int, num_keys: int, num_symbols: int) -> bool:
-    """Returns whether slots are faster than matrices.
-
-    Measured by `benchmarks/relational.py --length 400`: with few scores there is no difference;
-    slots cost as much as they have symbols, matrices as much as there are keys. While a program is
-    compiled or traced, a comparison of sizes would fix them: there it is matrices.
-    """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
-        return False
-    return num_queries * num_keys > MANY_SCORES and num_symbols <= FEW_SYMBOLS * num_keys
+    def to(self, device: torch.device) -> Self:
+        """Returns the same relations on another device."""
+        queries = tuple(query.to(device) for query in self.queries)
+        return type(self)(queries, self.keys.to(device))
 
 
 class SymbolPointer(nn.Module):
@@ -349,10 +326,8 @@ def written_symbols(first_BS: torch.Tensor, position_T: torch.Tensor) -> torch.T
 
 
 __all__ = [
-    "DenseRelations",
     "RelationGates",
     "Relations",
-    "SlotRelations",
     "SymbolMemory",
     "SymbolPointer",
     "add_relations",
@@ -364,6 +339,5 @@ __all__ = [
     "mean_by_symbol",
     "occurrences",
     "one_hot",
-    "relate",
     "written_symbols",
 ]

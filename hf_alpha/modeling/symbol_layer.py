@@ -20,13 +20,13 @@ from .configuration_symbols import SymbolModelConfig
 from .masks import shown_tokens
 from .random_numbers import draw_key, sample_keys, symbol_vectors
 from .relations import (
+    Relations,
     SymbolMemory,
     at_symbols,
     first_positions,
     mean_by_symbol,
     occurrences,
     one_hot,
-    relate,
     written_symbols,
 )
 from .steps import StepCounter
@@ -248,7 +248,7 @@ class SymbolLayer:
             return Streams(listed_BS, own_BL, weights, renaming)
         if mask_BL is not None:
             own_BL = torch.where(mask_BL > 0, own_BL, -1)  # padding may hold any id
-        within = relate((one_hot(own_BL, listed_BS.shape[1], self.owner.dtype),), own_BL)
+        within = Relations.of((one_hot(own_BL, listed_BS.shape[1], self.owner.dtype),), own_BL)
         return Streams(listed_BS, own_BL, weights, renaming, within=within)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
@@ -310,8 +310,8 @@ class SymbolLayer:
             own=own_BT,
             source=source.own,
             written=written_BTS,
-            within=relate((same_BTS,), own_BM),
-            across=relate((same_BTS, written_BTS), expanded.own),
+            within=Relations.of((same_BTS,), own_BM),
+            across=Relations.of((same_BTS, written_BTS), expanded.own),
         )
 
     @property

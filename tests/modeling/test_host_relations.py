@@ -7,7 +7,7 @@ import torch
 from retrofits import make_retrofit, random_batch
 
 from hf_alpha.modeling.host_relations import HostRelations
-from hf_alpha.modeling.relations import one_hot, relate
+from hf_alpha.modeling.relations import Relations, one_hot
 from hf_alpha.modeling.streams import Streams
 
 WIDTH, HEADS, NAMES = 8, 3, 2
@@ -39,8 +39,8 @@ def streams() -> Streams:
         memory=torch.randn(2, NAMES, 2, WIDTH, generator=torch.Generator().manual_seed(1)),
         source=source,
         written=torch.tensor(written),
-        within=relate((same,), target),
-        across=relate((same, torch.tensor(written)), source),
+        within=Relations.of((same,), target),
+        across=Relations.of((same, torch.tensor(written)), source),
     )
 
 

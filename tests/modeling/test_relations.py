@@ -19,7 +19,7 @@ from hf_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling import relations
 from hf_alpha.modeling.relations import (
     START,
-    SlotRelations,
+    Relations,
     add_relations,
     add_relations_,
     by_source,
@@ -27,7 +27,6 @@ from hf_alpha.modeling.relations import (
     mean_by_symbol,
     occurrences,
     one_hot,
-    relate,
 )
 
 
@@ -79,7 +78,7 @@ def test_where_symbols_stand(rows, others):
     """Relations and tables of positions, one by one."""
     count = min(len(rows), len(others))
     own, other = torch.tensor(rows[:count]), torch.tensor(others[:count])
-    (same,) = relate((one_hot(own, 5, torch.float32),), other).dense()
+    (same,) = Relations.of((one_hot(own, 5, torch.float32),), other).matrices
     assert same.tolist() == [
         [[[float(x == y >= 0) for y in theirs] for x in ours]]
         for ours, theirs in zip(own.tolist(), other.tolist(), strict=True)
@@ -159,12 +158,11 @@ def test_products_of_slots_are_gated_relations(seed, sources, beams, symbols):
     gates = torch.randn(rows, length, 2 * heads, generator=generator)
     query = torch.randn(sources, heads, beams * length, width, generator=generator)
     key = torch.randn(sources, heads, keys, width, generator=generator)
-    keys_BMS = one_hot(own.repeat_interleave(beams, 0), symbols, torch.float32)
-    slots = SlotRelations(keys_BMS, tuple(wanted))
-    matrices = tuple(matrix.view(sources, 1, -1, keys) for matrix in slots.dense())
+    relations = Relations.of(tuple(wanted), own.repeat_interleave(beams, 0))
+    matrices = tuple(matrix.view(sources, 1, -1, keys) for matrix in relations.matrices)
     expected = add_relations(query @ key.mT * scaling, gates, matrices)
-    products = slots.extend_queries(query, gates, scaling) @ slots.extend(key).mT * scaling
-    torch.testing.assert_close(products, expected)
+    products = relations.extend_queries(query, gates, scaling) @ relations.extend_keys(key).mT
+    torch.testing.assert_close(products * scaling, expected)
 
 
 def test_a_new_model_begins_with_the_same_symbol_and_no_pointer():
