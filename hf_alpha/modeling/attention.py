@@ -17,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, prefers_products
 from .positions import rotate
-from .relations import RelationGates, Relations, add_relations, add_relations_
+from .relations import Relations, add_relations, add_relations_
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
@@ -113,9 +113,7 @@ class AlphaAttention(nn.Module):
         self.k_proj = BlockLinear(config.d_model, config.d_model)
         self.v_proj = BlockLinear(config.d_model, config.d_model)
         self.out_proj = BlockLinear(config.d_model, config.d_model)
-        self.gates: RelationGates | None = None
-        if config.encoding.relates:
-            self.gates = RelationGates(config.d_model, num_heads, 2 if cross else 1)
+        self.gates = config.encoding.gates(config.d_model, num_heads, 2 if cross else 1)
 
     def forward(
         self,
@@ -137,8 +135,8 @@ class AlphaAttention(nn.Module):
                 for each head.
             output_weights: attend by a way that knows the weights.
             relations: between positions of queries and keys, for the gates.
-            output_masses: with relations, return the sums of the weights over each symbol,
-                (B, T, H, symbols): they are what attention makes of the symbols as values.
+            output_masses: where there are relations, return the sums of the weights over each
+                symbol, (B, T, H, symbols): they are what attention makes of the symbols as values.
         """
         b, s, t, d = hidden_BSTD.shape
         r, heads = source_NRLD.shape[1], self.num_heads

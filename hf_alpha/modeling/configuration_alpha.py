@@ -176,7 +176,7 @@ class AlphaConfig(SymbolModelConfig):
             return self
         side = copy.deepcopy(self)
         if decoder:
-            side.num_hidden_layers = self.history_slot + self.encoding.relates
+            side.num_hidden_layers = self.history_slot + self.encoding.num_histories
             side.num_attention_heads = self.decoder_attention_heads
         return side
 

@@ -276,8 +276,8 @@ class RetrofitConfig(SymbolModelConfig):
         side = copy.deepcopy(self.host_config.get_text_config(decoder=decoder, encoder=encoder))
         if decoder and side.num_hidden_layers < self.num_slots:  # T5's says how deep the encoder is
             side.num_hidden_layers = self.num_slots
-        if decoder and self.encoding.relates:  # one that tells which symbols were written
-            side.num_hidden_layers = self.num_slots + 1
+        if decoder and self.encoding.num_histories:
+            side.num_hidden_layers = self.num_slots + self.encoding.num_histories
         if decoder and "decoder" in self.aggregated_attention:
             side.num_hidden_layers = 2 * self.num_slots
             if (kinds := getattr(side, "layer_types", None)) is not None:

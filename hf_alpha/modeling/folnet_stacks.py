@@ -398,7 +398,7 @@ class FolnetDecoder(FolnetStack):
         shown = outputs.binary_hidden_state
         if shown is not None:
             shown = shown.masked_fill(~visible[..., None], 0.0)
-        if source is not None and kernel is not None and self.symbols.points:
+        if source is not None and kernel is not None:
             weights = kernel[..., : source.unary.shape[1]]
             streams = self.symbols.point(streams, streams.masses(weights))
         return completed(

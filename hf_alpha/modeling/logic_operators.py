@@ -33,7 +33,6 @@ from .configuration_folnet import FolnetConfig
 from .cpu import BitDropout, BlockLinear, in_blocks
 from .premises import Columns, Source
 from .recomputed import boolean, can_recompute
-from .relations import RelationGates
 
 LARGEST_EXPONENT = 60.0  # of cjoin's kernel in a decoder, where a maximum would look ahead
 SMALLEST_SUM = 1e-30  # below any sum of such exponentials
@@ -244,10 +243,10 @@ class Join(LogicOperator):
         self.premise = nn.Linear(d1, size)
         self.output = nn.Linear(size, d1)
         self.source_premise = nn.Linear(d1, size) if has_source else None
-        self.gates: RelationGates | None = None
-        if config.encoding.relates:
-            heads, relations = config.num_attention_heads, 3 if has_source else 1
-            self.gates = RelationGates(d1, heads, relations, starting=2 if has_source else 1)
+        heads, relations = config.num_attention_heads, 3 if has_source else 1
+        self.gates = config.encoding.gates(d1, heads, relations)
+        if self.gates is not None:
+            self.gates.starting = 2 if has_source else 1
         self.dropout = BitDropout(config.attention_probs_dropout_prob)
 
     def related(

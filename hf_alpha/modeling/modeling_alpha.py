@@ -192,7 +192,7 @@ class AlphaDecoderLayer(AlphaLayer):
                 cache=past_key_values,
                 output_weights=output_attentions,
                 relations=streams.across,
-                output_masses=points and masses is None,
+                output_masses=points and masses is None and streams.across is not None,
             )
             hidden_BSTD = norm(hidden_BSTD + self.dropout(update))
             cross_weights = block_weights if cross_weights is None else cross_weights
@@ -433,7 +433,7 @@ class AlphaDecoder(AlphaStack):
         cross: tuple[torch.Tensor, ...] = ()
         masses = None
         for layer in self.layers:
-            points = layer is self.layers[-1] and self.symbols.points
+            points = layer is self.layers[-1]
             hidden, weights, cross_weights, masses = layer(hidden, *context, **calls, points=points)
             hidden = states.keep(hidden)
             attentions += (weights,) if attentions_on else ()

@@ -11,7 +11,7 @@ L source length, T target length, M keys (cached ones included), D model width, 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self
 
@@ -187,6 +187,35 @@ class Relations:
         return type(self)(queries, self.keys.to(device))
 
 
+@dataclass(frozen=True)
+class SymbolRelations:
+    """What the streams of one sequence hold for an encoding by relations; all None for others.
+
+    Attributes:
+        within: relations between positions of this sequence.
+        across: in a decoder, those between its positions and the source's.
+        memory: what the encoder found about each symbol: what is added to its row in the decoder's
+            input, and the row that the head compares with. One for each source, which all beams of
+            a sample share: (N, S, 2, D).
+        source: in a decoder, index of the symbol at each position of the sources, -1 for none:
+            (N, L).
+        written: in a decoder, whether each symbol was written up to a position: (B, T, S).
+        pointer: what the head adds to the score of each symbol at each position: (B, T, S).
+    """
+
+    within: Relations | None = None
+    across: Relations | None = None
+    memory: torch.Tensor | None = None
+    source: torch.Tensor | None = None
+    written: torch.Tensor | None = None
+    pointer: torch.Tensor | None = None
+
+    def to(self, device: torch.device) -> Self:
+        """Returns the same on another device."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return replace(self, **{name: x.to(device) for name, x in values if x is not None})
+
+
 class SymbolPointer(nn.Module):
     """What the head adds to the score of a symbol: whether it was written, and attention to it.
 
@@ -330,6 +359,7 @@ __all__ = [
     "Relations",
     "SymbolMemory",
     "SymbolPointer",
+    "SymbolRelations",
     "add_relations",
     "add_relations_",
     "at_symbols",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from .relations import Relations, masses
+from .relations import Relations, SymbolRelations, masses, mean_by_symbol, occurrences
 from .symbols import aggregate, own_streams, stream_weights
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
@@ -30,26 +30,14 @@ class Streams:
         renaming: what each symbol is called inside the model, where symbols are renamed: of each
             symbol of the vocabulary, in the order of their ids, the index of another one among
             them: (B, symbols).
-        memory: what the encoder found about each symbol, where the encoding asks for it: what is
-            added to its row in the decoder's input, and the row that the head compares with. One
-            for each source, which all beams of a sample share: (N, S, 2, D).
-        source: in a decoder with relations, `own` of the sources: (N, L).
-        written: likewise, whether each symbol was written up to a position: (B, T, S).
-        pointer: what the head adds to the score of each symbol at each position: (B, T, S).
-        within: relations between positions of this sequence, where the encoding has such;
-            `across`: between its positions and those of the source.
+        related: what an encoding by relations adds; None for others.
     """
 
     ids: torch.Tensor
     own: torch.Tensor
     weights: torch.Tensor
     renaming: torch.Tensor | None = None
-    memory: torch.Tensor | None = None
-    source: torch.Tensor | None = None
-    written: torch.Tensor | None = None
-    pointer: torch.Tensor | None = None
-    within: Relations | None = None
-    across: Relations | None = None
+    related: SymbolRelations | None = None
 
     @classmethod
     def of(cls, outputs: Any, dtype: torch.dtype) -> "Streams":
@@ -66,9 +54,28 @@ class Streams:
             own,
             stream_weights(ids, dtype),
             getattr(outputs, "renaming", None),
-            getattr(outputs, "symbol_memory", None),
-            pointer=getattr(outputs, "symbol_pointer", None),
+            _related(outputs),
         )
+
+    @property
+    def within(self) -> Relations | None:
+        """Relations between positions of this sequence, where the encoding has such."""
+        return None if self.related is None else self.related.within
+
+    @property
+    def across(self) -> Relations | None:
+        """Relations between positions of this sequence and the source's, likewise."""
+        return None if self.related is None else self.related.across
+
+    @property
+    def memory(self) -> torch.Tensor | None:
+        """What the encoder found about each symbol, (N, S, 2, D), likewise."""
+        return None if self.related is None else self.related.memory
+
+    @property
+    def pointer(self) -> torch.Tensor | None:
+        """What the head adds to the score of each symbol, (B, T, S), likewise."""
+        return None if self.related is None else self.related.pointer
 
     def fields(self) -> dict[str, Any]:
         """Returns the fields that carry the streams in a model's output; `of` reads them there."""
@@ -86,7 +93,7 @@ class Streams:
             match_rows(self.own, rows),
             match_rows(self.weights, rows),
             match_rows(self.renaming, rows),
-            self.memory,
+            self.related and SymbolRelations(memory=self.memory),
         )
 
     def to(self, device: torch.device) -> "Streams":
@@ -100,13 +107,26 @@ class Streams:
 
     def over(self, ids_BL: torch.Tensor) -> "Streams":
         """Returns the same streams over another sequence of token ids."""
-        return replace(self, own=own_streams(ids_BL, self.ids), within=None, across=None)
+        related = self.related and replace(self.related, within=None, across=None)
+        return replace(self, own=own_streams(ids_BL, self.ids), related=related)
 
     def masses(self, weights_BHTL: torch.Tensor) -> torch.Tensor | None:
         """Returns the sums of weights of attention to the source over each symbol: (B, T, H, S)."""
-        if self.source is None:
+        if self.related is None or self.related.source is None:
             return None
-        return masses(weights_BHTL, self.source.to(weights_BHTL.device), self.ids.shape[1])
+        source = self.related.source
+        return masses(weights_BHTL, source.to(weights_BHTL.device), self.ids.shape[1])
+
+    def means(self, hidden_BLD: torch.Tensor) -> torch.Tensor:
+        """Returns the mean of hidden states at each symbol's positions, 0 for none: (B, S, D)."""
+        own, number = self.own.to(hidden_BLD.device), self.ids.shape[1]
+        return mean_by_symbol(hidden_BLD, occurrences(own, number, hidden_BLD.dtype))
+
+    def relating(self, **values: Any) -> "Streams":
+        """Returns the same streams with other fields of `related`."""
+        if self.related is None:
+            return replace(self, related=SymbolRelations(**values))
+        return replace(self, related=replace(self.related, **values))
 
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
         """Returns one view of all streams of a state (B, S, L, ...) by Algorithm 2: (B, 1, L, ...).
@@ -114,6 +134,14 @@ class Streams:
         L is the axis of positions: at a symbol's position the view is its own stream's.
         """
         return aggregate(hidden, self.own.to(hidden.device), self.weights.to(hidden))[:, None]
+
+
+def _related(outputs: Any) -> SymbolRelations | None:
+    """Returns what a model's output carries of relations; None if nothing."""
+    memory = getattr(outputs, "symbol_memory", None)
+    if memory is None:
+        return None
+    return SymbolRelations(memory=memory, pointer=getattr(outputs, "symbol_pointer", None))
 
 
 @dataclass

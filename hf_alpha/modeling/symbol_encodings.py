@@ -7,19 +7,34 @@ Shapes: B batch, S streams (1 unless the encoding opens streams), L or T length,
 R rows of the table, V vocabulary, K random dimensions.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch import nn
 from torch.nn import functional as F
+from transformers.cache_utils import Cache
 
+from .masks import shown_tokens
 from .random_numbers import capacity
-from .relations import SymbolMemory, by_source
-from .streams import Streams
+from .relations import (
+    RelationGates,
+    Relations,
+    SymbolMemory,
+    SymbolRelations,
+    at_symbols,
+    by_source,
+    first_positions,
+    one_hot,
+    written_symbols,
+)
+from .streams import Streams, match_rows
 from .symbol_vocabulary import SymbolVocabulary
 from .symbols import mean_streams
 
 if TYPE_CHECKING:
     from .configuration_symbols import SymbolModelConfig
+    from .symbol_layer import SymbolLayer
 
 # Logit of a column that a sample cannot use: out of reach of any other, and finite in all dtypes.
 UNUSABLE = -1e4
@@ -41,9 +56,7 @@ class SymbolEncoding:
         lists_symbols: whether `stream_ids`, the list of the input's symbols, is needed; answers
             then hold no others.
         opens_streams: whether a hidden state has a stream for each symbol of the input.
-        relates: whether attention is told where the same symbol stands, and the decoder what the
-            encoder found about each symbol. Backbones say by `config.takes_relations` whether they
-            do that.
+        num_histories: slots of a decoder's cache that the encoding needs for itself.
         sees_names: whether results depend on what symbols are called, so that a renaming matters.
         random_parts: whether symbols have random vectors, drawn anew in each step of training.
         rows_per_class: trained rows that the symbols of a class share; None where each has its own.
@@ -55,7 +68,7 @@ class SymbolEncoding:
     promises: ClassVar[frozenset[str]] = frozenset()
     lists_symbols: ClassVar[bool] = False
     opens_streams: ClassVar[bool] = False
-    relates: ClassVar[bool] = False
+    num_histories: ClassVar[int] = 0
     sees_names: ClassVar[bool] = True
     random_parts: ClassVar[bool] = False
     rows_per_class: ClassVar[int | None] = None
@@ -95,11 +108,28 @@ class SymbolEncoding:
 
     @classmethod
     def memory(cls, config: "SymbolModelConfig", num_heads: int) -> SymbolMemory | None:
-        """Returns the module that keeps what the encoder found, if the encoding `relates`.
+        """Returns the module that keeps what the encoder found about symbols, if there is such.
 
         Args:
             num_heads: of the decoder's attention to the source.
         """
+        return None
+
+    @classmethod
+    def gates(cls, width: int, num_heads: int, num_relations: int = 1) -> RelationGates | None:
+        """Returns the gates of an attention block for relations, if the encoding has such.
+
+        Args:
+            width: D.
+            num_heads: of the block.
+            num_relations: of the block: that of the same symbol and, in cross-attention, that of a
+                symbol already written.
+        """
+        return None
+
+    @classmethod
+    def binary_atoms(cls, num_relations: int, width: int) -> nn.Linear | None:
+        """Returns what makes binary base atoms of a FOLNet from relations, if there are such."""
         return None
 
     def table(self, trained_RD: torch.Tensor, parts: torch.Tensor | None) -> torch.Tensor:
@@ -111,6 +141,56 @@ class SymbolEncoding:
                 `random_parts`: (symbols, K).
         """
         return trained_RD
+
+    # -- what a backbone passes on: nothing is added here, for encodings by relations to override --
+
+    def relate(self, streams: Streams, mask_BL: torch.Tensor | None) -> Streams:
+        """Returns the streams of an input with the relations between its positions.
+
+        Args:
+            mask_BL: 1 for tokens, 0 for padding, which may hold any id.
+        """
+        return streams
+
+    def remember(self, hidden_BLD: torch.Tensor, streams: Streams, layer: "SymbolLayer") -> Streams:
+        """Returns the streams with what the encoder found about each symbol.
+
+        Args:
+            hidden_BLD: the encoder's last states.
+            streams: of the input.
+            layer: has the table and the memory's weights.
+        """
+        return streams
+
+    def follow(
+        self,
+        source: Streams,
+        ids_BT: torch.Tensor,
+        mask: torch.Tensor | None,
+        cache: Cache | None,
+        slot: int,
+    ) -> Streams:
+        """Returns the streams over a decoder's tokens; arguments as of `SymbolLayer.follow`."""
+        return source.expand(ids_BT.shape[0]).over(ids_BT)
+
+    def enter(self, vectors_BSLD: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Returns the vectors of tokens with what the streams hold about symbols added."""
+        return vectors_BSLD
+
+    def point(
+        self, streams: Streams, masses_BTHS: torch.Tensor | None, layer: "SymbolLayer"
+    ) -> Streams:
+        """Returns the streams with what the head adds to the scores of symbols.
+
+        Args:
+            streams: that `follow` returned.
+            masses_BTHS: sums of the weights of the decoder's last attention to the source over each
+                symbol; None without layers.
+            layer: has the pointer's weights.
+        """
+        return streams
+
+    # -- rows and scores ---------------------------------------------------------------------------
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns the row of each token in each stream: (B, S, L).
@@ -310,8 +390,9 @@ class RelationalEncoding(SymbolEncoding):
     """One stream, in which "the same symbol as" is a relation between positions.
 
     A class has one row, which all its symbols share; rows of base tokens come first. See
-    `relations` for the parts that tell symbols apart. The head compares with the row of the class
-    and what the encoder found about a symbol (`Streams.memory`), and adds `Streams.pointer`.
+    `relations` for the parts that tell symbols apart, and [`SymbolRelations`] for what a backbone
+    passes on of them. The head compares with the row of the class and what the encoder found about
+    a symbol, and adds the pointer.
     """
 
     name = "relational"
@@ -322,7 +403,7 @@ class RelationalEncoding(SymbolEncoding):
     )
     promises = frozenset({"renaming", "extension"})
     lists_symbols = True
-    relates = True
+    num_histories = 1  # which symbols were written
     sees_names = False
     rows_per_class = 1
 
@@ -339,6 +420,81 @@ class RelationalEncoding(SymbolEncoding):
     def memory(cls, config: "SymbolModelConfig", num_heads: int) -> SymbolMemory | None:
         return SymbolMemory(config.hidden_size, num_heads)
 
+    @classmethod
+    def gates(cls, width: int, num_heads: int, num_relations: int = 1) -> RelationGates:
+        return RelationGates(width, num_heads, num_relations)
+
+    @classmethod
+    def binary_atoms(cls, num_relations: int, width: int) -> nn.Linear:
+        return nn.Linear(num_relations, width, bias=False)
+
+    def relate(self, streams: Streams, mask_BL: torch.Tensor | None) -> Streams:
+        own_BL = streams.own if mask_BL is None else torch.where(mask_BL > 0, streams.own, -1)
+        same_BLS = one_hot(own_BL, streams.ids.shape[1], streams.weights.dtype)
+        within = Relations.of((same_BLS,), own_BL)
+        return replace(streams, own=own_BL, related=SymbolRelations(within))
+
+    def remember(self, hidden_BLD: torch.Tensor, streams: Streams, layer: "SymbolLayer") -> Streams:
+        """Returns the streams with rows of symbols: that of the class, and what was found."""
+        device = hidden_BLD.device
+        entered, returned = layer.memory(streams.means(hidden_BLD))
+        # Any row will do where a sample has fewer symbols than others.
+        rows_BS = self.rows(streams.ids.clamp(min=0), streams)[:, 0]
+        rows_BSD = F.embedding(rows_BS.to(device), layer.table(device)) + returned
+        if self.config.normalize_embeddings:
+            rows_BSD = F.normalize(rows_BSD, dim=-1)
+        return streams.relating(memory=torch.stack((entered, rows_BSD), dim=2))
+
+    def follow(
+        self,
+        source: Streams,
+        ids_BT: torch.Tensor,
+        mask: torch.Tensor | None,
+        cache: Cache | None,
+        slot: int,
+    ) -> Streams:
+        streams = super().follow(source, ids_BT, mask, cache, slot)
+        past = 0 if cache is None else cache.get_seq_length()
+        position_T = torch.arange(ids_BT.shape[1], device=ids_BT.device) + past
+        own_BT = streams.own
+        if mask is not None:
+            own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
+        own_BM = own_BT
+        if cache is not None:
+            own_states = own_BT[:, None, :, None]
+            # What static caches hold behind the last token comes too late to count, and is masked.
+            own_BM = cache.update(own_states, own_states, slot)[0][:, 0, :, 0]
+        dtype, number = streams.weights.dtype, streams.ids.shape[1]
+        same_BTS = one_hot(own_BT, number, dtype)
+        written_BTS = written_symbols(first_positions(own_BM, number), position_T).to(dtype)
+        related = SymbolRelations(
+            within=Relations.of((same_BTS,), own_BM),
+            across=Relations.of((same_BTS, written_BTS), match_rows(source.own, len(ids_BT))),
+            memory=streams.memory,
+            source=source.own,
+            written=written_BTS,
+        )
+        return replace(streams, own=own_BT, related=related)
+
+    def enter(self, vectors_BSLD: torch.Tensor, streams: Streams) -> torch.Tensor:
+        memory = streams.memory
+        if memory is None:  # in an encoder
+            return vectors_BSLD
+        entries_NSD = memory[:, :, 0].to(vectors_BSLD.device)
+        return vectors_BSLD + at_symbols(streams.own, entries_NSD)[:, None]
+
+    def point(
+        self, streams: Streams, masses_BTHS: torch.Tensor | None, layer: "SymbolLayer"
+    ) -> Streams:
+        if masses_BTHS is None or streams.related is None:
+            return streams
+        written_BTS = streams.related.written
+        assert written_BTS is not None  # as `follow` found it
+        number, device = streams.ids.shape[1], masses_BTHS.device
+        last_BTS = one_hot(streams.own.to(device), number, written_BTS.dtype)
+        pointer = layer.memory.pointer(written_BTS.to(device), last_BTS, masses_BTHS[..., :number])
+        return streams.relating(pointer=pointer)
+
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         return self.vocabulary.rows(ids_BL, per_class=1)[:, None]
 
@@ -353,8 +509,8 @@ class RelationalEncoding(SymbolEncoding):
             )
         base = F.linear(hidden_BSTD, table_RD[: self.vocabulary.num_base_tokens])
         # Layers may lie on several devices.
-        known_NSD = streams.memory[:, :, 1].to(hidden_BSTD.device)
-        own = by_source(hidden_BSTD[:, 0], known_NSD.transpose(1, 2))
+        rows_NSD = streams.memory[:, :, 1].to(hidden_BSTD.device)
+        own = by_source(hidden_BSTD[:, 0], rows_NSD.transpose(1, 2))
         if streams.pointer is not None:
             own = own + streams.pointer.to(own)
         return torch.cat((base, own[:, None]), dim=-1)

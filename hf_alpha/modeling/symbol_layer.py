@@ -5,7 +5,6 @@ K random dimensions.
 """
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,18 +16,8 @@ from transformers.modeling_utils import PreTrainedModel
 
 from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolModelConfig
-from .masks import shown_tokens
 from .random_numbers import draw_key, sample_keys, symbol_vectors
-from .relations import (
-    Relations,
-    SymbolMemory,
-    at_symbols,
-    first_positions,
-    mean_by_symbol,
-    occurrences,
-    one_hot,
-    written_symbols,
-)
+from .relations import SymbolMemory
 from .steps import StepCounter
 from .streams import Streams
 from .symbol_encodings import UNUSABLE, SymbolEncoding
@@ -243,13 +232,8 @@ class SymbolLayer:
     ) -> Streams:
         renaming = self._renaming(ids_BL, mask_BL, listed_BS, training)
         weights = stream_weights(listed_BS, self.owner.dtype)
-        own_BL = own_streams(ids_BL, listed_BS)
-        if not self.encoding.relates:
-            return Streams(listed_BS, own_BL, weights, renaming)
-        if mask_BL is not None:
-            own_BL = torch.where(mask_BL > 0, own_BL, -1)  # padding may hold any id
-        within = Relations.of((one_hot(own_BL, listed_BS.shape[1], self.owner.dtype),), own_BL)
-        return Streams(listed_BS, own_BL, weights, renaming, within=within)
+        streams = Streams(listed_BS, own_streams(ids_BL, listed_BS), weights, renaming)
+        return self.encoding.relate(streams, mask_BL)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
         """Returns the streams with what the encoder found about each symbol, if asked for.
@@ -257,18 +241,7 @@ class SymbolLayer:
         Args:
             hidden_BLD: the encoder's last states.
         """
-        if not self.encoding.relates:
-            return streams
-        device = hidden_BLD.device
-        number = streams.ids.shape[1]
-        where_BSL = occurrences(streams.own.to(device), number, hidden_BLD.dtype)
-        entered, returned = self._memory(mean_by_symbol(hidden_BLD, where_BSL))
-        # Any row will do where a sample has fewer symbols than others.
-        rows_BS = self.encoding.rows(streams.ids.clamp(min=0), streams)[:, 0]
-        rows_BSD = F.embedding(rows_BS.to(device), self.table(device)) + returned
-        if self.config.normalize_embeddings:
-            rows_BSD = F.normalize(rows_BSD, dim=-1)
-        return replace(streams, memory=torch.stack((entered, rows_BSD), dim=2))
+        return self.encoding.remember(hidden_BLD, streams, self)
 
     def follow(
         self,
@@ -288,39 +261,11 @@ class SymbolLayer:
             cache: of the decoder's self-attention.
             slot: where the cache keeps which symbols were written.
         """
-        expanded = source.expand(ids_BT.shape[0])
-        streams = expanded.over(ids_BT)
-        if not self.encoding.relates:
-            return streams
-        past = 0 if cache is None else cache.get_seq_length()
-        position_T = torch.arange(ids_BT.shape[1], device=ids_BT.device) + past
-        own_BT = streams.own
-        if mask is not None:
-            own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
-        own_BM = own_BT
-        if cache is not None:
-            own_states = own_BT[:, None, :, None]
-            # What static caches hold behind the last token comes too late to count, and is masked.
-            own_BM = cache.update(own_states, own_states, slot)[0][:, 0, :, 0]
-        dtype, number = self.owner.dtype, source.ids.shape[1]
-        same_BTS = one_hot(own_BT, number, dtype)
-        written_BTS = written_symbols(first_positions(own_BM, number), position_T).to(dtype)
-        return replace(
-            streams,
-            own=own_BT,
-            source=source.own,
-            written=written_BTS,
-            within=Relations.of((same_BTS,), own_BM),
-            across=Relations.of((same_BTS, written_BTS), expanded.own),
-        )
+        return self.encoding.follow(source, ids_BT, mask, cache, slot)
 
     @property
-    def points(self) -> bool:
-        """Whether `point` needs sums of the weights of attention to the source."""
-        return self.encoding.relates
-
-    @property
-    def _memory(self) -> SymbolMemory:
+    def memory(self) -> SymbolMemory:
+        """What the encoder finds about symbols goes through it, where the encoding has such."""
         # Looked up at each use, as the embedding is: adapters may take its place.
         return self.owner.symbol_memory
 
@@ -332,14 +277,7 @@ class SymbolLayer:
             masses_BTHS: sums of the weights of the decoder's last attention to the source over each
                 symbol; None without layers.
         """
-        if not self.encoding.relates or streams.source is None or masses_BTHS is None:
-            return streams
-        assert streams.written is not None  # as `follow` found it
-        number, device = streams.ids.shape[1], masses_BTHS.device
-        last_BTS = one_hot(streams.own.to(device), number, self.owner.dtype)
-        written_BTS = streams.written.to(device)
-        pointer = self._memory.pointer(written_BTS, last_BTS, masses_BTHS[..., :number])
-        return replace(streams, pointer=pointer)
+        return self.encoding.point(streams, masses_BTHS, self)
 
     def renamed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns what ids are called inside the model: (B, L)."""
@@ -376,10 +314,7 @@ class SymbolLayer:
         """
         rows_BSL = self.rows(ids_BL, streams)
         vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
-        if streams.memory is not None:
-            known_NSD = streams.memory[:, :, 0].to(vectors_BSLD.device)
-            vectors_BSLD = vectors_BSLD + at_symbols(streams.own, known_NSD)[:, None]
-        return vectors_BSLD * self.scale
+        return self.encoding.enter(vectors_BSLD, streams) * self.scale
 
     def table(self, device: torch.device) -> torch.Tensor:
         """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D)."""
