@@ -14,9 +14,10 @@ from transformers import PreTrainedModel
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
-from hf_alpha.modeling.symbol_encodings import encoding_class
+from hf_alpha.modeling.symbol_encodings import RelationalEncoding, encoding_class
 
 IDS = ("input_ids", "decoder_input_ids")
+STRONG = 4.0  # score of a relation that is seen in the logits
 
 
 def random_probe(model: PreTrainedModel, base: list[int]) -> dict[str, Tensor]:
@@ -77,7 +78,7 @@ class Family:
     def __init__(self, model_type: str, encoding: str, aggregated: bool):
         self.model_type = model_type
         self.encoding = f"{encoding!r} with aggregated attention" if aggregated else repr(encoding)
-        self.relates = encoding_class(encoding).relates
+        self.relates = issubclass(encoding_class(encoding), RelationalEncoding)
 
     def refusal(self, why: str) -> ConversionError:
         """Return the error that says what the family does not take, why, and which ones do."""
@@ -88,21 +89,14 @@ class Family:
         )
 
     @contextmanager
-    def refusing(self, masks: bool = False) -> Iterator[None]:
-        """Refuse the family where the backbone raises an error, which the refusal quotes.
-
-        Args:
-            masks: it gets masks for the first time, where the encoding gives such.
-        """
+    def refusing(self) -> Iterator[None]:
+        """Refuse the family where the backbone raises an error, which the refusal quotes."""
         try:
             yield
         except (ConversionError, torch.OutOfMemoryError):
             raise
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            reason = f"the model says {' '.join(str(error).split())!r}"
-            if masks and self.relates:
-                reason = f"its attention does not take a mask for each head ({reason})"
-            raise self.refusal(reason) from error
+            raise self.refusal(f"the model says {' '.join(str(error).split())!r}") from error
 
     def check_shape(self, logits: Tensor, model: PreTrainedModel, batch: dict[str, Tensor]) -> None:
         """Raise a ConversionError unless there is a logit for each token of the vocabulary."""
@@ -134,7 +128,7 @@ def prove_encoding(
         ConversionError: with the largest difference; or the backbone cannot run with the encoding.
     """
     config = model.config
-    with family.refusing(masks=True):
+    with family.refusing():
         after = model(**probe).logits
     family.check_shape(after, model, probe)
     columns = [i for i in config.vocabulary.base_ids if i < before.shape[-1]]
@@ -145,6 +139,8 @@ def prove_encoding(
         )
     named = _with_names(probe, config)
     with family.refusing():
+        if model.relations is not None:
+            _prove_relations(model, family, named)
         _prove_renaming(model, family, {key: value[:1] for key, value in named.items()})
         _prove_cache(model, family, named)
 
@@ -158,6 +154,24 @@ def _with_names(probe: dict[str, Tensor], config: RetrofitConfig) -> dict[str, T
     ids[0, -1] = answers[0, 1] = answers[0, -1] = names[0]
     ids[1, 3] = answers[1, 1] = answers[1, -1] = names[-1]
     return {**probe, "input_ids": ids, "decoder_input_ids": answers}
+
+
+def _prove_relations(
+    model: RetrofitForConditionalGeneration, family: Family, named: dict[str, Tensor]
+) -> None:
+    """Check that relations reach attention: of the encoder, of the decoder, and to the source."""
+    assert model.relations is not None
+    without = model(**named).logits
+    for place in ("encoder", "decoder", "cross"):
+        bias = getattr(model.relations, f"{place}_gates").bias
+        bias.fill_(STRONG)
+        changed = not torch.equal(model(**named).logits, without)
+        bias.zero_()
+        if not changed:
+            raise family.refusal(
+                f"relations do not reach its {place} attention, which does not call the function "
+                "that the configuration names (AttentionInterface)"
+            )
 
 
 def _prove_renaming(

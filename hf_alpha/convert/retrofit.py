@@ -177,7 +177,7 @@ def _symbol_model(
     family = Family(model.config.model_type, config.encoding, aggregated)
     if family.relates and getattr(model.config, "attention_type", None) == "block_sparse":
         # Inputs as short as those of the proof get full attention.
-        raise family.refusal("its sparse attention does not take a mask for each head")
+        raise family.refusal("its sparse attention takes no relations")
     try:
         # Before a row changes.
         settings = _configuration(model, symbol_tokenizer, config, plan.settings())

@@ -11,13 +11,11 @@ D width of the backbone, R rows of its table, V vocabulary.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 from transformers import AutoModelForSeq2SeqLM
 from transformers import initialization as init
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache, StaticCache
@@ -43,8 +41,9 @@ from .host_calls import (
     packed,
     repeat_rows,
 )
+from .host_encodings import HostOutput, host_encoding
 from .host_layers import hidden_of, layers_of, with_hidden
-from .host_relations import HostRelations, silent
+from .host_relations import silent
 from .masks import causal_mask, padding_mask
 from .positions import decoder_positions, rotary, token_positions
 from .streams import Streams, SymbolEncoderOutput, match_rows
@@ -87,14 +86,6 @@ class AggregatedBlock(GradientCheckpointingLayer):
         hidden = self.layer_norm(hidden)
         update, *_ = self.attention(hidden, view, mask, rope, rope, past_key_values)
         return hidden_BSLD + self.dropout(update).to(hidden_BSLD.dtype)
-
-
-@dataclass
-class HostOutput:
-    """What the backbone's decoder and head gave: logits (B * S or B, T, R), and what went in."""
-
-    logits: torch.Tensor
-    head: HeadCall
 
 
 class RetrofitEncoder(nn.Module):
@@ -185,10 +176,9 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         backbone = self.backbone
         # Configurations are slow to ask.
         self.width, self.num_slots = config.hidden_size, config.num_slots
-        self.relations: HostRelations | None = None
-        if self.symbols.encoding.relates:
-            heads = (self._num_heads("encoder"), self._num_heads("decoder"))
-            self.relations = HostRelations(self.width, *heads)
+        self.host = host_encoding(self)
+        self.relations = self.host.make_relations()
+        self.host.relate_attention()
         self._add_blocks()
         for part in (
             self.relations,
@@ -207,7 +197,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
     def _add_blocks(self) -> None:
         """Puts blocks of aggregated attention behind the backbone's layers."""
         for side in self.config.aggregated_attention:
-            layers = layers_of(self._stack(side))
+            layers = layers_of(self.stack(side))
             first = self.num_slots if side == "decoder" else None
             blocks = nn.ModuleList(
                 AggregatedBlock(self.config, None if first is None else first + index)
@@ -217,24 +207,21 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             for index, layer in enumerate(layers):
                 layer.register_forward_hook(Hook(self, "_behind_layer", side, index))
 
-    def _stack(self, side: str) -> nn.Module:
+    def stack(self, side: str) -> nn.Module:
+        """Returns the backbone's encoder or decoder."""
         return self.backbone.get_encoder() if side == "encoder" else self.backbone.get_decoder()
 
-    def _num_heads(self, side: str) -> int:
-        config: Any = self._stack(side).config
-        return getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
-
     def _table(self, side: str) -> nn.Module:
-        return self._stack(side).get_input_embeddings()  # type: ignore[operator]
+        return self.stack(side).get_input_embeddings()  # type: ignore[operator]
 
     def _watch_table(self, side: str) -> None:
         """Have a hook behind the table of tokens, where something is added to what it gives.
 
         Adapters may have put a module of their own in its place.
         """
-        encoding, table = self.symbols.encoding, self._table(side)
+        table = self._table(side)
         watched = any(isinstance(hook, Hook) for hook in table._forward_hooks.values())
-        if (encoding.random_parts or encoding.relates) and not watched:
+        if self.host.adds_vectors and not watched:
             table.register_forward_hook(Hook(self, "_behind_table"))
 
     @torch.no_grad()
@@ -246,18 +233,19 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             if module.bias is not None:
                 init.zeros_(module.bias)
 
-    def _number(self, streams: Streams) -> int:
-        """Returns how many rows of the backbone's batch a sample has: S, or 1 without streams."""
-        return streams.ids.shape[1] if self.symbols.encoding.opens_streams else 1
-
     def _check_attention(self) -> None:
         """Raise a ValueError for attention that takes no scores to be added."""
         kind = str(self.config._attn_implementation)
-        if "flash" in kind and (self.relations is not None or self.config.aggregated_attention):
+        if "flash" in kind and self.config.aggregated_attention:
             raise ValueError(
-                f"{kind} takes no masks of numbers, as `relational` and aggregated attention need "
-                "them: use attn_implementation='sdpa' or 'eager'"
+                f"{kind} takes no masks of numbers, as aggregated attention needs them: use "
+                "attn_implementation='sdpa' or 'eager'"
             )
+
+    def set_attn_implementation(self, *args: Any, **kwargs: Any) -> None:
+        """Sets it as Transformers does, for the backbone and what is added to it."""
+        super().set_attn_implementation(*args, **kwargs)
+        self.host.relate_attention()
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -315,14 +303,17 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         """
         self._check_attention()
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
-        number = self._number(streams)
+        number = self.host.number(streams)
+        rows = self.symbols.rows(input_ids, streams).flatten(0, 1)
+        relations = self.host.relations(self._table("encoder"), rows, streams)
         call = partial(self._encoder_call, input_ids, attention_mask, streams)
-        with self._calling("encoder", call), self._embedding("encoder", input_ids, streams) as rows:
-            outputs = self._stack("encoder")(
+        with self._calling("encoder", call), self._adding("encoder", input_ids, streams):
+            outputs = self.stack("encoder")(
                 input_ids=rows,
-                attention_mask=self._encoder_mask(rows, attention_mask, streams),
+                attention_mask=repeat_rows(attention_mask, number),
                 return_dict=True,
                 **{name: repeat_rows(value, number) for name, value in kwargs.items()},
+                **relations,
             )
         streams = self.remember(outputs.last_hidden_state, streams)
         return SymbolEncoderOutput(
@@ -333,7 +324,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         )
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
-        return streams if self.relations is None else self.relations.remember(hidden_BLD, streams)
+        return self.host.remember(hidden_BLD, streams)
 
     @can_return_tuple
     def forward(
@@ -394,7 +385,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         )  # fmt: skip
         host_output = HostOutput(outputs.logits, head)
         logits, loss = self.predict(host_output, head.streams, labels, num_items_in_batch)
-        return self._scored(outputs, encoder_outputs, self._number(head.streams), logits, loss)
+        return self._scored(outputs, encoder_outputs, self.host.number(head.streams), logits, loss)
 
     def _encoded(
         self,
@@ -448,116 +439,61 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         check_cache(past_key_values)
         if past_key_values is None and use_cache and not self._recomputes():
             past_key_values = self._new_cache()
-        streams = self._follow(source, ids_BT, mask, past_key_values)
+        history = None if past_key_values is None else past_key_values.self_attention_cache
+        known = Streams.of(source, source.last_hidden_state.dtype)
+        streams = self.host.follow(known, ids_BT, mask, history)
+        number = self.host.number(streams)
         hidden = unpack_streams(match_rows(source.last_hidden_state, rows), self.width)
+        decoder_rows = self.symbols.rows(ids_BT, streams).flatten(0, 1)
+        relations = self.host.relations(self._table("decoder"), decoder_rows, streams)
         head = HeadCall(streams)
         call = partial(self._decoder_call, ids_BT, mask, streams, past_key_values)
         with (
             self._known(head=head),
             self._calling("decoder", call),
-            self._embedding("decoder", ids_BT, streams) as decoder_rows,
+            self._adding("decoder", ids_BT, streams),
         ):
-            masks = self._masks(
-                decoder_rows, ids_BT, mask, match_rows(source_mask, rows), streams, past_key_values
-            )
             outputs = self.backbone(
                 decoder_input_ids=decoder_rows,
-                **masks,
+                decoder_attention_mask=repeat_rows(mask, number),
+                attention_mask=repeat_rows(match_rows(source_mask, rows), number),
                 # Of one sample, flattened streams are not contiguous, as some layers want them.
                 encoder_outputs=HostEncoderOutput(hidden.flatten(0, 1).contiguous()),
                 past_key_values=past_key_values,
                 use_cache=use_cache,
                 return_dict=True,
                 **returned,
+                **relations,
             )
         return outputs, head
 
-    def _follow(
-        self, source: SymbolEncoderOutput, ids_BT: torch.Tensor, mask: Any, cache: Cache | None
-    ) -> Streams:
-        """Returns the streams over the decoder's tokens."""
-        streams = Streams.of(source, source.last_hidden_state.dtype)
-        if self.relations is None:
-            return streams.expand(ids_BT.shape[0]).over(ids_BT)
-        history = None if cache is None else cache.self_attention_cache
-        return self.symbols.follow(streams, ids_BT, mask, history, self.num_slots)
-
-    def _encoder_mask(
-        self, rows_BL: torch.Tensor, mask: torch.Tensor | None, streams: Streams
-    ) -> torch.Tensor | None:
-        if self.relations is None:
-            return repeat_rows(mask, self._number(streams))
-        vectors = self._table("encoder")(rows_BL)
-        return self.relations.encoder_mask(padding_mask(mask, vectors.dtype), vectors, streams)
-
-    def _masks(
-        self,
-        rows_BT: torch.Tensor,
-        ids_BT: torch.Tensor,
-        mask: Any,
-        source_mask: torch.Tensor | None,
-        streams: Streams,
-        cache: Any,
-    ) -> dict[str, Any]:
-        """Returns what the backbone's decoder may see, of itself and of the source."""
-        if self.relations is None:
-            own, cross = (repeat_rows(x, self._number(streams)) for x in (mask, source_mask))
-        else:
-            parts = self._calls.now.pop("parts")
-            vectors = self._table("decoder")(rows_BT)  # as they are
-            self._calls.now["parts"] = parts
-            own, cross = self.relations.decoder_masks(
-                causal_mask(ids_BT, mask, cache, vectors.dtype),
-                padding_mask(source_mask, vectors.dtype),
-                vectors,
-                streams,
-            )
-        return {"decoder_attention_mask": own, "attention_mask": cross}
-
     @contextmanager
-    def _embedding(
-        self, side: str, ids_BL: torch.Tensor, streams: Streams
-    ) -> Iterator[torch.Tensor]:
-        """Yields the backbone's ids, (B * S, L), and meanwhile has parts added to their vectors.
+    def _adding(self, side: str, ids_BL: torch.Tensor, streams: Streams) -> Iterator[None]:
+        """Has what the encoding adds to vectors of tokens added within a `with` block.
 
         Raises:
             RuntimeError: the backbone embedded them in a way of its own.
         """
-        rows = self.symbols.rows(ids_BL, streams).flatten(0, 1)
-        parts = None
-        if self.symbols.encoding.random_parts:
-            parts = self._widened(self.symbols.parts(self.symbols.renamed(ids_BL, streams)), 0)
-        elif self.relations is not None and streams.memory is not None:  # in the decoder
-            parts = self.relations.enter(streams) * self.config.random_scale[0]
-        if parts is None:
-            yield rows
+        additions = self.host.additions(ids_BL, streams)
+        if additions is None:
+            yield
             return
         self._watch_table(side)
-        with self._known(parts=parts):
-            yield rows
-            if "parts" in self._calls.now:
+        with self._known(additions=additions):
+            yield
+            if "additions" in self._calls.now:
                 raise RuntimeError(
                     f"the {side} did not call its table of tokens, {type(self._table(side))}: what "
                     f"symbol_encoding {self.symbols.encoding.name!r} adds there is lost"
                 )
 
     def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:
-        """Returns the table's vectors with parts added: random ones, or what the encoder found."""
+        """Returns the table's vectors with something added: random parts, or what was found."""
         # Once: behind the table itself, or behind an adapter around it.
-        parts = self._calls.now.pop("parts", None)
-        if parts is None:  # the backbone is called by itself
+        additions = self._calls.now.pop("additions", None)
+        if additions is None:  # the backbone is called by itself
             return None
-        return vectors + parts.to(vectors)
-
-    def _widened(self, parts: torch.Tensor, place: int) -> torch.Tensor:
-        """Returns random parts as they are added: in the last dimensions of D, scaled.
-
-        Args:
-            parts: (..., K).
-            place: 0 for the input, 1 for the head.
-        """
-        missing = self.width - parts.shape[-1]
-        return F.pad(parts, (missing, 0)) * self.config.random_scale[place]
+        return vectors + additions.to(vectors)
 
     # -- the head ---------------------------------------------------------------------------------
 
@@ -574,7 +510,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             raise ValueError(
                 f"the head gets states of shape {tuple(args[0].shape)}, not (rows, tokens, width)"
             )
-        number = self._number(call.streams)
+        number = self.host.number(call.streams)
         call.hidden_BSTD = args[0].unflatten(0, (-1, number))
         # Adapters that go around the head see each stream; so do weights that are not there yet.
         plain = type(head) is nn.Linear and head is self.get_output_embeddings()
@@ -585,83 +521,8 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         return (mean_streams(call.hidden_BSTD, weights), *args[1:])
 
     def _logits(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
-        encoding = self.symbols.encoding
         streams = streams.to(host_output.logits.device)  # layers may lie on several devices
-        if encoding.opens_streams:
-            logits = self._joined_streams(host_output, streams)
-        elif encoding.random_parts:
-            logits = self._with_parts(host_output, streams)
-        elif self.relations is not None:
-            logits = self._pointed(host_output, streams)
-        else:
-            logits = host_output.logits[..., : self.config.vocab_size]
-        return self.symbols.finish(logits, streams)
-
-    def _joined_streams(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
-        """Returns logits by Algorithm 5: base tokens' by the mean over streams, symbols' own."""
-        encoding, vocabulary = self.symbols.encoding, self.config.vocabulary
-        actual_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=2, nth=0)
-        if not host_output.head.averaged:
-            logits_BSTR = host_output.logits.unflatten(0, (-1, streams.ids.shape[1]))
-            base_BTR = logits_BSTR[:, 0]
-            if logits_BSTR.shape[1] > 1:
-                weights = streams.weights.to(logits_BSTR)
-                base_BTR = self._capped(mean_streams(self._products(logits_BSTR), weights))
-            index = actual_BS[:, :, None, None].expand(-1, -1, logits_BSTR.shape[2], 1)
-            own_BTS = logits_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
-            return encoding.join(base_BTR, own_BTS, streams)
-        hidden_BSTD = host_output.head.hidden_BSTD
-        assert hidden_BSTD is not None
-        weight: Any = self.get_output_embeddings().weight
-        row_BSD = F.embedding(actual_BS, weight)
-        mean_BTD = mean_streams(hidden_BSTD, streams.weights.to(hidden_BSTD))
-        off_BSTD = hidden_BSTD - mean_BTD[:, None]
-        off_BTS = torch.einsum("bstd,bsd->bts", off_BSTD, row_BSD)
-        index = actual_BS[:, None].expand(-1, host_output.logits.shape[1], -1)
-        own_BTS = self._shifted(host_output.logits.gather(-1, index), off_BTS)
-        return encoding.join(host_output.logits, own_BTS, streams)
-
-    def _pointed(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
-        """Returns logits; a symbol's is that of its class and what is known about the symbol."""
-        vocabulary = self.config.vocabulary
-        assert self.relations is not None and host_output.head.hidden_BSTD is not None
-        rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
-        index = rows_BS[:, None].expand(-1, host_output.logits.shape[1], -1)
-        more = self.relations.point(host_output.head.hidden_BSTD[:, 0], streams)
-        more_BTS = more * self.config.random_scale[1]
-        own_BTS = self._shifted(host_output.logits.gather(-1, index), more_BTS)
-        return self.symbols.encoding.join(host_output.logits, own_BTS, streams)
-
-    def _with_parts(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
-        """Returns logits; a symbol's is that of its class and what its random part adds."""
-        vocabulary = self.config.vocabulary
-        assert host_output.head.hidden_BSTD is not None and self.symbols.draws is not None
-        hidden_BTD = host_output.head.hidden_BSTD[:, 0]
-        parts_ND = self._widened(self.symbols.draws(self.training), 1).to(hidden_BTD)
-        index_N = torch.arange(len(parts_ND), device=hidden_BTD.device)
-        rows_N = vocabulary.rows(vocabulary.symbol_ids(index_N), per_class=1)
-        own_BTN = self._shifted(host_output.logits[..., rows_N], F.linear(hidden_BTD, parts_ND))
-        return self.symbols.encoding.join(host_output.logits, own_BTN, streams)
-
-    def _shifted(self, logits: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
-        """Returns logits with something added to the products that they come from."""
-        return self._capped(self._products(logits) + more).to(logits.dtype)
-
-    @property
-    def _cap(self) -> float | None:
-        """The cap of backbones that squash logits, cap * tanh(products / cap); else None."""
-        return getattr(self._stack("decoder").config, "final_logit_softcapping", None)
-
-    def _products(self, logits: torch.Tensor) -> torch.Tensor:
-        """Returns what logits were before they were squashed, if they were."""
-        if (cap := self._cap) is None:
-            return logits
-        limit = 1.0 - 1e-6
-        return (logits.float() / cap).clamp(-limit, limit).atanh() * cap
-
-    def _capped(self, products: torch.Tensor) -> torch.Tensor:
-        """Squashes products as the backbone does; undoes `_products`."""
-        return products if (cap := self._cap) is None else cap * (products / cap).tanh()
+        return self.symbols.finish(self.host.logits(host_output, streams), streams)
 
     # -- aggregated attention ---------------------------------------------------------------------
 

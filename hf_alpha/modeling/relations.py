@@ -181,6 +181,12 @@ class Relations:
         keys = self.keys[:: len(self.keys) // n, None].to(x_NHMK)  # beams share their source
         return torch.cat((x_NHMK, keys.expand(-1, heads, -1, -1)), -1)
 
+    def last(self, num_keys: int) -> Self:
+        """Returns the relations to the last keys, where attention keeps a window of them."""
+        if self.keys.shape[1] == num_keys:
+            return self
+        return type(self)(self.queries, self.keys[:, -num_keys:])
+
     def to(self, device: torch.device) -> Self:
         """Returns the same relations on another device."""
         queries = tuple(query.to(device) for query in self.queries)

@@ -545,6 +545,8 @@ def listed_logits(
 
 __all__ = [
     "UNUSABLE",
+    "DualPartEncoding",
+    "RelationalEncoding",
     "StreamsEncoding",
     "SymbolEncoding",
     "encoding_class",

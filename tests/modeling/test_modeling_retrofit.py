@@ -401,9 +401,8 @@ def test_what_is_put_around_a_backbone_has_its_precision(dtype, settings):
     assert logits(model, random_batch(1, model.config, SIZES)).dtype == dtype
 
 
-@pytest.mark.parametrize("settings", [BOTH_SIDES, {"symbol_encoding": "relational"}])
-def test_attention_without_scores_is_refused(settings):
-    model = make_retrofit("bart", **settings)
+def test_attention_without_scores_is_refused():
+    model = make_retrofit("bart", **BOTH_SIDES)
     model.config._attn_implementation_internal = "flash_attention_2"
     with pytest.raises(ValueError, match="use attn_implementation='sdpa'"):
         logits(model, random_batch(1, model.config, SIZES))
@@ -430,8 +429,6 @@ def test_squashed_logits_are_the_same_by_both_ways_through_the_head():
 @pytest.mark.parametrize("encoding", ["dual_part", "relational"])
 @pytest.mark.parametrize("host", ["t5", "bart", "t5gemma"])
 def test_an_adapter_in_the_place_of_the_table_loses_nothing(host, encoding):
-    if (host, encoding) == ("t5gemma", "relational"):
-        pytest.skip("its attention takes no mask for each head")
     model = make_retrofit(host, symbol_encoding=encoding)
     batch = random_batch(1, model.config, SIZES)
     expected = logits(model, batch)

@@ -1,0 +1,128 @@
+"""Attention of any model of Transformers that is told where the same symbol stands.
+
+An attention block of Transformers calls the function that its configuration names
+(`AttentionInterface`), with the keyword arguments of the model's forward. So relations reach it as
+an argument, and become part of its queries and keys ([`Relations`]): no mask, no hook, no code for
+a family. For each function of Transformers, `eager` and `sdpa` for one, there is one of ours that
+calls it: `relational_eager`, `relational_sdpa`.
+
+Shapes: B batch, N sources (B, or one for all beams of a sample), H heads, T queries, M keys, K head
+width, G gates.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from .relations import Relations
+
+PREFIX = "relational_"
+
+
+@dataclass(frozen=True)
+class GatedRelations:
+    """Relations between queries and keys, and what each head adds where they hold.
+
+    Attributes:
+        relations: between the positions of queries and keys.
+        gates: from [`RelationGates`]: (B, T, G).
+    """
+
+    relations: Relations
+    gates: torch.Tensor
+
+    def to(self, device: torch.device) -> "GatedRelations":
+        """Returns the same on another device."""
+        return GatedRelations(self.relations.to(device), self.gates.to(device))
+
+
+@dataclass(frozen=True)
+class StackRelations:
+    """What the attention blocks of an encoder or decoder are told.
+
+    Attributes:
+        within: for attention to the stack's own positions.
+        across: for a decoder's attention to the source.
+    """
+
+    within: GatedRelations
+    across: GatedRelations | None = None
+
+    def of(self, block: nn.Module) -> GatedRelations:
+        """Returns the relations for a block: in a decoder, what is not causal sees the source."""
+        causal = self.across is None or getattr(block, "is_causal", True)
+        return self.within if causal else self.across  # type: ignore[return-value]
+
+    def to(self, device: torch.device) -> "StackRelations":
+        """Returns the same on another device; hooks for several devices call it."""
+        across = None if self.across is None else self.across.to(device)
+        return StackRelations(self.within.to(device), across)
+
+
+def relational_attention(
+    name: str,
+    block: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: Any,
+    scaling: float | None = None,
+    symbol_relations: StackRelations | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Attends as a function of Transformers does, with relations where they are given.
+
+    Args:
+        name: of the function.
+        block: that attends.
+        query: (B, H, T, K); `key` and `value` (B, groups of heads, M, K).
+        symbol_relations: of the stack that the block is part of.
+        **kwargs: for the function.
+    """
+    attend = _function(name, block)
+    if symbol_relations is None:
+        return attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
+    gated = symbol_relations.of(block).to(query.device)
+    relations = gated.relations.last(key.shape[2])
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    width = value.shape[-1]
+    query = relations.extend_queries(query, gated.gates, scaling)
+    key = relations.extend_keys(key)
+    value = F.pad(value, (0, key.shape[-1] - width))  # as wide, which fused kernels ask for
+    output, weights = attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
+    return output[..., :width], weights
+
+
+def _function(name: str, block: nn.Module) -> Callable[..., Any]:
+    """Returns the function of Transformers; that of eager attention is each family's own."""
+    family = sys.modules[type(block).__module__]
+    eager = getattr(family, "eager_attention_forward", None)
+    return ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
+
+
+def relate_attention(host: PreTrainedModel, name: str | None) -> None:
+    """Have the attention blocks of a model call our function around one of Transformers.
+
+    Args:
+        host: the model.
+        name: of the function: `"sdpa"`, `"eager"`, `"flash_attention_2"` and so on.
+    """
+    name = (name or "eager").removeprefix(PREFIX)
+    AttentionInterface.register(PREFIX + name, partial(relational_attention, name))
+    masks = ALL_MASK_ATTENTION_FUNCTIONS
+    AttentionMaskInterface.register(PREFIX + name, masks[name])
+    for module in host.modules():
+        if isinstance(module, PreTrainedModel):
+            module.config._attn_implementation_internal = PREFIX + name
+
+
+__all__ = ["GatedRelations", "StackRelations", "relate_attention"]

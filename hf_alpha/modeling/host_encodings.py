@@ -1,0 +1,261 @@
+"""What each symbol encoding does with a backbone: on the way in, to its attention, to its logits.
+
+A backbone is a model of Transformers that stays as it is. Its ids are rows of its table; vectors of
+tokens may get something added; forward may get relations; and the logits of symbols are found from
+those of the rows and what went into the head.
+
+Shapes: B batch, S streams (1 unless the encoding opens streams), L or T length, D width of the
+backbone, K random dimensions, R rows of its table, V vocabulary.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers.cache_utils import Cache
+
+from .host_attention import relate_attention
+from .host_calls import HeadCall
+from .host_relations import HostRelations
+from .streams import Streams
+from .symbol_encodings import (
+    DualPartEncoding,
+    RelationalEncoding,
+    StreamsEncoding,
+    SymbolEncoding,
+)
+from .symbols import mean_streams
+
+if TYPE_CHECKING:
+    from .modeling_retrofit import RetrofitForConditionalGeneration
+
+
+@dataclass
+class HostOutput:
+    """What the backbone's decoder and head gave: logits (B * S or B, T, R), and what went in."""
+
+    logits: torch.Tensor
+    head: HeadCall
+
+
+class HostEncoding:
+    """An encoding with a vector for each symbol: the backbone does all of the work.
+
+    Args:
+        model: with the backbone and the symbol layer.
+
+    Attributes:
+        adds_vectors: whether something is added to the vectors of tokens.
+    """
+
+    adds_vectors = False
+
+    def __init__(self, model: "RetrofitForConditionalGeneration"):
+        self.model = model
+        self.symbols = model.symbols
+        self.config = model.config
+
+    def make_relations(self) -> HostRelations | None:
+        """Returns the trained part that is added to the backbone, if there is such."""
+        return None
+
+    def relate_attention(self) -> None:
+        """Have the backbone's attention take relations, if there are such."""
+
+    def number(self, streams: Streams) -> int:
+        """Returns how many rows of the backbone's batch a sample has."""
+        return 1
+
+    def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor | None:
+        """Returns what is added to the vectors of tokens, (B, L, D); None for nothing."""
+        return None
+
+    def relations(
+        self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams
+    ) -> dict[str, Any]:
+        """Returns arguments of the backbone's forward that its attention gets.
+
+        Args:
+            table: of the side of the backbone that is called.
+            rows_BL: the backbone's ids.
+            streams: over them.
+        """
+        return {}
+
+    def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
+        """Returns the streams with what the encoder found about each symbol, if asked for."""
+        return streams
+
+    def follow(
+        self, source: Streams, ids_BT: torch.Tensor, mask: Any, cache: Cache | None
+    ) -> Streams:
+        """Returns the streams over the decoder's tokens.
+
+        Args:
+            source: over the sources.
+            ids_BT: without those that the cache holds.
+            mask: of the decoder.
+            cache: of its attention to itself.
+        """
+        return source.expand(ids_BT.shape[0]).over(ids_BT)
+
+    def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
+        """Returns logits (B, T, V), which are still to get the caller's names."""
+        return output.logits[..., : self.config.vocab_size]
+
+    # -- logits that some backbones squash: cap * tanh(products / cap) -----------------------------
+
+    def _shifted(self, logits: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
+        """Returns logits with something added to the products that they come from."""
+        return self._capped(self._products(logits) + more).to(logits.dtype)
+
+    @property
+    def _cap(self) -> float | None:
+        return getattr(self.config.decoder_config, "final_logit_softcapping", None)
+
+    def _products(self, logits: torch.Tensor) -> torch.Tensor:
+        """Returns what logits were before they were squashed, if they were."""
+        if (cap := self._cap) is None:
+            return logits
+        limit = 1.0 - 1e-6
+        return (logits.float() / cap).clamp(-limit, limit).atanh() * cap
+
+    def _capped(self, products: torch.Tensor) -> torch.Tensor:
+        """Squashes products as the backbone does; undoes `_products`."""
+        return products if (cap := self._cap) is None else cap * (products / cap).tanh()
+
+
+class HostStreams(HostEncoding):
+    """Streams of a sample are rows of the backbone's batch (2601.23169, Algorithms 1 and 5)."""
+
+    def number(self, streams: Streams) -> int:
+        return streams.ids.shape[1]
+
+    def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
+        """Returns logits by Algorithm 5: base tokens' by the mean over streams, symbols' own."""
+        encoding, vocabulary = self.symbols.encoding, self.config.vocabulary
+        actual_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=2, nth=0)
+        if not output.head.averaged:
+            logits_BSTR = output.logits.unflatten(0, (-1, streams.ids.shape[1]))
+            base_BTR = logits_BSTR[:, 0]
+            if logits_BSTR.shape[1] > 1:
+                weights = streams.weights.to(logits_BSTR)
+                base_BTR = self._capped(mean_streams(self._products(logits_BSTR), weights))
+            index = actual_BS[:, :, None, None].expand(-1, -1, logits_BSTR.shape[2], 1)
+            own_BTS = logits_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
+            return encoding.join(base_BTR, own_BTS, streams)
+        hidden_BSTD = output.head.hidden_BSTD
+        assert hidden_BSTD is not None
+        weight: Any = self.model.get_output_embeddings().weight
+        row_BSD = F.embedding(actual_BS, weight)
+        mean_BTD = mean_streams(hidden_BSTD, streams.weights.to(hidden_BSTD))
+        off_BSTD = hidden_BSTD - mean_BTD[:, None]
+        off_BTS = torch.einsum("bstd,bsd->bts", off_BSTD, row_BSD)
+        index = actual_BS[:, None].expand(-1, output.logits.shape[1], -1)
+        own_BTS = self._shifted(output.logits.gather(-1, index), off_BTS)
+        return encoding.join(output.logits, own_BTS, streams)
+
+
+class HostParts(HostEncoding):
+    """A symbol is a row of its class and a random part (2410.17161, Section 4.1)."""
+
+    adds_vectors = True
+
+    def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
+        return self._widened(self.symbols.parts(self.symbols.renamed(ids_BL, streams)), 0)
+
+    def _widened(self, parts: torch.Tensor, place: int) -> torch.Tensor:
+        """Returns random parts as they are added: in the last dimensions of D, scaled.
+
+        Args:
+            parts: (..., K).
+            place: 0 for the input, 1 for the head.
+        """
+        missing = self.model.width - parts.shape[-1]
+        return F.pad(parts, (missing, 0)) * self.config.random_scale[place]
+
+    def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
+        """Returns logits; a symbol's is that of its class and what its random part adds."""
+        vocabulary = self.config.vocabulary
+        assert output.head.hidden_BSTD is not None and self.symbols.draws is not None
+        hidden_BTD = output.head.hidden_BSTD[:, 0]
+        parts_ND = self._widened(self.symbols.draws(self.model.training), 1).to(hidden_BTD)
+        index_N = torch.arange(len(parts_ND), device=hidden_BTD.device)
+        rows_N = vocabulary.rows(vocabulary.symbol_ids(index_N), per_class=1)
+        own_BTN = self._shifted(output.logits[..., rows_N], F.linear(hidden_BTD, parts_ND))
+        return self.symbols.encoding.join(output.logits, own_BTN, streams)
+
+
+class HostRelational(HostEncoding):
+    """A symbol is a row of its class, and where it stands: see [`HostRelations`]."""
+
+    adds_vectors = True
+
+    def make_relations(self) -> HostRelations:
+        heads = (self._num_heads("encoder"), self._num_heads("decoder"))
+        return HostRelations(self.model.width, *heads)
+
+    def _num_heads(self, side: str) -> int:
+        config: Any = self.model.stack(side).config
+        return getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
+
+    def relate_attention(self) -> None:
+        relate_attention(self.model.backbone, self.config._attn_implementation)
+
+    @property
+    def _added(self) -> HostRelations:
+        assert self.model.relations is not None
+        return self.model.relations
+
+    def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor | None:
+        if streams.memory is None:  # in the encoder
+            return None
+        return self._added.enter(streams) * self.config.random_scale[0]
+
+    def relations(
+        self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams
+    ) -> dict[str, Any]:
+        vectors_BLD = table(rows_BL)
+        decodes = streams.across is not None
+        made = self._added.decoder_relations if decodes else self._added.encoder_relations
+        return {"symbol_relations": made(vectors_BLD, streams)}
+
+    def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
+        return self._added.remember(hidden_BLD, streams)
+
+    def follow(
+        self, source: Streams, ids_BT: torch.Tensor, mask: Any, cache: Cache | None
+    ) -> Streams:
+        if isinstance(mask, dict):  # one for each kind of the backbone's layers
+            mask = mask["full_attention"]
+        return self.symbols.follow(source, ids_BT, mask, cache, self.model.num_slots)
+
+    def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
+        """Returns logits; a symbol's is that of its class and what is known about the symbol."""
+        vocabulary = self.config.vocabulary
+        assert output.head.hidden_BSTD is not None
+        rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
+        index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
+        scores_BTS = self._added.point(output.head.hidden_BSTD[:, 0], streams)
+        added_BTS = scores_BTS * self.config.random_scale[1]
+        own_BTS = self._shifted(output.logits.gather(-1, index), added_BTS)
+        return self.symbols.encoding.join(output.logits, own_BTS, streams)
+
+
+HOST_ENCODINGS: dict[type[SymbolEncoding], type[HostEncoding]] = {
+    SymbolEncoding: HostEncoding,
+    StreamsEncoding: HostStreams,
+    DualPartEncoding: HostParts,
+    RelationalEncoding: HostRelational,
+}
+
+
+def host_encoding(model: "RetrofitForConditionalGeneration") -> HostEncoding:
+    """Returns what the model's encoding, or the nearest class that it is made from, does."""
+    ancestors = model.config.encoding.__mro__
+    return next(HOST_ENCODINGS[each] for each in ancestors if each in HOST_ENCODINGS)(model)
+
+
+__all__ = ["HostEncoding", "HostOutput", "host_encoding"]
