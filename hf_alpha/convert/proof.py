@@ -21,13 +21,12 @@ STRONG = 4.0  # score of a relation that is seen in the logits
 
 
 def random_probe(model: PreTrainedModel, base: list[int]) -> dict[str, Tensor]:
-    """Return random inputs of these base tokens: two rows of 8 ids, and as many of answers."""
+    """Return random inputs of these base tokens: two rows of 8 ids, and of 7 of answers."""
     generator = torch.Generator().manual_seed(0)
     pad = model.config.pad_token_id
     tokens = torch.tensor([i for i in base if i != pad])
-    shape = (2, 8)
     ids, decoder_ids = (
-        tokens[torch.randint(len(tokens), shape, generator=generator)] for _ in range(2)
+        tokens[torch.randint(len(tokens), (2, length), generator=generator)] for length in (8, 7)
     )
     batch = {"input_ids": ids, "decoder_input_ids": decoder_ids}
     return {name: value.to(model.device) for name, value in batch.items()} | {

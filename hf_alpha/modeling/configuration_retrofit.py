@@ -276,12 +276,13 @@ class RetrofitConfig(SymbolModelConfig):
         side = copy.deepcopy(self.host_config.get_text_config(decoder=decoder, encoder=encoder))
         if decoder and side.num_hidden_layers < self.num_slots:  # T5's says how deep the encoder is
             side.num_hidden_layers = self.num_slots
-        if decoder and self.encoding.num_histories:
-            side.num_hidden_layers = self.num_slots + self.encoding.num_histories
-        if decoder and "decoder" in self.aggregated_attention:
-            side.num_hidden_layers = 2 * self.num_slots
+        more = self.encoding.num_histories
+        if "decoder" in self.aggregated_attention:
+            more += self.num_slots
+        if decoder and more:
+            side.num_hidden_layers = self.num_slots + more
             if (kinds := getattr(side, "layer_types", None)) is not None:
-                side.layer_types = [*kinds, *["full_attention"] * self.num_slots]
+                side.layer_types = [*kinds, *["full_attention"] * more]
         return side
 
 

@@ -10,6 +10,7 @@ Shapes: B batch, N sources (B, or one for all beams of a sample), H heads, T que
 width, G gates.
 """
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .relations import Relations
 
 PREFIX = "relational_"
+CROSS = re.compile("cross|encoder_attn|EncDec")
+"""What all families call attention to the source, or the part that it is in."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,9 @@ class StackRelations:
     across: GatedRelations | None = None
 
     def of(self, block: nn.Module) -> GatedRelations:
-        """Returns the relations for a block: in a decoder, what is not causal sees the source."""
-        causal = self.across is None or getattr(block, "is_causal", True)
-        return self.within if causal else self.across  # type: ignore[return-value]
+        """Returns the relations for a block, which `relate_attention` has marked."""
+        across = self.across if block.sees_source else None
+        return self.within if across is None else across
 
     def to(self, device: torch.device) -> "StackRelations":
         """Returns the same on another device; hooks for several devices call it."""
@@ -109,20 +112,23 @@ def _function(name: str, block: nn.Module) -> Callable[..., Any]:
     return ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
 
 
-def relate_attention(host: PreTrainedModel, name: str | None) -> None:
-    """Have the attention blocks of a model call our function around one of Transformers.
-
-    Args:
-        host: the model.
-        name: of the function: `"sdpa"`, `"eager"`, `"flash_attention_2"` and so on.
-    """
-    name = (name or "eager").removeprefix(PREFIX)
-    AttentionInterface.register(PREFIX + name, partial(relational_attention, name))
-    masks = ALL_MASK_ATTENTION_FUNCTIONS
-    AttentionMaskInterface.register(PREFIX + name, masks[name])
+def relate_attention(host: PreTrainedModel) -> None:
+    """Have the attention blocks of a model call our functions around those that they call now."""
     for module in host.modules():
         if isinstance(module, PreTrainedModel):
+            name = (module.config._attn_implementation or "eager").removeprefix(PREFIX)
+            _register(name)
+            # Not by the property, which hands it on to configurations of other parts.
             module.config._attn_implementation_internal = PREFIX + name
+    for name, module in host.named_modules():
+        module.sees_source = bool(CROSS.search(name))
+
+
+def _register(name: str) -> None:
+    """Make our function around one of Transformers known, with the masks that it takes."""
+    AttentionInterface.register(PREFIX + name, partial(relational_attention, name))
+    if name in ALL_MASK_ATTENTION_FUNCTIONS:
+        AttentionMaskInterface.register(PREFIX + name, ALL_MASK_ATTENTION_FUNCTIONS[name])
 
 
 __all__ = ["GatedRelations", "StackRelations", "relate_attention"]

@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 from transformers.cache_utils import Cache
 
+from .checks import can_look
 from .host_attention import relate_attention
 from .host_calls import HeadCall
 from .host_relations import HostRelations
@@ -198,11 +199,12 @@ class HostRelational(HostEncoding):
         return HostRelations(self.model.width, *heads)
 
     def _num_heads(self, side: str) -> int:
-        config: Any = self.model.stack(side).config
+        stack: Any = self.model.stack(side)
+        config = stack.config.get_text_config()
         return getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
 
     def relate_attention(self) -> None:
-        relate_attention(self.model.backbone, self.config._attn_implementation)
+        relate_attention(self.model.backbone)
 
     @property
     def _added(self) -> HostRelations:
@@ -217,10 +219,15 @@ class HostRelational(HostEncoding):
     def relations(
         self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams
     ) -> dict[str, Any]:
+        if _has_no_symbols(streams):
+            return {}
         vectors_BLD = table(rows_BL)
         decodes = streams.across is not None
         made = self._added.decoder_relations if decodes else self._added.encoder_relations
-        return {"symbol_relations": made(vectors_BLD, streams)}
+        # These models hand on to their decoder what is called so.
+        pair = decodes and self.model.backbone.config.model_type == "encoder-decoder"
+        name = "decoder_symbol_relations" if pair else "symbol_relations"
+        return {name: made(vectors_BLD, streams)}
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
         return self._added.remember(hidden_BLD, streams)
@@ -242,6 +249,16 @@ class HostRelational(HostEncoding):
         added_BTS = scores_BTS * self.config.random_scale[1]
         own_BTS = self._shifted(output.logits.gather(-1, index), added_BTS)
         return self.symbols.encoding.join(output.logits, own_BTS, streams)
+
+
+def _has_no_symbols(streams: Streams) -> bool:
+    """Returns whether there is nothing to relate: then the backbone gives its own logits, exactly.
+
+    Training goes the same way always, so that each weight has a gradient.
+    """
+    if torch.is_grad_enabled() or not can_look(streams.ids):
+        return False
+    return bool((streams.ids < 0).all())
 
 
 HOST_ENCODINGS: dict[type[SymbolEncoding], type[HostEncoding]] = {

@@ -7,7 +7,7 @@ import torch
 from retrofits import make_retrofit, random_batch
 
 from hf_alpha.modeling.host_relations import HostRelations
-from hf_alpha.modeling.relations import Relations, one_hot
+from hf_alpha.modeling.relations import Relations, SymbolRelations, one_hot
 from hf_alpha.modeling.streams import Streams
 
 WIDTH, HEADS, NAMES = 8, 3, 2
@@ -36,35 +36,27 @@ def streams() -> Streams:
         ids=torch.tensor([[10, 11], [12, -1]]),
         own=target,
         weights=torch.full((2, NAMES), 0.5),
-        memory=torch.randn(2, NAMES, 2, WIDTH, generator=torch.Generator().manual_seed(1)),
-        source=source,
-        written=torch.tensor(written),
-        within=Relations.of((same,), target),
-        across=Relations.of((same, torch.tensor(written)), source),
+        related=SymbolRelations(
+            memory=torch.randn(2, NAMES, 2, WIDTH, generator=torch.Generator().manual_seed(1)),
+            source=source,
+            written=torch.tensor(written),
+            within=Relations.of((same,), target),
+            across=Relations.of((same, torch.tensor(written)), source),
+        ),
     )
 
 
-@torch.no_grad()
-def test_masks_against_loops():
+def test_gates_are_those_of_the_tokens_vectors():
     made, found = relations(), streams()
     vectors = torch.randn(2, 3, WIDTH, generator=torch.Generator().manual_seed(2))
-    hidden = torch.zeros(2, 1, 1, 4)
-    hidden[1, ..., 3] = -1e9
-    own, cross = made.decoder_masks(None, hidden, vectors, found)
-    gates = made.decoder_gates(made.gate_norm(vectors))
-    two = made.cross_gates(made.gate_norm(vectors)).unflatten(-1, (2, HEADS))
-    for b, h, t in itertools.product(range(2), range(HEADS), range(3)):
-        name = TARGET[b][t]
-        for m in range(3):
-            expected = gates[b, t, h] if name >= 0 and name == TARGET[b][m] else 0.0
-            assert float(own[b, h, t, m]) == pytest.approx(float(expected), abs=1e-6)
-        for m, there in enumerate(SOURCE[b]):
-            expected = float(hidden[b, 0, 0, m])
-            if there >= 0 and there == name:
-                expected += float(two[b, t, 0, h])
-            if there >= 0 and there in TARGET[b][: t + 1]:
-                expected += float(two[b, t, 1, h])
-            assert float(cross[b, h, t, m]) == pytest.approx(expected, abs=1e-5)
+    told = made.decoder_relations(vectors, found)
+    assert told.within.relations is found.within
+    assert torch.equal(told.within.gates, made.decoder_gates(made.gate_norm(vectors)))
+    assert told.across is not None and told.across.relations is found.across
+    assert torch.equal(told.across.gates, made.cross_gates(made.gate_norm(vectors)))
+    encoder = made.encoder_relations(vectors, found)
+    assert torch.equal(encoder.within.gates, made.encoder_gates(made.gate_norm(vectors)))
+    assert encoder.across is None
 
 
 def test_what_is_entered_and_pointed_at_against_loops():

@@ -1,0 +1,106 @@
+"""Attention of Transformers with relations: against scores written out, and in whole models."""
+
+import pytest
+import torch
+from retrofits import make_retrofit, random_batch
+from torch import nn
+from transformers.models.bart import modeling_bart
+
+from hf_alpha.modeling.host_attention import (
+    PREFIX,
+    GatedRelations,
+    StackRelations,
+    relational_attention,
+)
+from hf_alpha.modeling.relations import Relations, one_hot
+
+SIZES = [(7, 3), (5, 2)]  # tokens of source and target of each sample
+HEADS, WIDTH, NAMES = 4, 6, 3
+SOURCE = torch.tensor([[0, -1, 1, 0, 2], [-1, 0, 0, -1, 1]])
+TARGET = torch.tensor([[-1, 1, 1], [0, -1, 0]])
+
+
+def block(sees_source: bool) -> nn.Module:
+    """An attention block of BART, whose eager function it then is."""
+    made = modeling_bart.BartAttention(HEADS * WIDTH, HEADS, config=None)
+    made.sees_source = sees_source
+    return made.eval()
+
+
+def gated(generator: torch.Generator, own_BM: torch.Tensor, count: int) -> GatedRelations:
+    """Relations of the target to keys, each of random symbols but the first, with random gates."""
+    same = one_hot(TARGET, NAMES, torch.float32)
+    others = [torch.randint(2, same.shape, generator=generator).float() for _ in range(count - 1)]
+    gates = torch.randn(*TARGET.shape, count * HEADS, generator=generator)
+    return GatedRelations(Relations.of((same, *others), own_BM), gates)
+
+
+@pytest.mark.parametrize("groups", [HEADS, 2], ids=["all heads", "shared keys"])
+@pytest.mark.parametrize("name", ["sdpa", "eager"])
+@pytest.mark.parametrize("sees_source", [False, True])
+@pytest.mark.parametrize("scaling", [None, 0.3])
+def test_relations_add_scores(name, sees_source, groups, scaling):
+    if name == "eager" and groups != HEADS:
+        pytest.skip("eager attention of BART has a key for each head")
+    generator = torch.Generator().manual_seed(0)
+    told = StackRelations(gated(generator, TARGET, 1), gated(generator, SOURCE, 2))
+    own = SOURCE if sees_source else TARGET
+    query = torch.randn(2, HEADS, 3, WIDTH, generator=generator)
+    key, value = torch.randn(2, 2, groups, own.shape[1], WIDTH, generator=generator)
+    mask = torch.zeros(2, 1, 3, own.shape[1])
+    mask[1, ..., -1] = torch.finfo(mask.dtype).min
+    made = block(sees_source)
+    made.num_key_value_groups = HEADS // groups
+    output, _ = relational_attention(
+        name, made, query, key, value, mask, scaling=scaling, symbol_relations=told
+    )
+    part = told.of(made)
+    assert part is (told.across if sees_source else told.within)
+    scores = (query @ key.repeat_interleave(HEADS // groups, 1).mT) * (scaling or WIDTH**-0.5)
+    gates = part.gates.unflatten(-1, (-1, HEADS)).permute(2, 0, 3, 1)[..., None]
+    for gate, matrix in zip(gates, part.relations.matrices, strict=True):
+        scores = scores + gate * matrix
+    weights = (scores + mask).softmax(-1)
+    expected = (weights @ value.repeat_interleave(HEADS // groups, 1)).transpose(1, 2)
+    torch.testing.assert_close(output, expected)
+
+
+def test_a_window_of_keys_has_the_relations_to_the_last_ones():
+    generator = torch.Generator().manual_seed(0)
+    whole = gated(generator, TARGET, 1)
+    window = GatedRelations(Relations.of(whole.relations.queries, TARGET[:, -2:]), whole.gates)
+    query = torch.randn(2, HEADS, 3, WIDTH, generator=generator)
+    key, value = torch.randn(2, 2, HEADS, 2, WIDTH, generator=generator)
+    outputs = [
+        relational_attention(
+            "sdpa", block(False), query, key, value, torch.zeros(2, 1, 3, 2), scaling=0.5,
+            symbol_relations=StackRelations(told),
+        )[0]
+        for told in (whole, window)
+    ]  # fmt: skip
+    assert torch.equal(*outputs)
+
+
+@pytest.mark.parametrize("host", ["t5", "bart", "t5gemma"])
+def test_attention_is_chosen_as_in_any_model(host):
+    model = make_retrofit(host, symbol_encoding="relational")
+    for weight in model.relations.parameters():
+        nn.init.normal_(weight, std=0.3)
+    batch = random_batch(1, model.config, SIZES)
+    logits = {}
+    with torch.no_grad():
+        for name in ("eager",) if host == "t5gemma" else ("sdpa", "eager"):
+            model.set_attn_implementation(name)
+            assert model.backbone.config._attn_implementation == PREFIX + name
+            logits[name] = model(**batch).logits
+        plain = dict.fromkeys(logits)
+        model.relations.encoder_gates.weight.data.zero_()
+        for name in logits:
+            model.set_attn_implementation(name)
+            plain[name] = model(**batch).logits
+    for name, expected in logits.items():
+        torch.testing.assert_close(expected, logits["eager"], atol=1e-5, rtol=1e-5)
+        assert not torch.equal(plain[name], expected)
+    if host != "t5gemma":
+        attentions = model(**batch, output_attentions=True)
+        assert attentions.encoder_attentions[0].shape[-2:] == (SIZES[0][0],) * 2
