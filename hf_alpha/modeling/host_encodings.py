@@ -21,12 +21,6 @@ from .host_attention import relate_attention
 from .host_calls import HeadCall
 from .host_relations import HostRelations
 from .streams import Streams
-from .symbol_encodings import (
-    DualPartEncoding,
-    RelationalEncoding,
-    StreamsEncoding,
-    SymbolEncoding,
-)
 from .symbols import mean_streams
 
 if TYPE_CHECKING:
@@ -261,18 +255,19 @@ def _has_no_symbols(streams: Streams) -> bool:
     return bool((streams.ids < 0).all())
 
 
-HOST_ENCODINGS: dict[type[SymbolEncoding], type[HostEncoding]] = {
-    SymbolEncoding: HostEncoding,
-    StreamsEncoding: HostStreams,
-    DualPartEncoding: HostParts,
-    RelationalEncoding: HostRelational,
+HOST_ENCODINGS: dict[str, type[HostEncoding]] = {
+    "SymbolEncoding": HostEncoding,
+    "StreamsEncoding": HostStreams,
+    "DualPartEncoding": HostParts,
+    "RelationalEncoding": HostRelational,
 }
 
 
 def host_encoding(model: "RetrofitForConditionalGeneration") -> HostEncoding:
     """Returns what the model's encoding, or the nearest class that it is made from, does."""
-    ancestors = model.config.encoding.__mro__
-    return next(HOST_ENCODINGS[each] for each in ancestors if each in HOST_ENCODINGS)(model)
+    # By name: a folder's code may be loaded twice, and a class be there as often.
+    ancestors = (each.__name__ for each in model.config.encoding.__mro__)
+    return next(HOST_ENCODINGS[name] for name in ancestors if name in HOST_ENCODINGS)(model)
 
 
 __all__ = ["HostEncoding", "HostOutput", "host_encoding"]

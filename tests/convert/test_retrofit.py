@@ -360,7 +360,7 @@ def sparse():
         (lambda: make_host("fsmt"), {}, "FSMT.* take a model"),
         (whisper, {}, "'whisper' model reads no text, or writes none; take an encoder-decoder"),
         (lambda: make_host("marian_apart"), {}, "Marian.* different vocabularies .* one id"),
-        (sparse, {"encoding": "relational"}, "its sparse attention does not take a mask"),
+        (sparse, {"encoding": "relational"}, "its sparse attention takes no relations"),
         (lambda: make_host("t5", vocab_size=89), {}, r"has 90 tokens, .* rows for 89: .*resize_to"),
         (None, {"actual": "x", "placeholder": ["x"]}, "'name' are the same: .* two tokens"),
         (None, {"actual": "bartholomew"}, "no token: the tokenizer makes ▁ b a r t .* names be fo"),
@@ -408,8 +408,8 @@ def test_encodings_and_tokenizers_that_do_not_fit():
         SymbolConfig(encoding="wild")
     with pytest.raises(
         ConversionError,
-        match=r"'led' model does not take .* 'relational': its attention .* a mask for each head "
-        r"\(the model says '.*'\)\. T5, BART, .* every encoding; docs/retrofit.md",
+        match=r"'led' model does not take .* 'relational': relations do not reach its encoder "
+        r"attention, .*\(AttentionInterface\)\. T5, BART, .* every encoding; docs/retrofit.md",
     ):
         converted("led", encoding="relational")
     with pytest.raises(ConversionError, match="joins streams: use the encoding 'streams'"):
@@ -511,8 +511,8 @@ def test_a_cache_that_changes_answers_is_found_by_the_proof(asked):
     tokenizer = unigram(end=True)
     host = host_for(tokenizer)
     host.__class__ = Forgetful
-    said = "the model says" if asked["encoding"] == "relational" else "a cache changes its logits"
-    with pytest.raises(ConversionError, match=f"'{asked['encoding']}': {said}"):
+    message = f"'{asked['encoding']}': a cache changes its logits"
+    with pytest.raises(ConversionError, match=message):
         get_symbol_model(host, tokenizer, SymbolConfig(symbols=FIVE, **asked))
 
 
