@@ -10,6 +10,7 @@ width, H heads, F width of the feed-forward block, V vocabulary.
 from collections import Counter
 
 from hf_alpha import AlphaConfig
+from hf_alpha.modeling.relations import SLOTS
 
 LEARNED = "learned"
 ADDED = ("relations", "gates", "scores", "memory", "rows", "pointer")
@@ -18,10 +19,15 @@ ELEMENTWISE = ("scores",)
 """Those that are no products of matrices."""
 
 
+def slots(names: int) -> int:
+    """Returns how many slots a relation has for so many names."""
+    return names + -names % SLOTS
+
+
 def encoder(config: AlphaConfig, names: int, length: int) -> Counter[str]:
     """Encode one input.
 
-    `relational` adds the relation, a product of one-hot tables, S for each query and key, and in
+    `relational` adds the relation, a product of one-hot tables, `slots` for each query and key, and in
     each layer its gates, D H a token (`RelationGates`), and their products with it, H for each
     query and key. (With more scores than here, slots have other products.) After the last
     layer come the means over the positions of each name, S L D, and two projections of each, 2 S D
@@ -31,7 +37,7 @@ def encoder(config: AlphaConfig, names: int, length: int) -> Counter[str]:
     layers = config.encoder_layers
     return Counter({
         LEARNED: layers * (4 * length * d * d + 2 * length**2 * d + 2 * length * d * f),
-        "relations": length**2 * names,
+        "relations": length**2 * slots(names),
         "gates": layers * length * d * heads,
         "scores": layers * length**2 * heads,
         "memory": names * length * d + 2 * names * d * d,
@@ -58,7 +64,7 @@ def decoder(config: AlphaConfig, names: int, length: int, queries: int, keys: in
     blocks = 6 * d * d + 2 * pairs * d + 2 * d * f
     return Counter({
         LEARNED: queries * (layers * blocks + d * config.vocab_size),
-        "relations": queries * names * (keys + 2 * length),
+        "relations": queries * slots(names) * (keys + 2 * length),
         "gates": queries * layers * 3 * d * heads,
         "scores": queries * (layers * heads * (keys + 2 * length) + 2 * names),
         "rows": queries * names * d,
