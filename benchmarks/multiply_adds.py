@@ -27,8 +27,8 @@ def slots(names: int) -> int:
 def encoder(config: AlphaConfig, names: int, length: int) -> Counter[str]:
     """Encode one input.
 
-    `relational` adds the relation, a product of one-hot tables, `slots` for each query and key, and in
-    each layer its gates, D H a token (`RelationGates`), and their products with it, H for each
+    `relational` adds the relation, a product of one-hot tables, `slots` for each query and key, and
+    in each layer its gates, D H a token (`RelationGates`), and their products with it, H for each
     query and key. (With more scores than here, slots have other products.) After the last
     layer come the means over the positions of each name, S L D, and two projections of each, 2 S D
     D (`SymbolMemory`).
@@ -68,7 +68,7 @@ def decoder(config: AlphaConfig, names: int, length: int, queries: int, keys: in
         "gates": queries * layers * 3 * d * heads,
         "scores": queries * (layers * heads * (keys + 2 * length) + 2 * names),
         "rows": queries * names * d,
-        "pointer": queries * heads * names * (length + 1),
+        "pointer": queries * heads * (slots(names) * length + names),
     })  # fmt: skip
 
 
