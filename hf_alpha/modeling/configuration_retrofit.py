@@ -182,12 +182,6 @@ class RetrofitConfig(SymbolModelConfig):
     def _check_form(self) -> None:
         if self.is_encoder_decoder:
             return
-        if self.symbol_encoding != "learned":
-            raise ValueError(
-                f"symbol_encoding is {self.symbol_encoding!r}, and the backbone, a "
-                f"{self.host_config.model_type!r} model, is a decoder alone, which takes 'learned' "
-                "only: set that, or choose an encoder-decoder such as t5"
-            )
         if self.aggregated_attention:
             raise ValueError("aggregated_attention joins streams, which a decoder alone has not")
 
@@ -276,7 +270,8 @@ class RetrofitConfig(SymbolModelConfig):
         side = copy.deepcopy(self.host_config.get_text_config(decoder=decoder, encoder=encoder))
         if decoder and side.num_hidden_layers < self.num_slots:  # T5's says how deep the encoder is
             side.num_hidden_layers = self.num_slots
-        more = self.encoding.num_histories
+        # In a decoder alone, the head keeps states of its own too.
+        more = self.encoding.num_histories * (1 if self.is_encoder_decoder else 2)
         if "decoder" in self.aggregated_attention:
             more += self.num_slots
         if decoder and more:

@@ -30,7 +30,7 @@ from .configuration_folnet import FolnetConfig
 from .folnet_layers import FolnetEmbeddings, FolnetLayer, for_streams, layer_norm
 from .folnet_outputs import FolnetOutput, completed
 from .logic_operators import SLOTS, Scope
-from .masks import additive
+from .masks import additive, own_part
 from .positions import clipped_ids, distance_ids, token_positions
 from .premises import HISTORY, Columns, Source, use_premise_layers
 from .segment_relations import Segments, distances_and_names
@@ -542,11 +542,6 @@ class FolnetDecoder(FolnetStack):
             )
             for index in range(len(self.layers))
         ]
-
-
-def own_part(cache: Any) -> Any:
-    """Returns the part of a cache that is for the decoder's own tokens; None for no cache."""
-    return cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
 
 
 def _over_all_columns(streams: Streams) -> tuple[torch.Tensor, ...]:

@@ -31,44 +31,53 @@ CROSS = re.compile("cross|encoder_attn|EncDec")
 """What all families call attention to the source, or the part that it is in."""
 
 
-@dataclass(frozen=True)
-class GatedRelations:
-    """Relations between queries and keys, and what each head adds where they hold.
-
-    Attributes:
-        relations: between the positions of queries and keys.
-        gates: from [`RelationGates`]: (B, T, G).
-    """
-
-    relations: Relations
-    gates: torch.Tensor
-
-    def to(self, device: torch.device) -> "GatedRelations":
-        """Returns the same on another device."""
-        return GatedRelations(self.relations.to(device), self.gates.to(device))
+Gated = tuple[Relations, torch.Tensor]
+"""Relations between queries and keys, and gates (B, T, G) that say what heads add for them."""
 
 
 @dataclass(frozen=True)
 class StackRelations:
-    """What the attention blocks of an encoder or decoder are told.
+    """What the attention blocks of an encoder, or of a decoder with a source, are told.
+
+    Gates are the same in all layers.
 
     Attributes:
         within: for attention to the stack's own positions.
         across: for a decoder's attention to the source.
     """
 
-    within: GatedRelations
-    across: GatedRelations | None = None
+    within: Gated
+    across: Gated | None = None
 
-    def of(self, block: nn.Module) -> GatedRelations:
+    def of(self, block: nn.Module, query: torch.Tensor) -> list[Gated]:
         """Returns the relations for a block, which `relate_attention` has marked."""
         across = self.across if block.sees_source else None
-        return self.within if across is None else across
+        return [self.within if across is None else across]
 
-    def to(self, device: torch.device) -> "StackRelations":
-        """Returns the same on another device; hooks for several devices call it."""
-        across = None if self.across is None else self.across.to(device)
-        return StackRelations(self.within.to(device), across)
+
+@dataclass(frozen=True)
+class LayerRelations:
+    """What the attention blocks of a decoder alone are told: each layer has gates of its own.
+
+    A head's gates are decided by its query.
+
+    Attributes:
+        relations: each one by itself.
+        weight: of the gates: (layers, H, K, relations).
+        bias: of the gates: (layers, H, relations).
+    """
+
+    relations: tuple[Relations, ...]
+    weight: torch.Tensor
+    bias: torch.Tensor
+
+    def of(self, block: nn.Module, query_BHTK: torch.Tensor) -> list[Gated]:
+        """Returns the relations for the block of a layer."""
+        layer: Any = block.layer_idx
+        weight, bias = (x[layer].to(query_BHTK) for x in (self.weight, self.bias))
+        gates_BHTR = query_BHTK @ weight + bias[:, None]
+        gates = gates_BHTR.transpose(1, 2).unbind(-1)
+        return list(zip(self.relations, gates, strict=True))
 
 
 def relational_attention(
@@ -79,7 +88,7 @@ def relational_attention(
     value: torch.Tensor,
     attention_mask: Any,
     scaling: float | None = None,
-    symbol_relations: StackRelations | None = None,
+    symbol_relations: StackRelations | LayerRelations | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Attends as a function of Transformers does, with relations where they are given.
@@ -88,18 +97,18 @@ def relational_attention(
         name: of the function.
         block: that attends.
         query: (B, H, T, K); `key` and `value` (B, groups of heads, M, K).
-        symbol_relations: of the stack that the block is part of.
+        symbol_relations: what the stack is told that the block is part of.
         **kwargs: for the function.
     """
     attend = _function(name, block)
     if symbol_relations is None:
         return attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
-    gated = symbol_relations.of(block).to(query.device)
-    relations = gated.relations.last(key.shape[2])
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     width = value.shape[-1]
-    query = relations.extend_queries(query, gated.gates, scaling)
-    key = relations.extend_keys(key)
+    for relations, gates in symbol_relations.of(block, query):
+        seen = relations.last(key.shape[2]).to(query.device)
+        query = seen.extend_queries(query, gates.to(query.device), scaling)
+        key = seen.extend_keys(key)
     value = F.pad(value, (0, key.shape[-1] - width))  # as wide, which fused kernels ask for
     output, weights = attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
     return output[..., :width], weights
@@ -131,4 +140,4 @@ def _register(name: str) -> None:
         AttentionMaskInterface.register(PREFIX + name, ALL_MASK_ATTENTION_FUNCTIONS[name])
 
 
-__all__ = ["GatedRelations", "StackRelations", "relate_attention"]
+__all__ = ["LayerRelations", "StackRelations", "relate_attention"]

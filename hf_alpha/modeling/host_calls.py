@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional as F
-from transformers.cache_utils import EncoderDecoderCache
+from transformers.cache_utils import Cache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from .streams import Streams
@@ -96,11 +96,13 @@ class HeadCall:
         streams: of the decoder's sequence.
         hidden_BSTD: what goes in, stream by stream; seen when it does.
         averaged: whether the head has seen the mean over streams.
+        cache: of a decoder alone.
     """
 
     streams: Streams
     hidden_BSTD: torch.Tensor | None = None
     averaged: bool = False
+    cache: Cache | None = None
 
 
 class HostEncoderOutput(BaseModelOutput):

@@ -8,7 +8,7 @@ Shapes: B batch, S streams (1 unless the encoding opens streams), L or T length,
 backbone, K random dimensions, R rows of its table, V vocabulary.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,12 +19,14 @@ from transformers.cache_utils import Cache
 from .checks import can_look
 from .host_attention import relate_attention
 from .host_calls import HeadCall
-from .host_relations import HostRelations
+from .host_relations import DecoderRelations, HostRelations
+from .relations import Relations, SymbolRelations, one_hot
 from .streams import Streams
+from .symbol_encodings import written
 from .symbols import mean_streams
 
 if TYPE_CHECKING:
-    from .modeling_retrofit import RetrofitForConditionalGeneration
+    from .modeling_retrofit import RetrofitModel
 
 
 @dataclass
@@ -47,12 +49,12 @@ class HostEncoding:
 
     adds_vectors = False
 
-    def __init__(self, model: "RetrofitForConditionalGeneration"):
+    def __init__(self, model: "RetrofitModel"):
         self.model = model
         self.symbols = model.symbols
         self.config = model.config
 
-    def make_relations(self) -> HostRelations | None:
+    def make_relations(self) -> nn.Module | None:
         """Returns the trained part that is added to the backbone, if there is such."""
         return None
 
@@ -86,7 +88,7 @@ class HostEncoding:
     def follow(
         self, source: Streams, ids_BT: torch.Tensor, mask: Any, cache: Cache | None
     ) -> Streams:
-        """Returns the streams over the decoder's tokens.
+        """Returns the streams over the tokens of a decoder with a source.
 
         Args:
             source: over the sources.
@@ -95,6 +97,16 @@ class HostEncoding:
             cache: of its attention to itself.
         """
         return source.expand(ids_BT.shape[0]).over(ids_BT)
+
+    def go_on(self, streams: Streams, mask: Any, cache: Cache | None) -> Streams:
+        """Returns the streams over the tokens of a decoder alone, with those of the cache before.
+
+        Args:
+            streams: over tokens that the cache does not hold.
+            mask: of the decoder.
+            cache: of its attention to itself.
+        """
+        return streams
 
     def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
         """Returns logits (B, T, V), which are still to get the caller's names."""
@@ -188,7 +200,7 @@ class HostRelational(HostEncoding):
 
     adds_vectors = True
 
-    def make_relations(self) -> HostRelations:
+    def make_relations(self) -> nn.Module:
         heads = (self._num_heads("encoder"), self._num_heads("decoder"))
         return HostRelations(self.model.width, *heads)
 
@@ -201,8 +213,7 @@ class HostRelational(HostEncoding):
         relate_attention(self.model.backbone)
 
     @property
-    def _added(self) -> HostRelations:
-        assert self.model.relations is not None
+    def _added(self) -> Any:
         return self.model.relations
 
     def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor | None:
@@ -229,9 +240,7 @@ class HostRelational(HostEncoding):
     def follow(
         self, source: Streams, ids_BT: torch.Tensor, mask: Any, cache: Cache | None
     ) -> Streams:
-        if isinstance(mask, dict):  # one for each kind of the backbone's layers
-            mask = mask["full_attention"]
-        return self.symbols.follow(source, ids_BT, mask, cache, self.model.num_slots)
+        return self.symbols.follow(source, ids_BT, full(mask), cache, self.model.num_slots)
 
     def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
         """Returns logits; a symbol's is that of its class and what is known about the symbol."""
@@ -239,10 +248,58 @@ class HostRelational(HostEncoding):
         assert output.head.hidden_BSTD is not None
         rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
         index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
-        scores_BTS = self._added.point(output.head.hidden_BSTD[:, 0], streams)
+        scores_BTS = self._point(output.head, streams)
         added_BTS = scores_BTS * self.config.random_scale[1]
         own_BTS = self._shifted(output.logits.gather(-1, index), added_BTS)
         return self.symbols.encoding.join(output.logits, own_BTS, streams)
+
+    def _point(self, head: HeadCall, streams: Streams) -> torch.Tensor:
+        """Returns what is known about each symbol at each position: (B, T, S)."""
+        assert head.hidden_BSTD is not None
+        return self._added.point(head.hidden_BSTD[:, 0], streams)
+
+
+class DecoderRelational(HostRelational):
+    """The same in a decoder alone: see [`DecoderRelations`]."""
+
+    adds_vectors = False
+
+    def make_relations(self) -> nn.Module:
+        config = self.config.decoder_config
+        heads, width = config.num_attention_heads, self.model.width
+        head_dim = getattr(config, "head_dim", None) or width // heads
+        return DecoderRelations(width, self.model.num_slots, heads, head_dim)
+
+    def additions(self, ids_BL: torch.Tensor, streams: Streams) -> None:
+        return None
+
+    def relations(
+        self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams
+    ) -> dict[str, Any]:
+        if _has_no_symbols(streams):
+            return {}
+        return {"symbol_relations": self._added.relations(streams)}
+
+    def go_on(self, streams: Streams, mask: Any, cache: Cache | None) -> Streams:
+        own_BT, own_BM, position_T = written(streams.own, full(mask), cache, self.model.num_slots)
+        same_BTS = one_hot(own_BT, streams.ids.shape[1], streams.weights.dtype)
+        related = SymbolRelations(
+            within=Relations.of((same_BTS,), own_BM),
+            behind=Relations.of((same_BTS,), F.pad(own_BM[:, :-1], (1, 0), value=-1)),
+            source=own_BM,
+            positions=position_T,
+        )
+        return replace(streams, own=own_BT, related=related)
+
+    def _point(self, head: HeadCall, streams: Streams) -> torch.Tensor:
+        assert head.hidden_BSTD is not None
+        hidden_BTD, slot = head.hidden_BSTD[:, 0], self.model.num_slots + 1
+        return self._added.point(hidden_BTD, streams, head.cache, slot)
+
+
+def full(mask: Any) -> Any:
+    """Returns the mask of full attention, where there is one for each kind of layers."""
+    return mask["full_attention"] if isinstance(mask, dict) else mask
 
 
 def _has_no_symbols(streams: Streams) -> bool:
@@ -261,13 +318,18 @@ HOST_ENCODINGS: dict[str, type[HostEncoding]] = {
     "DualPartEncoding": HostParts,
     "RelationalEncoding": HostRelational,
 }
+DECODERS: dict[str, type[HostEncoding]] = {
+    **HOST_ENCODINGS,
+    "RelationalEncoding": DecoderRelational,
+}
 
 
-def host_encoding(model: "RetrofitForConditionalGeneration") -> HostEncoding:
+def host_encoding(model: "RetrofitModel") -> HostEncoding:
     """Returns what the model's encoding, or the nearest class that it is made from, does."""
     # By name: a folder's code may be loaded twice, and a class be there as often.
     ancestors = (each.__name__ for each in model.config.encoding.__mro__)
-    return next(HOST_ENCODINGS[name] for name in ancestors if name in HOST_ENCODINGS)(model)
+    kinds = HOST_ENCODINGS if model.config.is_encoder_decoder else DECODERS
+    return next(kinds[name] for name in ancestors if name in kinds)(model)
 
 
 __all__ = ["HostEncoding", "HostOutput", "host_encoding"]

@@ -10,8 +10,10 @@ L source length, T target length, M keys, D width, H heads.
 
 import torch
 from torch import nn
+from transformers import initialization as init
+from transformers.cache_utils import Cache
 
-from .host_attention import GatedRelations, StackRelations
+from .host_attention import LayerRelations, StackRelations
 from .relations import RelationGates, at_symbols, by_source, one_hot
 from .streams import Streams
 
@@ -50,15 +52,15 @@ class HostRelations(nn.Module):
         """Returns what the encoder's attention is told; the vectors are those of the tokens."""
         assert streams.within is not None
         gates = self.encoder_gates(self.gate_norm(vectors_BLD))
-        return StackRelations(GatedRelations(streams.within, gates))
+        return StackRelations((streams.within, gates))
 
     def decoder_relations(self, vectors_BTD: torch.Tensor, streams: Streams) -> StackRelations:
         """Returns what the decoder's attention to itself and to the source is told, likewise."""
         assert streams.within is not None and streams.across is not None
         vectors_BTD = self.gate_norm(vectors_BTD)
         return StackRelations(
-            GatedRelations(streams.within, self.decoder_gates(vectors_BTD)),
-            GatedRelations(streams.across, self.cross_gates(vectors_BTD)),
+            (streams.within, self.decoder_gates(vectors_BTD)),
+            (streams.across, self.cross_gates(vectors_BTD)),
         )
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
@@ -85,4 +87,70 @@ class HostRelations(nn.Module):
         return products_BTS + self.repeat(repeated)[..., 0]
 
 
-__all__ = ["HostRelations", "silent"]
+class DecoderRelations(nn.Module):
+    """What `relational` encoding adds to a decoder alone.
+
+    Heads are told which earlier positions hold the same symbol, and which stand right behind it:
+    with the latter, one layer finds what followed a name before. The head of the model points at
+    symbols. All of it begins with no effect.
+
+    Args:
+        width: D.
+        num_layers: of the decoder.
+        num_heads: H.
+        head_dim: K.
+    """
+
+    NUM_RELATIONS = 2
+
+    def __init__(self, width: int, num_layers: int, num_heads: int, head_dim: int):
+        super().__init__()
+        shape = (num_layers, num_heads)
+        self.gates = nn.Parameter(torch.zeros(*shape, head_dim, self.NUM_RELATIONS))
+        self.gate_bias = nn.Parameter(torch.zeros(*shape, self.NUM_RELATIONS))
+        self.norm = nn.LayerNorm(width)
+        self.query_proj = silent(nn.Linear(width, width, bias=False))
+        self.key_proj = nn.Linear(width, width, bias=False)
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Begin with no effect."""
+        init.zeros_(self.gates)
+        init.zeros_(self.gate_bias)
+
+    def relations(self, streams: Streams) -> LayerRelations:
+        """Returns what the decoder's attention is told."""
+        assert streams.related is not None
+        assert streams.related.within is not None and streams.related.behind is not None
+        told = (streams.related.within, streams.related.behind)
+        return LayerRelations(told, self.gates, self.gate_bias)
+
+    def point(
+        self, hidden_BTD: torch.Tensor, streams: Streams, cache: Cache | None, slot: int
+    ) -> torch.Tensor:
+        """Returns what is added to the score of each symbol of the text: (B, T, S).
+
+        It is the mean over the symbol's positions up to now of a product of projected states.
+
+        Args:
+            hidden_BTD: that go into the head of the model.
+            streams: with relations.
+            cache: of the decoder; it keeps the projected states.
+            slot: where it keeps them.
+        """
+        related, device = streams.related, hidden_BTD.device
+        assert related is not None and related.source is not None and related.positions is not None
+        states_BTD = self.norm(hidden_BTD)
+        keys_BMD = self.key_proj(states_BTD)
+        if cache is not None:
+            keys = keys_BMD[:, None]
+            keys_BMD = cache.update(keys, keys[..., :0], slot)[0][:, 0]
+        products_BTM = self.query_proj(states_BTD) @ keys_BMD.mT / keys_BMD.shape[-1] ** 0.5
+        place_M = torch.arange(keys_BMD.shape[1], device=device)
+        past_TM = (place_M <= related.positions.to(device)[:, None]).to(products_BTM)
+        there_BMS = one_hot(related.source.to(device), streams.ids.shape[1], products_BTM.dtype)
+        count_BTS = (past_TM @ there_BMS).clamp(min=1)
+        return products_BTM * past_TM @ there_BMS / count_BTS
+
+
+__all__ = ["DecoderRelations", "HostRelations", "silent"]

@@ -3,6 +3,8 @@
 Shapes: B batch, T query length, L source length, M keys.
 """
 
+from typing import Any
+
 import torch
 from torch.nn import functional as F
 from transformers.cache_utils import EncoderDecoderCache
@@ -76,10 +78,16 @@ def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
 
 
+def own_part(cache: Any) -> Any:
+    """Returns the part of a cache that is for the decoder's own tokens; None for no cache."""
+    return cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
+
+
 __all__ = [
     "additive",
     "causal_mask",
     "first_states",
+    "own_part",
     "padding_mask",
     "shown_tokens",
     "visible_keys",

@@ -43,8 +43,8 @@ from .host_calls import (
 )
 from .host_encodings import HostOutput, host_encoding
 from .host_layers import hidden_of, layers_of, with_hidden
-from .host_relations import silent
-from .masks import causal_mask, padding_mask
+from .host_relations import DecoderRelations, silent
+from .masks import causal_mask, own_part, padding_mask
 from .positions import decoder_positions, rotary, token_positions
 from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
@@ -112,10 +112,14 @@ class RetrofitModel(SymbolHead, GenerationMixin):
 
     Attributes:
         auto: the Auto class that makes a backbone of its configuration.
+        sides: of the backbone, `"encoder"` or `"decoder"`.
+        host: what the encoding does with the backbone.
+        relations: what `relational` encoding adds to it, if that is the encoding.
     """
 
     config: RetrofitConfig
     auto: ClassVar[Any]
+    sides: ClassVar[tuple[str, ...]]
     base_model_prefix = ""
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
@@ -135,6 +139,18 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         self.symbols = SymbolLayer(config, self.symbol_draws, self)
         self.logit_scale = None
         self._no_split_modules = backbone._no_split_modules
+        # Configurations are slow to ask.
+        self.width, self.num_slots = config.hidden_size, config.num_slots
+        self._calls = Calls()
+        self.host = host_encoding(self)
+        self.relations = self.host.make_relations()
+        self.host.relate_attention()
+        if self.relations is not None:
+            self.relations.to(backbone.dtype)
+        if self.symbols.encoding.rows_per_class is not None:
+            backbone.get_output_embeddings().register_forward_pre_hook(Hook(self, "_before_head"))
+        for side in self.sides:
+            self._watch_table(side)
 
     def get_decoder(self) -> nn.Module:
         return self.backbone.get_decoder()
@@ -155,57 +171,6 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         """Returns masks for static caches, as the backbone's decoder takes them."""
         create = getattr(self.backbone, "create_masks_for_generate", create_masks_for_generate)
         return create(config=self.config.get_text_config(decoder=True), **kwargs)
-
-    def _recomputes(self) -> bool:
-        return self.training and self.is_activation_checkpointing
-
-    def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """Generates as Transformers does; layers that recompute their activations keep no cache."""
-        if self._recomputes():
-            kwargs["use_cache"] = False
-        return super().generate(*args, **kwargs)
-
-
-class RetrofitForConditionalGeneration(RetrofitModel):
-    """An encoder-decoder with a symbol layer around it; arguments as of [`RetrofitModel`]."""
-
-    auto = AutoModelForSeq2SeqLM
-
-    def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
-        super().__init__(config, backbone)
-        backbone = self.backbone
-        # Configurations are slow to ask.
-        self.width, self.num_slots = config.hidden_size, config.num_slots
-        self.host = host_encoding(self)
-        self.relations = self.host.make_relations()
-        self.host.relate_attention()
-        self._add_blocks()
-        for part in (
-            self.relations,
-            *(getattr(self, f"{side}_aggregated", None) for side in SIDES),
-        ):
-            if part is not None:
-                part.to(backbone.dtype)
-        self._calls = Calls()
-        encoding = self.symbols.encoding
-        if encoding.rows_per_class is not None:
-            backbone.get_output_embeddings().register_forward_pre_hook(Hook(self, "_before_head"))
-        for side in SIDES:
-            self._watch_table(side)
-        self.post_init()
-
-    def _add_blocks(self) -> None:
-        """Puts blocks of aggregated attention behind the backbone's layers."""
-        for side in self.config.aggregated_attention:
-            layers = layers_of(self.stack(side))
-            first = self.num_slots if side == "decoder" else None
-            blocks = nn.ModuleList(
-                AggregatedBlock(self.config, None if first is None else first + index)
-                for index in range(len(layers))
-            )
-            setattr(self, f"{side}_aggregated", blocks)
-            for index, layer in enumerate(layers):
-                layer.register_forward_hook(Hook(self, "_behind_layer", side, index))
 
     def stack(self, side: str) -> nn.Module:
         """Returns the backbone's encoder or decoder."""
@@ -228,29 +193,17 @@ class RetrofitForConditionalGeneration(RetrofitModel):
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
         # Not by the block itself: modules without parameters of their own are not asked.
+        if isinstance(module, DecoderRelations):
+            module.reset()
         if getattr(module, "starts_at_zero", False):
             init.zeros_(module.weight)
             if module.bias is not None:
                 init.zeros_(module.bias)
 
-    def _check_attention(self) -> None:
-        """Raise a ValueError for attention that takes no scores to be added."""
-        kind = str(self.config._attn_implementation)
-        if "flash" in kind and self.config.aggregated_attention:
-            raise ValueError(
-                f"{kind} takes no masks of numbers, as aggregated attention needs them: use "
-                "attn_implementation='sdpa' or 'eager'"
-            )
-
     def set_attn_implementation(self, *args: Any, **kwargs: Any) -> None:
         """Sets it as Transformers does, for the backbone and what is added to it."""
         super().set_attn_implementation(*args, **kwargs)
         self.host.relate_attention()
-
-    # -- parts ------------------------------------------------------------------------------------
-
-    def get_encoder(self, *args: Any, **kwargs: Any) -> RetrofitEncoder:
-        return RetrofitEncoder(self)
 
     def freeze_backbone(self) -> None:
         """Leave the backbone as it is in training.
@@ -281,6 +234,131 @@ class RetrofitForConditionalGeneration(RetrofitModel):
                 "use_reentrant=False"
             )
         super().activation_checkpointing_enable(activation_checkpointing_kwargs, **kwargs)
+
+    # -- calls of the backbone ---------------------------------------------------------------------
+
+    @contextmanager
+    def _known(self, **calls: Any) -> Iterator[None]:
+        before = self._calls.now
+        self._calls.now = {**before, **calls}
+        try:
+            yield
+        finally:
+            self._calls.now = before
+
+    @contextmanager
+    def _adding(self, side: str, ids_BL: torch.Tensor, streams: Streams) -> Iterator[None]:
+        """Has what the encoding adds to vectors of tokens added within a `with` block.
+
+        Raises:
+            RuntimeError: the backbone embedded them in a way of its own.
+        """
+        additions = self.host.additions(ids_BL, streams)
+        if additions is None:
+            yield
+            return
+        self._watch_table(side)
+        with self._known(additions=additions):
+            yield
+            if "additions" in self._calls.now:
+                raise RuntimeError(
+                    f"the {side} did not call its table of tokens, {type(self._table(side))}: what "
+                    f"symbol_encoding {self.symbols.encoding.name!r} adds there is lost"
+                )
+
+    def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:
+        """Returns the table's vectors with something added: random parts, or what was found."""
+        # Once: behind the table itself, or behind an adapter around it.
+        additions = self._calls.now.pop("additions", None)
+        if additions is None:  # the backbone is called by itself
+            return None
+        return vectors + additions.to(vectors)
+
+    def _before_head(self, head: nn.Module, args: tuple) -> tuple | None:
+        """Keep what goes into the head, and let it see the mean over streams where that is linear.
+
+        A head's matrix has as many rows as there are tokens, so that it may cost as much as all
+        layers together; the mean of its outputs is its output for the mean.
+        """
+        call = self._calls.now.get("head")
+        if call is None:  # the backbone is called by itself
+            return None
+        if args[0].dim() != 3:  # ProphetNet predicts several tokens at each place
+            raise ValueError(
+                f"the head gets states of shape {tuple(args[0].shape)}, not (rows, tokens, width)"
+            )
+        number = self.host.number(call.streams)
+        call.hidden_BSTD = args[0].unflatten(0, (-1, number))
+        # Adapters that go around the head see each stream; so do weights that are not there yet.
+        plain = type(head) is nn.Linear and head is self.get_output_embeddings()
+        call.averaged = number > 1 and plain and not head.weight.is_meta
+        if not call.averaged:
+            return None
+        weights = call.streams.weights.to(args[0])
+        return (mean_streams(call.hidden_BSTD, weights), *args[1:])
+
+    def _logits(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
+        streams = streams.to(host_output.logits.device)  # layers may lie on several devices
+        return self.symbols.finish(self.host.logits(host_output, streams), streams)
+
+    # -- generation -------------------------------------------------------------------------------
+
+    def _reorder_cache(self, past_key_values: Any, beam_idx: torch.Tensor) -> Any:
+        """Let rows go on from other beams of their samples, with all their streams."""
+        for layer in own_part(past_key_values).layers:
+            if layer.get_seq_length():
+                number = layer.keys.shape[0] // beam_idx.shape[0]
+                streams = torch.arange(number, device=beam_idx.device)
+                layer.reorder_cache((beam_idx[:, None] * number + streams).flatten())
+        return past_key_values
+
+    def _recomputes(self) -> bool:
+        return self.training and self.is_activation_checkpointing
+
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """Generates as Transformers does; layers that recompute their activations keep no cache."""
+        if self._recomputes():
+            kwargs["use_cache"] = False
+        return super().generate(*args, **kwargs)
+
+
+class RetrofitForConditionalGeneration(RetrofitModel):
+    """An encoder-decoder with a symbol layer around it; arguments as of [`RetrofitModel`]."""
+
+    auto = AutoModelForSeq2SeqLM
+    sides = SIDES
+
+    def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
+        super().__init__(config, backbone)
+        self._add_blocks()
+        self.post_init()
+
+    def _add_blocks(self) -> None:
+        """Puts blocks of aggregated attention behind the backbone's layers."""
+        for side in self.config.aggregated_attention:
+            layers = layers_of(self.stack(side))
+            first = self.num_slots if side == "decoder" else None
+            blocks = nn.ModuleList(
+                AggregatedBlock(self.config, None if first is None else first + index)
+                for index in range(len(layers))
+            )
+            setattr(self, f"{side}_aggregated", blocks.to(self.backbone.dtype))
+            for index, layer in enumerate(layers):
+                layer.register_forward_hook(Hook(self, "_behind_layer", side, index))
+
+    def _check_attention(self) -> None:
+        """Raise a ValueError for attention that takes no scores to be added."""
+        kind = str(self.config._attn_implementation)
+        if "flash" in kind and self.config.aggregated_attention:
+            raise ValueError(
+                f"{kind} takes no masks of numbers, as aggregated attention needs them: use "
+                "attn_implementation='sdpa' or 'eager'"
+            )
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def get_encoder(self, *args: Any, **kwargs: Any) -> RetrofitEncoder:
+        return RetrofitEncoder(self)
 
     # -- forward ----------------------------------------------------------------------------------
 
@@ -467,63 +545,6 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             )
         return outputs, head
 
-    @contextmanager
-    def _adding(self, side: str, ids_BL: torch.Tensor, streams: Streams) -> Iterator[None]:
-        """Has what the encoding adds to vectors of tokens added within a `with` block.
-
-        Raises:
-            RuntimeError: the backbone embedded them in a way of its own.
-        """
-        additions = self.host.additions(ids_BL, streams)
-        if additions is None:
-            yield
-            return
-        self._watch_table(side)
-        with self._known(additions=additions):
-            yield
-            if "additions" in self._calls.now:
-                raise RuntimeError(
-                    f"the {side} did not call its table of tokens, {type(self._table(side))}: what "
-                    f"symbol_encoding {self.symbols.encoding.name!r} adds there is lost"
-                )
-
-    def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:
-        """Returns the table's vectors with something added: random parts, or what was found."""
-        # Once: behind the table itself, or behind an adapter around it.
-        additions = self._calls.now.pop("additions", None)
-        if additions is None:  # the backbone is called by itself
-            return None
-        return vectors + additions.to(vectors)
-
-    # -- the head ---------------------------------------------------------------------------------
-
-    def _before_head(self, head: nn.Module, args: tuple) -> tuple | None:
-        """Keep what goes into the head, and let it see the mean over streams where that is linear.
-
-        A head's matrix has as many rows as there are tokens, so that it may cost as much as all
-        layers together; the mean of its outputs is its output for the mean.
-        """
-        call = self._calls.now.get("head")
-        if call is None:  # the backbone is called by itself
-            return None
-        if args[0].dim() != 3:  # ProphetNet predicts several tokens at each place
-            raise ValueError(
-                f"the head gets states of shape {tuple(args[0].shape)}, not (rows, tokens, width)"
-            )
-        number = self.host.number(call.streams)
-        call.hidden_BSTD = args[0].unflatten(0, (-1, number))
-        # Adapters that go around the head see each stream; so do weights that are not there yet.
-        plain = type(head) is nn.Linear and head is self.get_output_embeddings()
-        call.averaged = number > 1 and plain and not head.weight.is_meta
-        if not call.averaged:
-            return None
-        weights = call.streams.weights.to(args[0])
-        return (mean_streams(call.hidden_BSTD, weights), *args[1:])
-
-    def _logits(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
-        streams = streams.to(host_output.logits.device)  # layers may lie on several devices
-        return self.symbols.finish(self.host.logits(host_output, streams), streams)
-
     # -- aggregated attention ---------------------------------------------------------------------
 
     def _behind_layer(
@@ -549,15 +570,6 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             return
         with self._known(**{side: call()}):
             yield
-
-    @contextmanager
-    def _known(self, **calls: Any) -> Iterator[None]:
-        before = self._calls.now
-        self._calls.now = {**before, **calls}
-        try:
-            yield
-        finally:
-            self._calls.now = before
 
     def _encoder_call(
         self, ids_BL: torch.Tensor, mask: torch.Tensor | None, streams: Streams
@@ -592,17 +604,6 @@ class RetrofitForConditionalGeneration(RetrofitModel):
     def _new_cache(self) -> EncoderDecoderCache:
         side = self.config.get_text_config(decoder=True)
         return EncoderDecoderCache(DynamicCache(config=side), DynamicCache())
-
-    def _reorder_cache(
-        self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor
-    ) -> EncoderDecoderCache:
-        """Let rows go on from other beams of their samples, with all their streams."""
-        for layer in past_key_values.self_attention_cache.layers:
-            if layer.get_seq_length():
-                number = layer.keys.shape[0] // beam_idx.shape[0]
-                streams = torch.arange(number, device=beam_idx.device)
-                layer.reorder_cache((beam_idx[:, None] * number + streams).flatten())
-        return past_key_values
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Returns labels shifted right as the backbone does it; -100 becomes padding."""

@@ -12,13 +12,15 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 from transformers import AutoModelForCausalLM
-from transformers.cache_utils import Cache
+from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import can_return_tuple
 
 from .checks import IGNORE, check_label_rows, check_positions, refuse_vectors
 from .configuration_retrofit import RetrofitConfig
+from .host_calls import HeadCall, by_sample, each, packed, repeat_rows
+from .host_encodings import HostOutput
 from .modeling_retrofit import RetrofitModel
 from .positions import decoder_positions
 from .streams import Streams
@@ -34,6 +36,7 @@ class RetrofitForCausalLM(RetrofitModel):
     """
 
     auto = AutoModelForCausalLM
+    sides = ("decoder",)
 
     def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
         if config.is_encoder_decoder:
@@ -95,24 +98,35 @@ class RetrofitForCausalLM(RetrofitModel):
             raise ValueError("input_ids are missing")
         next_BT = self._next_tokens(input_ids, labels, kwargs)
         learns = next_BT is not None
-        streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
         use_cache = self.config.use_cache if use_cache is None else use_cache
-        outputs = self.backbone(
-            input_ids=self.symbols.rows(input_ids, streams)[:, 0],
-            attention_mask=attention_mask,
-            past_key_values=past_key_values,
-            use_cache=use_cache and not (learns or self._recomputes()),
-            return_dict=True,
-            **self._positions(input_ids, attention_mask, position_ids, past_key_values),
-            **kwargs,
-        )
-        logits, loss = self.predict(outputs.logits, streams, next_BT, num_items_in_batch)
+        use_cache = use_cache and not (learns or self._recomputes())
+        if use_cache and past_key_values is None:
+            past_key_values = DynamicCache(config=self.config.get_text_config(decoder=True))
+        positions = self._positions(input_ids, attention_mask, position_ids, past_key_values)
+        streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
+        number = self.host.number(streams)
+        rows = self.symbols.rows(input_ids, streams).flatten(0, 1)
+        relations = self.host.relations(self._table("decoder"), rows, streams)
+        head = HeadCall(streams, cache=past_key_values)
+        with self._known(head=head), self._adding("decoder", input_ids, streams):
+            outputs = self.backbone(
+                input_ids=rows,
+                attention_mask=repeat_rows(attention_mask, number),
+                past_key_values=past_key_values,
+                use_cache=use_cache,
+                return_dict=True,
+                **{name: repeat_rows(x, number) for name, x in positions.items()},
+                **kwargs,
+                **relations,
+            )
+        output = HostOutput(outputs.logits, head)
+        logits, loss = self.predict(output, streams, next_BT, num_items_in_batch)
         return CausalLMOutputWithPast(
             loss=loss,
             logits=logits,
             past_key_values=outputs.get("past_key_values"),
-            hidden_states=outputs.get("hidden_states"),
-            attentions=outputs.get("attentions"),
+            hidden_states=each(packed, outputs.get("hidden_states"), number),
+            attentions=each(by_sample, outputs.get("attentions"), number),
         )
 
     def _next_tokens(
@@ -146,7 +160,8 @@ class RetrofitForCausalLM(RetrofitModel):
             )
         plain = isinstance(mask, torch.Tensor) and mask.dim() == 2
         mask_BT = mask[:, -ids_BT.shape[1] :] if plain else None
-        return self.symbols.open(ids_BT, mask_BT, stream_ids, self.training and learns)
+        streams = self.symbols.open(ids_BT, mask_BT, stream_ids, self.training and learns)
+        return self.host.go_on(streams, mask, cache)
 
     def _positions(
         self,
@@ -165,11 +180,6 @@ class RetrofitForCausalLM(RetrofitModel):
         if self.num_positions is not None:
             check_positions(given_BT, self.num_positions)
         return {"position_ids": given_BT}
-
-    def _logits(self, logits_BTR: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Returns the logits of the backbone's head, for the tokens that there are."""
-        logits_BTV = logits_BTR[..., : self.config.vocab_size]
-        return self.symbols.finish(logits_BTV, streams.to(logits_BTV.device))
 
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """Generates as Transformers does; the symbols of a sample are those of its prompt."""

@@ -204,9 +204,11 @@ class SymbolRelations:
             input, and the row that the head compares with. One for each source, which all beams of
             a sample share: (N, S, 2, D).
         source: in a decoder, index of the symbol at each position of the sources, -1 for none:
-            (N, L).
+            (N, L). In a decoder alone, of its own text, which the cache may hold: (B, M).
         written: in a decoder, whether each symbol was written up to a position: (B, T, S).
         pointer: what the head adds to the score of each symbol at each position: (B, T, S).
+        behind: in a decoder alone, relations to positions that stand behind the same symbol.
+        positions: likewise, places of the queries among the keys: (T,).
     """
 
     within: Relations | None = None
@@ -215,6 +217,8 @@ class SymbolRelations:
     source: torch.Tensor | None = None
     written: torch.Tensor | None = None
     pointer: torch.Tensor | None = None
+    behind: Relations | None = None
+    positions: torch.Tensor | None = None
 
     def to(self, device: torch.device) -> Self:
         """Returns the same on another device."""

@@ -454,16 +454,7 @@ class RelationalEncoding(SymbolEncoding):
         slot: int,
     ) -> Streams:
         streams = super().follow(source, ids_BT, mask, cache, slot)
-        past = 0 if cache is None else cache.get_seq_length()
-        position_T = torch.arange(ids_BT.shape[1], device=ids_BT.device) + past
-        own_BT = streams.own
-        if mask is not None:
-            own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
-        own_BM = own_BT
-        if cache is not None:
-            own_states = own_BT[:, None, :, None]
-            # What static caches hold behind the last token comes too late to count, and is masked.
-            own_BM = cache.update(own_states, own_states, slot)[0][:, 0, :, 0]
+        own_BT, own_BM, position_T = written(streams.own, mask, cache, slot)
         dtype, number = streams.weights.dtype, streams.ids.shape[1]
         same_BTS = one_hot(own_BT, number, dtype)
         written_BTS = written_symbols(first_positions(own_BM, number), position_T).to(dtype)
@@ -522,6 +513,31 @@ class RelationalEncoding(SymbolEncoding):
         return self.join(base, own, streams)
 
 
+def written(
+    own_BT: torch.Tensor, mask: torch.Tensor | None, cache: Cache | None, slot: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Returns which symbols stand at a decoder's tokens, -1 for none: (B, T), and all: (B, M).
+
+    Also returns the places of the tokens among all of them: (T,).
+
+    Args:
+        own_BT: of the tokens, padding among them.
+        mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
+        cache: of the decoder's attention to itself, which keeps those of earlier tokens.
+        slot: where it keeps them.
+    """
+    past = 0 if cache is None else cache.get_seq_length()
+    position_T = torch.arange(own_BT.shape[1], device=own_BT.device) + past
+    if mask is not None:
+        own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
+    own_BM = own_BT
+    if cache is not None:
+        states = own_BT[:, None, :, None]
+        # What static caches hold behind the last token comes too late to count, and is masked.
+        own_BM = cache.update(states, states, slot)[0][:, 0, :, 0]
+    return own_BT, own_BM, position_T
+
+
 def listed_logits(
     base_BTV: torch.Tensor,
     own_BTS: torch.Tensor,
@@ -552,4 +568,5 @@ __all__ = [
     "encoding_class",
     "encoding_names",
     "register_encoding",
+    "written",
 ]
