@@ -76,7 +76,7 @@ class HostSymbols:
         ValueError: symbols are both tokens and new.
     """
 
-    PANEL: ClassVar[str] = "Encoder-decoders of Transformers"
+    PANEL: ClassVar[str] = "Models of Transformers"
     symbols: Annotated[
         str | None,
         typer.Option(
@@ -156,8 +156,8 @@ def convert(
     model: Annotated[
         str,
         typer.Argument(
-            help="Folder or Hub name of an encoder-decoder of Transformers, a 'learned' model, or "
-            "with --transducer an encoder; or the settings of an original FOLNet, its .cfg file."
+            help="Folder or Hub name of a model of Transformers that writes text, a 'learned' model, "
+            "or with --transducer an encoder; or the settings of an original FOLNet, its .cfg file."
         ),
     ],
     out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
@@ -170,7 +170,7 @@ def convert(
 
     hf-alpha convert google-t5/t5-small OUT --symbols 32
 
-    Any encoder-decoder of Transformers: T5, BART, and so on. Then train it on texts with names.
+    Any encoder-decoder or decoder of Transformers: T5, BART, Llama, Qwen. Then train it on texts.
 
     A vanilla model of this package: of use at once with --to streams, else after training.
 

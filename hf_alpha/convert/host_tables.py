@@ -1,4 +1,4 @@
-"""The tables of tokens in an encoder-decoder of Transformers: more rows, and what is in a row.
+"""The tables of tokens in a model of Transformers: more rows, and what is in a row.
 
 They are found by Transformers' public methods, so no family is named here. Tables are grown in
 place, as the parameters that they are. Two modules that share one still share it, and those that do
@@ -125,7 +125,7 @@ def row_length(host: PreTrainedModel, rows: Sequence[int]) -> list[float]:
         ConversionError: as `resize_tables`.
     """
     _entries(host)
-    table = host.get_encoder().get_input_embeddings()
+    table = next(iter(_inputs(host).values()))
     ids = torch.tensor(list(rows), device=table.weight.device)
     with torch.no_grad():
         input_rows, output_rows = table(ids), _output(host).weight[ids]
@@ -158,7 +158,9 @@ def _entries(host: PreTrainedModel) -> list[tuple[Tensor, int]]:
 
 def _inputs(host: PreTrainedModel) -> dict[str, nn.Embedding]:
     """Return the input embeddings by the part that has them."""
-    parts = {"model": host, "encoder": host.get_encoder(), "decoder": host.get_decoder()}
+    parts = {"decoder": host.get_decoder(), "model": host}
+    if host.config.is_encoder_decoder:
+        parts = {"encoder": host.get_encoder(), **parts}
     tables = {}
     for role, part in parts.items():
         try:
@@ -182,7 +184,8 @@ def _output(host: PreTrainedModel) -> nn.Linear:
         raise ConversionError(
             f"{_name(host)} does not say where its output projection is "
             f"(get_output_embeddings() gives {_name(output)}, not a Linear): "
-            "take a model with a language modeling head, as AutoModelForSeq2SeqLM loads it"
+            "take a model with a language modeling head, as AutoModelForSeq2SeqLM or "
+            "AutoModelForCausalLM loads it"
         )
     return output
 
@@ -196,7 +199,7 @@ def _check_one_vocabulary(
     configuration has a size for each of these (`decoder_vocab_size`).
     """
     sizes = {role: table.weight.shape[0] for role, table in inputs.items()} | {"output": rows}
-    shared = inputs["encoder"].weight is inputs["decoder"].weight
+    shared = len({id(table.weight) for table in inputs.values()}) == 1
     named = [name for name in vars(host.config) if name.endswith("_vocab_size")]
     if len(set(sizes.values())) > 1 or (named and not shared):
         listed = ", ".join(f"{role} {size}" for role, size in sizes.items())

@@ -6,6 +6,7 @@ names that are renamed move columns of the logits; and a cache changes nothing.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,22 +14,29 @@ from transformers import PreTrainedModel
 
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
-from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.host_relations import DecoderRelations
+from hf_alpha.modeling.modeling_retrofit import RetrofitModel
 from hf_alpha.modeling.symbol_encodings import RelationalEncoding, encoding_class
+from hf_alpha.modeling.symbols import first_occurrence
 
 IDS = ("input_ids", "decoder_input_ids")
 STRONG = 4.0  # score of a relation that is seen in the logits
 
 
 def random_probe(model: PreTrainedModel, base: list[int]) -> dict[str, Tensor]:
-    """Return random inputs of these base tokens: two rows of 8 ids, and of 7 of answers."""
+    """Return random inputs of these base tokens: two rows of 8 ids, and of 7 of answers.
+
+    A decoder alone gets no answers.
+    """
     generator = torch.Generator().manual_seed(0)
     pad = model.config.pad_token_id
     tokens = torch.tensor([i for i in base if i != pad])
     ids, decoder_ids = (
         tokens[torch.randint(len(tokens), (2, length), generator=generator)] for length in (8, 7)
     )
-    batch = {"input_ids": ids, "decoder_input_ids": decoder_ids}
+    batch = {"input_ids": ids}
+    if model.config.is_encoder_decoder:
+        batch["decoder_input_ids"] = decoder_ids
     return {name: value.to(model.device) for name, value in batch.items()} | {
         "attention_mask": torch.ones_like(ids).to(model.device)
     }
@@ -99,14 +107,15 @@ class Family:
 
     def check_shape(self, logits: Tensor, model: PreTrainedModel, batch: dict[str, Tensor]) -> None:
         """Raise a ConversionError unless there is a logit for each token of the vocabulary."""
-        expected = (*batch["decoder_input_ids"].shape, model.config.vocab_size)
+        written = batch.get("decoder_input_ids", batch["input_ids"])
+        expected = (*written.shape, model.config.vocab_size)
         if logits.shape != expected:
             raise self.refusal(f"its logits have the shape {tuple(logits.shape)}, not {expected}")
 
 
 @torch.no_grad()
 def prove_encoding(
-    model: RetrofitForConditionalGeneration,
+    model: RetrofitModel,
     family: Family,
     probe: dict[str, Tensor],
     before: Tensor,
@@ -148,21 +157,29 @@ def _with_names(probe: dict[str, Tensor], config: RetrofitConfig) -> dict[str, T
     """Return the inputs with names of every class: some in the first row, one in the second."""
     ranges = config.vocabulary.ranges.values()
     names = [i for pairs in ranges for i in [i for pair in pairs for i in range(*pair)][:2]][:4]
-    ids, answers = probe["input_ids"].clone(), probe["decoder_input_ids"].clone()
+    named = {name: ids.clone() for name, ids in probe.items()}
+    ids = named["input_ids"]
     ids[0, : 2 * len(names) : 2] = torch.tensor(names).to(ids)
-    ids[0, -1] = answers[0, 1] = answers[0, -1] = names[0]
-    ids[1, 3] = answers[1, 1] = answers[1, -1] = names[-1]
-    return {**probe, "input_ids": ids, "decoder_input_ids": answers}
+    ids[0, -1], ids[1, 3] = names[0], names[-1]
+    if "decoder_input_ids" in named:
+        answers = named["decoder_input_ids"]
+        answers[0, 1] = answers[0, -1] = names[0]
+        answers[1, 1] = answers[1, -1] = names[-1]
+    else:
+        ids[1, -1] = names[-1]
+    return named
 
 
-def _prove_relations(
-    model: RetrofitForConditionalGeneration, family: Family, named: dict[str, Tensor]
-) -> None:
-    """Check that relations reach attention: of the encoder, of the decoder, and to the source."""
-    assert model.relations is not None
+def _prove_relations(model: RetrofitModel, family: Family, named: dict[str, Tensor]) -> None:
+    """Check that relations reach each kind of attention, and each layer of a decoder alone."""
+    relations: Any = model.relations
+    if isinstance(relations, DecoderRelations):
+        biases = {f"layer {i}'s": bias for i, bias in enumerate(relations.gate_bias)}
+    else:
+        sides = ("encoder", "decoder", "cross")
+        biases = {side: getattr(relations, f"{side}_gates").bias for side in sides}
     without = model(**named).logits
-    for place in ("encoder", "decoder", "cross"):
-        bias = getattr(model.relations, f"{place}_gates").bias
+    for place, bias in biases.items():
         bias.fill_(STRONG)
         changed = not torch.equal(model(**named).logits, without)
         bias.zero_()
@@ -173,9 +190,7 @@ def _prove_relations(
             )
 
 
-def _prove_renaming(
-    model: RetrofitForConditionalGeneration, family: Family, named: dict[str, Tensor]
-) -> None:
+def _prove_renaming(model: RetrofitModel, family: Family, named: dict[str, Tensor]) -> None:
     """Check that every name called as the next of its class gives the same in moved columns."""
     config = model.config
     logits = model(**named).logits
@@ -186,16 +201,14 @@ def _prove_renaming(
     for pairs in config.vocabulary.ranges.values():
         members = torch.tensor([i for pair in pairs for i in range(*pair)]).to(renaming)
         renaming[members] = members.roll(-1)
-    called = {name: renaming.to(named[name].device)[named[name]] for name in IDS}
+    called = {name: renaming.to(named[name].device)[named[name]] for name in IDS if name in named}
     moved = model(**{**named, **called}).logits[..., renaming]
     if not torch.equal(moved, logits):
         gap = float((moved - logits).abs().max())
         raise family.refusal(f"renaming changes its logits by up to {gap:.2e}")
 
 
-def _prove_cache(
-    model: RetrofitForConditionalGeneration, family: Family, named: dict[str, Tensor]
-) -> None:
+def _prove_cache(model: RetrofitModel, family: Family, named: dict[str, Tensor]) -> None:
     """Check that names generated with a cache have the logits that they have without.
 
     The names are those of the row. What a caller's settings forbid may be generated in their place:
@@ -224,13 +237,25 @@ def _prove_cache(
         output_logits=True,
     )
     cached = torch.stack(generated.logits, dim=1)
-    answers = generated.sequences[:, : cached.shape[1]]
-    whole = model(**prompt, decoder_input_ids=answers, use_cache=False).logits.to(cached)
+    whole = _uncached(model, prompt, generated.sequences, cached.shape[1]).to(cached)
     gap = (cached - whole).masked_fill(cached == whole, 0.0).abs()
     usual = whole.abs().median(dim=-1, keepdim=True).values  # what rounding goes with
     if not bool((gap <= torch.finfo(model.dtype).eps ** 0.5 * usual).all()):
         largest = float(gap.nan_to_num(torch.inf).max())
         raise family.refusal(f"a cache changes its logits by up to {largest:.2e}")
+
+
+def _uncached(
+    model: RetrofitModel, prompt: dict[str, Tensor], sequences: Tensor, count: int
+) -> Tensor:
+    """Return the logits of the last `count` generated tokens, found without a cache."""
+    if model.config.is_encoder_decoder:
+        answers = sequences[:, :count]
+        return model(**prompt, decoder_input_ids=answers, use_cache=False).logits
+    ids = prompt["input_ids"]
+    vocabulary = model.config.vocabulary
+    listed = {"stream_ids": first_occurrence(ids, vocabulary.is_symbol(ids))}
+    return model(input_ids=sequences[:, :-1], **listed, use_cache=False).logits[:, -count:]
 
 
 __all__ = ["Family", "plain_logits", "prove_encoding", "prove_growth", "random_probe"]

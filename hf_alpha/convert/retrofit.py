@@ -1,4 +1,4 @@
-"""Any encoder-decoder of Transformers with a symbol layer around it.
+"""Any encoder-decoder or decoder of Transformers with a symbol layer around it.
 
 The backbone keeps its weights: what is added to its tables are rows for what its tokenizer gets
 (see `TextTokenizer`) and a few rows that the symbols of a class share. What the two models have in
@@ -16,6 +16,8 @@ from typing import Any
 from huggingface_hub.errors import StrictDataclassError
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
     ByT5Tokenizer,
     GenerationConfig,
     PreTrainedModel,
@@ -48,7 +50,8 @@ from hf_alpha.folders import new_folder
 from hf_alpha.generation import fit_tokenizer, raise_limit
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
-from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
+from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 from hf_alpha.modeling.names_in_text import NameRule
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
@@ -132,12 +135,12 @@ def _is_rule(symbols: Mapping[str, Any]) -> bool:
 
 def get_symbol_model(
     model: PreTrainedModel, tokenizer: Any, config: SymbolConfig | None = None
-) -> tuple[RetrofitForConditionalGeneration, Any]:
+) -> tuple[RetrofitModel, Any]:
     """Put a symbol layer around a model, and symbols on top of its tokenizer.
 
     Args:
-        model: any encoder-decoder of Transformers with a language modelling head. It becomes part
-            of the result, with more rows in its tables; nothing else in it changes.
+        model: any encoder-decoder or decoder of Transformers with a language modelling head. It
+            becomes part of the result, with more rows in its tables; nothing else in it changes.
         tokenizer: its fast tokenizer; or one with symbols, whose symbols these are then.
         config: how; by default 32 new symbols and `streams`. Without a rule for names, of which a
             warning tells, only the tokens of symbols are names: `<name_0>` and so on.
@@ -163,8 +166,8 @@ def get_symbol_model(
 
 def _symbol_model(
     model: PreTrainedModel, tokenizer: Any, config: SymbolConfig
-) -> tuple[RetrofitForConditionalGeneration, Any]:
-    if isinstance(model, RetrofitForConditionalGeneration):
+) -> tuple[RetrofitModel, Any]:
+    if isinstance(model, RetrofitModel):
         model = _plain_backbone(model)
     check_host(model)
     plain = _fast_bytes(tokenizer) if isinstance(tokenizer, ByT5Tokenizer) else tokenizer
@@ -187,7 +190,10 @@ def _symbol_model(
     grown = plain_logits(model, probe)
     prove_growth(before, grown, plan.base)
     with family.refusing():
-        retrofit = RetrofitForConditionalGeneration(settings, model)
+        kind = (
+            RetrofitForConditionalGeneration if settings.is_encoder_decoder else RetrofitForCausalLM
+        )
+        retrofit = kind(settings, model)
     retrofit.generation_config = _generation(model, retrofit.config)
     raise_limit(retrofit)
     training = model.training
@@ -210,7 +216,7 @@ def _without_rule(tokenizer: Any) -> str:
 # -- what can be converted ------------------------------------------------------------------------
 
 
-def _plain_backbone(model: RetrofitForConditionalGeneration) -> PreTrainedModel:
+def _plain_backbone(model: RetrofitModel) -> PreTrainedModel:
     """Return the backbone of a `learned` model, in which each symbol has a row of its own."""
     if model.config.symbol_encoding != "learned":
         raise ConversionError(
@@ -222,26 +228,28 @@ def _plain_backbone(model: RetrofitForConditionalGeneration) -> PreTrainedModel:
 
 
 def check_host(model: PreTrainedModel) -> None:
-    """Raise a ConversionError for a model that is no encoder-decoder of Transformers."""
+    """Raise a ConversionError for a model of Transformers that does not write text."""
     config = model.config
     if hasattr(config, "symbol_classes"):
         raise ConversionError(
             f"this {config.model_type!r} model has symbols already; to_streams, to_relational and "
             "to_dual_part convert 'learned' models of that kind"
         )
-    if not _goes_from_text_to_text(config):
+    if not _writes_text(config):
         _refuse(config)
     if model.get_output_embeddings() is None:
         raise ConversionError(
             f"{type(model).__name__} has no language modelling head: load it by "
-            "AutoModelForSeq2SeqLM"
+            "AutoModelForSeq2SeqLM or AutoModelForCausalLM"
         )
 
 
-def _goes_from_text_to_text(config: Any) -> bool:
-    """Return whether a configuration is that of an encoder-decoder from text to text."""
-    answers = type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
-    return answers and bool(getattr(config, "is_encoder_decoder", False))
+def _writes_text(config: Any) -> bool:
+    """Return whether a configuration is that of an encoder-decoder, or a decoder, of texts."""
+    if getattr(config, "is_encoder_decoder", False):
+        return type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    encodes = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not config.is_decoder
+    return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and not encodes
 
 
 def _refuse(config: Any) -> None:
@@ -251,15 +259,9 @@ def _refuse(config: Any) -> None:
             f"a {config.model_type!r} model reads no text, or writes none; take an encoder-decoder "
             "from text to text, such as T5, BART or Pegasus"
         )
-    encodes = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not config.is_decoder
-    if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and not encodes:
-        raise ConversionError(
-            f"a {config.model_type!r} model is a decoder alone; only encoder-decoders (T5, BART, "
-            "Pegasus and so on) are converted now, decoders are planned"
-        )
     raise ConversionError(
         f"a {config.model_type!r} model is an encoder alone, and writes no answers; take an "
-        "encoder-decoder, such as T5, BART or Pegasus"
+        "encoder-decoder, such as T5, BART or Pegasus, or a decoder, such as Llama or Qwen"
     )
 
 
@@ -586,12 +588,12 @@ def convert_host(
     out: str | Path,
     config: SymbolConfig,
     say: Callable[[str], object] = print,
-) -> RetrofitForConditionalGeneration:
+) -> RetrofitModel:
     """Convert a folder, or a model of the Hub; model, tokenizer and code are written to `out`.
 
     Args:
-        source: an encoder-decoder of Transformers with its tokenizer; or a `learned` model that
-            this has made of one.
+        source: an encoder-decoder or decoder of Transformers with its tokenizer; or a `learned`
+            model that this has made of one.
         out: folder to make.
         config: how.
         say: is told what was made and what was proved.
@@ -604,10 +606,10 @@ def convert_host(
     """
     with new_folder(Path(out)) as unfinished:
         host_config = load_config(source)
-        if not _goes_from_text_to_text(host_config):
+        if not _writes_text(host_config):
             _refuse(host_config)
         has_symbols = hasattr(host_config, "symbol_classes")
-        host, tokenizer = load_checkpoint(source) if has_symbols else load_host(source)
+        host, tokenizer = load_checkpoint(source) if has_symbols else _load(source, host_config)
         before = table_rows(host)
         model, tokenizer = _symbol_model(host, tokenizer, config)
         model.save_pretrained(unfinished)
@@ -616,9 +618,12 @@ def convert_host(
     return model
 
 
-def _what_was_made(
-    out: Path, model: RetrofitForConditionalGeneration, tokenizer: Any, added: int
-) -> str:
+def _load(source: str | Path, config: Any) -> tuple[PreTrainedModel, Any]:
+    pair = config.is_encoder_decoder
+    return load_host(source, AutoModelForSeq2SeqLM if pair else AutoModelForCausalLM)
+
+
+def _what_was_made(out: Path, model: RetrofitModel, tokenizer: Any, added: int) -> str:
     config, gap = model.config, _without_rule(tokenizer)
     symbols = ", ".join(
         f"{count:,} of class {name}" for name, count in config.symbol_classes.items()

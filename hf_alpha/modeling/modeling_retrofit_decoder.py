@@ -115,7 +115,10 @@ class RetrofitForCausalLM(RetrofitModel):
                 past_key_values=past_key_values,
                 use_cache=use_cache,
                 return_dict=True,
-                **{name: repeat_rows(x, number) for name, x in positions.items()},
+                **{
+                    name: repeat_rows(x, number) if len(x) > 1 else x
+                    for name, x in positions.items()
+                },
                 **kwargs,
                 **relations,
             )

@@ -1,7 +1,7 @@
 """What models of Transformers promise with a symbol layer around them.
 
 T5 and BART with all that there is; other hosts with what is most likely to go wrong. Decoders alone
-have a vector for each symbol.
+are GPT-2 and Llama.
 """
 
 import itertools
@@ -179,12 +179,39 @@ class TestLlamaCanonical(CanonicalDecoder):
     host = "llama"
 
 
+class ExactDecoder(DecoderFamily, ExactExtension, Batching, Caching, Training):
+    settings: ClassVar = RELATIONAL
+    answers_are_names_of_the_input = True
+    renamings, generated_renamings, extensions, batches, cached = 6, 2, 2, 4, 1
+
+
+class TestGpt2Relational(ExactDecoder):
+    host = "gpt2"
+
+
+class TestLlamaRelational(ExactDecoder):
+    host = "llama"
+
+
+class TestLlamaStreams(ExactDecoder):
+    host = "llama"
+    settings: ClassVar = STREAMS
+
+
+class TestLlamaDualPart(DecoderFamily, Extension, Batching, Caching, Training):
+    host = "llama"
+    settings: ClassVar = DUAL_PART
+    extensions, batches, cached = 3, 4, 2
+
+
 class TestSavedDecoder(DecoderFamily, RoundTrip):
     settings: ClassVar = {}
     saved = (
         {"host": "gpt2", **CANONICAL},
         {"host": "gpt2", "place": "end", **LEARNED, "symbol_renaming": "random"},
         {"host": "llama", **LEARNED},
+        {"host": "llama", **RELATIONAL},
+        {"host": "gpt2", "place": "end", **DUAL_PART},
     )
 
     def make_model(self, seed=0, host="gpt2", **settings):

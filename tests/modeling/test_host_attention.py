@@ -8,7 +8,8 @@ from transformers.models.bart import modeling_bart
 
 from hf_alpha.modeling.host_attention import (
     PREFIX,
-    GatedRelations,
+    Gated,
+    LayerRelations,
     StackRelations,
     relational_attention,
 )
@@ -27,12 +28,12 @@ def block(sees_source: bool) -> nn.Module:
     return made.eval()
 
 
-def gated(generator: torch.Generator, own_BM: torch.Tensor, count: int) -> GatedRelations:
+def gated(generator: torch.Generator, own_BM: torch.Tensor, count: int) -> Gated:
     """Relations of the target to keys, each of random symbols but the first, with random gates."""
     same = one_hot(TARGET, NAMES, torch.float32)
     others = [torch.randint(2, same.shape, generator=generator).float() for _ in range(count - 1)]
     gates = torch.randn(*TARGET.shape, count * HEADS, generator=generator)
-    return GatedRelations(Relations.of((same, *others), own_BM), gates)
+    return Relations.of((same, *others), own_BM), gates
 
 
 @pytest.mark.parametrize("groups", [HEADS, 2], ids=["all heads", "shared keys"])
@@ -54,11 +55,11 @@ def test_relations_add_scores(name, sees_source, groups, scaling):
     output, _ = relational_attention(
         name, made, query, key, value, mask, scaling=scaling, symbol_relations=told
     )
-    part = told.of(made)
-    assert part is (told.across if sees_source else told.within)
+    ((relations, gates),) = told.of(made, query)
+    assert relations is (told.across if sees_source else told.within)[0]
     scores = (query @ key.repeat_interleave(HEADS // groups, 1).mT) * (scaling or WIDTH**-0.5)
-    gates = part.gates.unflatten(-1, (-1, HEADS)).permute(2, 0, 3, 1)[..., None]
-    for gate, matrix in zip(gates, part.relations.matrices, strict=True):
+    gates = gates.unflatten(-1, (-1, HEADS)).permute(2, 0, 3, 1)[..., None]
+    for gate, matrix in zip(gates, relations.matrices, strict=True):
         scores = scores + gate * matrix
     weights = (scores + mask).softmax(-1)
     expected = (weights @ value.repeat_interleave(HEADS // groups, 1)).transpose(1, 2)
@@ -67,18 +68,42 @@ def test_relations_add_scores(name, sees_source, groups, scaling):
 
 def test_a_window_of_keys_has_the_relations_to_the_last_ones():
     generator = torch.Generator().manual_seed(0)
-    whole = gated(generator, TARGET, 1)
-    window = GatedRelations(Relations.of(whole.relations.queries, TARGET[:, -2:]), whole.gates)
+    relations, gates = gated(generator, TARGET, 1)
+    to_last = Relations.of(relations.queries, TARGET[:, -2:])
     query = torch.randn(2, HEADS, 3, WIDTH, generator=generator)
     key, value = torch.randn(2, 2, HEADS, 2, WIDTH, generator=generator)
     outputs = [
         relational_attention(
             "sdpa", block(False), query, key, value, torch.zeros(2, 1, 3, 2), scaling=0.5,
-            symbol_relations=StackRelations(told),
+            symbol_relations=StackRelations((told, gates)),
         )[0]
-        for told in (whole, window)
+        for told in (relations, to_last)
     ]  # fmt: skip
     assert torch.equal(*outputs)
+
+
+def test_layers_have_gates_of_their_own_decided_by_queries():
+    generator = torch.Generator().manual_seed(0)
+    same = one_hot(TARGET, NAMES, torch.float32)
+    relations = tuple(
+        Relations.of((same,), own) for own in (TARGET, nn.functional.pad(TARGET[:, :-1], (1, 0)))
+    )
+    weight = torch.randn(2, HEADS, WIDTH, 2, generator=generator)
+    bias = torch.randn(2, HEADS, 2, generator=generator)
+    query, key, value = torch.randn(3, 2, HEADS, 3, WIDTH, generator=generator)
+    made = block(False)
+    for made.layer_idx in (0, 1):
+        output, _ = relational_attention(
+            "sdpa", made, query, key, value, None, scaling=0.3,
+            symbol_relations=LayerRelations(relations, weight, bias),
+        )  # fmt: skip
+        scores = query @ key.mT * 0.3
+        for number, relation in enumerate(relations):
+            gate = torch.einsum("bhtk,hk->bht", query, weight[made.layer_idx, ..., number])
+            gate = gate + bias[made.layer_idx, :, number, None]
+            scores = scores + gate[..., None] * relation.matrices[0]
+        expected = (scores.softmax(-1) @ value).transpose(1, 2)
+        torch.testing.assert_close(output, expected)
 
 
 @pytest.mark.parametrize("host", ["t5", "bart", "t5gemma"])

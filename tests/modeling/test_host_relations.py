@@ -6,7 +6,7 @@ import pytest
 import torch
 from retrofits import make_retrofit, random_batch
 
-from hf_alpha.modeling.host_relations import HostRelations
+from hf_alpha.modeling.host_relations import DecoderRelations, HostRelations
 from hf_alpha.modeling.relations import Relations, SymbolRelations, one_hot
 from hf_alpha.modeling.streams import Streams
 
@@ -50,12 +50,12 @@ def test_gates_are_those_of_the_tokens_vectors():
     made, found = relations(), streams()
     vectors = torch.randn(2, 3, WIDTH, generator=torch.Generator().manual_seed(2))
     told = made.decoder_relations(vectors, found)
-    assert told.within.relations is found.within
-    assert torch.equal(told.within.gates, made.decoder_gates(made.gate_norm(vectors)))
-    assert told.across is not None and told.across.relations is found.across
-    assert torch.equal(told.across.gates, made.cross_gates(made.gate_norm(vectors)))
+    assert told.within[0] is found.within
+    assert torch.equal(told.within[1], made.decoder_gates(made.gate_norm(vectors)))
+    assert told.across is not None and told.across[0] is found.across
+    assert torch.equal(told.across[1], made.cross_gates(made.gate_norm(vectors)))
     encoder = made.encoder_relations(vectors, found)
-    assert torch.equal(encoder.within.gates, made.encoder_gates(made.gate_norm(vectors)))
+    assert torch.equal(encoder.within[1], made.encoder_gates(made.gate_norm(vectors)))
     assert encoder.across is None
 
 
@@ -72,6 +72,29 @@ def test_what_is_entered_and_pointed_at_against_loops():
             score = hidden[b, t] @ found.memory[b, s, 1]
             score = score + written * (s in TARGET[b][: t + 1]) + last * (s == name)
             torch.testing.assert_close(scores[b, t, s], score)
+
+
+@torch.no_grad()
+def test_a_decoder_points_at_the_mean_over_a_symbols_positions_so_far():
+    torch.manual_seed(0)
+    made = DecoderRelations(WIDTH, 1, HEADS, 4)
+    for weight in made.parameters():
+        torch.nn.init.normal_(weight)
+    own = torch.tensor(SOURCE)
+    related = SymbolRelations(source=own, positions=torch.arange(4))
+    text = Streams(torch.tensor([[10, 11], [12, -1]]), own, torch.full((2, 2), 0.5), None, related)
+    hidden = torch.randn(2, 4, WIDTH)
+    scores = made.point(hidden, text, None, 0)
+    states = made.norm(hidden)
+    queries, keys = made.query_proj(states), made.key_proj(states)
+    for b, t, s in itertools.product(range(2), range(4), range(NAMES)):
+        products = [
+            float(queries[b, t] @ keys[b, j]) / WIDTH**0.5
+            for j in range(t + 1)
+            if SOURCE[b][j] == s
+        ]
+        expected = sum(products) / len(products) if products else 0.0
+        assert float(scores[b, t, s]) == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_memory_is_of_the_mean_over_a_symbols_positions():
