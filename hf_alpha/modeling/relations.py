@@ -149,10 +149,10 @@ class Relations:
         num_scores = self.queries[0].shape[1] * num_keys
         return num_scores > MANY_SCORES and num_symbols <= FEW_SYMBOLS * num_keys
 
-    @cached_property
+    @property
     def matrices(self) -> tuple[torch.Tensor, ...]:
         """Of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M)."""
-        return tuple((query @ self.keys.mT)[:, None] for query in self.queries)
+        return self.made or tuple((query @ self.keys.mT)[:, None] for query in self.queries)
 
     def extend_queries(
         self, query_NHTK: torch.Tensor, gates_BTG: torch.Tensor, scaling: float
