@@ -145,12 +145,13 @@ class AlphaAttention(nn.Module):
         # Every source stream answers so many beams and query streams, laid out in the query length.
         beams, queries = b // n, s // r
         query = rotate(self._heads(self.q_proj(hidden_BSTD)), query_rope)
-        query = query.view(n, beams, r, queries, t, heads, self.head_dim)
-        query = query.permute(0, 2, 5, 1, 3, 4, 6).reshape(n * r, heads, -1, self.head_dim)
+        if r > 1:  # a copy only where beams share streams
+            query = query.view(n, beams, r, queries * t, heads, self.head_dim).transpose(1, 2)
+        query = query.reshape(n * r, -1, heads, self.head_dim).transpose(1, 2)
         mask = self._fold_mask(mask, r, queries, t)
         related: dict[str, Any] = {}
         if self.gates is not None and relations is not None:
-            gates = self.gates(hidden_BSTD[:, 0])
+            gates = self.gates(hidden_BSTD)[:, 0]
             if relations.prefers_slots:
                 query = relations.extend_queries(query, gates, self.scaling)
                 key = relations.extend_keys(key)
@@ -159,7 +160,10 @@ class AlphaAttention(nn.Module):
                 related = {"gates": gates, "relations": matrices}
             if output_masses or not related:  # fused kernels want values as wide as queries
                 value = relations.extend_keys(value)
-        attend = self._interface(query, m, (mask, related.get("gates")), output_weights)
+        # Fused kernels take no values of another width than keys.
+        widened = bool(related and output_masses)
+        products = widened or prefers_products(mask, related.get("gates"), t, m)
+        attend = self._interface(products, output_weights)
         if related and attend is not eager_attention:
             mask, related = add_relations(mask, **related), {}
         out, weights = attend(
@@ -174,29 +178,27 @@ class AlphaAttention(nn.Module):
             **related,
         )
         masses = out[..., self.head_dim :].reshape(b, t, heads, -1) if output_masses else None
-        out = out[..., : self.head_dim].reshape(n, r, beams, queries, t, d)
-        out = out.transpose(1, 2).reshape(b, s, t, d)
-        return self.out_proj(out), weights if output_weights else None, masses
+        if out.shape[-1] > self.head_dim:
+            out = out[..., : self.head_dim]
+        if r > 1:
+            out = out.reshape(n, r, beams, queries * t, d).transpose(1, 2)
+        out = self.out_proj(out.reshape(b, s, t, d))
+        return out, weights if output_weights else None, masses
 
-    def _interface(
-        self,
-        query: torch.Tensor,
-        num_keys: int,
-        added: tuple[torch.Tensor | None, ...],
-        weights: bool,
-    ) -> Callable[..., Any]:
+    def _interface(self, products: bool, weights: bool) -> Callable[..., Any]:
         """Returns the function that attends; all give the same up to rounding.
 
         Args:
-            added: what scores are made of but for queries and keys.
+            products: whether two products are better than a fused kernel.
+            weights: whether the weights are wanted.
         """
         chosen = self.config._attn_implementation
-        if weights or (chosen == "sdpa" and prefers_products(query, num_keys, *added)):
+        if weights or (chosen == "sdpa" and products):
             return eager_attention
         return ALL_ATTENTION_FUNCTIONS.get_interface(chosen, eager_attention)
 
     def _heads(self, x: torch.Tensor) -> torch.Tensor:
-        return x.unflatten(-1, (self.num_heads, self.head_dim))
+        return x.view(*x.shape[:-1], self.num_heads, self.head_dim)
 
     def _keys_values(
         self, source_NRLD: torch.Tensor, key_rope: CosSin, cache: EncoderDecoderCache | None
@@ -217,7 +219,7 @@ class AlphaAttention(nn.Module):
 
     def _by_stream(self, cached: torch.Tensor) -> torch.Tensor:
         """Moves the streams from heads to rows: (N, R * H, M, K) -> (N * R, H, M, K)."""
-        return cached.unflatten(1, (-1, self.num_heads)).flatten(0, 1)
+        return cached.reshape(-1, self.num_heads, *cached.shape[2:])
 
     @staticmethod
     def _fold_mask(mask: torch.Tensor | None, r: int, queries: int, t: int) -> torch.Tensor | None:

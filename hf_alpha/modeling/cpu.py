@@ -1,4 +1,4 @@
-"""All that is done for CPUs only: linear layers in blocks, attention to few keys, and dropout.
+"""All that is done for CPUs only: linear layers in blocks, attention by products, and dropout.
 
 It gives the same as PyTorch's own ways up to rounding, and is switched off by the environment
 variable `HF_ALPHA_CPU=0`.
@@ -23,7 +23,7 @@ from torch.autograd import forward_ad
 
 ENABLED = os.environ.get("HF_ALPHA_CPU", "1") != "0"
 LARGEST, SMALLEST, STEP = 1024, 128, 64  # rows of a block: any multiple of the last in between
-FEW_SCORES = 1 << 13  # of a head; up to here two products are faster than the fused kernel
+FEW_SCORES = 1 << 13  # of a head; up to here products are as fast as a fused kernel with a mask
 NARROW = 1 << 13  # elements of a weight; below, the way through `_Product` costs more than it saves
 
 
@@ -31,6 +31,8 @@ def in_blocks(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor)
     """Apply to x (..., D) a function of its rows, on a CPU block by block."""
     on_cpu = ENABLED and x.device.type == "cpu"
     if not on_cpu or torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return function(x)
+    if x.numel() <= SMALLEST * x.shape[-1]:
         return function(x)
     rows_MD = x.reshape(-1, x.shape[-1])
     sizes = block_sizes(len(rows_MD))
@@ -51,7 +53,8 @@ class BlockLinear(nn.Linear):
     """A linear layer that works in the blocks of `in_blocks`, and otherwise is an ordinary one."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if is_plain(x, self.weight) and prefers_onednn() and self._is_worth_it(x):
+        compiling = torch.compiler.is_compiling()  # what follows would be a condition of sizes
+        if not compiling and prefers_onednn() and self._is_worth_it(x) and is_plain(x, self.weight):
             return in_blocks(self._multiply_block, x)
         return super().forward(x)
 
@@ -67,20 +70,29 @@ class BlockLinear(nn.Linear):
         return product(rows_MD, self.weight, self.bias)
 
 
-def prefers_products(query: torch.Tensor, num_keys: int, *added: torch.Tensor | None) -> bool:
-    """Returns whether two products beat one kernel for attention of queries (N, H, T, K).
+def prefers_products(
+    mask: torch.Tensor | None,
+    gates: torch.Tensor | None = None,
+    num_queries: int = 0,
+    num_keys: int = 0,
+) -> bool:
+    """Returns whether two products beat one kernel for attention.
 
-    PyTorch's fused kernel for CPUs takes longer for few scores, and knows no gradient of a mask:
-    there PyTorch goes a way that is slower than two products.
+    PyTorch's fused kernel for CPUs knows no gradient of a mask: there PyTorch goes a way that is
+    slower than two products. Few gated scores go that way without gradients, too, so that both
+    give the same bit for bit; not those of a single new token, for which one kernel is faster.
 
     Args:
-        added: to the scores, such as a mask.
+        mask: added to the scores.
+        gates: of relations, which are added to the scores.
+        num_queries: of a row, where there are gates; `num_keys` likewise.
     """
+    added = [part for part in (mask, gates) if part is not None and part.is_cpu]
     # While compiling, a comparison of sizes would fix them.
-    plain = ENABLED and query.device.type == "cpu" and not torch.compiler.is_compiling()
-    if plain and any(part is not None and part.requires_grad for part in added):
-        return True
-    return plain and query.shape[2] * num_keys <= FEW_SCORES
+    if not ENABLED or torch.compiler.is_compiling() or not added:
+        return False
+    few = num_queries > 1 and num_queries * num_keys <= FEW_SCORES
+    return (few and gates is not None) or any(part.requires_grad for part in added)
 
 
 def is_plain(*tensors: torch.Tensor) -> bool:

@@ -9,10 +9,12 @@ import torch
 from torch.nn import functional as F
 from transformers.cache_utils import EncoderDecoderCache
 
+from .checks import can_look
+
 
 def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
-    """Returns a mask (B, 1, 1, L) that hides padding."""
-    if mask_BL is None:
+    """Returns a mask (B, 1, 1, L) that hides padding; None where there is seen to be none."""
+    if mask_BL is None or (can_look(mask_BL) and bool(mask_BL.all())):
         return None
     return additive(mask_BL[:, None, None].bool(), dtype)
 

@@ -155,7 +155,7 @@ class AlphaDecoderLayer(AlphaLayer):
         mask: torch.Tensor | None,
         encoder_mask: torch.Tensor | None,
         rope: CosSin,
-        encoder_rope: CosSin,
+        cross_rope: tuple[CosSin, CosSin],
         past_key_values: EncoderDecoderCache | None = None,
         output_attentions: bool = False,
         points: bool = False,
@@ -164,6 +164,7 @@ class AlphaDecoderLayer(AlphaLayer):
 
         Args:
             encoder_view_N1LD: what aggregated cross-attention attends to.
+            cross_rope: of queries and keys of cross-attention.
             points: return the sums of the weights of the first cross-attention over each symbol.
         """
         weights = cross_weights = masses = None
@@ -187,8 +188,8 @@ class AlphaDecoderLayer(AlphaLayer):
                 hidden_BSTD,
                 encoder_NSLD if name == CROSS_ATTENTION["per_stream"] else encoder_view_N1LD,
                 mask=encoder_mask,
-                query_rope=rope if encoder_rope is not None else None,
-                key_rope=encoder_rope,
+                query_rope=cross_rope[0],
+                key_rope=cross_rope[1],
                 cache=past_key_values,
                 output_weights=output_attentions,
                 relations=streams.across,
@@ -419,13 +420,14 @@ class AlphaDecoder(AlphaStack):
         positions = decoder_positions(input_ids, attention_mask, past_key_values)
         hidden = self._embed(input_ids, streams, positions)
         encoder_attention_mask = match_rows(encoder_attention_mask, samples)
-        rope, encoder_rope = self._rope(positions, encoder_NSLD, encoder_attention_mask)
+        sources = kept_sources(past_key_values)
+        rope, cross_rope = self._rope(positions, encoder_NSLD, encoder_attention_mask, sources)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
         # An earlier call may have cached cross-attention once per beam, or once per sample.
-        sources = kept_sources(past_key_values) or samples
-        encoder_mask = padding_mask(match_rows(encoder_attention_mask, sources), hidden.dtype)
+        rows = sources or samples
+        encoder_mask = padding_mask(match_rows(encoder_attention_mask, rows), hidden.dtype)
         encoder_view = self._encoder_view(encoder_NSLD, source)
-        context = (encoder_NSLD, encoder_view, streams, mask, encoder_mask, rope, encoder_rope)
+        context = (encoder_NSLD, encoder_view, streams, mask, encoder_mask, rope, cross_rope)
         calls = {"past_key_values": past_key_values, "output_attentions": attentions_on}
         states = ReturnedStates(self.config.d_model, states_on)
         hidden = states.keep(hidden)
@@ -485,16 +487,24 @@ class AlphaDecoder(AlphaStack):
         positions: torch.Tensor,
         encoder_NSLD: torch.Tensor,
         encoder_mask: torch.Tensor | None,
-    ) -> tuple[CosSin, CosSin]:
+        sources: int,
+    ) -> tuple[CosSin, tuple[CosSin, CosSin]]:
+        """Returns what rotates self-attention, and queries and keys of cross-attention.
+
+        Args:
+            sources: whose keys are in the cache, rotated already.
+        """
         config = self.config
         if config.decoder_position != "rope":
-            return None, None
+            return None, (None, None)
         width = config.d_model // config.decoder_attention_heads
         rope = rotary(positions, width, config.rope_theta)
         if not config.cross_attention_rope:
-            return rope, None
+            return rope, (None, None)
+        if sources:
+            return rope, (rope, None)
         encoder_positions = token_positions(encoder_mask, encoder_NSLD[:, 0, :, 0])
-        return rope, rotary(encoder_positions, width, config.rope_theta)
+        return rope, (rope, rotary(encoder_positions, width, config.rope_theta))
 
 
 def _check_cache(past_key_values: Cache | None) -> None:

@@ -220,7 +220,7 @@ class GeometricSelfAttention(nn.Module):
         implementation: str = self.config._attn_implementation
         # PyTorch's fused kernel for CPUs takes no values that are narrower than keys.
         narrow = query.device.type == "cpu" and key.shape[-1] != value.shape[-1]
-        if implementation == "sdpa" and (narrow or prefers_products(query, key.shape[2], mask)):
+        if implementation == "sdpa" and (narrow or prefers_products(mask)):
             implementation = "eager"
         attend: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(
             implementation, eager_attention_forward

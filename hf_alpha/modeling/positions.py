@@ -53,7 +53,7 @@ def rotate(x: torch.Tensor, cos_sin: tuple[torch.Tensor, torch.Tensor] | None) -
     """Rotate heads `x` (B, S, T, H, K) to their positions; without `cos_sin` leave them."""
     if cos_sin is None:
         return x
-    cos, sin = (c.to(x.dtype) for c in cos_sin)
+    cos, sin = cos_sin if cos_sin[0].dtype == x.dtype else (c.to(x.dtype) for c in cos_sin)
     return (x * cos).addcmul_(x.roll(x.shape[-1] // 2, -1), sin)
 
 

@@ -89,8 +89,9 @@ def _gated(
     gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Returns the gates of each relation, (N, H, beams * T, 1), and the relation."""
-    gates = gates_BTG.unflatten(0, (relations[0].shape[0], -1)).flatten(1, 2)
-    gates = gates.unflatten(-1, (len(relations), -1, 1)).permute(2, 0, 3, 1, 4)
+    rows, kinds = relations[0].shape[0], len(relations)
+    gates = gates_BTG.reshape(rows, -1, kinds, gates_BTG.shape[-1] // kinds, 1)
+    gates = gates.permute(2, 0, 3, 1, 4)
     # Layers may lie on several devices.
     moved = (relation.to(gates.device) for relation in relations)
     return zip(gates, moved, strict=True)

@@ -110,6 +110,8 @@ def stream_weights(stream_ids_BS: torch.Tensor, dtype: torch.dtype) -> torch.Ten
 
     A sample without symbols keeps one stream (2601.23169, Appendix A, edge case).
     """
+    if stream_ids_BS.shape[1] == 1:
+        return torch.ones_like(stream_ids_BS, dtype=dtype)
     active = stream_ids_BS >= 0
     first = torch.arange(active.shape[1], device=active.device) == 0
     active = active | (first & ~active.any(1, keepdim=True))

@@ -193,16 +193,20 @@ def test_one_switch_turns_everything_off(monkeypatch):
         calls.append(rows.shape)
         return rows
 
-    x, query = torch.randn(3, 500, 8), torch.randn(2, 1, 4, 8)
+    x = torch.randn(3, 500, 8)
     in_blocks(function, x)
-    assert len(calls) > 1 and cpu.prefers_products(query, 9, None)
-    learned_mask = torch.zeros(2, 1, 1, 9000, requires_grad=True)
-    assert not cpu.prefers_products(query, 9000, None)
-    assert cpu.prefers_products(query, 9000, learned_mask)
+    learned_mask = torch.zeros(2, 1, 1, 9, requires_grad=True)
+    assert len(calls) > 1 and cpu.prefers_products(learned_mask)
+    fixed_mask = learned_mask.detach()
+    assert not cpu.prefers_products(fixed_mask) and not cpu.prefers_products(None)
+    few = cpu.FEW_SCORES // 2
+    assert cpu.prefers_products(None, fixed_mask, 2, few)
+    assert not cpu.prefers_products(None, fixed_mask, 2, few + 1)
+    assert not cpu.prefers_products(None, fixed_mask, 1, few)
     monkeypatch.setattr(cpu, "ENABLED", False)
     calls.clear()
     in_blocks(function, x)
-    assert calls == [x.shape] and not cpu.prefers_products(query, 9, learned_mask)
+    assert calls == [x.shape] and not cpu.prefers_products(learned_mask)
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 1 - 1e-6])

@@ -23,7 +23,6 @@ from transformers.testing_utils import CaptureLogger
 from transformers.utils import logging
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
-from hf_alpha.modeling import cpu
 from hf_alpha.modeling.symbols import first_occurrence
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
@@ -213,13 +212,10 @@ def test_beams_share_what_the_encoder_found(encoding):
 
 
 @listing
-def test_eager_and_sdpa_agree(encoding, monkeypatch):
-    """SDPA by itself, too: on a CPU it is used for many scores only."""
+def test_eager_and_sdpa_agree(encoding):
     model = make_model(symbol_encoding=encoding, cross_attention=["per_stream", "aggregated"])
     batch = random_batch(2, model.config, [(6, 3), (4, 0)])
     one = logits(model, batch)
-    monkeypatch.setattr(cpu, "FEW_SCORES", 0)
-    torch.testing.assert_close(logits(model, batch), one, atol=1e-5, rtol=1e-5)
     model.set_attn_implementation("eager")
     torch.testing.assert_close(logits(model, batch), one, atol=1e-5, rtol=1e-5)
 
