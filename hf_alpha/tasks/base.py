@@ -173,11 +173,11 @@ class Task(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What verdicts depend on beside the task's name: none of a task without settings."""
+        """Settings that verdicts depend on beside the task's name; {} for a task without any."""
         return {}
 
     def answer_line(self, label: str, answer: str) -> str:
-        """What is shown of an answer: its label, and further lines of it below its first one."""
+        """Return an answer's lines for the screen: the first after its label, others indented."""
         return f"  {label:<10} " + (answer or self.empty_answer).replace("\n", f"\n{'':13}")
 
     @property
@@ -187,7 +187,7 @@ class Task(ABC):
 
     @property
     def model_grammar(self) -> Grammar | None:
-        """How the tokenizers of the task's models read problems; by default as the task does."""
+        """Grammar by which tokenizers of the task's models read problems; by default the task's."""
         return self.grammar
 
     @abstractmethod
@@ -229,10 +229,10 @@ class Task(ABC):
         if self.grammar is None or type(self).parse is not Task.parse:  # it has a way of its own
             tokens = self.parse(problem, notation)
             return Problem(" ".join(tokens), problem, tokens, self.symbols_in(tokens))
-        written = self.grammar.read(problem, notation)
-        tokens = self.grammar.rewritten(written)
+        tokens_as_written = self.grammar.read(problem, notation)
+        tokens = self.grammar.rewritten(tokens_as_written)
         text = self.grammar.format(tokens)
-        return Problem(text, problem, tokens, self.symbols_in(tokens), written)
+        return Problem(text, problem, tokens, self.symbols_in(tokens), tokens_as_written)
 
     def parse(self, problem: str, notation: str | None = None) -> list[str]:
         """Return the problem's canonical prefix tokens; a task without a grammar overrides it.
@@ -364,8 +364,8 @@ def solver_target(ask: Callable[[], Answer | None], tokens: Sequence[str]) -> An
     try:
         return ask()
     except (TimeoutError, SolverCrashError) as error:
-        shown = " ".join(tokens[:50]) + (" ..." if len(tokens) > 50 else "")
-        logger.warning("no target for a formula of %d tokens, %s: %s", len(tokens), error, shown)
+        excerpt = " ".join(tokens[:50]) + (" ..." if len(tokens) > 50 else "")
+        logger.warning("no target for a formula of %d tokens, %s: %s", len(tokens), error, excerpt)
         return None
 
 
@@ -432,7 +432,7 @@ class DrawnTask(Task):
 
     @property
     def hard(self) -> str:
-        """What a dataset card says of hard problems; empty where the task has none."""
+        """A dataset card's text on hard problems; empty for a task that has none."""
         return ""
 
     def is_hard(self, tokens: Sequence[str]) -> bool:
@@ -496,7 +496,7 @@ class FormulaTask(DrawnTask):
 
     @property
     def hard(self) -> str:
-        """What a dataset card says of hard formulas."""
+        """A dataset card's text on hard formulas."""
         return self.sampler.hard
 
     def is_hard(self, tokens: Sequence[str]) -> bool:

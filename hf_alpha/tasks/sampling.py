@@ -70,12 +70,12 @@ class Sampler(ABC):
         order = [i for i, token in enumerate(tokens) if token not in self.operators]
         rng.shuffle(order)
         for position in order:
-            found = positions.get(tokens[position])
-            if found is None or found:
+            places = positions.get(tokens[position])
+            if places is None or places:
                 spare.append(position)
             else:
-                found.append(position)
-        missing = [symbol for symbol, found in positions.items() if not found]
+                places.append(position)
+        missing = [symbol for symbol, places in positions.items() if not places]
         rng.shuffle(missing)
         for symbol, position in zip(missing, spare, strict=False):
             tokens[position] = symbol

@@ -89,7 +89,7 @@ class LTLTask(FormulaTask):
 
     @property
     def model_grammar(self) -> Grammar:
-        """The task's, with `|` rewritten too."""
+        """The task's grammar, which here rewrites `|` too."""
         return LTL_WITHOUT_OR
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
