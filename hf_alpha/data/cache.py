@@ -26,7 +26,7 @@ def filling_cache() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        causes = [each for each in _causes(error) if getattr(each, "errno", None) in FULL]
+        causes = [cause for cause in _causes(error) if getattr(cause, "errno", None) in FULL]
         if not causes or isinstance(error, CacheFullError):
             raise
         raise CacheFullError(

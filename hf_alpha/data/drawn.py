@@ -89,8 +89,8 @@ class DrawnProblems(Dataset[Row]):
         generators = (np.random.default_rng(list(f"{self.seed}/{x}".encode())) for x in "sk")
         for_size, for_count = generators
         offsets = for_size.integers(len(choices), size=num_samples, dtype=np.int16)
-        chosen = (for_count.random(num_samples, np.float32) * numbers[offsets]).astype(np.int16)
-        return np.stack([table[offsets, chosen], offsets + np.int16(smallest)], axis=1)
+        columns = (for_count.random(num_samples, np.float32) * numbers[offsets]).astype(np.int16)
+        return np.stack([table[offsets, columns], offsets + np.int16(smallest)], axis=1)
 
     def _feasible(self, size: int) -> list[int]:
         counts = range(1, len(self.symbols) + 1)

@@ -111,11 +111,11 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
     data_files = (builder.config.data_files or {}).items()
     splits = {f"{split}": [Path(file) for file in paths] for split, paths in data_files}
     in_splits = {file.resolve() for paths in splits.values() for file in paths}
-    others = [file for file in files if file.resolve() not in in_splits]
-    if others and not _header_names_files(path / "README.md"):
+    strays = [file for file in files if file.resolve() not in in_splits]
+    if strays and not _header_names_files(path / "README.md"):
         firsts = ", ".join(f"{paths[0].name} ({split})" for split, paths in splits.items() if paths)
         raise ValueError(
-            f"{path}: it is not clear of which split {others[0].name} is: names of other files say "
+            f"{path}: it is not clear of which split {strays[0].name} is: names of other files say "
             f"one, {firsts}. Rename it, or name one file"
         )
     return splits

@@ -96,9 +96,9 @@ def read_splits(
         raise ValueError(f"{path} holds an unfinished run: start the same generation again")
     files = [path] if path.is_file() else files_below(path)
     tables = [file for file in files if kind_of(file) is not None]
-    plain = [file for file in files if texts is not None and file.suffix in texts.suffixes]
-    if texts is not None and plain and not tables:
-        return texts.read(plain)
+    text_files = [file for file in files if texts is not None and file.suffix in texts.suffixes]
+    if texts is not None and text_files and not tables:
+        return texts.read(text_files)
     _check_kinds(path, tables, texts)
     return read_files(path, tables, columns, streaming, encoding)
 

@@ -148,26 +148,26 @@ def _training(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
     data = recipe.data
     if draw := getattr(data, "draw", None):
         with section("data: draw"):
-            drawn = DrawnProblems(recipe.task, tokenizer, **draw)
-        drawn.keys = drawn.keys[: data.max_train_samples]
-        return drawn
+            drawn_problems = DrawnProblems(recipe.task, tokenizer, **draw)
+        drawn_problems.keys = drawn_problems.keys[: data.max_train_samples]
+        return drawn_problems
     with section("data"):
         rows = _generated(recipe, data, "train")
         return _tokenized(rows, data.max_train_samples, tokenizer, recipe)
 
 
 def _validation(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
-    data, most = recipe.data, recipe.data.max_eval_samples
+    data, max_samples = recipe.data, recipe.data.max_eval_samples
     if data.validation is not None:
         with section("data: validation"):
             rows = _generated(recipe, data.validation, "validation")
-            return _tokenized(rows, most, tokenizer, recipe)
+            return _tokenized(rows, max_samples, tokenizer, recipe)
     if draw := getattr(data, "draw", None):
         with section("data: draw"):
-            settings = {**draw, "num_samples": most}
+            settings = {**draw, "num_samples": max_samples}
             return DrawnProblems(recipe.task, tokenizer, split="validation", **settings)
     with section("data"):
-        return _tokenized(load(data.path, "validation"), most, tokenizer, recipe)
+        return _tokenized(load(data.path, "validation"), max_samples, tokenizer, recipe)
 
 
 def _generated(recipe: Any, folder: Any, split: str) -> Dataset:
@@ -181,8 +181,8 @@ def _generated(recipe: Any, folder: Any, split: str) -> Dataset:
     return load(folder.path, split)
 
 
-def _tokenized(rows: Any, most: int | None, tokenizer: AnyTokenizer, recipe: Any) -> Any:
-    return tokenize(first(rows, most), tokenizer, recipe.data.num_workers)
+def _tokenized(rows: Any, max_samples: int | None, tokenizer: AnyTokenizer, recipe: Any) -> Any:
+    return tokenize(first(rows, max_samples), tokenizer, recipe.data.num_workers)
 
 
 def _longest_answer(dataset: Any) -> int:
@@ -229,21 +229,21 @@ def _fit_symbols(model: Any, tokenizer: TextTokenizer, pairs: OwnPairs, say: Say
     if model.config.learns_names:
         tokenizer.name_symbols(pairs.texts)
     lacking = pairs.lacking(tokenizer.symbol_classes, training=True)
-    more = {name: count for name, count in lacking.items() if count}
-    if not more:
+    missing_counts = {name: count for name, count in lacking.items() if count}
+    if not missing_counts:
         return
     counts = ", ".join(
-        f"{name} has {count}, and {more[name]} more are needed"
+        f"{name} has {count}, and {missing_counts[name]} more are needed"
         for name, count in tokenizer.symbol_classes.items()
-        if name in more
+        if name in missing_counts
     )
     if reason := model.config.encoding.no_extension:
         raise ValueError(
             f"too few symbols in the checkpoint: {counts}; {reason}, or one of Transformers again "
             "with more --symbols"
         )
-    model.extend_symbols(more)
-    tokenizer.extend_symbols(more)
+    model.extend_symbols(missing_counts)
+    tokenizer.extend_symbols(missing_counts)
     say(f"symbols of the checkpoint: {counts}; they are added")
 
 

@@ -126,12 +126,13 @@ class RowsObjective(Objective):
             say(f"training: {self.summary(rows, train, data, examples.finder)}")
             if examples.validation is None:
                 return {"train_dataset": train}
-            held = first(examples.validation, data.max_eval_samples)
-            features = self.features(held, data, tokenizer, config, seed=seed, training=False)
+            eval_rows = first(examples.validation, data.max_eval_samples)
+            features = self.features(eval_rows, data, tokenizer, config, seed=seed, training=False)
 
         def metrics(output: EvalPrediction) -> dict[str, float]:
             outputs, labels = output.predictions, output.label_ids
-            return self.score(self.records(outputs, labels, held, features, data, config), config)
+            records = self.records(outputs, labels, eval_rows, features, data, config)
+            return self.score(records, config)
 
         return {
             "train_dataset": train, "eval_dataset": features, "compute_metrics": metrics,
@@ -301,8 +302,8 @@ def _say_segments(model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
     if not reads_segments(model):
         say(f"segments: a {kind!r} model takes none: those of the transducer are left out")
         return
-    shown = ", ".join(labels[:5]) + ", ..." * (len(labels) > 5)
-    say(f"segments: {len(labels):,} labels: {shown}")
+    label_names = ", ".join(labels[:5]) + ", ..." * (len(labels) > 5)
+    say(f"segments: {len(labels):,} labels: {label_names}")
 
 
 def rows_of(batch: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
@@ -337,10 +338,10 @@ def check_positions(model: PreTrainedModel, max_length: int) -> None:
     Raises:
         ValueError: naming both lengths.
     """
-    most = num_positions(model)
-    if most is not None and max_length > most:
+    limit = num_positions(model)
+    if limit is not None and max_length > limit:
         raise ValueError(
-            f"max_length is {max_length}, but the model has {most} positions: set max_length, or "
+            f"max_length is {max_length}, but the model has {limit} positions: set max_length, or "
             "model.max_position_embeddings of a new model"
         )
 

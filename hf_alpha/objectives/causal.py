@@ -135,7 +135,7 @@ class Causal(RowsObjective):
         if not any(texts):
             return
         if not self.pairs:
-            ids = _ended(encoded(tokenizer, *texts, where=place)["input_ids"], end)
+            ids = _ended(encoded(tokenizer, *texts, place=place)["input_ids"], end)
             # A sequence begins with the last token of the one before, so that all are predicted.
             for start in range(0, len(ids) - 1, max(self.max_length - 1, 1)):
                 part = ids[start : start + self.max_length]
@@ -144,12 +144,12 @@ class Causal(RowsObjective):
         source, target = texts
         if isinstance(tokenizer, TextTokenizer):  # names of a target are those of its source
             pair = encoded(
-                tokenizer, source, where=place, text_target=target, allow_absent_symbols=True
+                tokenizer, source, place=place, text_target=target, allow_absent_symbols=True
             )
             problem, answer = pair["input_ids"], pair["labels"]
         else:
-            problem = encoded(tokenizer, source, where=place)["input_ids"]
-            answer = encoded(tokenizer, target, where=place, add_special_tokens=False)["input_ids"]
+            problem = encoded(tokenizer, source, place=place)["input_ids"]
+            answer = encoded(tokenizer, target, place=place, add_special_tokens=False)["input_ids"]
         problem, answer = _ended(problem, end), _ended(answer, end)
         if (length := len(problem) + len(answer)) > self.max_length:
             raise ValueError(

@@ -25,11 +25,11 @@ def squad(path: Path) -> Iterator[Row]:
             raise ValueError(f"{path} is no JSON: {error}") from error
     for article in content["data"]:
         for paragraph in article["paragraphs"]:
-            for asked in paragraph["qas"]:
-                answers = [] if asked.get("is_impossible") else asked["answers"]
+            for question in paragraph["qas"]:
+                answers = [] if question.get("is_impossible") else question["answers"]
                 yield {
-                    "id": asked["id"],
-                    "question": asked["question"],
+                    "id": question["id"],
+                    "question": question["question"],
                     "context": paragraph["context"],
                     "answers": {
                         "text": [answer["text"] for answer in answers],
@@ -77,8 +77,8 @@ def read_format(name: str, path: str) -> list[Row]:
         ValueError: there is no such format, or the file has another one; the message names the
             line.
     """
-    read = FORMATS.get(name)
-    if read is None:
+    reader = FORMATS.get(name)
+    if reader is None:
         if ":" not in name:
             formats = ", ".join(FORMATS)
             raise ValueError(
@@ -86,12 +86,12 @@ def read_format(name: str, path: str) -> list[Row]:
                 "Formats of a single benchmark are in a checkout of the repository, such as "
                 "benchmarks.studies.formats:clutrr"
             )
-        read = own_object(name, "the format", "package.module:function")
+        reader = own_object(name, "the format", "package.module:function")
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"no file {file} to read as {name!r}")
     try:
-        return list(read(file))
+        return list(reader(file))
     except (KeyError, AttributeError, TypeError, UnicodeDecodeError) as error:
         raise ValueError(f"{file} is not of the format {name!r}: {_reason(error)}") from error
 

@@ -120,8 +120,8 @@ class Masked(RowsObjective):
 
     @property
     def trains(self) -> str:
-        other = " (with sentences: none, AutoModelForMaskedLM)"
-        return self.auto_name + other * (self.sentences != "none")
+        suffix = " (with sentences: none, AutoModelForMaskedLM)"
+        return self.auto_name + suffix * (self.sentences != "none")
 
     def check_training(self, training: Mapping[str, Any]) -> None:
         super().check_training(training)
@@ -261,7 +261,7 @@ class Masked(RowsObjective):
         self, rows: Dataset, start: int, settings: DataSource, tokenizer: Any
     ) -> Iterator[list[Document]]:
         """Documents as the tokens of their sentences, many at a time; rows count from `start`."""
-        held: list[Document] = []
+        documents: list[Document] = []
         current: Document = []
         numbering = Numbering(tokenizer)
         texts = Texts(self, rows, settings, finder_of(tokenizer)).by_row()
@@ -269,14 +269,14 @@ class Masked(RowsObjective):
             sentences = _split(text)
             current += _tokens(sentences, numbering, sum(map(len, current)), row)
             if current and (self.documents == "rows" or not sentences):
-                held.append(current)
+                documents.append(current)
                 current = []
-            if len(held) >= 2 * DOCUMENTS_AT_ONCE:  # so that the last ones are many too
-                yield held[:DOCUMENTS_AT_ONCE]
-                held = held[DOCUMENTS_AT_ONCE:]
-        held += [current] if current else []
-        if held:
-            yield held
+            if len(documents) >= 2 * DOCUMENTS_AT_ONCE:  # so that the last ones are many too
+                yield documents[:DOCUMENTS_AT_ONCE]
+                documents = documents[DOCUMENTS_AT_ONCE:]
+        documents += [current] if current else []
+        if documents:
+            yield documents
 
     def _pairs(
         self, documents: list[Document], tokenizer: Any, rng: random.Random
@@ -293,21 +293,21 @@ class Masked(RowsObjective):
         self, documents: list[Document], number: int, room: int, rng: random.Random
     ) -> Iterator[Pair]:
         """The pairs of one document: its sentences, in chunks that fill the sequence."""
-        document, chunk, at = documents[number], list[list[Token]](), 0
+        document, chunk, position = documents[number], list[list[Token]](), 0
         target = self._target(room, rng)
-        while at < len(document):
-            chunk.append(document[at])
-            at += 1
-            if at < len(document) and sum(map(len, chunk)) < target:
+        while position < len(document):
+            chunk.append(document[position])
+            position += 1
+            if position < len(document) and sum(map(len, chunk)) < target:
                 continue
             cut = rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
             first, second = _joined(chunk[:cut]), _joined(chunk[cut:])
             label = 0
             if self.sentences == "nsp" and (not second or rng.random() < 0.5):
-                other = rng.choice([*documents[:number], *documents[number + 1 :]])
-                start = rng.randrange(len(other))
-                second, label = _joined(other[start:])[: max(target - len(first), 1)], 1
-                at -= len(chunk) - cut  # the rest of the chunk is put back
+                other_document = rng.choice([*documents[:number], *documents[number + 1 :]])
+                start = rng.randrange(len(other_document))
+                second, label = _joined(other_document[start:])[: max(target - len(first), 1)], 1
+                position -= len(chunk) - cut  # the rest of the chunk is put back
                 del chunk[cut:]
             elif second and self.sentences == "sop" and rng.random() < 0.5:
                 first, second, label = second, first, 1
@@ -331,8 +331,8 @@ class Masked(RowsObjective):
         if self.sentences == "none":
             return summary
         total = sum(1 for _ in self.texts(rows, settings, finder))
-        used = pc.sum(features.with_format("arrow")[:]["sentences"]).as_py()
-        return f"{summary}; {total - used:,} of {total:,} sentences are in none"
+        num_used = pc.sum(features.with_format("arrow")[:]["sentences"]).as_py()
+        return f"{summary}; {total - num_used:,} of {total:,} sentences are in none"
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         return MaskingCollator(self, tokenizer, model, seed)
@@ -340,7 +340,7 @@ class Masked(RowsObjective):
     def reduce(self, outputs: Any, labels: Any) -> Any:
         """The most likely tokens, and sentence classes: logits of a vocabulary are too large."""
         if isinstance(outputs, tuple):
-            return tuple(each.argmax(-1) for each in outputs[: 1 + (self.sentences != "none")])
+            return tuple(logits.argmax(-1) for logits in outputs[: 1 + (self.sentences != "none")])
         return outputs.argmax(-1)
 
     def records(
@@ -354,11 +354,11 @@ class Masked(RowsObjective):
     ) -> list[Record]:
         paired = self.sentences != "none"
         predicted, targets = (x[0] if isinstance(x, tuple | list) else x for x in (outputs, labels))
-        asked = targets != IGNORE
-        right = (predicted == targets) & asked
+        has_target = targets != IGNORE
+        right = (predicted == targets) & has_target
         records: list[Record] = [
             {"masked": int(n), "found": int(m)}
-            for n, m in zip(asked.sum(1), right.sum(1), strict=True)
+            for n, m in zip(has_target.sum(1), right.sum(1), strict=True)
         ]
         if paired:
             for record, one, two in zip(records, outputs[1], labels[1], strict=True):
@@ -402,8 +402,8 @@ class MaskingCollator:
         places = [row.pop("place") for row in copies]
         classes = [row.pop("sentence_label", None) for row in copies]
         epoch = self.epoch if places[0] >= 0 else 0
-        drawn = key_of(f"{self.seed} {epoch} {places}")
-        self._mask.generator = torch.Generator().manual_seed(int.from_bytes(drawn[:7], "big"))
+        digest = key_of(f"{self.seed} {epoch} {places}")
+        self._mask.generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
         batch = dict(self._mask(copies))
         if self._has_symbols:
             mask_id, generator = self._mask.tokenizer.mask_token_id, self._mask.generator
@@ -419,9 +419,9 @@ class MaskingCollator:
         width = max(len(row["input_ids"]) for row in rows)
         for row in rows:
             if (spans := row.get("offset_mapping")) is not None:
-                more = [[0, 0]] * (width - len(spans))
+                filling = [[0, 0]] * (width - len(spans))
                 left = self._mask.tokenizer.padding_side == "left"
-                row["offset_mapping"] = more + spans if left else spans + more
+                row["offset_mapping"] = filling + spans if left else spans + filling
 
 
 def with_own_symbols(
@@ -478,10 +478,10 @@ def without_covered(
     """
     ids, starts, ends = (batch[key] for key in SEGMENTS)
     before = nn.functional.pad(masked_BT.cumsum(1), (1, 0))  # masked tokens before each column
-    kept = (ids > 0) & (before.gather(1, ends + 1) == before.gather(1, starts))
-    width = max(1, int(kept.sum(1).max()))
-    order = kept.int().argsort(dim=1, descending=True, stable=True)[:, :width]
-    return {key: (batch[key] * kept).gather(1, order) for key in SEGMENTS}
+    uncovered = (ids > 0) & (before.gather(1, ends + 1) == before.gather(1, starts))
+    width = max(1, int(uncovered.sum(1).max()))
+    order = uncovered.int().argsort(dim=1, descending=True, stable=True)[:, :width]
+    return {key: (batch[key] * uncovered).gather(1, order) for key in SEGMENTS}
 
 
 def _label_name(model: PreTrainedModel) -> str:
@@ -492,27 +492,29 @@ def _label_name(model: PreTrainedModel) -> str:
 
 def _split(text: str) -> list[str]:
     """The sentences of a text; none ends in a name or behind its last character."""
-    shown = "".join(
-        plain + "_" * len(text[span.start : span.stop] if span else "")
-        for plain, span in parts(text, getattr(text, "spans", ()))
+    blanked_text = "".join(
+        between + "_" * len(text[span.start : span.stop] if span else "")
+        for between, span in parts(text, getattr(text, "spans", ()))
     )
-    gaps = [place for match in SENTENCE_END.finditer(shown) for place in match.span()]
+    gaps = [place for match in SENTENCE_END.finditer(blanked_text) for place in match.span()]
     places = zip([0, *gaps][::2], [*gaps, len(text)][::2], strict=True)
-    return [cut_out(text, start, stop) for start, stop in places if shown[start:stop].strip()]
+    return [
+        cut_out(text, start, stop) for start, stop in places if blanked_text[start:stop].strip()
+    ]
 
 
 def _tokens(sentences: list[str], numbering: Numbering, words: int, row: int) -> Document:
     """The tokens of sentences of a row; their words are numbered from `words` on."""
     if not sentences:
         return []
-    where = f"row {row}, in its sentences"
-    encoding = encoded(numbering.tokenizer, sentences, where=where, add_special_tokens=False)
-    named = getattr(encoding, "names", [{}] * len(sentences))
+    place = f"row {row}, in its sentences"
+    encoding = encoded(numbering.tokenizer, sentences, place=place, add_special_tokens=False)
+    names_by_sentence = getattr(encoding, "names", [{}] * len(sentences))
     document: Document = []
     for number, ids in enumerate(encoding["input_ids"]):
         places = [words if word is None else words + word for word in encoding.word_ids(number)]
         words = max(places, default=words) + 1
-        tokens = numbering.names(ids, named[number])
+        tokens = numbering.names(ids, names_by_sentence[number])
         document.append(list(zip(tokens, places, _beginning(encoding, number), strict=True)))
     return [sentence for sentence in document if sentence]
 
@@ -549,18 +551,18 @@ class _Frame:
 
     def __call__(self, pair: Pair, with_words: bool) -> dict[str, Any]:
         """The columns of a sequence."""
-        written = list[int | Name]()
+        sequence = list[int | Name]()
         types, special, words = list[int](), list[int](), list[int]()
         segments: list[tuple[int, int, int]] = []  # start, end and id
         for part, index, kind in self.pieces:
             tokens = [(index, -1, ())] if part is None else (pair.second if part else pair.first)
-            segments += _whole(tokens, len(written))
-            written += [token for token, *_ in tokens]
+            segments += _whole(tokens, len(sequence))
+            sequence += [token for token, *_ in tokens]
             words += [word for _, word, _ in tokens]
             types += [kind] * len(tokens)
             special += [int(part is None)] * len(tokens)
         row: dict[str, Any] = {
-            "input_ids": self.numbering.ids(written),
+            "input_ids": self.numbering.ids(sequence),
             "token_type_ids": types,
             "special_tokens_mask": special,
         }
@@ -569,8 +571,8 @@ class _Frame:
                 row[key] = [segment[place] for segment in segments]
         if with_words:
             row["offset_mapping"] = _touching(words)
-        more = {"sentence_label": pair.label, "sentences": pair.sentences}
-        return row | (more if self.paired else {})
+        pair_columns = {"sentence_label": pair.label, "sentences": pair.sentences}
+        return row | (pair_columns if self.paired else {})
 
 
 def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int]]:
@@ -581,9 +583,9 @@ def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int
         column: of its first token.
     """
     for place, (_, _, segments) in enumerate(tokens):
-        for more, index in segments:
-            if place + more < len(tokens):
-                yield column + place, column + place + more, index
+        for length, index in segments:
+            if place + length < len(tokens):
+                yield column + place, column + place + length, index
 
 
 def _touching(words: Sequence[int]) -> list[list[int]]:

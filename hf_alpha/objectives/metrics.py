@@ -17,8 +17,8 @@ def accuracy(predicted: Values, right: Values) -> float:
 def f1(predicted: Values, right: Values) -> float:
     """F1 of class 1, as MRPC and QQP are measured; 0 where nothing is found."""
     predicted_ones, right_ones = np.asarray(predicted) == 1, np.asarray(right) == 1
-    both = 2 * np.sum(predicted_ones & right_ones)
-    return float(both / (predicted_ones.sum() + right_ones.sum())) if both else 0.0
+    shared = 2 * np.sum(predicted_ones & right_ones)
+    return float(shared / (predicted_ones.sum() + right_ones.sum())) if shared else 0.0
 
 
 def matthews(predicted: Values, right: Values) -> float:

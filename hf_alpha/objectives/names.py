@@ -82,13 +82,13 @@ def key_of_texts(texts: Iterable[str], finder: NameFinder | None) -> str:
     return "\x1f".join(text if finder is None else canonical_text(text, finder) for text in texts)
 
 
-def encoded(tokenizer: Any, *texts: list[str] | str, where: str, **options: Any) -> Any:
+def encoded(tokenizer: Any, *texts: list[str] | str, place: str, **options: Any) -> Any:
     """What a tokenizer makes of rows of texts.
 
     Args:
         tokenizer: any.
         texts: of all rows, and their second texts; or those of one row.
-        where: the rows are, for errors.
+        place: the rows are, for errors.
         options: of the tokenizer.
 
     Raises:
@@ -97,7 +97,7 @@ def encoded(tokenizer: Any, *texts: list[str] | str, where: str, **options: Any)
     try:
         return tokenizer(*texts, **options)
     except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+        raise ValueError(f"{place}: {error}") from error
 
 
 def cut_out(text: str, start: int, stop: int) -> str:
@@ -105,8 +105,10 @@ def cut_out(text: str, start: int, stop: int) -> str:
     if not isinstance(text, MarkedText):
         return text[start:stop]
     first, last = (bisect_left(text.spans, (place,)) for place in (start, stop))
-    inside = [span for span in text.spans[first:last] if span.stop <= stop]
-    return MarkedText(text[start:stop], [(i - start, j - start, kind) for i, j, kind in inside])
+    spans_inside = [span for span in text.spans[first:last] if span.stop <= stop]
+    return MarkedText(
+        text[start:stop], [(i - start, j - start, kind) for i, j, kind in spans_inside]
+    )
 
 
 class Numbering:
@@ -126,9 +128,13 @@ class Numbering:
             ids: of the text.
             names: symbol token -> name, of the text.
         """
-        found = {self.tokenizer.convert_tokens_to_ids(token): name for token, name in names.items()}
-        known = {index: Name(name, self.tokenizer.class_of(index)) for index, name in found.items()}
-        return [known.get(index, index) for index in ids]
+        names_by_id = {
+            self.tokenizer.convert_tokens_to_ids(token): name for token, name in names.items()
+        }
+        symbols = {
+            index: Name(name, self.tokenizer.class_of(index)) for index, name in names_by_id.items()
+        }
+        return [symbols.get(index, index) for index in ids]
 
     def ids(self, tokens: Sequence[int | Name]) -> list[int]:
         """Return tokens of a sequence, with symbols in place of names.

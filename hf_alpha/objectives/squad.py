@@ -24,14 +24,14 @@ def f1(answer: str, right: str) -> float:
     answer_words, right_words = normalized(answer).split(), normalized(right).split()
     if not answer_words or not right_words:
         return float(answer_words == right_words)
-    both = sum((Counter(answer_words) & Counter(right_words)).values())
-    return 2 * both / (len(answer_words) + len(right_words))
+    num_shared = sum((Counter(answer_words) & Counter(right_words)).values())
+    return 2 * num_shared / (len(answer_words) + len(right_words))
 
 
 def best(measure: Callable[[str, str], float], answer: str, answers: Sequence[str]) -> float:
     """The best value over all right answers; a question without any is answered by ""."""
-    named = [right for right in answers if normalized(right)] or [""]
-    return max(measure(answer, right) for right in named)
+    right_answers = [right for right in answers if normalized(right)] or [""]
+    return max(measure(answer, right) for right in right_answers)
 
 
 __all__ = ["best", "exact", "f1", "normalized"]
