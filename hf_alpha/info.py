@@ -146,8 +146,8 @@ def _safetensors(place: str) -> SafetensorsRepoMetadata:
 
 def _base_tokens(config: PreTrainedConfig, tokenizer: Any) -> str:
     ids = config.vocabulary.base_ids
-    shown = " ".join(tokenizer.convert_ids_to_tokens(ids[:SHOWN_TOKENS]))
-    return f"{len(ids):,}: {shown}" + " ..." * (len(ids) > SHOWN_TOKENS)
+    excerpt = " ".join(tokenizer.convert_ids_to_tokens(ids[:SHOWN_TOKENS]))
+    return f"{len(ids):,}: {excerpt}" + " ..." * (len(ids) > SHOWN_TOKENS)
 
 
 def _extension(config: PreTrainedConfig) -> str:

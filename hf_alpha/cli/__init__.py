@@ -51,9 +51,9 @@ class OnceCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line as the base class does."""
-        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
-        once = [one for one in given if not one.multiple]
-        if twice := next((one for one in once if once.count(one) > 1), None):
+        _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
+        single_valued = [one for one in parameters if not one.multiple]
+        if twice := next((one for one in single_valued if single_valued.count(one) > 1), None):
             ctx.fail(f"{twice.opts[0]} is given twice: all but one would have no effect")
         return super().parse_args(ctx, args)
 
@@ -77,8 +77,8 @@ for panel, commands in PANELS.items():
         app.command(name, cls=OnceCommand, rich_help_panel=panel)(command)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(value: bool) -> None:
+    if value:
         from importlib.metadata import version
 
         say(f"hf_alpha {version('hf_alpha')}")
@@ -143,8 +143,8 @@ def _what_to_mend(error: Exception) -> str | None:
 
     if isinstance(error, httpx.RequestError):
         return f"{error.request.url} cannot be reached: {error}"
-    named = (ValueError, OSError, ImportError, StrictDataclassError, SafetensorError)
-    return str(error) if isinstance(error, (*named, httpx.HTTPError)) else None
+    mendable = (ValueError, OSError, ImportError, StrictDataclassError, SafetensorError)
+    return str(error) if isinstance(error, (*mendable, httpx.HTTPError)) else None
 
 
 __all__ = ["app", "main", "run_alone"]

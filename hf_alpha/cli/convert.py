@@ -183,8 +183,8 @@ def convert(
     hf-alpha convert base.step8000.cfg OUT --tokenizer bert-base-uncased
     """
     if original.weights is not None or Path(model).suffix == ".cfg":
-        others = names_of(Encoding, HostSymbols, Segments)
-        refuse(command, others, f"has no effect on {model}")
+        refused_options = names_of(Encoding, HostSymbols, Segments)
+        refuse(command, refused_options, f"has no effect on {model}")
         say(_convert_original(Path(model), out, original))
         return
     refuse(command, names_of(Original), "is for a .cfg file of FOLNet's original code")

@@ -62,9 +62,9 @@ class Problems:
 
     def folder(self, models: list[str], recipe: "Recipe | None") -> Path:
         """Where a report goes if --out does not say it; choices of given data are in the name."""
-        drawn = self.data is None and _own_recipe(recipe) is None
+        is_drawn = self.data is None and _own_recipe(recipe) is None
         return report_folder(
-            models, self.data, *([] if drawn else [self.symbols, self.sizes, self.samples])
+            models, self.data, *([] if is_drawn else [self.symbols, self.sizes, self.samples])
         )
 
     def rows(
@@ -81,8 +81,8 @@ class Problems:
         Raises:
             ValueError: there are no such problems, or an option would have no effect on them.
         """
-        if (own := _own_recipe(recipe)) is not None:
-            return self._of_own(own)
+        if (own_recipe := _own_recipe(recipe)) is not None:
+            return self._of_own(own_recipe)
         if self.data is not None:
             return self._of_data(task, self.data)
         if self.split is not None:

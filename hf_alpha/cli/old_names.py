@@ -96,19 +96,19 @@ def _asking(arguments: Sequence[str]) -> list[str]:
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return arguments, and options, each with its value as `--option=value`."""
-    others: list[str] = []
+    positionals: list[str] = []
     options: list[str] = []
     words = iter(arguments)
     for word in words:
         if word == "--":
-            others += words
+            positionals += words
         elif not word.startswith("-"):
-            others.append(word)
+            positionals.append(word)
         elif "=" in word or word in FLAGS:
             options.append(word)
         else:
             options.append(f"{word}={next(words, '')}")
-    return others, options
+    return positionals, options
 
 
 __all__ = ["MOVED_OUT", "RENAMED", "renewed"]

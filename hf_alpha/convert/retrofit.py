@@ -265,12 +265,12 @@ def _refuse(config: Any) -> None:
 
 def _check_vocabulary(model: PreTrainedModel, tokenizer: Any) -> None:
     check_tables(model)
-    most = len(tokenizer)
-    if most > table_rows(model):
+    num_tokens = len(tokenizer)
+    if num_tokens > table_rows(model):
         raise ConversionError(
-            f"the tokenizer has {most} tokens, the model rows for {table_rows(model)}: they do not "
-            "belong together, or the model lacks what was added to the tokenizer; call "
-            f"model.resize_token_embeddings({most})"
+            f"the tokenizer has {num_tokens} tokens, the model rows for {table_rows(model)}: they "
+            "do not belong together, or the model lacks what was added to the tokenizer; call "
+            f"model.resize_token_embeddings({num_tokens})"
         )
 
 
@@ -384,9 +384,9 @@ def _warn_of_spellings(tokenizer: Any, symbols: set[int]) -> None:
         symbols_in = [symbols.intersection(ids) for ids in spellings]
         if symbols_in[0] == symbols_in[1]:  # one; or none, of a token that is a part of words
             continue
-        shown = [" ".join(tokenizer.convert_ids_to_tokens(ids)) for ids in spellings]
-        two = f"{shown[0]} and {shown[1]} are two symbols for one name"
-        faults.append(two if all(symbols_in) else f"{shown[symbols_in.index(set())]} is no symbol")
+        texts = [" ".join(tokenizer.convert_ids_to_tokens(ids)) for ids in spellings]
+        two = f"{texts[0]} and {texts[1]} are two symbols for one name"
+        faults.append(two if all(symbols_in) else f"{texts[symbols_in.index(set())]} is no symbol")
     if faults:
         logger.warning(
             "words are other tokens behind a space than at the start of a text: %s. Take new "
@@ -496,7 +496,7 @@ class _Rows:
         }
         sources = {
             name: self._defaults(
-                name, [named.get(name, []) for named in roles.values()], len(plain)
+                name, [named_rows.get(name, []) for named_rows in roles.values()], len(plain)
             )
             for name in self.ranges
         }
@@ -510,8 +510,8 @@ class _Rows:
 
     def _named_rows(self, plain: Any, role: str) -> dict[str, list[int]]:
         """Return, for each class, the ids of the tokens that are named for a role."""
-        named = getattr(self.config, role)
-        tokens = {} if named is None else by_class(named, list(self.ranges))
+        role_tokens = getattr(self.config, role)
+        tokens = {} if role_tokens is None else by_class(role_tokens, list(self.ranges))
         if unknown := tokens.keys() - self.ranges.keys():
             raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
         return {name: [_token_id(plain, token) for token in some] for name, some in tokens.items()}
@@ -522,12 +522,12 @@ class _Rows:
         They begin with symbols that were tokens before: all of them, if the class has one row; of
         two, each with the first symbol that the other one does not begin with.
         """
-        own = [i for i in self._members(name) if i < num_tokens]
+        members = [i for i in self._members(name) if i < num_tokens]
         if len(rows) == 1:
-            return [rows[0] or own]
+            return [rows[0] or members]
         actual, placeholder = rows
-        actual = actual or [i for i in own if i not in placeholder][:1]
-        return [actual, placeholder or [i for i in own if i not in actual][:1]]
+        actual = actual or [i for i in members if i not in placeholder][:1]
+        return [actual, placeholder or [i for i in members if i not in actual][:1]]
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the configuration for the vocabulary and the places of rows."""
@@ -563,8 +563,8 @@ class _Rows:
 
         No two are the same: classes have no symbol in common, and a class no source twice.
         """
-        used = {i for rows in self.sources.values() for ids in rows for i in ids}
-        free = (i for i in chain(self.symbols, count(self.size)) if i not in used)
+        used_rows = {i for rows in self.sources.values() for ids in rows for i in ids}
+        free = (i for i in chain(self.symbols, count(self.size)) if i not in used_rows)
         return {
             name: [
                 ids[0] if len(ids) == 1 and ids[0] in self._members(name) else next(free)

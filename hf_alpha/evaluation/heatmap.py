@@ -256,9 +256,9 @@ def _draw_panel(
 
     axis.set_xlim(sizes.start - 0.5, sizes.stop - 0.5)
     axis.set_ylim(rows.start - 0.5, rows.stop - 0.5)
-    inside = [cell for cell in heatmap.cells if not cell.outside]
-    boxes = [_box(cell, _side(cell.count, full_count)) for cell in inside]
-    shades = colors.to_rgba(np.array([cell.rate for cell in inside]))
+    cells = [cell for cell in heatmap.cells if not cell.outside]
+    boxes = [_box(cell, _side(cell.count, full_count)) for cell in cells]
+    shades = colors.to_rgba(np.array([cell.rate for cell in cells]))
     axis.add_collection(PatchCollection(boxes, facecolors=shades, lw=0))
     for cell in heatmap.cells:
         if cell.outside:

@@ -172,10 +172,10 @@ class KeptReplies:
         folder: where `replies-*.jsonl` are, one of each process; None to keep none.
     """
 
-    def __init__(self, asked: Asked, folder: Path | None):
-        self.asked = asked
+    def __init__(self, model: Asked, folder: Path | None):
+        self.asked = model
         self.replies: dict[str, Reply] = {}
-        self._by = digest(asked.settings)
+        self._by = digest(model.settings)
         self._lock = Lock()
         self._file: Path | None = None
         if folder is not None:
@@ -270,10 +270,12 @@ class Formulas:
 
     def __init__(self, task: Task, problems: Iterable[str]):
         self._task = task
-        own = list(dict.fromkeys(name for text in problems for name in task.symbols_of(text)))
-        count = max(len(own), sum(task.symbol_classes.values()))
-        others = (name for name in task.default_symbols(len(own) + count) if name not in own)
-        self.classes = [[*own, *islice(others, count - len(own))]]
+        own_names = list(dict.fromkeys(name for text in problems for name in task.symbols_of(text)))
+        count = max(len(own_names), sum(task.symbol_classes.values()))
+        free_names = (
+            name for name in task.default_symbols(len(own_names) + count) if name not in own_names
+        )
+        self.classes = [[*own_names, *islice(free_names, count - len(own_names))]]
         self.names = set(self.classes[0])
 
     def read(self, problem: str) -> Items:

@@ -339,17 +339,17 @@ def _block(
 
 def _covariance_notes(reports: Sequence[Report]) -> list[str]:
     """Say on how many problems and renamings alpha-covariance was measured: a line for each way."""
-    measured = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
-    ways: dict[tuple[int | None, int], list[tuple[str, AlphaCovariance]]] = {}
-    for model, covariance in measured:
-        way = (covariance.max_renamings, covariance.seed)
-        ways.setdefault(way, []).append((model, covariance))
+    covariances = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
+    by_limits: dict[tuple[int | None, int], list[tuple[str, AlphaCovariance]]] = {}
+    for model, covariance in covariances:
+        limits = (covariance.max_renamings, covariance.seed)
+        by_limits.setdefault(limits, []).append((model, covariance))
     notes = []
-    for (limit, seed), of_models in ways.items():
-        names = f" of {', '.join(model for model, _ in of_models)}" if len(ways) > 1 else ""
+    for (limit, seed), of_models in by_limits.items():
+        names = f" of {', '.join(model for model, _ in of_models)}" if len(by_limits) > 1 else ""
         notes.append(f"alpha-covariance{names}: {_measured_on(limit, seed, of_models)}")
     caveats = [
-        f"{model} {covariance.caveat}" for model, covariance in measured if covariance.caveat
+        f"{model} {covariance.caveat}" for model, covariance in covariances if covariance.caveat
     ]
     return notes + ([f"same answer to all renamings: {', '.join(caveats)}"] if caveats else [])
 
@@ -392,8 +392,8 @@ def _known_metrics(reports: Sequence[Report], measure: str) -> list[str]:
     metrics = [EDIT_DISTANCE, "correct"] if distance else ["correct"]
     # Where distance counts, there is one right answer, unless a check has found another one:
     # correct and exact are the same.
-    others = not distance or any(Verdict.correct in record.verdicts for record in records)
-    if others and any(record.target is not None for record in records):
+    several_answers = not distance or any(Verdict.correct in record.verdicts for record in records)
+    if several_answers and any(record.target is not None for record in records):
         metrics.append("exact")
     if any(len(record.verdicts) > 1 for record in records):
         metrics.append("top_n")

@@ -188,8 +188,8 @@ class Service:
             choice = answer["choices"][0]
             text = choice["message"]["content"]
         except UNREADABLE:
-            shown = self._shown(body)
-            raise ServiceError(f"{self.url} answers with something else: {shown}") from None
+            excerpt = self._shown(body)
+            raise ServiceError(f"{self.url} answers with something else: {excerpt}") from None
         usage = answer.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         return Reply(

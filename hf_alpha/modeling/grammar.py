@@ -72,8 +72,8 @@ def is_plain_name(text: str) -> bool:
     """Whether a text is a name that needs no quotes, as far as its characters are concerned."""
     if text.isidentifier():
         return True
-    head, *rest = text.split(".")
-    return head.isidentifier() and all(x and f"_{x}".isidentifier() for x in rest)
+    head, *parts = text.split(".")
+    return head.isidentifier() and all(x and f"_{x}".isidentifier() for x in parts)
 
 
 def unquoted(token: str) -> str:
@@ -88,8 +88,8 @@ def words(text: str) -> list[Lexeme]:
 
 def split_at(text: str, signs: str) -> list[str]:
     """Split a text at each of these signs, outside double quotes."""
-    found = re.finditer(rf"{_QUOTED}|[{re.escape(signs)}]", text)
-    edges = [match.start() for match in found if match.group() in signs]
+    matches = re.finditer(rf"{_QUOTED}|[{re.escape(signs)}]", text)
+    edges = [match.start() for match in matches if match.group() in signs]
     starts = [0, *(edge + 1 for edge in edges)]
     return [text[i:j] for i, j in zip(starts, [*edges, len(text)], strict=True)]
 
@@ -148,11 +148,11 @@ class Grammar:
                 raise ValueError(f"{token!r} and another operator of its precedence differ in side")
 
     def _check_types(self) -> None:
-        for name, (meaning, fits) in _FIELDS.items():
+        for name, (meaning, is_valid) in _FIELDS.items():
             value = getattr(self, name)
             table = isinstance(value, dict)
             entries = value.items() if table else []
-            if not table or not all(isinstance(x, str) and x and fits(y) for x, y in entries):
+            if not table or not all(isinstance(x, str) and x and is_valid(y) for x, y in entries):
                 raise ValueError(f"`{name}` of a grammar maps {meaning}, not {_shorten(value)}")
         if not all(isinstance(token, str) and token for token in self.constants):
             raise ValueError(f"`constants` of a grammar are tokens, not {_shorten(self.constants)}")
@@ -196,8 +196,8 @@ class Grammar:
         if notation == "compact":
             return self._read_compact(text)
         lexemes = self._lex(self._word_pattern, text)
-        read = self._read_prefix if notation == "prefix" else self._read_infix
-        return read(lexemes, text)
+        reader = self._read_prefix if notation == "prefix" else self._read_infix
+        return reader(lexemes, text)
 
     def _read_any(self, text: str) -> list[str]:
         """Prefix tokens of a text in the notation that is detected."""
@@ -295,8 +295,8 @@ class Grammar:
         cuts = [0] if want_operand or not binary.match(word) else [0, 1]
         while unary.match(word, cuts[-1]):
             cuts.append(cuts[-1] + 1)
-        if (found := constant.match(word, cuts[-1])) and found.end() < len(word):
-            cuts.append(found.end())
+        if (match := constant.match(word, cuts[-1])) and match.end() < len(word):
+            cuts.append(match.end())
         pieces = [word[i:j] for i, j in zip(cuts, [*cuts[1:], None], strict=True)]
         return [(self.spellings.get(x, x), start + i) for x, i in zip(pieces, cuts, strict=True)]
 
@@ -315,8 +315,8 @@ class Grammar:
         """What infix has to have here instead of a token; None if the token will do."""
         if want_operand:
             return None if token == "(" or self._arity(token) in (0, 1) else _OPERAND
-        fits = token == ")" or self.arities.get(token) == 2
-        return None if fits else "a binary operator, ')' or the end"
+        is_valid = token == ")" or self.arities.get(token) == 2
+        return None if is_valid else "a binary operator, ')' or the end"
 
     def _infix_operand(
         self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
@@ -444,9 +444,9 @@ class Grammar:
                 continue
             (token, *children), bound = top
             if not children:
-                whole = self._whole(token)
-                foreign = self.glued and not whole.isascii()  # Spot takes ASCII only, but in quotes
-                yield f'"{whole}"' if foreign and not _is_quoted(whole) else whole
+                text = self._whole(token)
+                foreign = self.glued and not text.isascii()  # Spot takes ASCII only, but in quotes
+                yield f'"{text}"' if foreign and not _is_quoted(text) else text
             elif len(children) == 1:
                 yield f"{token} " if is_plain_name(token) else token
                 stack.append((children[0], _UNARY))
@@ -554,8 +554,8 @@ class Grammar:
         elif token == '"':
             reason = ": this quote is never closed on its line"
         elif arity is None and token != "(":
-            inside = (i for i, x in enumerate(token) if x != "." and not f"_{x}".isidentifier())
-            first = next(inside, 0)
+            bad_places = (i for i, x in enumerate(token) if x != "." and not f"_{x}".isidentifier())
+            first = next(bad_places, 0)
             token, start = (token[first], start + first) if first else (token, start)
             reason = f" has no meaning here: expected {expected} ({self._known})"
         else:
@@ -564,9 +564,9 @@ class Grammar:
 
     @property
     def _known(self) -> str:
-        known = " ".join(self.arities)
+        tokens = " ".join(self.arities)
         rule = "letters, digits, _ and dots, or anything in double quotes"
-        return f'operators and constants: {known}; names are {rule}, such as "x\'"'
+        return f'operators and constants: {tokens}; names are {rule}, such as "x\'"'
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -580,11 +580,13 @@ class Grammar:
         Raises:
             ValueError: the data are no grammar; the message names the entry.
         """
-        known = {entry.name for entry in fields(cls)}
-        if not isinstance(data, dict) or not known.difference(_OPTIONAL) <= data.keys() <= known:
-            found = ", ".join(map(str, data)) if isinstance(data, dict) else _shorten(data)
-            needed = ", ".join(sorted(known))
-            raise ValueError(f"a grammar has the entries {needed}; this one is {found or 'empty'}")
+        names = {entry.name for entry in fields(cls)}
+        if not isinstance(data, dict) or not names.difference(_OPTIONAL) <= data.keys() <= names:
+            entries = ", ".join(map(str, data)) if isinstance(data, dict) else _shorten(data)
+            expected_entries = ", ".join(sorted(names))
+            raise ValueError(
+                f"a grammar has the entries {expected_entries}; this one is {entries or 'empty'}"
+            )
         constants = data["constants"]
         if not isinstance(constants, list | tuple):
             raise ValueError(f"`constants` of a grammar is a list, not {_shorten(constants)}")
@@ -612,16 +614,16 @@ _OPERAND = "a name, a constant, a unary operator or '('"
 
 
 def _without_double_negation(tokens: list[str]) -> list[str]:
-    kept: list[str] = []
+    shortened: list[str] = []
     for token in tokens:
-        if token == "!" and kept and kept[-1] == "!":
-            kept.pop()
+        if token == "!" and shortened and shortened[-1] == "!":
+            shortened.pop()
         else:
-            kept.append(token)
-    return kept
+            shortened.append(token)
+    return shortened
 
 
 def _shorten(value: object) -> str:
     text = value if isinstance(value, str) else repr(value)
-    shown = text if len(text) <= 40 else text[:37] + "..."
-    return repr(shown) if isinstance(value, str) else shown
+    excerpt = text if len(text) <= 40 else text[:37] + "..."
+    return repr(excerpt) if isinstance(value, str) else excerpt

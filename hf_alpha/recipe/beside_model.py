@@ -65,8 +65,8 @@ def _check_code(names: Mapping[str, str], model: str, file: str | Path) -> None:
         model: the folder or Hub name.
         file: what names the code, for errors.
     """
-    if refused := refused_code(model, names):
-        raise UntrustedCodeError(file, refused)
+    if untrusted := refused_code(model, names):
+        raise UntrustedCodeError(file, untrusted)
     if is_trusted(model):
         for key, name in names.items():
             own_object(name, key, "package.module:name", here=False)
@@ -105,9 +105,11 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
     """What a recipe would say of a model that has none; not where its training data is."""
     _, tokenizer = load_parts(model)
     if isinstance(tokenizer, TextTokenizer):
-        own = next(n for n in built_in_tasks() if not isinstance(get_task(n), DrawnTask))
+        own_task = next(n for n in built_in_tasks() if not isinstance(get_task(n), DrawnTask))
         rules = rules_of(tokenizer, model)
-        return PairsRecipe.model_construct(task=own, data=Pairs.model_construct(), symbols=rules)
+        return PairsRecipe.model_construct(
+            task=own_task, data=Pairs.model_construct(), symbols=rules
+        )
     if tokenizer.grammar is not None:
         tasks = ((name, get_task(name)) for name in built_in_tasks())
         fitting = (

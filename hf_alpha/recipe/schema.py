@@ -451,8 +451,10 @@ class PairsRecipe(OwnRecipe):
         return super().code() | {"check": self.check} | measures
 
     def _of_task(self) -> dict[str, Any]:
-        more = {key: getattr(self, key) for key in ("check", "measures", "ignore_whitespace")}
-        return super()._of_task() | more
+        text_settings = {
+            key: getattr(self, key) for key in ("check", "measures", "ignore_whitespace")
+        }
+        return super()._of_task() | text_settings
 
 
 class RowsRecipe(OwnRecipe):

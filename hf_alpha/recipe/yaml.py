@@ -44,10 +44,10 @@ def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
         raise _with_origin(error, file, origins) from error
 
 
-def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
+def parse_recipe(content: dict[str, Any], place: str = "recipe") -> Recipe:
     """Check a recipe's keys and values, and find its kind; see [`read_recipe`]."""
-    _check_private(content, where)
-    return kind_of(content).read(content, where)
+    _check_private(content, place)
+    return kind_of(content).read(content, place)
 
 
 def _find(path: str | Path) -> Path:
@@ -162,7 +162,7 @@ def check_shareable(file: Path) -> None:
     _check_private(_read(file), str(file))
 
 
-def _check_private(content: Mapping[str, Any], where: str) -> None:
+def _check_private(content: Mapping[str, Any], place: str) -> None:
     """Check that nothing is in a recipe, and nothing uploaded by it, that is for nobody else.
 
     It comes before all checks that quote values, and once more before a recipe is written.
@@ -171,12 +171,12 @@ def _check_private(content: Mapping[str, Any], where: str) -> None:
         section, _, name = key.partition(".")
         if (section == "training" and name.endswith("token")) or HUB_TOKEN.search(value):
             raise RecipeError(
-                f"{where}: {key!r} is a secret, and recipes are shared: leave it out, and log in "
+                f"{place}: {key!r} is a secret, and recipes are shared: leave it out, and log in "
                 "with hf auth login, or set HF_TOKEN in the environment"
             )
         if key == "training.push_to_hub" and value == "true":
             raise RecipeError(
-                f"{where}: {key!r} would upload all that lies in the output folder: leave it out, "
+                f"{place}: {key!r} would upload all that lies in the output folder: leave it out, "
                 "and share the trained model with hf-alpha push"
             )
 
@@ -223,11 +223,11 @@ for _kind in (_Loader, _Dumper):
     _kind.add_implicit_resolver("tag:yaml.org,2002:float", _POWER_OF_TEN, list("-+0123456789"))
 
 
-def _parse_yaml(text: str, where: str) -> Any:
+def _parse_yaml(text: str, place: str) -> Any:
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
-        raise RecipeError(f"{where}: not valid YAML: {error}") from error
+        raise RecipeError(f"{place}: not valid YAML: {error}") from error
 
 
 def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:

@@ -95,10 +95,10 @@ def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
 def _with_class_of(tokenizer: Any, recipe: OwnRecipe, say: Callable[[str], object]) -> Recipe:
     """A recipe with one class, called as the only one of a tokenizer: both are all names."""
     classes = list(tokenizer.finder.rules) if isinstance(tokenizer, TextTokenizer) else []
-    ((ours, rule),) = recipe.symbols.items()
-    if len(classes) != 1 or classes == [ours]:
+    ((recipe_class, rule),) = recipe.symbols.items()
+    if len(classes) != 1 or classes == [recipe_class]:
         return recipe
-    say(f"symbols: {ours!r} is the class {classes[0]!r} of {recipe.checkpoint}")
+    say(f"symbols: {recipe_class!r} is the class {classes[0]!r} of {recipe.checkpoint}")
     return recipe.model_copy(update={"symbols": {classes[0]: rule}})
 
 
@@ -113,12 +113,12 @@ def config_for(tokenizer: Any, settings: Mapping[str, Any]) -> PreTrainedConfig:
     Raises:
         ValueError: a setting has a wrong kind or value.
     """
-    chosen = dict(settings)
-    config_class = CONFIG_MAPPING[chosen.pop("model_type", DEFAULT_MODEL_TYPE)]
+    values = dict(settings)
+    config_class = CONFIG_MAPPING[values.pop("model_type", DEFAULT_MODEL_TYPE)]
     if hasattr(config_class, "for_tokenizer"):
-        return config_class.for_tokenizer(tokenizer, **chosen)
+        return config_class.for_tokenizer(tokenizer, **values)
     special = {name: getattr(tokenizer, name) for name in SPECIAL_IDS}
-    return config_class(vocab_size=len(tokenizer), **{**special, **chosen})
+    return config_class(vocab_size=len(tokenizer), **{**special, **values})
 
 
 __all__ = ["SPECIAL_IDS", "complete_rules", "config_for", "prepare_model"]

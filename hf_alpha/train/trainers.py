@@ -109,19 +109,19 @@ class RunTrainer(Trainer):
         if not self._is_finite():
             raise self._not_finite("training has led to weights that are not finite")
 
-    def _not_finite(self, what: str) -> NotFiniteError:
+    def _not_finite(self, fault: str) -> NotFiniteError:
         good = last_checkpoint(self.args.output_dir, self.finite_steps.proved)
         last = last_checkpoint(self.args.output_dir)
         ahead = "a smaller training.learning_rate and another training.output_dir"
         if good is None:
-            way = f"there is no good checkpoint: begin again with {ahead}"
+            advice = f"there is no good checkpoint: begin again with {ahead}"
         else:
-            way = (
+            advice = (
                 f"the last good checkpoint is {good}: 'checkpoint: {good}' in a recipe goes on "
                 f"from its weights, with {ahead}"
             )
         led = "" if last == good else f" ({last} was saved behind it, and leads here again)"
-        return NotFiniteError(f"{what}; no model is written; {way}{led}")
+        return NotFiniteError(f"{fault}; no model is written; {advice}{led}")
 
     def _of_all(self, number: torch.Tensor) -> torch.Tensor:
         """A number of each process: (processes,)."""
@@ -129,8 +129,8 @@ class RunTrainer(Trainer):
 
     def _is_finite(self) -> bool:
         """Whether the weights are, those in other processes too."""
-        mine = torch.tensor(is_finite(self.model), device=self.args.device)
-        return bool(self._of_all(mine).all())
+        finite_here = torch.tensor(is_finite(self.model), device=self.args.device)
+        return bool(self._of_all(finite_here).all())
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """As in the base class; but a loss that is not known is none, and the mean is of all steps.
@@ -167,15 +167,15 @@ class RunTrainer(Trainer):
         """Take up the sums of losses of a checkpoint; one without them begins to count anew."""
         self._first_counted = self.state.global_step
         self.finite_steps.proved = self.state.global_step - 1
-        kept = self.state.stateful_callbacks.get(LOSSES)
-        if kept is None:
+        losses = self.state.stateful_callbacks.get(LOSSES)
+        if losses is None:
             return
-        sums = kept["since_log"]
-        same = len(sums) == self.args.world_size
-        self._tr_loss += sums[self.args.process_index] if same else math.fsum(sums) / len(sums)
-        self._total_loss_scalar = kept["total"]
-        self._globalstep_last_logged = kept["last_logged"]
-        self._first_counted = kept["first_counted"]
+        sums = losses["since_log"]
+        is_same = len(sums) == self.args.world_size
+        self._tr_loss += sums[self.args.process_index] if is_same else math.fsum(sums) / len(sums)
+        self._total_loss_scalar = losses["total"]
+        self._globalstep_last_logged = losses["last_logged"]
+        self._first_counted = losses["first_counted"]
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         with readable_state(checkpoint, "the optimiser's state"):
