@@ -120,7 +120,7 @@ def _parameters(config: PreTrainedConfig) -> str:
 
 
 def _weights(place: str) -> str:
-    """Kinds of numbers and size of the weights, from the beginnings of their files."""
+    """Return the kinds of numbers and the size of weights, from the beginnings of their files."""
     try:
         metadata = _safetensors(place)
     except NotASafetensorsRepoError:

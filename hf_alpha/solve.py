@@ -138,7 +138,7 @@ def _too_many_names(model: PreTrainedModel, tokenizer: AnyTokenizer) -> str:
 
 
 def _read_as(tokenizer: AnyTokenizer, problem: Problem) -> str | None:
-    """The problem in infix as the model reads it, if operators of it are rewritten for that."""
+    """Return the problem in infix as the model reads it, if its operators are rewritten."""
     grammar = getattr(tokenizer, "grammar", None)
     if grammar is None or grammar.derived.keys().isdisjoint(problem.written):
         return None

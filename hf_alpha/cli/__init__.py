@@ -95,7 +95,7 @@ def prepare(
         ),
     ] = False,
 ) -> None:
-    """Quiet the bars of loading and saving; our own say more."""
+    """Switch off the bars of loading and saving: the program's own say more."""
     if context.invoked_subcommand not in LATE:
         quiet_bars()
 
@@ -119,7 +119,7 @@ def run_alone(command: Callable[..., None], name: str) -> None:
 
 
 def _run(command_line: typer.Typer, name: str) -> None:
-    """Errors that the user can mend are one line, others keep their traceback."""
+    """Run a command line: errors that the user can mend are one line, others a traceback."""
     try:
         command_line(prog_name=name)
     except Exception as error:
@@ -136,7 +136,7 @@ def _fail(message: str) -> NoReturn:
 
 
 def _what_to_mend(error: Exception) -> str | None:
-    """What a user reads of an error that can be mended; None for any other."""
+    """Return what a user reads of an error that can be mended; None for any other."""
     from huggingface_hub.errors import StrictDataclassError
     from huggingface_hub.utils import httpx
     from safetensors import SafetensorError

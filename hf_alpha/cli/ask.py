@@ -176,7 +176,7 @@ def _entrants(
 
 
 def _recipe_of(loaded_models: list[str], hosts: Sequence[str], task: str | None) -> "Recipe | None":
-    """What a model says of its task; None where none says anything, and may."""
+    """Return a model's recipe, by which it says its task; None where none is needed."""
     from hf_alpha.recipe import recipe_for, recipe_of
 
     if trained_models := [model for model in loaded_models if model not in hosts]:

@@ -46,7 +46,7 @@ def read_inputs(
     name: str,
     text_of: Callable[[dict[str, Any], int], str] | None = None,
 ) -> list[str]:
-    """Texts given as arguments and in the lines of a file, or else on standard input.
+    """Return texts given as arguments and in the lines of a file, or else on standard input.
 
     Args:
         arguments: texts of the command line.
@@ -89,7 +89,7 @@ def read_inputs(
 def _of_json(
     file: Path, lines: list[str], text_of: Callable[[dict[str, Any], int], str] | None
 ) -> list[str]:
-    """Texts of lines in JSON: strings, or rows."""
+    """Return the texts of lines in JSON, which are strings or rows."""
     texts = []
     for number, line in enumerate(lines):
         if not line.strip():
@@ -109,7 +109,7 @@ def _of_json(
 
 
 def own_test_rows(recipe: "OwnRecipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
-    """Rows of the user's own pairs: those given, or the recipe's test."""
+    """Return rows of the user's own pairs: those of `data`, or else the recipe's test."""
     from hf_alpha.data.own import own_rows, read_own
 
     place = test_data(recipe, data)
@@ -119,7 +119,7 @@ def own_test_rows(recipe: "OwnRecipe", data: str | None, split: str | None) -> l
 
 
 def test_data(recipe: "OwnRecipe", data: str | None) -> Any:
-    """Where test data is: what is given, or what a recipe says."""
+    """Return where test data is: `data`, or else the recipe's `data.test`."""
     from hf_alpha.folders import may_be_on_hub
 
     place = data or recipe.data.test

@@ -310,7 +310,7 @@ def _tokens_by_class(text: str | None) -> Any:
 
 
 def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
-    """What a conversion is told about symbols: class -> how many, and how names are found.
+    """Return class of symbols -> how many there are, and how names are found.
 
     Raises:
         ValueError: a number is none, or it is not clear which class a pattern is for.
@@ -336,7 +336,7 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
 
 
 def _patterns(names: list[str]) -> dict[str, str]:
-    """Class -> regular expression of its names; the class is '' where none is named.
+    """Return class -> regular expression of its names; the class is "" where none is named.
 
     Raises:
         ValueError: there are two for one class.

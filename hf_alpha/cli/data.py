@@ -216,7 +216,7 @@ def _generate_grid(
 
 
 def _shared(formulas: Formulas, sharing: Sharing) -> dict[str, Any]:
-    """Arguments of both functions that generate."""
+    """Return arguments of both functions that generate."""
     return {
         "seed": formulas.seed,
         "targets": formulas.targets,

@@ -67,13 +67,13 @@ def _renamed(command: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _old_option(arguments: Sequence[str]) -> str | None:
-    """The first option that `evaluate` has no more."""
+    """Return the first option that `evaluate` has no more; None if there is none."""
     options = (word.partition("=")[0] for word in arguments)
     return next((option for option in options if option in ASKING), None)
 
 
 def _asking(arguments: Sequence[str]) -> list[str]:
-    """The arguments of `ask`: a service is one of the models, NAME@ADDRESS."""
+    """Return the arguments of `ask`, in which a service is a model, NAME@ADDRESS."""
     models, words = _split(arguments)
     options, values = [], {}
     for word in words:

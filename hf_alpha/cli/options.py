@@ -110,12 +110,12 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def names_of(*groups: Any) -> list[str]:
-    """The names of all options of groups."""
+    """Return the names of all options of groups."""
     return [field.name for group in groups for field in fields(group)]
 
 
 def _options_of(group: Any) -> list[inspect.Parameter]:
-    """The fields of a group as parameters of a command."""
+    """Return the fields of a group as parameters of a command."""
     hints = get_type_hints(group, include_extras=True)
 
     def parameter(field: "Field[Any]") -> inspect.Parameter:

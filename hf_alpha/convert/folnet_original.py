@@ -103,7 +103,7 @@ class OriginalFolnet:
         return rows
 
     def _layer(self, name: str, unary: Tensor, binary: Tensor) -> tuple[Tensor, Tensor]:
-        """Operators of both branches, then the boolean ones."""
+        """Apply the operators of both branches, then the boolean ones."""
         one, two = self._norm(unary), self._norm(binary)
         for arity in (1, 2):
             for place, operator in enumerate(self.settings["mixer_ops"][arity]):

@@ -71,7 +71,7 @@ class AlphaCollator:
 
 
 def _one_sequence(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row whose answer, if it has one, goes on from its problem."""
+    """Return a row whose answer, if it has one, goes on from its problem."""
     problem, answer = row["input_ids"], row.get("labels")
     sequence = {**row, "input_ids": [*problem, *(answer or ())]}
     sequence.pop("tree_paths", None)  # an answer has no tree

@@ -89,7 +89,7 @@ def read_named(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any
 
 
 def files_below(path: Path) -> list[Path]:
-    """The files of a folder, without those that `datasets` never reads: hidden ones."""
+    """Return the files of a folder but hidden ones, which `datasets` never reads."""
     return sorted(
         file
         for file in path.rglob("*")
@@ -148,7 +148,7 @@ def _read_json(
 
 
 def _rows(files: list[Path], encoding: str | None) -> Iterator[dict[str, Any]]:
-    """The rows of JSON files, each an array or an object in each line."""
+    """Yield the rows of JSON files, each an array or an object in each line."""
     for path in files:
         with _opened(path) as file:
             lines = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="\n")
@@ -198,7 +198,7 @@ def _options(kind: str | None, columns: Mapping[str, str], encoding: str | None)
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of a file of rows; None for any other file."""
+    """Return the kind of a file of rows; None for any other file."""
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     kind = FILES.get(suffix) if path.is_file() and path.name not in _DESCRIPTIONS else None
     return None if kind == "parquet" and path.suffix == ".gz" else kind

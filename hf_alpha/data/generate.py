@@ -278,7 +278,7 @@ def _sample(
 
 
 def _many(settings: SampleSettings, shard: tuple[int, int] | None) -> list[Chunk]:
-    """Chunks of the rows that `many_symbols` asks for, or a shard's: one for each cell."""
+    """Return a chunk for each cell of `many_symbols`, or those of a shard."""
     task, (smallest, largest) = settings.task, settings.sizes
     cells = [
         (count, size)
@@ -349,7 +349,7 @@ def _write_excluded(settings: GridSettings, run: RunFolder) -> str:
 
 
 def _targets(task: DrawnTask, targets: str | None) -> str:
-    """How answers are computed: as is said, or the task's first way."""
+    """Return how answers are computed: as `targets` says, or the task's first way."""
     return next(iter(task.targets)) if targets is None else targets
 
 

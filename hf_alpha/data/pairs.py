@@ -72,7 +72,7 @@ def read_pairs(
 
 
 def _checked(dataset: Dataset, rows: "_Rows") -> Dataset:
-    """The columns `problem` and `answer`, as they lie on disk."""
+    """Return the columns `problem` and `answer` as they are on disk, each row checked."""
     dataset = dataset.select_columns([rows.source, rows.target])
     first = 0
     for batch in batches(dataset, "reading"):
@@ -130,12 +130,12 @@ def problem_of(
 
 
 def _by_column(finder: NameFinder) -> dict[str, str]:
-    """Class of names -> the column that lists them, where its rule is a column."""
+    """Return class of names -> the column that lists them, where its rule is a column."""
     return {name: r.column for name, r in finder.rules.items() if r.column is not None}
 
 
 def _listing(by_column: Mapping[str, str]) -> dict[str, str]:
-    """Column that lists names -> the key of a recipe that names it."""
+    """Return column that lists names -> the key of a recipe that names it."""
     return {column: f"symbols.{name}.column" for name, column in by_column.items()}
 
 

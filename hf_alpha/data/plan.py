@@ -116,7 +116,7 @@ class SamplingPlan:
         return self.rates[size] < self.exhausted_below
 
     def _quotas(self) -> dict[int, int]:
-        """Share the samples out evenly; the other sizes get what a size cannot hold."""
+        """Return size -> samples: even shares; the other sizes get what a size cannot hold."""
         room = {
             size: min(self.limit, self.counts[size]) if self._exhausted(size) else self.limit
             for size in self.sizes

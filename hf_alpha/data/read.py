@@ -106,7 +106,7 @@ def read_two_line_file(path: str | os.PathLike[str]) -> Dataset:
 
 
 def _two_line_files(files: Sequence[Path]) -> DatasetDict:
-    """Each file is a split, which has its name."""
+    """Return a dataset with a split for each file, named as the file."""
     return DatasetDict({
         _SPLIT_NAMES.get(file.stem, file.stem): read_two_line_file(file) for file in files
     })  # fmt: skip

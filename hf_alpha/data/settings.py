@@ -59,7 +59,7 @@ class GenerationSettings(ABC):
 
     @abstractmethod
     def constants_for(self, num_symbols: int) -> float:
-        """Weight of the leaves 0 and 1 in problems over so many symbols."""
+        """Return the weight of the leaves 0 and 1 in problems over so many symbols."""
 
     @abstractmethod
     def record(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class GenerationSettings(ABC):
         return None
 
     def _optional(self) -> dict[str, Any]:
-        """Settings that are recorded only where they have an effect."""
+        """Return settings that are recorded only where they have an effect."""
         hard = {"hard": self.hard} if self.hard else {}
         return {**hard, **({"equivalence": self.equivalence} if self.task.held_out else {})}
 

@@ -62,7 +62,7 @@ class CovarianceSample:
 
     @property
     def score(self) -> float:
-        """Equation 2."""
+        """Alpha-covariance of the sample, between 0 and 1 (equation 2)."""
         return 1 - (self.distinct - 1) / (self.renamings - 1)
 
 
@@ -198,7 +198,7 @@ class Answerer(Protocol):
 
     @property
     def names(self) -> Names:
-        """Where names are in problems and answers."""
+        """The names of problems and answers, and how they are found."""
 
     def groups(self, source: Any, tables: Iterable[Table]) -> list[Group]:
         """Check all renamings of a problem; those of one group may be answered together.

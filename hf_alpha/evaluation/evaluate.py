@@ -86,7 +86,7 @@ class Answerer(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What answers depend on, for JSON: a run that resumes has to have the same."""
+        """Settings that answers depend on, for JSON: a run that resumes needs the same."""
 
     def read(self, problems: Sequence[str]) -> Sequence[Any | None]:
         """Read problems; None for one that is outside the vocabulary."""

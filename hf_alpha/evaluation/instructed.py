@@ -70,14 +70,14 @@ class Asked(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What replies depend on, for JSON."""
+        """Settings that replies depend on, for JSON."""
 
     @property
     def sampled(self) -> bool:
         """Whether replies are drawn at random."""
 
     def length(self, prompt: str) -> int:
-        """Prompts of one length may be asked together."""
+        """Return a prompt's length: prompts of one length may be asked together."""
 
     def ask(self, prompts: Sequence[str], keep: Keep) -> None:
         """Ask different prompts of one length; each reply goes to `keep` as soon as it is there."""
@@ -127,7 +127,7 @@ class LocalModel:
         return bool(self.generation["do_sample"])
 
     def length(self, prompt: str) -> int:
-        """Tokens of a prompt: those of one length need no padding."""
+        """Return the tokens of a prompt: prompts of one length need no padding."""
         return len(self._encode(prompt)["input_ids"])
 
     def ask(self, prompts: Sequence[str], keep: Keep) -> None:

@@ -85,7 +85,7 @@ class Ids:
         ]
 
     def check(self, source: Features, tables: Sequence[Table], inputs: Sequence[Features]) -> None:
-        """Ids are renamed one by one: nothing can go wrong."""
+        """Accept all: ids are renamed one by one, so nothing can go wrong."""
 
     def answers(self, rows: Sequence[Sequence[int]]) -> list[Items]:
         """Return the items of generated ids."""
@@ -233,7 +233,7 @@ def name_classes(symbols: Symbols) -> list[list[str]]:
 
 
 def _marks(tokenizer: Any, names: set[str]) -> set[int]:
-    """Ids of special tokens, which are no text: the `s` of `</s>` is no name.
+    """Return ids of special tokens, which are no text: the `s` of `</s>` is no name.
 
     Unknown tokens are left in: they must not vanish. So are names that are special tokens.
     """
@@ -245,7 +245,7 @@ def _marks(tokenizer: Any, names: set[str]) -> set[int]:
 
 
 def _pattern(names: Iterable[str]) -> Any:
-    """Whole words only, where a name's end is a letter; the longest name first."""
+    """Return a pattern of whole words, where a name's end is a letter; longest name first."""
     bounded = (
         (r"(?<!\w)" if regex.match(r"\w", name) else "")
         + regex.escape(name, special_only=True)

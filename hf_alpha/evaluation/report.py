@@ -200,7 +200,7 @@ class Report:
         return list(dict.fromkeys(name for name, value in pairs if value is not None))
 
     def by_fact(self, name: str, pool: int | None = None) -> dict[int, Rates]:
-        """Rates by a fact, such as `witness_length`, where it is known; from `pool` on together."""
+        """Return rates by a known fact, such as `witness_length`; from `pool` on together."""
         groups = self._group(lambda record: _fact(record, name, pool))
         return {value: rates for value, rates in groups.items() if value != UNKNOWN}
 
@@ -320,7 +320,7 @@ def _block(
     groups_of: Groups,
     pool: int | None = None,
 ) -> str:
-    """One table: a column for each group and one for all samples."""
+    """Return one table: a column for each group and one for all samples."""
     groups = [groups_of(report) for report in reports]
     columns = sorted({column for rates in groups for column in rates})
     rows = [["%", title, *(f"{c}+" if c == pool else f"{c}" for c in columns), "all"]]
@@ -403,7 +403,7 @@ def _known_metrics(reports: Sequence[Report], measure: str) -> list[str]:
 
 
 def _cell(report: Report, metric: str, rates: Rates | None, num_symbols: int | None = None) -> str:
-    """One cell; the column `all` if `num_symbols` is None."""
+    """Return one cell; that of the column `all` if `num_symbols` is None."""
     if rates is None:
         return ""
     if rates.is_outside:

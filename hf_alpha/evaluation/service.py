@@ -42,7 +42,7 @@ class _Again(Exception):
 
 class _NoRedirection(HTTPRedirectHandler):
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        """Follow none: the key is for the address that was named."""
+        """Follow no redirection: the key is for the address that was named."""
 
 
 class Service:
@@ -98,7 +98,7 @@ class Service:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What replies depend on; not the key."""
+        """Settings that replies depend on, without the key."""
         return {"address": self.url, "request": self.fields}
 
     @property

@@ -77,12 +77,12 @@ def is_plain_name(text: str) -> bool:
 
 
 def unquoted(token: str) -> str:
-    """The name that a token stands for."""
+    """Return the name that a token stands for."""
     return re.sub(r"\\(.)", r"\1", token[1:-1]) if _is_quoted(token) else token
 
 
 def words(text: str) -> list[Lexeme]:
-    """The words of a text, split at whitespace outside double quotes, and where they start."""
+    """Return the words of a text, split at spaces outside double quotes, and their starts."""
     return [(match.group(), match.start()) for match in _SPACED.finditer(text)]
 
 
@@ -160,7 +160,7 @@ class Grammar:
             raise ValueError(f"`glued` of a grammar is a string, not {_shorten(self.glued)}")
 
     def parse(self, text: str, notation: str | None = None) -> list[str]:
-        """Canonical prefix tokens of a formula; names stay as they are written.
+        """Return a formula's canonical prefix tokens; names stay as they are written.
 
         Args:
             text: a formula; whitespace around it does not matter.
@@ -186,7 +186,7 @@ class Grammar:
         return _without_double_negation(self._flatten(self._tree(tokens)))
 
     def read(self, text: str, notation: str | None = None) -> list[str]:
-        """Prefix tokens of a formula as it stands, derived operators among them; see `parse`."""
+        """Return a formula's prefix tokens, derived operators among them; see `parse`."""
         if notation is None:
             return self._read_any(text)
         if notation not in NOTATIONS:
@@ -200,7 +200,7 @@ class Grammar:
         return reader(lexemes, text)
 
     def _read_any(self, text: str) -> list[str]:
-        """Prefix tokens of a text in the notation that is detected."""
+        """Return the prefix tokens of a text in the notation that is detected."""
         spaced = len(text.split()) > 1
         text = text if spaced else text.strip()
         errors: list[FormulaError] = []
@@ -264,7 +264,7 @@ class Grammar:
         return tokens
 
     def _read_infix(self, lexemes: Iterable[Lexeme], text: str) -> list[str]:
-        """Precedence climbing with two explicit stacks (Dijkstra's shunting yard)."""
+        """Parse infix by precedence climbing with two explicit stacks (the shunting yard)."""
         operands: list[Node] = []
         waiting: list[Lexeme] = []
         want_operand, end = True, len(text)
@@ -287,7 +287,7 @@ class Grammar:
         return self._flatten(operands[0])
 
     def _unglued(self, lexeme: Lexeme, want_operand: bool) -> list[Lexeme]:
-        """The operators glued to the front of a word, and the rest of it."""
+        """Split a word into the operators glued to its front, and the rest of it."""
         word, start = lexeme
         if not self.glued or not self.is_name(word):
             return [lexeme]
@@ -301,18 +301,18 @@ class Grammar:
         return [(self.spellings.get(x, x), start + i) for x, i in zip(pieces, cuts, strict=True)]
 
     def named(self, lexeme: Lexeme) -> Lexeme:
-        """The same word, but a name in quotes as its token."""
+        """Return the same word, but a name in quotes as its token."""
         token, start = lexeme
         return (self.token_of(unquoted(token)), start) if _is_quoted(token) else lexeme
 
     def token_of(self, name: str) -> str:
-        """The token of a name: the name, in quotes if it would be read as something else."""
+        """Return a name's token: the name, in quotes if it would be read as something else."""
         if is_plain_name(name) and name not in self.arities and name not in self.spellings:
             return name
         return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
 
     def _expected(self, token: str, want_operand: bool) -> str | None:
-        """What infix has to have here instead of a token; None if the token will do."""
+        """Return what infix has to have here instead of a token; None if the token will do."""
         if want_operand:
             return None if token == "(" or self._arity(token) in (0, 1) else _OPERAND
         is_valid = token == ")" or self.arities.get(token) == 2
@@ -360,7 +360,7 @@ class Grammar:
         return self._tree(self.derived[token].split(), leaves)
 
     def _tree(self, tokens: list[str], leaves: dict[str, Node] | None = None) -> Node:
-        """The tree of valid prefix tokens, built from the right; operands may be shared."""
+        """Build the tree of valid prefix tokens from the right; operands may be shared."""
         leaves = leaves or {}
         nodes: list[Node] = []
         for token in reversed(tokens):
@@ -385,7 +385,7 @@ class Grammar:
         return tokens
 
     def tree_paths(self, tokens: list[str]) -> list[int]:
-        """Heap numbers of the nodes: root 1, left or only child 2c, right child 2c + 1.
+        """Return the nodes' heap numbers: root 1, left or only child 2c, right child 2c + 1.
 
         Only the 62 steps nearest to a node are kept, below a leading one, so that a number always
         fits int64; 0 is free to mean "no position".
@@ -463,7 +463,7 @@ class Grammar:
                 ]
 
     def _whole(self, token: str) -> str:
-        """A name or a constant, in quotes if infix would split it or compact notation read it."""
+        """Return a leaf, in quotes if infix would split it or compact notation read it."""
         glued = len(self._unglued((token, 0), True)) > 1
         compact = token[0] in self.operators and self._prefix_end([*token]) == len(token)
         return f'"{token}"' if glued or (compact and len(token) > 1) else token
@@ -488,7 +488,7 @@ class Grammar:
         return _UNARY if self.arities[token] == 1 else self.infix[token][0]
 
     def _prefix_end(self, tokens: list[str]) -> int:
-        """How many tokens make up the first whole formula; len + 1 if it is not complete."""
+        """Return how many tokens make up the first whole formula; len + 1 if it is incomplete."""
         missing = 1
         for index, token in enumerate(tokens):
             missing += self.arities.get(token, 0) - 1
@@ -541,7 +541,7 @@ class Grammar:
     def _unexpected(
         self, text: str, lexeme: Lexeme, expected: str, before: Lexeme = ("", 0)
     ) -> FormulaError:
-        """The error for a token that cannot stand where it does; `before` is its predecessor."""
+        """Return the error for a token out of place; `before` is the token before it."""
         token, start = lexeme
         arity = self._arity(token)
         if before[0] in self.refused and (token == "(" or arity in (0, 1)):
@@ -569,13 +569,13 @@ class Grammar:
         return f'operators and constants: {tokens}; names are {rule}, such as "x\'"'
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         data = {**asdict(self), "constants": list(self.constants)}
         return {key: value for key, value in data.items() if value or key not in _OPTIONAL}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Grammar":
-        """The inverse of `to_dict`, also after a trip through JSON.
+        """Undo `to_dict`, also after a trip through JSON.
 
         Raises:
             ValueError: the data are no grammar; the message names the entry.

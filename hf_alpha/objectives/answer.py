@@ -63,7 +63,7 @@ class AnswerProblems(Answer):
     """To answer problems of a task, which are generated or drawn."""
 
     def examples(self, recipe: Any, say: Say) -> Examples:
-        """Problems are generated, or drawn, when there is a model: that may take hours."""
+        """Return no examples: problems are generated or drawn once there is a model."""
         return Examples()
 
     def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> AnyTokenizer:
@@ -131,7 +131,7 @@ class AnswerPairs(Answer):
 
 
 def prepare_data(recipe: Any, tokenizer: AnyTokenizer) -> tuple[Problems, Problems]:
-    """Training and validation problems of a task, generated first if need be, and tokenised.
+    """Return a task's tokenised training and validation problems, generated first if need be.
 
     Args:
         recipe: a [`FormulaRecipe`].
@@ -171,7 +171,7 @@ def _validation(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
 
 
 def _generated(recipe: Any, folder: Any, split: str) -> Dataset:
-    """A split of a dataset, which is generated first if the recipe says how.
+    """Return a split of a dataset, which is generated first if the recipe says how.
 
     That returns at once where the same data has been made, and refuses where other data has.
     """
@@ -186,7 +186,7 @@ def _tokenized(rows: Any, max_samples: int | None, tokenizer: AnyTokenizer, reci
 
 
 def _longest_answer(dataset: Any) -> int:
-    """Tokens of the longest answer; 0 where that is not known, as of a stream."""
+    """Return the tokens of the longest answer; 0 where that is not known, as of a stream."""
     if not isinstance(dataset, Dataset):
         return 0
     lengths = pc.list_value_length(dataset.with_format("arrow")[:]["labels"])

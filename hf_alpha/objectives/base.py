@@ -64,7 +64,7 @@ class RowsObjective(Objective):
 
     @property
     def auto(self) -> Any:
-        """That class."""
+        """The class of Transformers that `auto_name` names."""
         return getattr(transformers, self.auto_name)
 
     def auto_of(self, config: PreTrainedConfig) -> Any:
@@ -281,7 +281,7 @@ class Texts:
 
 
 def _transducing(tokenizer: Any, recipe: Any) -> Any:
-    """A tokenizer with the recipe's transducer, if it names one."""
+    """Return a tokenizer with the recipe's transducer, if it names one."""
     with section("transducer"):
         return with_transducer(tokenizer, recipe.transducer) if recipe.transducer else tokenizer
 
@@ -313,7 +313,7 @@ def rows_of(batch: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
 
 
 def kinds_of(tokenizer: Any) -> dict[str, Any]:
-    """Column -> type of `INPUTS` that a tokenizer gives.
+    """Return column -> type, of those of `INPUTS` that a tokenizer gives.
 
     A batch in which no row has a segment does not say what segments are.
     """
@@ -347,7 +347,7 @@ def check_positions(model: PreTrainedModel, max_length: int) -> None:
 
 
 def num_positions(model: PreTrainedModel) -> int | None:
-    """How many positions a model's table has; None if it has no table."""
+    """Return how many positions a model's table has; None if it has no table."""
     sizes = [
         module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
         for name, module in model.named_modules()

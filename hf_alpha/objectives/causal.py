@@ -80,7 +80,7 @@ class Causal(RowsObjective):
         return {}
 
     def new_tokenizer(self, recipe: Any, examples: Any, start: Any) -> Any:
-        """One that writes an end token; a plain one that a recipe names stays as it is."""
+        """Return a tokenizer that writes an end token; one that the recipe names stays as it is."""
         with section("tokenizer"):
             if start is None and (recipe.symbols or is_made(recipe.tokenizer)):
                 return TextTokenizer.from_texts(examples.texts, recipe.symbols, recipe.tokenizer)
@@ -159,7 +159,7 @@ class Causal(RowsObjective):
         yield [*problem, *answer], [*[IGNORE] * len(problem), *answer]
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
-        """Padding is on the right, where no token looks at it."""
+        """Return a function that pads rows on the right, where no token looks at the padding."""
 
         def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
             rows = [{**row, "attention_mask": [1] * len(row["input_ids"])} for row in rows]
@@ -213,7 +213,7 @@ class Causal(RowsObjective):
 
 
 def _ended(ids: list[int], end: int | None) -> list[int]:
-    """The ids, with an end token if they have none."""
+    """Return the ids, with an end token behind them if they have none."""
     return list(ids) if end is None or (ids and ids[-1] == end) else [*ids, end]
 
 

@@ -161,7 +161,7 @@ class Classes(RowsObjective):
     def _label_ids(
         self, rows: Dataset, settings: DataSource, config: PreTrainedConfig, training: bool
     ) -> list[Any]:
-        """The number of each row's class; one that the model does not know fails in training."""
+        """Return the number of each row's class; a class unknown to the model fails in training."""
         if self.regression:
             return [_number(value) for value in rows[settings.target]]
         names = _targets(rows, settings.target)
@@ -235,19 +235,19 @@ def _text_columns(settings: DataSource) -> list[str]:
 
 
 def _class_names(rows: Dataset, column: str) -> list[str]:
-    """The names of classes that the data itself declares."""
+    """Return the names of classes that the data itself declares; [] if it declares none."""
     kind = rows.features[column]
     return list(kind.names) if isinstance(kind, ClassLabel) else []
 
 
 def _targets(rows: Dataset, column: str) -> list[str]:
-    """The name of each row's class."""
+    """Return the name of each row's class."""
     class_names = _class_names(rows, column)
     return [class_names[value] if class_names else str(value) for value in rows[column]]
 
 
 def _order(name: str) -> tuple[int, str]:
-    """Numbers by their value, other names by the alphabet."""
+    """Return a sort key: numbers by their value, other names by the alphabet."""
     return (int(name), "") if name.isdecimal() else (0, name)
 
 

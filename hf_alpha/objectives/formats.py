@@ -17,7 +17,7 @@ Format = Callable[[Path], Iterator[Row]]
 
 
 def squad(path: Path) -> Iterator[Row]:
-    """SQuAD's JSON, 1.1 or 2.0: for each question `id`, `question`, `context` and `answers`."""
+    """Read SQuAD's JSON, 1.1 or 2.0: per question `id`, `question`, `context`, `answers`."""
     with open_text(path) as file:
         try:
             content = json.load(file)
@@ -39,7 +39,7 @@ def squad(path: Path) -> Iterator[Row]:
 
 
 def conll(path: Path) -> Iterator[Row]:
-    """A word and its tag in a line, as in WNUT-17; or number, word and tag, as in UNER (IOB2).
+    """Read lines of word and tag, as in WNUT-17, or of number, word and tag, as in UNER (IOB2).
 
     Cells are separated by tabs, texts by lines without text. A line that begins with # and has no
     tab is a comment.

@@ -150,7 +150,7 @@ class Masked(RowsObjective):
             yield from _split(text)
 
     def keys(self, rows: Dataset, settings: DataSource, finder: NameFinder | None) -> Iterable[str]:
-        """Lines count as their document does, and so do the lines without text behind it."""
+        """Return each line's document as its key; lines without text count with the one before."""
         if self.documents == "rows":
             return super().keys(rows, settings, finder)
         lines = [key if _split(key) else "" for key in super().keys(rows, settings, finder)]
@@ -209,7 +209,7 @@ class Masked(RowsObjective):
             raise
 
     def _kinds(self, tokenizer: Any) -> Features:
-        """The columns of features."""
+        """Return column -> type of the features."""
         names = ["input_ids", "token_type_ids", "special_tokens_mask", *_segment_keys(tokenizer)]
         kinds: dict[str, Any] = dict.fromkeys(names, List(Value("int32")))
         if self.whole_words:
@@ -221,7 +221,7 @@ class Masked(RowsObjective):
     def _fingerprint(
         self, rows: Dataset, column: str, tokenizer: Any, seed: int, training: bool
     ) -> str:
-        """Name of the sequences in the cache of `datasets`."""
+        """Return the name of the sequences in the cache of `datasets`."""
         code = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("masked", "names")]
         beneath = [tokenizer.backend_tokenizer.to_str(), getattr(tokenizer, "transducer", None)]
         if (finder := finder_of(tokenizer)) is not None:
@@ -243,7 +243,7 @@ class Masked(RowsObjective):
         seed: int,
         training: bool,
     ) -> Iterator[dict[str, Any]]:
-        """Sequences of parts of the rows, a function of rows and seed: workers change nothing."""
+        """Yield sequences of the rows, a function of rows and seed: workers change nothing."""
         frame = _Frame(tokenizer, self.sentences != "none")
         for start in starts:
             rng, place = random.Random(f"{seed}/{start}"), start << 20
@@ -260,7 +260,7 @@ class Masked(RowsObjective):
     def _documents(
         self, rows: Dataset, start: int, settings: DataSource, tokenizer: Any
     ) -> Iterator[list[Document]]:
-        """Documents as the tokens of their sentences, many at a time; rows count from `start`."""
+        """Yield many documents at a time, as sentences of tokens; rows count from `start`."""
         documents: list[Document] = []
         current: Document = []
         numbering = Numbering(tokenizer)
@@ -292,7 +292,7 @@ class Masked(RowsObjective):
     def _pairs_of(
         self, documents: list[Document], number: int, room: int, rng: random.Random
     ) -> Iterator[Pair]:
-        """The pairs of one document: its sentences, in chunks that fill the sequence."""
+        """Yield the pairs of one document: its sentences, in chunks that fill the sequence."""
         document, chunk, position = documents[number], list[list[Token]](), 0
         target = self._target(room, rng)
         while position < len(document):
@@ -316,7 +316,7 @@ class Masked(RowsObjective):
             chunk, target = [], self._target(room, rng)
 
     def _target(self, room: int, rng: random.Random) -> int:
-        """How many tokens a pair is to have: some are short, as the data of tasks is."""
+        """Draw how many tokens a pair is to have: some are short, as the data of tasks is."""
         return rng.randint(2, room) if rng.random() < self.short_share else room
 
     def summary(
@@ -326,7 +326,7 @@ class Masked(RowsObjective):
         settings: DataSource,
         finder: NameFinder | None,
     ) -> str:
-        """With pairs, sentences for which there is no second part are in no sequence."""
+        """Return the summary; with pairs, how many sentences are in no sequence, too."""
         summary = super().summary(rows, features, settings, finder)
         if self.sentences == "none":
             return summary
@@ -338,7 +338,7 @@ class Masked(RowsObjective):
         return MaskingCollator(self, tokenizer, model, seed)
 
     def reduce(self, outputs: Any, labels: Any) -> Any:
-        """The most likely tokens, and sentence classes: logits of a vocabulary are too large."""
+        """Return the likeliest tokens and sentence classes: logits would take too much memory."""
         if isinstance(outputs, tuple):
             return tuple(logits.argmax(-1) for logits in outputs[: 1 + (self.sentences != "none")])
         return outputs.argmax(-1)
@@ -485,13 +485,13 @@ def without_covered(
 
 
 def _label_name(model: PreTrainedModel) -> str:
-    """What a model calls the labels of sentence pairs: BERT and ALBERT differ."""
+    """Return the name of a model's argument for labels of pairs: BERT's and ALBERT's differ."""
     parameters = inspect.signature(model.forward).parameters
     return "sentence_order_label" if "sentence_order_label" in parameters else "next_sentence_label"
 
 
 def _split(text: str) -> list[str]:
-    """The sentences of a text; none ends in a name or behind its last character."""
+    """Return the sentences of a text; none ends in a name or behind its last character."""
     blanked_text = "".join(
         between + "_" * len(text[span.start : span.stop] if span else "")
         for between, span in parts(text, getattr(text, "spans", ()))
@@ -504,7 +504,7 @@ def _split(text: str) -> list[str]:
 
 
 def _tokens(sentences: list[str], numbering: Numbering, words: int, row: int) -> Document:
-    """The tokens of sentences of a row; their words are numbered from `words` on."""
+    """Return the tokens of a row's sentences; their words are numbered from `words` on."""
     if not sentences:
         return []
     place = f"row {row}, in its sentences"
@@ -520,7 +520,7 @@ def _tokens(sentences: list[str], numbering: Numbering, words: int, row: int) ->
 
 
 def _beginning(encoding: Any, number: int) -> list[tuple[Segment, ...]]:
-    """The segments that begin at each token of a sentence."""
+    """Return the segments that begin at each token of a sentence."""
     beginnings: list[tuple[Segment, ...]] = [()] * len(encoding["input_ids"][number])
     columns = [encoding[key][number] for key in SEGMENTS if key in encoding]
     for index, start, end in zip(*columns, strict=True):
@@ -550,7 +550,7 @@ class _Frame:
                 self.pieces.append((part, index, kind))
 
     def __call__(self, pair: Pair, with_words: bool) -> dict[str, Any]:
-        """The columns of a sequence."""
+        """Return the columns of a sequence."""
         sequence = list[int | Name]()
         types, special, words = list[int](), list[int](), list[int]()
         segments: list[tuple[int, int, int]] = []  # start, end and id
@@ -576,7 +576,7 @@ class _Frame:
 
 
 def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int]]:
-    """First and last column, and id, of the segments that are in a part of a sequence whole.
+    """Yield (first column, last column, id) of segments that are whole in a part of a sequence.
 
     Args:
         tokens: of the part.
@@ -589,7 +589,7 @@ def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int
 
 
 def _touching(words: Sequence[int]) -> list[list[int]]:
-    """Spans for Transformers' collator: those of one word touch, those of two do not."""
+    """Return spans for Transformers' collator: those of one word touch, of two words do not."""
     spans, end = [], 0
     for place, word in enumerate(words):
         start = end if place and word == words[place - 1] else end + 1
@@ -603,7 +603,7 @@ def _joined(sentences: Iterable[list[Token]]) -> list[Token]:
 
 
 def _filled(documents: Iterable[Document], room: int) -> Iterator[Pair]:
-    """Texts that fill the sequence, each of one document."""
+    """Yield texts that fill the sequence, each of one document."""
     for document in documents:
         ids = _joined(document)
         for start in range(0, len(ids), room):

@@ -17,7 +17,7 @@ class Name(NamedTuple):
 
 
 def find_names(symbols: Mapping[str, Any]) -> NameFinder | None:
-    """What finds names by a recipe's rules; None without rules.
+    """Return a finder of names by a recipe's rules; None without rules.
 
     Raises:
         ValueError: a rule cannot be used, or its function cannot be imported.
@@ -30,7 +30,7 @@ def find_names(symbols: Mapping[str, Any]) -> NameFinder | None:
 
 
 def finder_of(tokenizer: Any) -> NameFinder | None:
-    """What finds a tokenizer's names; None where there are no symbols.
+    """Return the finder of a tokenizer's names; None where there are no symbols.
 
     Raises:
         ValueError: it needs a function that was not imported: see `hf_alpha.trust`.
@@ -42,7 +42,7 @@ def finder_of(tokenizer: Any) -> NameFinder | None:
 
 
 def name_columns(finder: NameFinder | None) -> list[str]:
-    """The columns of the data that list names."""
+    """Return the columns of the data that list names."""
     rules = finder.rules.values() if finder is not None else ()
     return [rule.column for rule in rules if rule.column is not None]
 
@@ -50,7 +50,7 @@ def name_columns(finder: NameFinder | None) -> list[str]:
 def marked(
     texts: Sequence[str], row: Mapping[str, Any], place: int, finder: NameFinder | None
 ) -> list[str]:
-    """The texts of a row, their names marked.
+    """Return the texts of a row with their names marked.
 
     Args:
         texts: of the row.
@@ -78,12 +78,12 @@ def marked(
 
 
 def key_of_texts(texts: Iterable[str], finder: NameFinder | None) -> str:
-    """What marked texts count as when rows are held out: each is equal to its renamings."""
+    """Return the key that decides whether a row is held out: equal up to renaming."""
     return "\x1f".join(text if finder is None else canonical_text(text, finder) for text in texts)
 
 
 def encoded(tokenizer: Any, *texts: list[str] | str, place: str, **options: Any) -> Any:
-    """What a tokenizer makes of rows of texts.
+    """Encode rows of texts with a tokenizer.
 
     Args:
         tokenizer: any.
@@ -101,7 +101,7 @@ def encoded(tokenizer: Any, *texts: list[str] | str, place: str, **options: Any)
 
 
 def cut_out(text: str, start: int, stop: int) -> str:
-    """The characters [start, stop) of a text, with the names that lie in there whole."""
+    """Return the characters [start, stop) of a text, with the names that are whole in there."""
     if not isinstance(text, MarkedText):
         return text[start:stop]
     first, last = (bisect_left(text.spans, (place,)) for place in (start, stop))

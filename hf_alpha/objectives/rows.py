@@ -79,7 +79,7 @@ def read_rows(
 
 
 def _keys(columns: Sequence[str], settings: RowSource) -> dict[str, str]:
-    """Column -> the key of a recipe that names it; empty where the objective has a fixed name."""
+    """Return column -> the recipe's key that names it; "" where the objective fixes the name."""
     fields = ("source", "pair", "target")
     keys = {getattr(settings, field, None): f"data.{field}" for field in fields}
     return {column: keys.get(column, "") for column in columns} | dict.fromkeys(
@@ -88,7 +88,7 @@ def _keys(columns: Sequence[str], settings: RowSource) -> dict[str, str]:
 
 
 def _lines(files: Sequence[Path], settings: RowSource) -> DatasetDict:
-    """Plain texts, with a row for each line."""
+    """Return plain texts as a dataset with a row for each line."""
     options = {"encoding": settings.encoding} if settings.encoding else {}
     paths = [escape(str(file)) for file in files]
     lines = read_named(load_dataset, files[0], "text", data_files=paths, **options)

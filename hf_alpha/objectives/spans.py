@@ -196,7 +196,7 @@ class Spans(RowsObjective):
         )
 
     def _shortened(self, questions: list[str], tokenizer: Any, place: str) -> tuple[list[str], int]:
-        """Questions, those that are too long cut, and the most tokens that one has."""
+        """Return questions, long ones cut, and how many tokens the longest has."""
         options: dict[str, Any] = {"add_special_tokens": False, "return_offsets_mapping": True}
         encoding = encoded(tokenizer, questions, place=place, **options)
         limit = self.max_question_length
@@ -258,7 +258,7 @@ class Spans(RowsObjective):
     def _best(
         self, starts: np.ndarray, ends: np.ndarray, offsets: Sequence[Sequence[int]]
     ) -> tuple[float, tuple[int, int]]:
-        """The best span of a window: its score, and its characters."""
+        """Return the score of a window's best span and its (start, stop) in characters."""
         length = len(offsets)
         is_context = np.array([start >= 0 for start, _ in offsets])
         start_scores = np.where(is_context, starts[:length], FAR)
@@ -314,7 +314,7 @@ def _is_in_context(row: Mapping[str, Any]) -> bool:
 
 
 def _place(answers: Mapping[str, Any], offsets: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """First and last token of the first answer in a window; (0, 0) if it is not in there whole."""
+    """Return first and last token of the first answer; (0, 0) if the window cuts it off."""
     if not answers["text"]:
         return 0, 0
     start = answers["answer_start"][0]

@@ -35,7 +35,7 @@ SMALLEST = 300
 def make_tokenizer(
     kind: str, texts: Iterable[str], symbols: Mapping[str, Any] | None = None
 ) -> Any:
-    """The tokenizer that a recipe names, with symbols on top where it has some.
+    """Return the tokenizer that a recipe names, with symbols on top where it has some.
 
     Args:
         kind: `words`, `characters`, `wordpiece:8000` or `bpe:8000`, made from the texts, with

@@ -71,7 +71,7 @@ class Tokens(RowsObjective):
         return "AutoModelForTokenClassification"
 
     def check_training(self, training: Mapping[str, Any]) -> None:
-        """Nothing is refused: the Trainer's label smoothing leaves ignored tokens out."""
+        """Accept everything: the Trainer's label smoothing leaves ignored tokens out."""
 
     def columns(self, settings: DataSource) -> list[str]:
         return [settings.source, settings.target]
@@ -152,7 +152,7 @@ class Tokens(RowsObjective):
     def _label_ids(
         self, rows: Dataset, settings: DataSource, config: PreTrainedConfig, training: bool
     ) -> list[list[int]]:
-        """The number of each word's tag; one that the model does not know fails in training."""
+        """Return the number of each word's tag; a tag unknown to the model fails in training."""
         ids = {str(name): index for index, name in config.id2label.items()}
         tags = _tags(rows, settings.target)
         unknown = [(row, tag) for row, some in enumerate(tags) for tag in some if tag not in ids]
@@ -239,7 +239,7 @@ def spans_of(tags: Sequence[str]) -> set[Span]:
 
 
 def _spans_at(tags: Sequence[str], places: Iterable[int]) -> Iterator[Span]:
-    """The spans of words that are all outside of gaps, or all in one."""
+    """Yield the spans of words that are all outside of gaps, or all in one."""
     kind, words = "", list[int]()
     for place in places:
         letter, _, its_kind = tags[place].partition("-")
@@ -323,7 +323,7 @@ def _marks_spans(tag: str) -> bool:
 
 
 def _fault(words: Any, tags: Sequence[Any], spans: bool) -> str | None:
-    """What is wrong with a row; None if nothing is."""
+    """Return what is wrong with a row; None if nothing is."""
     if not isinstance(words, list) or not words:
         return f"the words are {words!r}: give a list of words"
     if len(words) != len(tags):
@@ -339,13 +339,13 @@ def _fault(words: Any, tags: Sequence[Any], spans: bool) -> str | None:
 
 
 def _tag_names(rows: Dataset, column: str) -> list[str]:
-    """The names of tags that the data itself declares."""
+    """Return the names of tags that the data itself declares; [] if it declares none."""
     kind = getattr(rows.features[column], "feature", None)
     return list(kind.names) if isinstance(kind, ClassLabel) else []
 
 
 def _tags(rows: Dataset, column: str) -> list[list[Any]]:
-    """The tags of each row by their names; None for a number that names no tag."""
+    """Return the tags of each row by name; None for a number that names no tag."""
     tag_names = _tag_names(rows, column)
     lists = [tags if isinstance(tags, list) else [] for tags in rows[column]]
     if not tag_names:

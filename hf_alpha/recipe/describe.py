@@ -57,7 +57,7 @@ def describe_settings() -> str:
 
 
 def _paragraph(name: str, schema: Schema, is_required: bool) -> str:
-    """A key: name, type, default, meaning."""
+    """Return a key's paragraph: name, type, default and meaning."""
     head, default = f"{name}: {in_words(schema)}", schema.get("default")
     if is_required:
         head += ", required"
@@ -84,7 +84,7 @@ def recipe_schema() -> Schema:
 
 
 def _recipe() -> Schema:
-    """All that recipes of any kind may say."""
+    """Return the schema with all that recipes of any kind may say."""
     recipe = _merged(json_schema(kind) for kind in RECIPES)
     data = _merged(json_schema(kind) for kind in DATA)
     validations = [json_schema(kind)["properties"]["validation"] for kind in (Formulas, Own)]
@@ -107,7 +107,7 @@ def _models() -> Schema:
 
 
 def _merged(schemas: Iterable[Schema]) -> Schema:
-    """The schema of a mapping that has the keys of any; required is what all of them require."""
+    """Return a schema with the keys of all; it requires what every one of them requires."""
     every = list(schemas)
     properties: Schema = {}
     for schema in every:
@@ -122,7 +122,7 @@ def _merged(schemas: Iterable[Schema]) -> Schema:
 
 
 def _partial(schema: Schema) -> Schema:
-    """The schema of what a file says of all: null removes a key, and none is required."""
+    """Return the schema of an extending file: nothing is required, null removes a key."""
     partial = {key: value for key, value in schema.items() if key != "required"}
     if "properties" in schema:
         partial["properties"] = {k: _or_null(_partial(v)) for k, v in schema["properties"].items()}

@@ -58,7 +58,7 @@ def _find(path: str | Path) -> Path:
 
 
 def _with_origin(error: UnknownKeyError, file: Path, origins: Mapping[str, Path]) -> RecipeError:
-    """The error; of a key that an extended recipe brought, one that says where it stands."""
+    """Return the error; for a key from an extended recipe, one that names that recipe."""
     section = [part for part in error.where.removeprefix(str(file)).split(": ") if part]
     places = {key: origins.get(".".join([*section, str(key)]), file) for key in error.keys}
     key, place = next(iter(places.items()))
@@ -122,7 +122,7 @@ def _find_parent(name: str, folder: Path) -> Path:
 
 
 def _dotted(content: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Dotted keys of all values and mappings."""
+    """Yield the dotted keys of all values and mappings."""
     for key, value in content.items():
         yield f"{prefix}{key}"
         if isinstance(value, dict):
@@ -231,7 +231,7 @@ def _parse_yaml(text: str, place: str) -> Any:
 
 
 def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
-    """Settings that are not the same: key, as in an override -> both values, `null` if not set.
+    """Return what differs: key, as in an override -> both values, `null` if not set.
 
     A different output folder is not reported.
     """
@@ -244,7 +244,7 @@ def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
 
 
 def leaves(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted keys and their values as text."""
+    """Yield dotted keys and their values as text."""
     for key, value in content.items():
         if isinstance(value, dict):
             yield from leaves(value, f"{prefix}{key}.")
@@ -279,7 +279,7 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
 
 
 def _without_silent(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What says something; a number does, 0 too."""
+    """Leave out values that say nothing: null, false and empty mappings; numbers stay."""
     silent = (type(None), bool, dict)
     return {key: value for key, value in content.items() if value or not isinstance(value, silent)}
 

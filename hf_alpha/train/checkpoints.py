@@ -103,7 +103,7 @@ def check_vocabulary(tokenizer: Any, saved_tokenizer: Any, place: Path) -> None:
 
 
 def notes_of_changes(recipe: Recipe, out: Path, step: int, allow_changes: bool) -> list[str]:
-    """What to write on top of `recipe.yaml`: until which step other settings held.
+    """Return notes for the top of `recipe.yaml`: until which step other settings held.
 
     Args:
         step: at which the run goes on.
@@ -133,7 +133,7 @@ def notes_of_changes(recipe: Recipe, out: Path, step: int, allow_changes: bool) 
 
 
 def starting_point(arguments: Seq2SeqTrainingArguments, resume: bool) -> Path | None:
-    """The run's last checkpoint; the run itself where it is finished and has none any more.
+    """Return a run's last checkpoint; the run itself if it is finished and has none.
 
     Raises:
         RecipeError: the folder holds a run that cannot or may not be resumed.
@@ -185,7 +185,7 @@ def _holds_model(out: Path) -> bool:
 
 
 def final_weights(arguments: Seq2SeqTrainingArguments, start: Path) -> Path:
-    """The folder with the weights of a finished run: its own, or the checkpoint they come from.
+    """Return the folder with a finished run's weights: its own, or a checkpoint's.
 
     Raises:
         CheckpointError: the best checkpoint was to be loaded at the end, and is gone.
@@ -202,7 +202,7 @@ def final_weights(arguments: Seq2SeqTrainingArguments, start: Path) -> Path:
 
 
 def last_checkpoint(output_dir: str | Path, until: float = math.inf) -> Path | None:
-    """The newest complete checkpoint of a run; one cut off while it was written is passed over.
+    """Return the newest complete checkpoint of a run; one that was cut off is passed over.
 
     Args:
         output_dir: the run's folder.

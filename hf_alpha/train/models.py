@@ -22,7 +22,7 @@ def prepare_model(
     finished: Path | None = None,
     say: Callable[[str], object] = print,
 ) -> tuple[PreTrainedModel, Any]:
-    """The model to train and its tokenizer: new ones, or the checkpoint's.
+    """Return the model to train and its tokenizer: new ones, or the checkpoint's.
 
     Args:
         recipe: what is trained.
@@ -54,7 +54,7 @@ def prepare_model(
 def _new_model(
     recipe: Recipe, examples: Examples, settings: Mapping[str, Any], start: Path | None
 ) -> tuple[PreTrainedModel, Any]:
-    """A new model and its tokenizer; `settings` of its configuration follow from the data."""
+    """Return a new model and its tokenizer; `settings` for its configuration are the data's."""
     tokenizer = recipe.aim.new_tokenizer(recipe, examples, start)
     settings = {"model_type": DEFAULT_MODEL_TYPE, **recipe.model, **settings}
     with section("model"):
@@ -69,7 +69,7 @@ def _new_model(
 
 
 def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
-    """A recipe for own pairs, with what its checkpoint says of names.
+    """Return a recipe for own pairs, with what its checkpoint says of names.
 
     Those are the rules, where the recipe has none; or what the only class is called.
     """
@@ -93,7 +93,7 @@ def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
 
 
 def _with_class_of(tokenizer: Any, recipe: OwnRecipe, say: Callable[[str], object]) -> Recipe:
-    """A recipe with one class, called as the only one of a tokenizer: both are all names."""
+    """Return a recipe whose one class is called as the only one of a tokenizer: all names."""
     classes = list(tokenizer.finder.rules) if isinstance(tokenizer, TextTokenizer) else []
     ((recipe_class, rule),) = recipe.symbols.items()
     if len(classes) != 1 or classes == [recipe_class]:
@@ -103,7 +103,7 @@ def _with_class_of(tokenizer: Any, recipe: OwnRecipe, say: Callable[[str], objec
 
 
 def config_for(tokenizer: Any, settings: Mapping[str, Any]) -> PreTrainedConfig:
-    """The configuration of a new model for a tokenizer.
+    """Return the configuration of a new model for a tokenizer.
 
     Args:
         tokenizer: the vocabulary comes from it; see the configuration's `for_tokenizer`. Models of
