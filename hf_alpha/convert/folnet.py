@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.convert.folnet_original import OriginalFolnet
-from hf_alpha.convert.shared import ConversionError, for_proof
+from hf_alpha.convert.shared import ConversionError, check_gap, for_proof
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling import modeling_folnet
@@ -341,8 +341,7 @@ def prove(
     largest = 0.0
     for name, right in expected.items():
         gap = float((outputs[name] - right).abs().max())
-        if not gap <= ROUNDING * max(1.0, float(right.abs().max())):  # NaN is no agreement
-            raise ConversionError(f"proof failed: {name} differs by up to {gap:.2e}")
+        check_gap(f"{name} differs", gap, ROUNDING * max(1.0, float(right.abs().max())))
         largest = max(largest, gap)
     return largest
 

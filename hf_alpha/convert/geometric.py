@@ -16,7 +16,7 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.convert.shared import ConversionError, for_proof
+from hf_alpha.convert.shared import ConversionError, check_fit, for_proof
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_config, load_for
 from hf_alpha.modeling import modeling_geometric
@@ -198,10 +198,7 @@ def to_geometric(
         state = {name.removeprefix("geometric."): tensor for name, tensor in state.items()}
     missing, unused_names = converted.load_state_dict(state, strict=False)
     missing_names = [name for name in missing if not NEW.search(name)]
-    if unused_names or missing_names:
-        raise ConversionError(
-            f"weights do not fit: missing {missing_names}, left over {unused_names}"
-        )
+    check_fit(missing_names, unused_names)
     converted.to(model.dtype).train(model.training)
     prove(model, converted)
     return converted

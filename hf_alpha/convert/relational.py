@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 from hf_alpha.convert.shared import (
     EMBEDDING,
     ConversionError,
+    check_gap,
     class_members,
     convert_folder,
     converted_config,
@@ -144,8 +145,7 @@ def _compare(case: str, one: PreTrainedModel, two: PreTrainedModel, symbols: lis
         ("logits", old.logits[..., columns], new.logits[..., columns], ROUNDING),
     ):
         gap, largest = float((x - y).abs().max()), float(x.abs().max())
-        if not gap <= tolerance * max(1.0, largest):  # NaN is no agreement
-            raise ConversionError(f"proof failed with {case}: {part} differ by up to {gap:.2e}")
+        check_gap(f"{case}: {part} differ", gap, tolerance * max(1.0, largest))
 
 
 def _check_promises(model: PreTrainedModel, symbols: list[int]) -> None:

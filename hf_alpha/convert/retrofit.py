@@ -43,11 +43,11 @@ from hf_alpha.convert.proof import (
     prove_growth,
     random_probe,
 )
-from hf_alpha.convert.shared import ConversionError
+from hf_alpha.convert.shared import ConversionError, check_learned, check_sides
 from hf_alpha.folders import new_folder
 from hf_alpha.generation import fit_tokenizer, raise_limit
 from hf_alpha.loading import load_checkpoint, load_config, load_host
-from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
+from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
 from hf_alpha.modeling.names_in_text import NameRule
 from hf_alpha.modeling.symbol_encodings import encoding_class
@@ -113,11 +113,7 @@ class SymbolConfig:
                 f"a model of Transformers cannot take symbol_encoding {self.encoding!r}: its "
                 f"attention is its own; choose {', '.join(ENCODINGS)}"
             )
-        for side in self.aggregated_attention:
-            if side not in SIDES:
-                raise ConversionError(
-                    f"aggregated attention is added to encoder or decoder, not {side!r}"
-                )
+        check_sides(self.aggregated_attention)
         if self.aggregated_attention and self.encoding != "streams":
             raise ConversionError("aggregated attention joins streams: use the encoding 'streams'")
 
@@ -212,11 +208,7 @@ def _without_rule(tokenizer: Any) -> str:
 
 def _plain_backbone(model: RetrofitForConditionalGeneration) -> PreTrainedModel:
     """Return the backbone of a `learned` model, in which each symbol has a row of its own."""
-    if model.config.symbol_encoding != "learned":
-        raise ConversionError(
-            f"only 'learned' models are converted; this one is {model.config.symbol_encoding!r} "
-            "already"
-        )
+    check_learned(model.config)
     model.backbone.generation_config = copy.deepcopy(model.generation_config)
     return model.backbone
 
@@ -246,21 +238,23 @@ def _goes_from_text_to_text(config: Any) -> bool:
 
 def _refuse(config: Any) -> None:
     """Raise a ConversionError that says what kind of model a configuration is of."""
-    if getattr(config, "is_encoder_decoder", False):
-        raise ConversionError(
-            f"a {config.model_type!r} model reads no text, or writes none; take an encoder-decoder "
-            "from text to text, such as T5, BART or Pegasus"
-        )
     encodes = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not config.is_decoder
-    if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and not encodes:
-        raise ConversionError(
-            f"a {config.model_type!r} model is a decoder alone; only encoder-decoders (T5, BART, "
-            "Pegasus and so on) are converted now, decoders are planned"
+    if getattr(config, "is_encoder_decoder", False):
+        fault = (
+            "reads no text, or writes none; take an encoder-decoder from text to text, such as "
+            "T5, BART or Pegasus"
         )
-    raise ConversionError(
-        f"a {config.model_type!r} model is an encoder alone, and writes no answers; take an "
-        "encoder-decoder, such as T5, BART or Pegasus"
-    )
+    elif type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and not encodes:
+        fault = (
+            "is a decoder alone; only encoder-decoders (T5, BART, Pegasus and so on) are converted "
+            "now, decoders are planned"
+        )
+    else:
+        fault = (
+            "is an encoder alone, and writes no answers; take an encoder-decoder, such as T5, BART "
+            "or Pegasus"
+        )
+    raise ConversionError(f"a {config.model_type!r} model {fault}")
 
 
 def _check_vocabulary(model: PreTrainedModel, tokenizer: Any) -> None:
@@ -355,8 +349,6 @@ def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
         # With the names that rules list: a model that learns none forgets them.
         symbol_tokenizer.name_symbols()
         return symbol_tokenizer
-    except ConversionError:
-        raise
     except ValueError as error:
         raise ConversionError(str(error)) from error
 

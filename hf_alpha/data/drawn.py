@@ -5,6 +5,7 @@ import random
 import numpy as np
 from torch.utils.data import Dataset
 
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task, drawn_task
 
@@ -52,15 +53,15 @@ class DrawnProblems(Dataset[Row]):
         self.tokenizer = tokenizer
         self.symbols = tokenizer.symbol_tokens[:num_symbols]
         self.seed = f"{split}/{seed}"
-        if num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
-        if num_symbols < 1:
-            raise ValueError(f"num_symbols must be at least 1, got {num_symbols}")
-        if len(self.symbols) < num_symbols:
-            raise ValueError(
+        refuse(
+            (num_samples < 1, f"num_samples must be at least 1, got {num_samples}"),
+            (num_symbols < 1, f"num_symbols must be at least 1, got {num_symbols}"),
+            (
+                len(self.symbols) < num_symbols,
                 f"the vocabulary has {len(self.symbols)} symbols, so problems cannot have "
-                f"num_symbols = {num_symbols}"
-            )
+                f"num_symbols = {num_symbols}",
+            ),
+        )
         self.keys = self._draw_keys(num_samples, sizes)
 
     def __len__(self) -> int:

@@ -80,7 +80,7 @@ class SamplingPlan:
 
     @property
     def total(self) -> int:
-        """How many rows the dataset would have now."""
+        """The number of rows that the dataset would have now."""
         quotas = self._quotas()
         return sum(min(self.counts[size], quotas[size]) for size in self.sizes)
 

@@ -56,7 +56,7 @@ class _Workers:
         self._pool = self._start()
 
     def execute(self, chunks: Sequence[Chunk]) -> Iterator[pa.Table]:
-        """Do chunks; yields their tables."""
+        """Run the chunks and yield the table of each, in their order."""
         work = partial(run_chunk, folder=str(self._folder))
         num_done = deaths = 0
         finished = self._chunks_done()

@@ -190,7 +190,7 @@ class Names(Protocol):
 
 
 class Answerer(Protocol):
-    """Whoever answers renamed problems."""
+    """What answers renamed problems: a model here, or a service elsewhere."""
 
     @property
     def module(self) -> torch.nn.Module | None:

@@ -425,7 +425,7 @@ class _Checker:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def submit(self, samples: list[Sample], answers: Sequence[Given]) -> None:
-        """Take on a batch."""
+        """Take on a batch of samples with their answers, to be checked."""
         future = self._schedule(samples, list(answers))
         self._pending.append((samples, list(answers), future))
 
@@ -533,7 +533,7 @@ class _RunFiles:
             self._file.close()
 
     def append(self, records: list[Record]) -> None:
-        """Keep finished records."""
+        """Keep finished records, in the file of the run too if it has a folder."""
         self.new += records
         if self._file is not None:
             self._file.write(json_lines(records))

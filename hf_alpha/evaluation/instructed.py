@@ -58,7 +58,7 @@ Keep = Callable[[str, Reply], None]
 
 
 class Asked(Protocol):
-    """Whoever is asked."""
+    """What replies to prompts: a model here, or a service elsewhere."""
 
     @property
     def module(self) -> torch.nn.Module | None:

@@ -23,7 +23,7 @@ RENAMED_KEYS = ("input_ids", "stream_ids")
 
 
 def rename(items: Iterable[Name], table: Table) -> Items:
-    """Replace the names among the items."""
+    """Return the items with names replaced by a table."""
     return tuple(table.get(item, item) for item in items)
 
 

@@ -58,7 +58,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: dict[int, float], median_rule: float | None = None) -> "Spread":
-        """Summarise values."""
+        """Return smallest, mean and largest value, and the standard deviation of several."""
         results = list(values.values())
         return cls(
             values,

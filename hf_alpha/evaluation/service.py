@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from hf_alpha.evaluation.instructed import Keep, Reply
+from hf_alpha.modeling.choices import refuse
 
 PATH = "/chat/completions"
 LONGEST_PAUSE = 60.0
@@ -82,13 +83,21 @@ class Service:
         pause: float = 1.0,
     ):
         parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{address!r} is no address: write http://localhost:8000/v1")
-        if parts.username or parts.password or parts.query:
-            raise ValueError("an address stands in reports: keep the key out of it")
+        refuse(
+            (
+                parts.scheme not in ("http", "https") or not parts.hostname,
+                f"{address!r} is no address: write http://localhost:8000/v1",
+            ),
+            (
+                parts.username or parts.password or parts.query,
+                "an address stands in reports: keep the key out of it",
+            ),
+            (
+                key is not None and key.split() != [key],
+                "the service's key has a space or a line's end in it, or is empty",
+            ),
+        )
         self.url = address.rstrip("/").removesuffix(PATH) + PATH
-        if key is not None and key.split() != [key]:
-            raise ValueError("the service's key has a space or a line's end in it, or is empty")
         fields = {"model": served, "temperature": 0, **(request or {})}
         self.fields = {name: value for name, value in fields.items() if value is not None}
         self.parallel, self.timeout, self.attempts = parallel, timeout, attempts

@@ -35,7 +35,7 @@ TRIED = 5
 
 
 class Answer(Objective):
-    """To answer with text."""
+    """The objective of models that answer with text."""
 
     name: ClassVar[str] = "answer"
     answers: ClassVar[bool] = True
@@ -60,7 +60,7 @@ class Answer(Objective):
 
 
 class AnswerProblems(Answer):
-    """To answer problems of a task, which are generated or drawn."""
+    """The objective of models that answer a task's problems, which are generated or drawn."""
 
     def examples(self, recipe: Any, say: Say) -> Examples:
         """Return no examples: problems are generated or drawn once there is a model."""
@@ -82,7 +82,7 @@ class AnswerProblems(Answer):
 
 
 class AnswerPairs(Answer):
-    """To answer the user's own texts."""
+    """The objective of models that answer the user's own texts."""
 
     def examples(self, recipe: Any, say: Say) -> OwnPairs:
         task = recipe.solved

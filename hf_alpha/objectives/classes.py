@@ -13,6 +13,7 @@ from datasets import ClassLabel, Dataset, Features, Value
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.data.cache import filling_cache
+from hf_alpha.modeling.choices import check_unique
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
@@ -64,8 +65,7 @@ class Classes(RowsObjective):
             )
         if self.regression and self.labels:
             raise ValueError("labels are for classes: leave them out with regression")
-        if len(set(self.labels)) < len(self.labels):
-            raise ValueError(f"labels: one is given twice: {self.labels}")
+        check_unique("labels", self.labels)
 
     @property
     def auto_name(self) -> str:

@@ -145,7 +145,7 @@ class Masked(RowsObjective):
         return marked([row[settings.source] or ""], row, place, finder)
 
     def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:
-        """Yield sentences."""
+        """Yield the sentences of all texts."""
         for (text,) in texts:
             yield from _split(text)
 

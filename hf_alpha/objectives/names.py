@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from hf_alpha.data.pairs import canonical_text
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.tokenization_symbols import in_row
 from hf_alpha.own_code import import_functions
 
 
@@ -71,10 +72,8 @@ def marked(
             if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
                 raise ValueError(f"row {place}: the column {rule.column!r} holds no list of names")
             names[kind] = listed
-    try:
+    with in_row(place):
         return [finder.mark(text, names) for text in texts]
-    except ValueError as error:
-        raise ValueError(f"row {place}: {error}") from error
 
 
 def key_of_texts(texts: Iterable[str], finder: NameFinder | None) -> str:

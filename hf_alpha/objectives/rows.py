@@ -20,7 +20,7 @@ TEXT_FILES = (".txt", ".md", ".rst")
 
 
 class RowSource(Protocol):
-    """How rows are read."""
+    """The settings by which rows are read."""
 
     source: str
     format: str | None

@@ -18,6 +18,7 @@ from transformers import DataCollatorForTokenClassification, PreTrainedConfig, P
 
 from hf_alpha.data.cache import filling_cache
 from hf_alpha.modeling.checks import IGNORE
+from hf_alpha.modeling.choices import check_unique
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.settings import meaning
 
@@ -61,8 +62,7 @@ class Tokens(RowsObjective):
     )
 
     def __post_init__(self) -> None:
-        if len(set(self.labels)) < len(self.labels):
-            raise ValueError(f"labels: one is given twice: {self.labels}")
+        check_unique("labels", self.labels)
         if self.spans and (bad := [tag for tag in self.labels if not _marks_spans(tag)]):
             raise ValueError(f"labels: {bad[0]!r} {_NO_SPAN_TAG}")
 

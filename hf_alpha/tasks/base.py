@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import cache, lru_cache
 from typing import Any, ClassVar, TypeVar
 
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import NAME, Grammar, unquoted
 
 from .commuting import Fixed, commuted, fixed_tokens
@@ -281,10 +282,7 @@ class Task(ABC):
 
     def canonical_form(self, tokens: Sequence[str], equivalence: str = EQUIVALENCES[0]) -> str:
         """Return the canonical form of a problem given as canonical tokens; see `canonical`."""
-        if equivalence not in EQUIVALENCES:
-            raise ValueError(
-                f"unknown equivalence {equivalence!r}: choose one of {', '.join(EQUIVALENCES)}"
-            )
+        check_known("equivalence", equivalence, EQUIVALENCES)
         if equivalence == "commuting" and not self.commutative.isdisjoint(tokens):
             tokens = commuted(tokens, _fixed_with_arities(type(self)))
         symbols = self.symbols_in(tokens)

@@ -29,7 +29,7 @@ class Circuit:
         self._known: dict[tuple[int, ...], int] = {}
 
     def variable(self) -> int:
-        """Return a variable that is new."""
+        """Return a new variable."""
         self._variables += 1
         return self._variables
 

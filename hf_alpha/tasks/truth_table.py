@@ -85,13 +85,10 @@ def minimal_cube(table: int, num_variables: int) -> tuple[tuple[int, bool], ...]
         return None
     # m literals cover 2**(k - m) assignments, so fewer literals need more satisfying ones.
     fewest = num_variables - (table.bit_count().bit_length() - 1)
-    for literals in range(fewest, num_variables + 1):
-        cube = _keep(table, num_variables, 0, literals)
-        if cube is not None:
-            variables, remaining_table = cube
-            point = remaining_table.bit_length() - 1
-            return tuple((i, bool(point >> (num_variables - 1 - i) & 1)) for i in variables)
-    raise AssertionError("a satisfiable table has a satisfying total assignment")
+    cubes = (_keep(table, num_variables, 0, n) for n in range(fewest, num_variables + 1))
+    variables, remaining_table = next(cube for cube in cubes if cube is not None)
+    point = remaining_table.bit_length() - 1
+    return tuple((i, bool(point >> (num_variables - 1 - i) & 1)) for i in variables)
 
 
 @cache

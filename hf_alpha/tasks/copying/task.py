@@ -7,6 +7,7 @@ from functools import cache
 from math import comb
 from typing import ClassVar
 
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import FormulaError, is_plain_name
 from hf_alpha.tasks.base import DrawnTask, Verdict
 from hf_alpha.tasks.registry import register_task
@@ -94,8 +95,7 @@ class CopyingTask(DrawnTask):
         Raises:
             ValueError: if the method is unknown.
         """
-        if method not in (None, *self.targets):
-            raise ValueError(f"unknown targets {method!r}: choose one of {', '.join(self.targets)}")
+        check_known("targets", method, self.targets)
         return self.write(tokens)
 
     def distance(self, problem: str, answer: str | None, target: str | None = None) -> int:
@@ -137,7 +137,7 @@ class CopyingTask(DrawnTask):
             FormulaError: if the problem cannot be read.
             ValueError: if the notation is unknown.
         """
-        _check_notation(notation)
+        check_known("notation", notation, NOTATIONS)
         symbols = self.read(problem).tokens
         try:
             copy = self.parse(answer, notation) if answer.strip() else []
@@ -152,7 +152,7 @@ class CopyingTask(DrawnTask):
             FormulaError: if it is empty or holds something that is no name.
             ValueError: if the notation is unknown.
         """
-        _check_notation(notation)
+        check_known("notation", notation, NOTATIONS)
         tokens = _split(problem, notation)
         if not tokens:
             raise FormulaError("the string is empty: write at least one symbol", 0)
@@ -173,11 +173,6 @@ def _split(text: str, notation: str | None = None) -> list[str]:
         return words
     text = text.strip()
     return [text] if _NUMBERED.fullmatch(text) else list(text)
-
-
-def _check_notation(notation: str | None) -> None:
-    if notation not in (None, *NOTATIONS):
-        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
 
 
 @cache

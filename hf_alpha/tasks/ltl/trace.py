@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import NOTATIONS, FormulaError, split_at
 
 from .grammar import LTL
@@ -50,8 +51,7 @@ def read_trace(text: str, notation: str | None = None) -> Trace | None:
         likely = "prefix" if len(text.split()) > 1 else "compact"
         readings = (read_trace(text, candidate) for candidate in (likely, "infix"))
         return next((trace for trace in readings if trace is not None), None)
-    if notation not in NOTATIONS:
-        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+    check_known("notation", notation, NOTATIONS)
     text = text.strip()
     head, *loops = split_at(text, OPEN + CLOSE)
     if len(loops) != 2 or text[len(head)] != OPEN or not text.endswith(CLOSE):
@@ -76,8 +76,7 @@ def write_trace(trace: Trace, notation: str | None = None) -> str:
         FormulaError: a name is too long for compact notation.
         ValueError: the notation is unknown.
     """
-    if notation not in (None, *NOTATIONS):
-        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+    check_known("notation", notation, NOTATIONS)
     if notation == "infix":
         steps = [LTL.format(list(step), "infix") for step in trace.steps]
         prefix = "".join(f"{step}; " for step in steps[: trace.loop])

@@ -2,6 +2,7 @@
 
 import re
 
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import NAME, FormulaError, split_at, words
 
 from .grammar import PROPOSITIONAL
@@ -33,8 +34,7 @@ def read_assignment(text: str, notation: str | None = None) -> Assignment | None
     Raises:
         ValueError: if the notation is unknown.
     """
-    if notation not in (None, *NOTATIONS):
-        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+    check_known("notation", notation, NOTATIONS)
     if not text or text.isspace():
         return {}
     if notation in (None, "compact"):
