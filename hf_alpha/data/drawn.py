@@ -9,6 +9,8 @@ from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task, drawn_task
 
+from .settings import check_sizes
+
 Row = dict[str, list[int]]
 
 
@@ -78,9 +80,7 @@ class DrawnProblems(Dataset[Row]):
 
     def _draw_keys(self, num_samples: int, sizes: tuple[int, int]) -> np.ndarray:
         """Draw all numbers of symbols and sizes; those of a row do not depend on `num_samples`."""
-        pair = isinstance(sizes, list | tuple) and len(sizes) == 2
-        if not pair or not 1 <= sizes[0] <= sizes[1]:
-            raise ValueError(f"sizes must be (smallest, largest) from 1 on, got {sizes!r}")
+        check_sizes(sizes)
         smallest, largest = sizes
         choices = [self._feasible(size) for size in range(smallest, largest + 1)]
         numbers = np.array([len(counts) for counts in choices], np.int16)

@@ -13,6 +13,13 @@ from hf_alpha.tasks.base import EQUIVALENCES
 GENERATOR_VERSION = 2
 
 
+def check_sizes(sizes: tuple[int, int]) -> None:
+    """Raise a ValueError unless sizes are a smallest and a largest one, from 1 on."""
+    pair = isinstance(sizes, list | tuple) and len(sizes) == 2
+    if not pair or not 1 <= sizes[0] <= sizes[1]:
+        raise ValueError(f"sizes must be (smallest, largest) from 1 on, got {sizes!r}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class GenerationSettings(ABC):
     """What samples and grids have in common; `generate` describes what its arguments are called.
@@ -110,13 +117,9 @@ class SampleSettings(GenerationSettings):
     up_to_symbols: int = 0
 
     def _check(self) -> None:
-        smallest, largest = self.sizes
+        check_sizes(self.sizes)
         few, many, up_to = self.few_symbols, self.many_symbols, self.up_to_symbols
         refuse(
-            (
-                not 1 <= smallest <= largest,
-                f"sizes must be (smallest, largest) from 1 on, got {smallest, largest}",
-            ),
             (self.num_samples < 1, f"num_samples must be at least 1, got {self.num_samples}"),
             (few < 0, f"few_symbols must be at least 0, got {few}"),
             (many < 0, f"many_symbols must be at least 0, got {many}"),
