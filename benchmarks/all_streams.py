@@ -174,8 +174,8 @@ def show(data: dict[str, Any], args: argparse.Namespace) -> str:
     for side in seconds:
         cells = [three([1e3 * s / per for s in times[side]], 1) for times in (seconds, processor)]
         for times in (seconds, processor):
-            found = ratios(times[PEER], times[side])
-            cells.append("" if side == PEER else three(found, 2, "x"))
+            speedups = ratios(times[PEER], times[side])
+            cells.append("" if side == PEER else three(speedups, 2, "x"))
         lines.append([side, *cells])
     mean_symbols, mean_length = np.mean(keys, axis=0)
     columns = ["side", unit, f"processor, {unit}", "the peer takes", "likewise, processor"]

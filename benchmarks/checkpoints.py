@@ -60,8 +60,8 @@ def test(run: Path, args: argparse.Namespace, seed: int, samples: int) -> dict[i
 
 def rates(report: Report, most: int | None = None) -> list[float]:
     """Share of right answers for each number of names, up to `most`."""
-    found = sorted(report.by_num_symbols.items())
-    return [share.correct for names, share in found if most is None or names <= most]
+    groups = sorted(report.by_num_symbols.items())
+    return [share.correct for names, share in groups if most is None or names <= most]
 
 
 def choices(
@@ -72,10 +72,10 @@ def choices(
     def best(most: int | None) -> int:
         return max(others, key=lambda step: sum(rates(others[step], most)))
 
-    known = {step: loss[step] for step in tested if step in loss}
+    known_losses = {step: loss[step] for step in tested if step in loss}
     rules = {"the last": max(tested)}
-    if known:
-        rules["smallest validation loss"] = min(known, key=lambda step: known[step])
+    if known_losses:
+        rules["smallest validation loss"] = min(known_losses, key=lambda step: known_losses[step])
     rules["right on others, names of training"] = best(trained)
     rules["right on others, all names"] = best(None)
     return rules
@@ -125,8 +125,8 @@ def _cells(shares: Sequence[float]) -> list[str]:
 def _table(symbols: Sequence[int], shares: dict[int, list[float]], loss: dict[int, float]) -> str:
     columns = ["correct, %; symbols:", *map(str, symbols), "all", "validation loss"]
     lines = [
-        [f"step {step}", *_cells(found), f"{loss[step]:.4f}" if step in loss else "-"]
-        for step, found in shares.items()
+        [f"step {step}", *_cells(values), f"{loss[step]:.4f}" if step in loss else "-"]
+        for step, values in shares.items()
     ]
     return measure.table(columns, lines)
 

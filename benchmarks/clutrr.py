@@ -83,12 +83,12 @@ def redraw_names(data: Path, split: str, copies: int, out: Path, facts: bool = F
     out.mkdir(parents=True, exist_ok=True)
     for part, count in (("train", copies), ("test", 1)):
         rng = random.Random(f"{split}/{part}")
-        told = [
+        part_stories = [
             told_by_facts(story, rng) if facts else story
             for _ in range(count)
             for story in stories[part]
         ]
-        lines = "".join(json.dumps(renamed(story, names, rng)) + "\n" for story in told)
+        lines = "".join(json.dumps(renamed(story, names, rng)) + "\n" for story in part_stories)
         with replacing(out / file_name(split, part)) as temporary:
             temporary.write_bytes(gzip.compress(lines.encode(), mtime=0))
 
@@ -130,7 +130,7 @@ def renamed(story: Story, names: Mapping[str, Sequence[str]], rng: random.Random
     words = re.compile(rf"\b(?:{'|'.join(map(re.escape, new))})\b")
     return {
         **story,
-        "story": words.sub(lambda found: new[found[0]], story["story"]),
+        "story": words.sub(lambda match: new[match[0]], story["story"]),
         "query": [new[name] for name in story["query"]],
         "genders": ",".join(f"{new[name]}:{gender}" for name, gender in people),
         "proof_state": "",  # has the old names, and nobody reads it
@@ -143,7 +143,7 @@ def renamed(story: Story, names: Mapping[str, Sequence[str]], rng: random.Random
 def train(name: str, split: str, seed: int, args: argparse.Namespace) -> Path:
     """Train one model, or go on with it, unless it is done; returns its folder."""
     out = args.runs / f"{split}-{name}-{seed}"
-    told = [
+    changes = [
         f"data.train={args.data / file_name(split, 'train')}",
         f"data.test={args.data / file_name(split, 'test')}",
         f"training.max_steps={args.steps}",
@@ -151,7 +151,7 @@ def train(name: str, split: str, seed: int, args: argparse.Namespace) -> Path:
         f"training.output_dir={out}",
         *args.change,
     ]
-    recipe = read_recipe(f"folnet/{RECIPES[name]}", told)
+    recipe = read_recipe(f"folnet/{RECIPES[name]}", changes)
     return train_once(recipe, out)
 
 
@@ -166,14 +166,14 @@ def test(folder: Path) -> Scores:
 def by_heart(split: str, data: Path, key: Callable[[Story], Hashable]) -> Cells:
     """Accuracy of the most frequent answer of training to what is the same by a key."""
     train, test = (read_stories(data / file_name(split, part)) for part in ("train", "test"))
-    known: dict[Hashable, Counter[str]] = defaultdict(Counter)
+    targets: dict[Hashable, Counter[str]] = defaultdict(Counter)
     for story in train:
-        known[key(story)][story["target"]] += 1
+        targets[key(story)][story["target"]] += 1
     right: dict[int, list[bool]] = defaultdict(list)
     for story in test:
-        said = known[key(story)].most_common(1)
+        most_frequent = targets[key(story)].most_common(1)
         facts = int(story["task_name"].rpartition(".")[2])
-        right[facts].append(bool(said) and said[0][0] == story["target"])
+        right[facts].append(bool(most_frequent) and most_frequent[0][0] == story["target"])
     groups = {f"{facts}": right[facts] for facts in sorted(right)}
     groups[ALL] = [answer for some in groups.values() for answer in some]
     return {group: [100 * sum(some) / len(some)] for group, some in groups.items()}
@@ -190,10 +190,10 @@ def same_facts(story: Story) -> Hashable:
     return tuple(story["query_edge"]), frozenset(edges)
 
 
-def accuracies(found: Sequence[Scores]) -> Cells:
+def accuracies(runs: Sequence[Scores]) -> Cells:
     """Of one model on one split, each seed."""
-    groups = found[0].metrics
-    return {group: [100 * one.metrics[group]["accuracy"] for one in found] for group in groups}
+    groups = runs[0].metrics
+    return {group: [100 * one.metrics[group]["accuracy"] for one in runs] for group in groups}
 
 
 def draw(results: Mapping[str, Mapping[str, Cells]], path: Path) -> None:
@@ -278,11 +278,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse(argv)
     seeds = [int(seed) for seed in args.seeds.split(",")]
     results: dict[str, dict[str, Cells]] = {}
-    given, splits = args.data, args.splits.split(",")
+    original_data, splits = args.data, args.splits.split(",")
     if args.redraw_names:
         args.data = args.runs / f"{'facts' if args.facts else 'redrawn-names'}-{args.copies}"
         for split in splits:
-            redraw_names(given, split, args.copies, args.data, args.facts)
+            redraw_names(original_data, split, args.copies, args.data, args.facts)
     for split in splits:
         results[split] = {BY_HEART: by_heart(split, args.data, same_pair)}
         if args.facts:

@@ -102,8 +102,12 @@ def run(args: argparse.Namespace) -> tuple[str, dict[str, Times]]:
 
 def times(sides: dict[str, Step], rounds: int, repeats: int, device: str) -> Times:
     """Seconds of one step of each side in each round, of which each takes `repeats` steps."""
-    found = measure.in_turns({s: repeated(f, repeats) for s, f in sides.items()}, rounds, device)
-    return {side: [second / repeats for second in seconds] for side, seconds in found.items()}
+    seconds_by_side = measure.in_turns(
+        {s: repeated(f, repeats) for s, f in sides.items()}, rounds, device
+    )
+    return {
+        side: [second / repeats for second in seconds] for side, seconds in seconds_by_side.items()
+    }
 
 
 def table(sides: Times) -> str:
@@ -135,8 +139,8 @@ def describe(args: argparse.Namespace, sizes: Sizes, models: dict[str, PreTraine
 def model_sizes(args: argparse.Namespace) -> Sizes:
     """Sizes of all models."""
     preset = (64, 3, 4, 256) if args.small else (128, 8, 8, 1024)
-    given = (args.d_model, args.layers, args.heads, args.ffn)
-    chosen = [own or usual for own, usual in zip(given, preset, strict=True)]
+    sizes = (args.d_model, args.layers, args.heads, args.ffn)
+    chosen = [own or usual for own, usual in zip(sizes, preset, strict=True)]
     return Sizes(*chosen, formula=args.size, new_tokens=0, batch=args.batch)
 
 
@@ -173,10 +177,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse(argv)
     if args.threads:
         torch.set_num_threads(args.threads)
-    head, found = run(args)
-    tables = [f"{work.capitalize()}\n\n{table(sides)}" for work, sides in found.items()]
+    head, times_of_works = run(args)
+    tables = [f"{work.capitalize()}\n\n{table(sides)}" for work, sides in times_of_works.items()]
     settings = {name: str(value) for name, value in vars(args).items()}
-    data = {"settings": settings, "seconds": found}
+    data = {"settings": settings, "seconds": times_of_works}
     measure.finish("\n\n".join([head, *tables]), data, args.out, argv, args.device)
 
 

@@ -150,21 +150,21 @@ def spread(seed: int, args: argparse.Namespace) -> dict[str, Any]:
     model, tokenizer = load_checkpoint(args.runs / f"dual_part-{seed}")
     extend_vocabulary(model, tokenizer, max(integers(args.symbols)))
     tested = problems(args)
-    known = {row["problem"] for row in tested}
+    test_problems = {row["problem"] for row in tested}
     # The rule chooses by other formulas, with names of the whole vocabulary like those of the test.
     others = problems(args, seed=1)
     folder = args.runs / f"draws-{seed}"
-    found = sensitivity(
+    result = sensitivity(
         model,
         tokenizer,
         args.task,
         tested,
-        [row for row in others if row["problem"] not in known],
+        [row for row in others if row["problem"] not in test_problems],
         seeds=range(args.draws),
         folder=folder,
         num_workers=args.workers,
     )["correct"]
-    chosen = next(d for d, v in found.values.items() if v == found.median_rule)
+    chosen = next(d for d, v in result.values.items() if v == result.median_rule)
     reports = [Report.load(folder / f"draw-{draw}") for draw in range(args.draws)]
     rates = [[*by_symbols(report), report.overall.correct] for report in reports]
     return {"rates": rates, "median_rule": chosen}
@@ -180,8 +180,9 @@ def by_symbols(report: Report) -> list[float]:
 
 def summarise(seeds: Mapping[int, Mapping[str, Report]], labels: Sequence[str]) -> dict[str, Any]:
     """Rates of all seeds, as numbers."""
-    found = {label: [r[label] for r in seeds.values() if label in r] for label in labels}
-    found[labels[-1]] = found[labels[-1]][:1]  # random answers: all seeds have the same formulas
+    reports_of = {label: [r[label] for r in seeds.values() if label in r] for label in labels}
+    random_reports = reports_of[labels[-1]]
+    reports_of[labels[-1]] = random_reports[:1]  # of all seeds the same formulas
     return {
         label: {
             "correct": [[*by_symbols(report), report.overall.correct] for report in reports],
@@ -191,7 +192,7 @@ def summarise(seeds: Mapping[int, Mapping[str, Report]], labels: Sequence[str]) 
                 k for k, rates in sorted(reports[0].by_num_symbols.items()) if rates.is_outside
             ],
         }
-        for label, reports in found.items()
+        for label, reports in reports_of.items()
     }
 
 
@@ -251,10 +252,10 @@ def accuracy_table(summary: Mapping[str, Any], symbols: Sequence[int]) -> str:
     return measure.table(columns, lines)
 
 
-def draws_table(found: Mapping[int, Mapping[str, Any]], symbols: Sequence[int]) -> str:
+def draws_table(results: Mapping[int, Mapping[str, Any]], symbols: Sequence[int]) -> str:
     """Spread over draws of the random parts, in per cent."""
     lines = []
-    for seed, data in found.items():
+    for seed, data in results.items():
         columns = [[100 * value for value in column] for column in zip(*data["rates"], strict=True)]
         kinds = {
             "minimum": min,

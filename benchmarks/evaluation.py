@@ -97,9 +97,9 @@ def measure(task: str, options: argparse.Namespace, folder: Path) -> dict[str, A
     }
 
 
-def show(found: dict[str, dict[str, Any]]) -> str:
+def show(results: dict[str, dict[str, Any]]) -> str:
     lines = []
-    for task, data in found.items():
+    for task, data in results.items():
         base = data["seconds"]["generation alone"]
         for side, seconds in data["seconds"].items():
             each = [1e3 * s / data["rows"] for s in seconds]
@@ -135,8 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
-        found = {task: measure(task, options, Path(folder)) for task in options.tasks}
-    finish(show(found), found, options.out, arguments, options.device)
+        results = {task: measure(task, options, Path(folder)) for task in options.tasks}
+    finish(show(results), results, options.out, arguments, options.device)
 
 
 if __name__ == "__main__":

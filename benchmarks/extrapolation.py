@@ -90,15 +90,15 @@ def test(run: Path, args: argparse.Namespace) -> dict[str, list[float]]:
     return {e.name: rates(report) for e, report in zip(entrants, reports, strict=False)}
 
 
-def summary(found: Mapping[str, Sequence[float]], args: argparse.Namespace) -> dict[str, Any]:
+def summary(tested: Mapping[str, Sequence[float]], args: argparse.Namespace) -> dict[str, Any]:
     """The rows of the table that one run gives."""
-    steps = {int(name.split()[1]): shares for name, shares in found.items() if "step" in name}
+    steps = {int(name.split()[1]): shares for name, shares in tested.items() if "step" in name}
     late = [shares for step, shares in steps.items() if 2 * step >= args.steps]
     return {
         "late": [statistics.fmean(column) for column in zip(*late, strict=True)],
         "all": [statistics.fmean(shares) for shares in steps.values()],
         "last": statistics.fmean(steps[max(steps)]),
-        "mean of weights": statistics.fmean(found[next(n for n in found if "mean" in n)]),
+        "mean of weights": statistics.fmean(tested[next(n for n in tested if "mean" in n)]),
     }
 
 
@@ -148,8 +148,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     for encoding in args.encodings.split(","):
         for variant in args.variants.split(","):
             for seed in integers(args.seeds):
-                found = test(train(encoding, variant, seed, args), args)
-                entry = {"summary": summary(found, args), "checkpoints": found}
+                shares = test(train(encoding, variant, seed, args), args)
+                entry = {"summary": summary(shares, args), "checkpoints": shares}
                 data.setdefault(f"{encoding}, {variant}", {})[str(seed)] = entry
     measure.finish(_table(data, integers(args.symbols)), data, args.out, argv)
 

@@ -65,13 +65,13 @@ def measure_cell(symbols: int, length: int, options: argparse.Namespace) -> dict
     seconds: dict[str, dict[str, list[float]]] = {
         work: {side: [] for side in SIDES} for work in WORKS
     }
-    ended = found = 0
-    while found < options.formulas:
+    num_stopped = num_formulas = 0
+    while num_formulas < options.formulas:
         tokens = TASK.draw(rng, length, names, constant_priority=1.0)
         answer = TASK.target_of(tokens)
         if answer is None:
             continue
-        found += 1
+        num_formulas += 1
         problem, trace = TASK.write(tokens), read_trace(answer)
         assert trace is not None
         steps = [list(step) for step in trace.steps]
@@ -79,14 +79,14 @@ def measure_cell(symbols: int, length: int, options: argparse.Namespace) -> dict
             ("generation", ("find_trace", tokens, [])),
             ("check", ("holds", tokens, steps, trace.loop, True)),
         ):
-            taken, stopped = spot_seconds(options.limit, *call)
-            seconds[work]["Spot"].append(taken)
-            ended += stopped
+            spot_time, stopped = spot_seconds(options.limit, *call)
+            seconds[work]["Spot"].append(spot_time)
+            num_stopped += stopped
         seconds["generation"]["ours"].append(our_seconds(lambda f=tokens: TASK.target_of(f)))
         seconds["check"]["ours"].append(
             our_seconds(lambda p=problem, a=answer: TASK.check(p, a, solver="lasso"))
         )
-    return {"symbols": symbols, "length": length, "ended": ended, "seconds": seconds}
+    return {"symbols": symbols, "length": length, "ended": num_stopped, "seconds": seconds}
 
 
 def mean(cell: dict[str, Any], work: str, side: str) -> float:

@@ -92,8 +92,8 @@ STREAMS = (
 def stored(result: str) -> dict[str, Any]:
     """A result file."""
     text = (measure.RESULTS / f"{result}.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    content: dict[str, Any] = json.loads(text)
+    return content
 
 
 def rates(data: Any, place: Place, side: str) -> list[float] | None:
@@ -102,8 +102,8 @@ def rates(data: Any, place: Place, side: str) -> list[float] | None:
         if key not in data:
             return None
         data = data[key]
-    found: list[float] = data["checks_per_second"] if isinstance(data, dict) else data
-    return found
+    values: list[float] = data["checks_per_second"] if isinstance(data, dict) else data
+    return values
 
 
 def both(data: Any, place: Place, peer: str) -> tuple[list[float], list[float]] | None:
@@ -132,27 +132,28 @@ def median_ratio(one: Sequence[float], two: Sequence[float]) -> float:
 def readme() -> str:
     """What is done in a second, ours and peers'."""
     rows = []
-    for what, result, place, peer, name in RATES:
-        if (found := both(stored(result)["data"], place, peer)) is not None:
-            ours, theirs = found
+    for work, result, place, peer, name in RATES:
+        if (pair := both(stored(result)["data"], place, peer)) is not None:
+            ours, theirs = pair
             cells = [f"{statistics.median(ours):,.0f}", f"{name}: {statistics.median(theirs):,.0f}"]
-            rows.append([what, *cells, digits(median_ratio(ours, theirs))])
+            rows.append([work, *cells, digits(median_ratio(ours, theirs))])
     return measure.table(["what, per second", "ours", "peer", "ratio"], rows, words=["peer"])
 
 
 def streams() -> str:
     """The model against all streams of the vocabulary."""
     rows = []
-    for what, result, goal in STREAMS:
-        found = stored(result)
-        data = found["data"]
+    for work, result, goal in STREAMS:
+        result_file = stored(result)
+        data = result_file["data"]
         seconds = data["seconds"]
         ours, peer = seconds[all_streams.OURS], seconds[all_streams.PEER]
         reached = statistics.median(data["ratios"]) >= float(goal)
         plain = seconds.get(all_streams.PLAIN)
         rows.append([
-            what, three(data["ratios"]), three(measure.ratios(peer, plain)) if plain else "",
-            goal if reached else f"{goal}, missed", time_of(data, ours), f"`{found['command']}`",
+            work, three(data["ratios"]), three(measure.ratios(peer, plain)) if plain else "",
+            goal if reached else f"{goal}, missed", time_of(data, ours),
+            f"`{result_file['command']}`",
         ])  # fmt: skip
     columns = ["what", "peer / ours", "the same without oneDNN", "goal", "ours", "command"]
     return measure.table(columns, rows, words=["goal", "command"])
@@ -190,9 +191,9 @@ def rest() -> str:
     steps = stored("dual-part")["data"]["seconds"]["training step"]
     dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
     rows.append(["`dual_part` training step", "`learned`", "1.02", three(dual), "dual-part"])
-    for what, peer, goal, place, side in LTL_RATIOS:
-        if (found := both(stored("ltl")["data"], place, side)) is not None:
-            rows.append([what, peer, goal, three(measure.ratios(*found)), "ltl"])
+    for work, peer, goal, place, side in LTL_RATIOS:
+        if (pair := both(stored("ltl")["data"], place, side)) is not None:
+            rows.append([work, peer, goal, three(measure.ratios(*pair)), "ltl"])
     rows += propositional_rows()
     for task, times in stored("evaluation")["data"].items():
         alone, *_, evaluated = times["seconds"].values()
@@ -220,9 +221,9 @@ def propositional_rows() -> list[list[str]]:
     """Medians for each size."""
     data, rows = stored("propositional")["data"], []
     for peer, goal in ((PYSAT, ""), (AIGER, "100")):
-        for name, what in PROPOSITIONAL.items():
-            sizes = [both(data[size], ("per_second", what), peer) for size in data]
-            medians = [digits(median_ratio(*found)) for found in sizes if found is not None]
+        for name, work in PROPOSITIONAL.items():
+            sizes = [both(data[size], ("per_second", work), peer) for size in data]
+            medians = [digits(median_ratio(*pair)) for pair in sizes if pair is not None]
             if medians:
                 name = f"propositional {name}; 5/35, 10/50, 50/200"
                 rows.append([name, peer, goal, f"medians {', '.join(medians)}", "propositional"])
@@ -250,19 +251,25 @@ def retrofit_costs() -> str:
 def tables_of(result: str) -> str:
     """The tables of a result, as it has them."""
     text = (measure.RESULTS / f"{result}.md").read_text(encoding="utf-8")
-    found = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    return "\n".join(found).rstrip()
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    return "\n".join(tables).rstrip()
 
 
 def geometric() -> str:
     """Training steps of geometric encoders: medians by those of BERT."""
-    found = stored("geometric")["data"]
-    sides = [side for side in next(iter(found.values())) if side != "BERT"]
+    times_by_length = stored("geometric")["data"]
+    sides = [side for side in next(iter(times_by_length.values())) if side != "BERT"]
     lines = [
-        [side, *(f"{median_ratio(times[side], times['BERT']):.2f}" for times in found.values())]
+        [
+            side,
+            *(
+                f"{median_ratio(times[side], times['BERT']):.2f}"
+                for times in times_by_length.values()
+            ),
+        ]
         for side in sides
     ]
-    return measure.table(["", *(f"{length} tokens" for length in found)], lines)
+    return measure.table(["", *(f"{length} tokens" for length in times_by_length)], lines)
 
 
 def folnet_original() -> str:
@@ -290,8 +297,8 @@ def folnet_cost() -> str:
         ("memory", "megabytes", lambda some, other: some / other),
     ):
         for operators, label in (("j.a", "`j.a`"), ("jmc.atp", "all operators")):
-            found = [f"{ratio(row[key][operators], row[key]['BERT']):.1f}" for row in rows]
-            lines.append([f"{quantity}, {label}", *found])
+            ratios = [f"{ratio(row[key][operators], row[key]['BERT']):.1f}" for row in rows]
+            lines.append([f"{quantity}, {label}", *ratios])
     columns = [f"{row['length']} tokens" for row in rows]
     return measure.table(["forward and backward, times BERT's", *columns], lines)
 
@@ -345,15 +352,15 @@ def released_row(folder: Path) -> list[Any]:
     task = read_recipe(folder / RECIPE_FILE).task
     ours = cells_of(results / folder.name)
     (chance,) = map(cells_of, results.glob("random-*"))
-    inside = {c for c in ours if c[0] <= int(names) and c[1] <= int(tokens)}
+    trained_cells = {c for c in ours if c[0] <= int(names) and c[1] <= int(tokens)}
     parts = [
         f"{share(ours, part)} (random {share(chance, part)})"
-        for part in (inside, set(ours) - inside)
+        for part in (trained_cells, set(ours) - trained_cells)
     ]
-    tested = [f"{min(values)}-{max(values)}" for values in zip(*ours, strict=True)]
+    ranges = [f"{min(values)}-{max(values)}" for values in zip(*ours, strict=True)]
     return [
         task, int(tokens), f"[{folder.name}](model_cards/{folder.name}/README.md)",
-        f"at most {names} names, {tokens} tokens", f"{tested[0]} names, {tested[1]} tokens", *parts,
+        f"at most {names} names, {tokens} tokens", f"{ranges[0]} names, {ranges[1]} tokens", *parts,
     ]  # fmt: skip
 
 
@@ -402,7 +409,7 @@ DOCUMENTS = (
 
 def fill(text: str) -> str:
     """A document with its tables made anew."""
-    return BLOCK.sub(lambda found: found[1] + TABLES[found[2]]() + "\n\n" + found[3], text)
+    return BLOCK.sub(lambda match: match[1] + TABLES[match[2]]() + "\n\n" + match[3], text)
 
 
 # -- sentences ------------------------------------------------------------------------------------
@@ -428,7 +435,7 @@ def sentences() -> Iterator[tuple[str, str]]:
             "a training step takes {:.1f} times that of a same-size BART with 1 symbol in the "
             "formulas, {:.1f} times with 3, {:.1f} with 5 and {:.1f} with 10; generation with 3 "
             "beams {:.1f}, {:.1f}, {:.1f} and {:.1f} times"
-        ).format(*(found[k] for found in (step, search) for k in (1, 3, 5, 10))),
+        ).format(*(values[k] for values in (step, search) for k in (1, 3, 5, 10))),
     )
     training, five, ten = (
         statistics.median(stored(result)["data"]["ratios"]) for _, result, _ in STREAMS
@@ -458,8 +465,8 @@ def sentences() -> Iterator[tuple[str, str]]:
             f"{learned[10]:.1f} times with 10, generation {beams[1]:.1f} and {beams[10]:.1f} times"
         ),
     )
-    whole = stored("streams-memory-200")["data"]["rows"][0]["process"]
-    yield "docs/performance.md", f"the whole process takes {whole:,.0f} MB at most"
+    megabytes = stored("streams-memory-200")["data"]["rows"][0]["process"]
+    yield "docs/performance.md", f"the whole process takes {megabytes:,.0f} MB at most"
     steps = stored("dual-part")["data"]["seconds"]["training step"]
     dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
     yield "docs/encodings.md", f"a training step takes {three(dual)} times that of `learned`"

@@ -96,8 +96,8 @@ def pretrain(name: str, start: str, args: argparse.Namespace) -> Path:
 
 def tune(name: str, start: str, task: str, seed: int, args: argparse.Namespace) -> float:
     """Fine-tune a model for one task and test it: accuracy in %."""
-    told = TASKS[task]
-    train, test = (args.data / told["folder"] / file for file in told["files"])
+    settings = TASKS[task]
+    train, test = (args.data / settings["folder"] / file for file in settings["files"])
     out = args.runs / f"{name}-{start.replace(' ', '-')}-{task}-{seed}"
     changes = [
         f"checkpoint={pretrain(name, start, args)}",
@@ -106,7 +106,7 @@ def tune(name: str, start: str, task: str, seed: int, args: argparse.Namespace) 
         f"data.train={train}",
         "data.validation=0.1",
         f"data.test={test}",
-        *(f"data.{key}={value}" for key, value in told["data"].items()),
+        *(f"data.{key}={value}" for key, value in settings["data"].items()),
         f"training.num_train_epochs={args.epochs}",
         f"training.learning_rate={args.learning_rate}",
         "training.per_device_train_batch_size=16",
@@ -123,19 +123,22 @@ def tune(name: str, start: str, task: str, seed: int, args: argparse.Namespace) 
 
 def most_frequent(task: str, data: Path) -> float:
     """Accuracy of the most frequent class of training, in %."""
-    told = TASKS[task]
-    columns = told["data"]
+    settings = TASKS[task]
+    columns = settings["data"]
     train, test = (
-        [row[columns.get("target", "target")] for row in rows_of(data / told["folder"] / f, told)]
-        for f in told["files"]
+        [
+            row[columns.get("target", "target")]
+            for row in rows_of(data / settings["folder"] / f, settings)
+        ]
+        for f in settings["files"]
     )
-    (said, _), *_ = Counter(train).most_common(1)
-    return 100 * test.count(said) / len(test)
+    (most_common, _), *_ = Counter(train).most_common(1)
+    return 100 * test.count(most_common) / len(test)
 
 
-def rows_of(path: Path, told: dict[str, Any]) -> list[dict[str, Any]]:
+def rows_of(path: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows of a task's file."""
-    if form := told["data"].get("format"):
+    if form := settings["data"].get("format"):
         return read_format(form, str(path))
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
@@ -180,8 +183,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 task: [tune(name, start, task, seed, args) for seed in seeds] for task in tasks
             }
     lines = [
-        [row, *(measure.mean_and_spread(values) for values in found.values())]
-        for row, found in data.items()
+        [row, *(measure.mean_and_spread(values) for values in results.values())]
+        for row, results in data.items()
     ]
     measure.finish(measure.table(["accuracy, %", *tasks], lines), data, args.out, argv)
 

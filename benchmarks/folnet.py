@@ -219,20 +219,20 @@ def batch_of(args: argparse.Namespace, length: int) -> int:
     return max(1, args.tokens // length)
 
 
-def megabytes(given: Sequence[str], side: str, work: str, length: int) -> float:
-    return memory.in_own_process(__file__, [*given, "--child", side, work, str(length)])
+def megabytes(command_line: Sequence[str], side: str, work: str, length: int) -> float:
+    return memory.in_own_process(__file__, [*command_line, "--child", side, work, str(length)])
 
 
-def run_original(args: argparse.Namespace, given: Sequence[str]) -> dict[str, Any]:
+def run_original(args: argparse.Namespace, command_line: Sequence[str]) -> dict[str, Any]:
     """Ours and the original's: losses, seconds and megabytes."""
     models = pair(args)
     losses = {
         side: pretraining_loss(args, side, model, args.batch, args.length)
         for side, model in models.items()
     }
-    found: dict[str, Any] = {"losses": {}, "works": []}
+    results: dict[str, Any] = {"losses": {}, "works": []}
     with torch.no_grad():
-        found["losses"] = {
+        results["losses"] = {
             side: float(loss()) for side, loss in losses.items() if models[side].eval()
         }
     for work in args.works:
@@ -240,12 +240,14 @@ def run_original(args: argparse.Namespace, given: Sequence[str]) -> dict[str, An
         seconds, processor = clocked_in_turns(steps, args.rounds, args.device)
         row: dict[str, Any] = {"work": work, "seconds": seconds, "processor seconds": processor}
         if not args.no_memory:
-            row["megabytes"] = {side: megabytes(given, side, work, args.length) for side in models}
-        found["works"].append(row)
-    return found
+            row["megabytes"] = {
+                side: megabytes(command_line, side, work, args.length) for side in models
+            }
+        results["works"].append(row)
+    return results
 
 
-def run_sets(args: argparse.Namespace, given: Sequence[str]) -> list[dict[str, Any]]:
+def run_sets(args: argparse.Namespace, command_line: Sequence[str]) -> list[dict[str, Any]]:
     """All sets, single operators and BERT: an entry for each kind of work and length."""
     rows = []
     measured = [BERT, *args.sets]
@@ -258,7 +260,9 @@ def run_sets(args: argparse.Namespace, given: Sequence[str]) -> list[dict[str, A
             row["seconds"] = in_turns(steps, args.rounds, args.device)
             del steps
             if not args.no_memory:
-                row["megabytes"] = {side: megabytes(given, side, work, length) for side in measured}
+                row["megabytes"] = {
+                    side: megabytes(command_line, side, work, length) for side in measured
+                }
             rows.append(row)
             print(f"{WORKS[work]}, {length} tokens: done", file=sys.stderr, flush=True)
     return rows
@@ -293,8 +297,8 @@ def multiply_adds(args: argparse.Namespace, side: str, length: int) -> int:
 def parameters(operators: str, large: bool, **settings: Any) -> int:
     """Parameters of a masked language model, base or large, without pooler; none is allocated."""
     unary, binary = operators.split(".")
-    made = FolnetConfig.large if large else FolnetConfig  # the defaults are the base model
-    config = made(unary_operators=unary, binary_operators=binary, **settings)
+    config_of = FolnetConfig.large if large else FolnetConfig  # the defaults are the base model
+    config = config_of(unary_operators=unary, binary_operators=binary, **settings)
     with torch.device("meta"):
         model = FolnetForMaskedLM(config)
     return sum(x.numel() for name, x in model.named_parameters() if ".pooler." not in name)
@@ -304,25 +308,27 @@ def count(args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
     """The table of parameters, in millions, and its numbers."""
     forms = [(form, words) for words in args.vocabularies for form in FORMS]
     lines, rows = [], []
-    for line, operators, scheme, narrow, said in PAPER:
-        found = {}
+    for line, operators, scheme, narrow, paper in PAPER:
+        counts = {}
         for form, words in forms:
             settings = {
                 "position_scheme": scheme, "binary_hidden_size": narrow, "vocab_size": words,
                 "binary_intermediate_size": 4 * narrow, **FORMS[form],
             }  # fmt: skip
             number = parameters(operators, large=line == 0, **settings)
-            found[f"{form}, {words:,}"] = number
-        cells = [f"{x / 1e6:.2f}{'' if round(x / 1e6) == said else ' no'}" for x in found.values()]
+            counts[f"{form}, {words:,}"] = number
+        cells = [
+            f"{x / 1e6:.2f}{'' if round(x / 1e6) == paper else ' no'}" for x in counts.values()
+        ]
         name = f"Table 3, {line}" if line else "Table 4, large"
-        lines.append([name, operators, scheme, str(narrow), str(said), *cells])
-        rows.append({"line": name, "operators": operators, "paper": said, "counts": found})
-    fits = [
+        lines.append([name, operators, scheme, str(narrow), str(paper), *cells])
+        rows.append({"line": name, "operators": operators, "paper": paper, "counts": counts})
+    num_fitting = [
         str(sum(round(row["counts"][column] / 1e6) == row["paper"] for row in rows))
-        for column in found
+        for column in counts
     ]
-    lines.append(["counts that fit", "", "", "", str(len(PAPER)), *fits])
-    columns = ["model", "operators", "positions", "D2", "paper", *found]
+    lines.append(["counts that fit", "", "", "", str(len(PAPER)), *num_fitting])
+    columns = ["model", "operators", "positions", "D2", "paper", *counts]
     words = ["operators", "positions"]
     head = "Millions of parameters of a masked language model; `no`: other than the paper's\n\n"
     return head + table(columns, lines, words), rows
@@ -331,23 +337,23 @@ def count(args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def original_tables(args: argparse.Namespace, found: dict[str, Any]) -> str:
+def original_tables(args: argparse.Namespace, results: dict[str, Any]) -> str:
     """Times and memory beside the original's."""
     lines = []
-    for row in found["works"]:
+    for row in results["works"]:
         seconds = row["seconds"]
         cells = [WORKS[row["work"]]]
         cells += [three([1e3 * x for x in seconds[side]], 0) for side in (ORIGINAL, OURS)]
         for clock in (seconds, row["processor seconds"]):
             cells.append(three(ratios(clock[ORIGINAL], clock[OURS])))
-        if held := row.get("megabytes"):
-            cells += [f"{held[ORIGINAL]:,.0f}", f"{held[OURS]:,.0f}"]
-            cells.append(f"{held[OURS] / held[ORIGINAL]:.2f}")
+        if megabytes := row.get("megabytes"):
+            cells += [f"{megabytes[ORIGINAL]:,.0f}", f"{megabytes[OURS]:,.0f}"]
+            cells.append(f"{megabytes[OURS] / megabytes[ORIGINAL]:.2f}")
         lines.append(cells)
     columns = ["work", "original: ms", "ours: ms", "times faster", "by processor time"]
     if not args.no_memory:
         columns += ["original: MB", "ours: MB", "of the original's"]
-    losses = ", ".join(f"{side} {loss:.7f}" for side, loss in found["losses"].items())
+    losses = ", ".join(f"{side} {loss:.7f}" for side, loss in results["losses"].items())
     head = f"{sizes_of(args)}; all operators, batch {args.batch}, {args.length} tokens; "
     return f"{head}losses: {losses}\n\n{table(columns, lines)}"
 
@@ -367,9 +373,14 @@ def set_tables(args: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> str:
     if not args.no_memory:
         lines = []
         for row in rows:
-            held = row["megabytes"]
-            cells = [f"{held[side]:,.0f} ({held[side] / held[BERT]:.1f})" for side in args.sets]
-            lines.append([WORKS[row["work"]], str(row["length"]), f"{held[BERT]:,.0f}", *cells])
+            megabytes = row["megabytes"]
+            cells = [
+                f"{megabytes[side]:,.0f} ({megabytes[side] / megabytes[BERT]:.1f})"
+                for side in args.sets
+            ]
+            lines.append(
+                [WORKS[row["work"]], str(row["length"]), f"{megabytes[BERT]:,.0f}", *cells]
+            )
         columns = ["work", "tokens", "BERT: MB", *(f"{side}: MB" for side in args.sets)]
         parts.append(f"Memory of the work, in brackets by BERT's\n\n{table(columns, lines)}")
     parts.append(f"What an operator adds, ms of the batch\n\n{one_by_one(rows)}")
@@ -453,23 +464,23 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
     args = parse(argv)
-    given = list(sys.argv[1:] if argv is None else argv)
+    command_line = list(sys.argv[1:] if argv is None else argv)
     if args.threads:
         torch.set_num_threads(args.threads)
     if args.child:
         side, work, length = args.child
         print(json.dumps(measure_memory(args, side, work, int(length))))
         return
-    text, found = "", None
+    text, results = "", None
     if args.count:
-        text, found = count(args)
+        text, results = count(args)
     elif args.original:
-        found = run_original(args, given)
-        text = original_tables(args, found)
+        results = run_original(args, command_line)
+        text = original_tables(args, results)
     else:
-        found = run_sets(args, given)
-        text = set_tables(args, found)
-    finish(text, {"settings": vars(args), "rows": found}, args.out, argv, args.device)
+        results = run_sets(args, command_line)
+        text = set_tables(args, results)
+    finish(text, {"settings": vars(args), "rows": results}, args.out, argv, args.device)
 
 
 if __name__ == "__main__":

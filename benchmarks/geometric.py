@@ -107,8 +107,8 @@ def measure(args: argparse.Namespace, length: int) -> dict[str, list[float]]:
 def lines_of(times: dict[str, list[float]]) -> list[list[str]]:
     """A line for each side: seconds, and the ratio to BERT's."""
     return [
-        [side, three(found, 3), "" if side == BERT else three(ratios(found, times[BERT]))]
-        for side, found in times.items()
+        [side, three(seconds, 3), "" if side == BERT else three(ratios(seconds, times[BERT]))]
+        for side, seconds in times.items()
     ]
 
 
@@ -133,15 +133,15 @@ def main(argv: list[str] | None = None) -> None:
     args = make_parser().parse_args(argv)
     if args.threads:
         torch.set_num_threads(args.threads)
-    found = {length: measure(args, length) for length in args.lengths}
+    times_by_length = {length: measure(args, length) for length in args.lengths}
     parts = [
         f"# Geometric encoders: a training step\n\n{args.layers} layers of width {args.hidden}, "
         f"{args.heads} heads, {args.tokens} tokens a batch, {args.rounds} rounds.\n"
     ]
-    for length, times in found.items():
+    for length, times in times_by_length.items():
         columns = [f"{length} tokens a text", "seconds", "by BERT's"]
         parts.append(table(columns, lines_of(times)) + "\n")
-    data = {f"{length}": times for length, times in found.items()}
+    data = {f"{length}": times for length, times in times_by_length.items()}
     finish("\n".join(parts), data, args.out, argv, args.device)
 
 

@@ -90,8 +90,8 @@ def rows_of(task: str, data: Path) -> dict[str, list[dict[str, Any]]]:
         rows = sorted({text for name in TEXTS for text in texts_of(data / name, TEXTS[name])})
         random.Random(0).shuffle(rows)
         parts = rows[HELD_OUT + TESTED :], rows[:HELD_OUT], rows[HELD_OUT : HELD_OUT + TESTED]
-        named = zip(("train", "validation", "test"), parts, strict=True)
-        return {name: [{"source": text} for text in part] for name, part in named}
+        named_parts = zip(("train", "validation", "test"), parts, strict=True)
+        return {name: [{"source": text} for text in part] for name, part in named_parts}
     format_name, train, test = TAGGED[task]
     tagged = read_format(format_name, str(data / train))
     random.Random(0).shuffle(tagged)
@@ -148,11 +148,11 @@ def marked_phrases(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 def gold(row: Row) -> dict[tuple[int, int], str]:
     """The spans of a sentence without gaps: first and last word -> type."""
-    found = {}
+    kinds = {}
     for kind, places in spans_of(row["target"]):
         if places[-1] - places[0] + 1 == len(places):
-            found[places[0], places[-1]] = kind or "span"
-    return found
+            kinds[places[0], places[-1]] = kind or "span"
+    return kinds
 
 
 def segment_spans(row: Row, transducer: Transducer) -> Iterator[tuple[int, int]]:
@@ -168,19 +168,19 @@ def segment_spans(row: Row, transducer: Transducer) -> Iterator[tuple[int, int]]
 
 def quality(rows: Sequence[Row], transducer: Transducer) -> dict[str, float]:
     """Share of segments that are marked spans, of marked spans that are segments, and their F1."""
-    right = found = marked = 0
+    num_right = num_found = num_marked = 0
     for row in rows:
-        wanted = {
+        marked = {
             (places[0], places[-1]) if len(places) == places[-1] - places[0] + 1 else places
             for _, places in spans_of(row["target"])
         }
         segments = set(segment_spans(row, transducer))
-        right += len(segments & wanted)
-        found += len(segments)
-        marked += len(wanted)
-    precision, recall = right / max(found, 1), right / max(marked, 1)
+        num_right += len(segments & marked)
+        num_found += len(segments)
+        num_marked += len(marked)
+    precision, recall = num_right / max(num_found, 1), num_right / max(num_marked, 1)
     f1 = 2 * precision * recall / max(precision + recall, 1e-9)
-    return {"segments": found, "precision": precision, "recall": recall, "f1": f1}
+    return {"segments": num_found, "precision": precision, "recall": recall, "f1": f1}
 
 
 # -- runs -----------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def train(
     """Train one model, or go on with it, unless it is done; returns its folder."""
     kind, lexicon_name = ENTRIES[entry]
     out = args.runs / f"{task}-{entry}-{size}-{seed}"
-    told = [
+    changes = [
         "data.format=null",
         f"data.train={files[size]}",
         f"data.validation={files['validation']}",
@@ -203,18 +203,21 @@ def train(
         f"transducer={args.runs / f'{task}-{lexicon_name}' if lexicon_name else 'null'}",
         *args.change,
     ]
-    recipe = read_recipe(f"geometric/{task}-{kind}", told)
+    recipe = read_recipe(f"geometric/{task}-{kind}", changes)
     return train_once(recipe, out)
 
 
 def test(folder: Path, metric: str) -> float:
     """A metric on the test data, in %; a finished model is tested once."""
-    found = folder / "test" / METRICS_FILE
-    if not found.is_file() or found.stat().st_mtime < (folder / TRAINER_STATE).stat().st_mtime:
+    metrics_file = folder / "test" / METRICS_FILE
+    if (
+        not metrics_file.is_file()
+        or metrics_file.stat().st_mtime < (folder / TRAINER_STATE).stat().st_mtime
+    ):
         recipe: Any = read_recipe(folder / RECIPE_FILE)
         scores = evaluate_checkpoint(folder, recipe.aim, recipe.data, recipe.data.test)
         scores.save(folder / "test")
-    return 100 * json.loads(found.read_text(encoding="utf-8"))["metrics"][ALL][metric]
+    return 100 * json.loads(metrics_file.read_text(encoding="utf-8"))["metrics"][ALL][metric]
 
 
 def run_task(task: str, args: argparse.Namespace) -> tuple[Cells, dict[str, Any]]:
@@ -230,12 +233,12 @@ def run_task(task: str, args: argparse.Namespace) -> tuple[Cells, dict[str, Any]
         transducer.save(args.runs / f"{task}-{name}")
         if task != MASKED:
             segments[name] = {part: quality(rows[part], transducer) for part in rows}
-    found: Cells = {}
+    cells: Cells = {}
     for size in sorted(filter(str.isdecimal, files), key=int):
         for entry in entries:
             folders = [train(task, entry, size, seed, files, args) for seed in args.seeds]
-            found.setdefault(entry, {})[size] = [test(folder, METRICS[task]) for folder in folders]
-    return found, segments
+            cells.setdefault(entry, {})[size] = [test(folder, METRICS[task]) for folder in folders]
+    return cells, segments
 
 
 # -- results --------------------------------------------------------------------------------------
@@ -246,8 +249,8 @@ def text_of(results: Mapping[str, tuple[Cells, dict[str, Any]]]) -> str:
     parts = []
     for task, (cells, segments) in results.items():
         sizes = list(next(iter(cells.values())))
-        said = "masked tokens found" if task == MASKED else "F1"
-        head = f"{task}: {said}, %; training sentences:"
+        measure_name = "masked tokens found" if task == MASKED else "F1"
+        head = f"{task}: {measure_name}, %; training sentences:"
         lines = [
             [entry, *(measure.mean_and_spread(of[size]) for size in sizes)]
             for entry, of in cells.items()

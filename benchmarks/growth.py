@@ -36,9 +36,9 @@ def encoder_cost(config: AlphaConfig, streams: int, length: int) -> Cost:
     own = 4 * tokens * d * d + 2 * tokens * length * d
     aggregated = 2 * tokens * d * d + 2 * length * d * d + 2 * tokens * length * d
     products = config.encoder_layers * (own + aggregated + 2 * tokens * d * f)
-    moved = 3 * 2 * tokens * d + 2 * tokens * d + 2 * length * d
+    numbers_moved = 3 * 2 * tokens * d + 2 * tokens * d + 2 * length * d
     weights = 8 * d * d + 2 * d * f
-    return Cost(2 * products, BYTES * config.encoder_layers * (moved + weights))
+    return Cost(2 * products, BYTES * config.encoder_layers * (numbers_moved + weights))
 
 
 def step_cost(config: AlphaConfig, streams: int, length: int, past: int, beams: int) -> Cost:

@@ -46,15 +46,15 @@ def measure_layer(rows: int, width: int, new: int, rounds: int) -> dict[str, Any
     x_MD, grad_ME = torch.randn(rows, width, requires_grad=True), torch.randn(rows, new)
     sides = {side: works(layer, x_MD, grad_ME) for side, layer in layers.items()}
     return {
-        work: in_turns({side: found[work] for side, found in sides.items()}, rounds)
+        work: in_turns({side: works_of_side[work] for side, works_of_side in sides.items()}, rounds)
         for work in sides[OURS]
     }
 
 
 def show(data: dict[str, dict[str, dict[str, list[float]]]]) -> str:
     lines = []
-    for product, found in data.items():
-        for work, seconds in found.items():
+    for product, works in data.items():
+        for work, seconds in works.items():
             times = [three([1e3 * s for s in seconds[side]]) for side in (OURS, PEER)]
             found_ratios = ratios(seconds[PEER], seconds[OURS])
             lines.append([f"{product}: {work}", *times, three(found_ratios, 2, "x")])

@@ -79,21 +79,21 @@ def draw(rng: random.Random, symbols: int, size: int, count: int) -> list[list[s
 
 def asked(name: str, limit: float, items: Sequence[Sequence[Any]]) -> tuple[list[Any], Rate]:
     """Answers of Spot's process, one after the other; TimeoutError where one took too long."""
-    found: list[Any] = []
+    answers: list[Any] = []
     rate = Rate(0, 0.0)
     for arguments in items:
         SOLVER.call("is_satisfiable", 10.0, ["1"])  # starts a process where there is none
         start = time.perf_counter()
         try:
-            found.append(SOLVER.call(name, limit, *arguments))
+            answers.append(SOLVER.call(name, limit, *arguments))
             seconds = time.perf_counter() - start
         except TimeoutError:
-            found.append(TimeoutError)
+            answers.append(TimeoutError)
             seconds = limit
             rate.timeouts += 1
         rate.seconds += seconds
         rate.slowest = max(rate.slowest, seconds)
-    return found, rate
+    return answers, rate
 
 
 # -- pairs ----------------------------------------------------------------------------------------
@@ -104,8 +104,8 @@ def our_pairs(
 ) -> tuple[list[tuple[list[str], str | None]], int]:
     """Distinct formulas with our answers, and how many answers are certified."""
     names, keys, certified = TASK.default_symbols(symbols), set(), 0
-    found: list[tuple[list[str], str | None]] = []
-    while len(found) < count:
+    pairs: list[tuple[list[str], str | None]] = []
+    while len(pairs) < count:
         tokens = TASK.draw(rng, size, names, constant_priority=1.0)
         key = TASK.canonical_form(tokens)
         if key in keys:
@@ -115,8 +115,8 @@ def our_pairs(
         if answer is not None:
             trace = read_trace(answer)
             certified += trace is not None and lasso.decide(tokens, trace) is True
-        found.append((tokens, answer))
-    return found, certified
+        pairs.append((tokens, answer))
+    return pairs, certified
 
 
 def measure_pairs(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -139,14 +139,14 @@ def measure_pairs(name: str, options: argparse.Namespace) -> dict[str, Any]:
         few = pairs[: options.spot_formulas]
         for side, flags in SPOT.items():
             questions = [(tokens, list(flags or ())) for tokens, _ in few]
-            found, rate = asked("find_trace", options.limit, questions)
-            answered_by_spot = sum(x is not None and x is not TimeoutError for x in found)
+            spot_answers, rate = asked("find_trace", options.limit, questions)
+            answered_by_spot = sum(x is not None and x is not TimeoutError for x in spot_answers)
             rate.done = max(1, answered_by_spot)  # one where there is none, which favours Spot
             rounds[side].append(rate.per_second)
             slowest[side] = max(slowest[side], rate.slowest)
             disagreements = sum(
                 x is not TimeoutError and (x is None) != (answer is None)
-                for x, (_, answer) in zip(found, few, strict=True)
+                for x, (_, answer) in zip(spot_answers, few, strict=True)
             )
             totals.update({f"{side}, timeouts": rate.timeouts, "disagreements": disagreements})
     return {"pairs_per_second": rounds, "slowest": slowest, "totals": dict(totals)}
@@ -180,16 +180,16 @@ def rebuild(trace: Trace, chosen: Sequence[tuple[int, str, bool]]) -> Trace:
 
 def corrupt(rng: random.Random, kind: str, tokens: list[str], trace: Trace) -> Trace | None:
     """A trace that is likely wrong; None where this kind cannot be made."""
-    found = literals(trace)
-    if kind == "literal flipped" and found:
-        index, symbol, value = found.pop(rng.randrange(len(found)))
-        return rebuild(trace, [*found, (index, symbol, not value)])
-    if kind == "literal dropped" and found:
-        found.pop(rng.randrange(len(found)))
-        return rebuild(trace, found)
+    all_literals = literals(trace)
+    if kind == "literal flipped" and all_literals:
+        index, symbol, value = all_literals.pop(rng.randrange(len(all_literals)))
+        return rebuild(trace, [*all_literals, (index, symbol, not value)])
+    if kind == "literal dropped" and all_literals:
+        all_literals.pop(rng.randrange(len(all_literals)))
+        return rebuild(trace, all_literals)
     if kind == "literal added":
         index, symbol = rng.randrange(len(trace.steps)), rng.choice(TASK.symbols_in(tokens) or "a")
-        return rebuild(trace, [(index, symbol, rng.random() < 0.5), *found])
+        return rebuild(trace, [(index, symbol, rng.random() < 0.5), *all_literals])
     if kind == "step deleted" and len(trace.steps) > 1:
         index = rng.randrange(len(trace.steps))
         steps = trace.steps[:index] + trace.steps[index + 1 :]
@@ -210,15 +210,18 @@ def mixed_answers(rng: random.Random, count: int) -> list[tuple[str, Pair]]:
             right.append(("right, ours", (tokens, ours)))
             spots = write_trace(Trace(tuple(map(tuple, steps)), loop))
             right.append(("right, Spot's", (tokens, spots)))
-    made = list(right)
-    others = rng.sample(right, len(right))
-    for (_, (tokens, answer)), (_, (_, other)) in zip(right, others, strict=True):
+    answers = list(right)
+    shuffled = rng.sample(right, len(right))
+    for (_, (tokens, answer)), (_, (_, other_answer)) in zip(right, shuffled, strict=True):
         kind, trace = rng.choice(KINDS), read_trace(answer)
         assert trace is not None
-        changed = corrupt(rng, kind, tokens, trace)
-        if changed is not None:
-            made += [(kind, (tokens, write_trace(changed))), ("another's answer", (tokens, other))]
-    return made
+        corrupted = corrupt(rng, kind, tokens, trace)
+        if corrupted is not None:
+            answers += [
+                (kind, (tokens, write_trace(corrupted))),
+                ("another's answer", (tokens, other_answer)),
+            ]
+    return answers
 
 
 def models_answers(rng: random.Random, count: int, model: str) -> list[tuple[str, Pair]]:
@@ -226,15 +229,15 @@ def models_answers(rng: random.Random, count: int, model: str) -> list[tuple[str
     from hf_alpha.generation import extend_vocabulary, generate_answers
     from hf_alpha.loading import load_checkpoint
 
-    loaded, tokenizer = load_checkpoint(model)
-    extend_vocabulary(loaded, tokenizer, 5)
+    network, tokenizer = load_checkpoint(model)
+    extend_vocabulary(network, tokenizer, 5)
     formulas: list[list[str]] = []
     while len(formulas) < max(1, count // 3):
         tokens = draw(rng, 5, rng.randint(10, 35), 1)[0]
         if TASK.target_of(tokens) is not None:
             formulas.append(tokens)
     answers = generate_answers(
-        loaded,
+        network,
         tokenizer,
         [TASK.write(tokens) for tokens in formulas],
         num_return_sequences=3,
@@ -251,13 +254,13 @@ def models_answers(rng: random.Random, count: int, model: str) -> list[tuple[str
 KINDS = ("literal flipped", "literal dropped", "literal added", "step deleted", "random step")
 
 
-def measure_checks(found: list[tuple[str, Pair]], options: argparse.Namespace) -> dict[str, Any]:
+def measure_checks(pairs: list[tuple[str, Pair]], options: argparse.Namespace) -> dict[str, Any]:
     """Judge answers in rounds of their own, by us and by Spot, in both ways."""
     spot.require()  # starts the process that the task asks
     ways: dict[str, dict[str, dict[str, Any]]] = {COLD: {}, WARM: {}}
     totals: Counter[str] = Counter()
     by_kind: dict[str, Counter[str]] = {}
-    for part in rounds_of(found, options.rounds):
+    for part in rounds_of(pairs, options.rounds):
         judged = judge_all([pair for _, pair in part], options.limit)
         for way, sides in judged.items():
             for side, (answers, rate) in sides.items():
@@ -268,12 +271,12 @@ def measure_checks(found: list[tuple[str, Pair]], options: argparse.Namespace) -
         )
         decided = judged[WARM]["three-valued"][0]
         right = judged[COLD]["ours"][0]
-        for (kind, _), each, known, holds in zip(part, verdicts, decided, right, strict=True):
+        for (kind, _), verdict, decision, holds in zip(part, verdicts, decided, right, strict=True):
             counts = {
                 "checks": 1,
                 "right": holds is True,
-                "decided": known is not None,
-                "disagreements": len({x for x in each if x in (True, False)}) > 1,
+                "decided": decision is not None,
+                "disagreements": len({x for x in verdict if x in (True, False)}) > 1,
             }
             by_kind.setdefault(kind, Counter()).update(counts)
             totals.update(counts)
@@ -284,13 +287,13 @@ def measure_checks(found: list[tuple[str, Pair]], options: argparse.Namespace) -
     }
 
 
-def rounds_of(found: list[tuple[str, Pair]], rounds: int) -> list[list[tuple[str, Pair]]]:
+def rounds_of(pairs: list[tuple[str, Pair]], rounds: int) -> list[list[tuple[str, Pair]]]:
     """As many parts, each with all answers to its formulas, those to one formula together."""
     groups: dict[tuple[str, ...], list[tuple[str, Pair]]] = {}
-    for each in found:
-        groups.setdefault(tuple(each[1][0]), []).append(each)
+    for pair in pairs:
+        groups.setdefault(tuple(pair[1][0]), []).append(pair)
     answers = list(groups.values())
-    return [[each for group in answers[n::rounds] for each in group] for n in range(rounds)]
+    return [[pair for group in answers[n::rounds] for pair in group] for n in range(rounds)]
 
 
 def judge_all(part: list[Pair], limit: float) -> dict[str, dict[str, tuple[list[Any], Rate]]]:
@@ -307,7 +310,7 @@ def judge_all(part: list[Pair], limit: float) -> dict[str, dict[str, tuple[list[
 
 def asked_once(part: list[Pair], limit: float, options: Sequence[str]) -> tuple[list[Any], Rate]:
     """Verdicts of Spot, which translates each formula once; seconds are those of Spot alone."""
-    found: list[Any] = []
+    answers: list[Any] = []
     rate = Rate(0, 0.0)
     for tokens, pairs in groupby(part, key=lambda pair: pair[0]):
         traces = [as_question(pair)[1:3] for pair in pairs]
@@ -316,17 +319,17 @@ def asked_once(part: list[Pair], limit: float, options: Sequence[str]) -> tuple[
             verdicts, seconds = CHECKS.call("hold", limit, tokens, traces, list(options))
         except TimeoutError:
             verdicts, seconds = [TimeoutError] * len(traces), limit
-        found += verdicts
+        answers += verdicts
         rate.seconds += seconds
         rate.slowest = max(rate.slowest, seconds)
-    return found, rate
+    return answers, rate
 
 
-def note(kept: dict[str, Any], answers: list[Any], rate: Rate) -> None:
+def note(totals: dict[str, Any], answers: list[Any], rate: Rate) -> None:
     """Add a round to what is kept of a side."""
-    kept.setdefault("checks_per_second", []).append(rate.per_second)
-    kept["slowest"] = max(kept.get("slowest", 0.0), rate.slowest)
-    kept["open"] = kept.get("open", 0) + sum(x not in (True, False) for x in answers)
+    totals.setdefault("checks_per_second", []).append(rate.per_second)
+    totals["slowest"] = max(totals.get("slowest", 0.0), rate.slowest)
+    totals["open"] = totals.get("open", 0) + sum(x not in (True, False) for x in answers)
 
 
 def judge(solver: str) -> Callable[[Pair], bool | None]:
@@ -418,8 +421,10 @@ def show(result: dict[str, Any], options: argparse.Namespace) -> str:
         ]
         for way, sides in part["ways"].items():
             columns = ("checks_per_second", "slowest", "open")
-            kept = [{side: row[column] for side, row in sides.items()} for column in columns]
-            lines += [f"{way[0].upper()}{way[1:]}:", "", rate_table("checks/s", *kept), ""]
+            table_columns = [
+                {side: row[column] for side, row in sides.items()} for column in columns
+            ]
+            lines += [f"{way[0].upper()}{way[1:]}:", "", rate_table("checks/s", *table_columns), ""]
         lines += [
             measure.table(
                 ["answers", "checks", "right", "three-valued decides", "disagreements"],
@@ -447,13 +452,13 @@ def show(result: dict[str, Any], options: argparse.Namespace) -> str:
 
 
 def rate_table(
-    unit: str, rates: dict[str, list[float]], slowest: dict[str, float], left: dict[str, int]
+    unit: str, rates: dict[str, list[float]], slowest: dict[str, float], num_open: dict[str, int]
 ) -> str:
     rows = []
     for side, values in rates.items():
         ratio = measure.three(measure.ratios(rates["ours"], values), 1, "x")
         slow, ours = f"{slowest[side]:.3f}", side == "ours"
-        cells = [measure.three(values, 0), "" if ours else ratio, slow, str(left[side])]
+        cells = [measure.three(values, 0), "" if ours else ratio, slow, str(num_open[side])]
         rows.append([side, *cells])
     return measure.table(["side", unit, "ours is faster by", "slowest, s", "open"], rows)
 
@@ -487,12 +492,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def mixes_of(count: int, model: str) -> Iterator[tuple[str, list[tuple[str, Pair]]]]:
     name = f"the three beams of {Path(model).name}"
-    for mix, found in (
+    for mix, pairs in (
         (name, models_answers(random.Random("model"), count, model)),
         ("right answers and corrupted ones", mixed_answers(random.Random("mix"), count)),
     ):
-        random.Random(mix).shuffle(found)
-        yield mix, found
+        random.Random(mix).shuffle(pairs)
+        yield mix, pairs
 
 
 if __name__ == "__main__":

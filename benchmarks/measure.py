@@ -87,8 +87,8 @@ def ratios(one: Sequence[float], two: Sequence[float]) -> list[float]:
 
 def three(values: Sequence[float], digits: int = 2, unit: str = "") -> str:
     """Minimum, median and maximum."""
-    found = (min(values), statistics.median(values), max(values))
-    return " / ".join(f"{value:,.{digits}f}{unit}" for value in found)
+    numbers = (min(values), statistics.median(values), max(values))
+    return " / ".join(f"{value:,.{digits}f}{unit}" for value in numbers)
 
 
 def mean_and_spread(values: Sequence[float]) -> str:
@@ -109,42 +109,42 @@ def table(columns: Sequence[str], lines: Sequence[Sequence[str]], words: Sequenc
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (columns, rule, *lines))
 
 
-def held(what: str = "VmRSS") -> float:
+def held(quantity: str = "VmRSS") -> float:
     """Megabytes that this process holds now, or with `VmHWM` the most that it ever held."""
     # Not getrusage: its maximum begins with what the process held that started this one.
     status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(re.findall(rf"^{what}:\s*(\d+) kB$", status, re.MULTILINE)[0]) * 1024 / 1e6
+    return int(re.findall(rf"^{quantity}:\s*(\d+) kB$", status, re.MULTILINE)[0]) * 1024 / 1e6
 
 
 def in_own_process(script: str, argv: Sequence[str]) -> Any:
     """What a script prints last, as JSON, in a fresh process."""
     command = [sys.executable, script, *argv]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{process.stderr[-2000:]}")
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def conditions(device: str = "cpu") -> dict[str, Any]:
     """Where and with what something was measured; the load is the average of the last minute."""
-    found: dict[str, Any] = {
+    machine: dict[str, Any] = {
         "date": datetime.date.today().isoformat(),
         "python": platform.python_version(),
     }
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            machine[package] = version(package)
         except PackageNotFoundError:
             continue
-    found |= processor()
-    found["load before"], found["load after"] = LOAD_BEFORE[0], os.getloadavg()[0]
+    machine |= processor()
+    machine["load before"], machine["load after"] = LOAD_BEFORE[0], os.getloadavg()[0]
     if "torch" in sys.modules:
         torch = sys.modules["torch"]
-        found["threads"] = torch.get_num_threads()
-        found["GFLOP/s"] = library_speeds()
+        machine["threads"] = torch.get_num_threads()
+        machine["GFLOP/s"] = library_speeds()
         if device.startswith("cuda"):
-            found["gpu"] = torch.cuda.get_device_name(device)
-    return found
+            machine["gpu"] = torch.cuda.get_device_name(device)
+    return machine
 
 
 def processor() -> dict[str, Any]:
@@ -188,13 +188,13 @@ def library_speeds(repeats: int = 10) -> dict[str, dict[str, float]]:
     return speeds
 
 
-def describe(found: Mapping[str, Any]) -> str:
+def describe(facts: Mapping[str, Any]) -> str:
     """What `conditions` found, as lines of Markdown."""
     machine = ("processor", "flags", "cores", "threads", "gpu", "load before", "load after")
-    speeds = found.get("GFLOP/s", {})
+    speeds = facts.get("GFLOP/s", {})
     lines = [
-        [f"{name} {value}" for name, value in found.items() if name not in (*machine, "GFLOP/s")],
-        [f"{name} {found[name]}" for name in machine if name in found],
+        [f"{name} {value}" for name, value in facts.items() if name not in (*machine, "GFLOP/s")],
+        [f"{name} {facts[name]}" for name in machine if name in facts],
         [
             f"{product}: " + " / ".join(f"{name} {speed:g}" for name, speed in sides.items())
             for product, sides in speeds.items()
@@ -244,14 +244,14 @@ def finish(
     print(text)
     if out is None:
         return
-    where = conditions(device)
+    machine = conditions(device)
     script = Path(sys.argv[0]).name
     command = shlex.join(
         ["python", f"benchmarks/{script}", *(sys.argv[1:] if argv is None else argv)]
     )
-    head = f"`{command}`\n\n{describe(where)}\n\n"
+    head = f"`{command}`\n\n{describe(machine)}\n\n"
     path = RESULTS / out
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".md").write_text(head + text + "\n", encoding="utf-8")
-    stored = json.dumps({"command": command, **where, "data": data}, indent=1)
+    stored = json.dumps({"command": command, **machine, "data": data}, indent=1)
     path.with_suffix(".json").write_text(stored + "\n", encoding="utf-8")

@@ -86,17 +86,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.child:
         print(json.dumps(work(args, args.child[0], int(args.child[1]))))
         return
-    given = list(sys.argv[1:] if argv is None else argv)
+    command_line = list(sys.argv[1:] if argv is None else argv)
     lines, rows = [], []
     for kind in args.work:
         one = None
         for symbols in args.symbols:
-            found = in_own_process(__file__, [*given, "--child", kind, str(symbols)])
-            one = found["work"] / symbols if one is None else one
-            ratio = found["work"] / (symbols * one)
-            lines.append([kind, str(symbols), f"{found['work']:,.0f}", f"{ratio:.2f}",
-                          f"{found['process']:,.0f}"])  # fmt: skip
-            rows.append({"work": kind, "symbols": symbols, **found})
+            megabytes = in_own_process(__file__, [*command_line, "--child", kind, str(symbols)])
+            one = megabytes["work"] / symbols if one is None else one
+            ratio = megabytes["work"] / (symbols * one)
+            lines.append([kind, str(symbols), f"{megabytes['work']:,.0f}", f"{ratio:.2f}",
+                          f"{megabytes['process']:,.0f}"])  # fmt: skip
+            rows.append({"work": kind, "symbols": symbols, **megabytes})
     text = (
         f"batch {args.batch}, {args.length} tokens, answers of {args.new_tokens}, {args.beams} "
         f"beams; d {args.d_model}, {args.layers} + {args.layers} layers, {args.heads} "

@@ -64,37 +64,37 @@ def memory() -> tuple[float, float]:
 def steps(path: Path, share: float) -> dict[str, Callable[[], Any]]:
     """What is done with a file, one after the other."""
     finder = NameFinder(RULES)
-    made: dict[str, Any] = {}
+    results: dict[str, Any] = {}
 
     def read() -> None:
-        made["data"] = read_pairs(path, finder=finder)
+        results["data"] = read_pairs(path, finder=finder)
 
     def hold() -> None:
-        made["sides"] = hold_out(made["data"], share, finder)
+        results["sides"] = hold_out(results["data"], share, finder)
 
     def vocabulary() -> None:
-        texts = PairTexts(made["data"], finder)
-        made["tokenizer"] = TextTokenizer.from_texts(texts, RULES)
+        texts = PairTexts(results["data"], finder)
+        results["tokenizer"] = TextTokenizer.from_texts(texts, RULES)
 
     def encode() -> None:
-        made["encoded"] = tokenize(made["sides"][0], made["tokenizer"])
+        results["encoded"] = tokenize(results["sides"][0], results["tokenizer"])
 
     def first_batch() -> None:
-        rows = made["encoded"]
+        rows = results["encoded"]
         first = next(iter(BucketSampler(bucket_keys(rows), 64)))
-        AlphaCollator(made["tokenizer"])([rows[first]])
+        AlphaCollator(results["tokenizer"])([rows[first]])
 
     return {
         "find the names of the sources, nothing else": lambda: [
             finder.find(text)
-            for batch in made["data"].iter(batch_size=1000)
+            for batch in results["data"].iter(batch_size=1000)
             for text in batch["problem"]
         ],
         "read_pairs, again": read,
-        "look": lambda: look(made["data"], finder).refuse_bad(),
-        "drop_bad": lambda: drop_bad(made["data"], finder),
+        "look": lambda: look(results["data"], finder).refuse_bad(),
+        "drop_bad": lambda: drop_bad(results["data"], finder),
         "hold_out": hold,
-        "overlap": lambda: overlap(*made["sides"], finder),
+        "overlap": lambda: overlap(*results["sides"], finder),
         "TextTokenizer.from_texts": vocabulary,
         "tokenize": encode,
         "order of batches, first batch": first_batch,
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     measure.add_out(parser)
     options = parser.parse_args(arguments)
     disable_progress_bars()
-    found = {}
+    results = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pairs.jsonl"
         write_rows(path, options.rows, options.names)
@@ -121,14 +121,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name in ["read_pairs", *list(todo)[:-1]]:
             seconds = measure.timed(todo[name])
             peak, anonymous = (now - then for now, then in zip(memory(), before, strict=True))
-            found[name] = {"seconds": seconds, "peak": peak, "anonymous": anonymous}
+            results[name] = {"seconds": seconds, "peak": peak, "anonymous": anonymous}
     lines = [
         [name, f"{f['seconds']:.1f}", f"{options.rows / f['seconds']:,.0f}", f"{f['peak']:.0f}",
          f"{f['anonymous']:.0f}"]
-        for name, f in found.items()
+        for name, f in results.items()
     ]  # fmt: skip
     head = f"{options.rows:,} rows, {options.names} names\n\n"
-    data = {"rows": options.rows, "steps": found}
+    data = {"rows": options.rows, "steps": results}
     measure.finish(head + measure.table(COLUMNS, lines), data, options.out, arguments)
 
 

@@ -105,17 +105,17 @@ def aiger_check(pair: Pair, read: Callable[[str], Any] = read) -> bool:
     solver = aiger_sat.SolverWrapper()
     solver.add_expr(~formula)
     values = read_assignment(answer) or {}
-    given = {name: value for name, value in values.items() if name in formula.inputs}
-    return not solver.is_sat(assumptions=given)
+    input_values = {name: value for name, value in values.items() if name in formula.inputs}
+    return not solver.is_sat(assumptions=input_values)
 
 
 def aiger_checks(checks: Checks) -> list[bool]:
     """Checks with one reading for all answers to a formula."""
-    found = []
+    verdicts = []
     for problem, pairs in groupby(checks, itemgetter(0)):
         formula = read(problem)
-        found += [aiger_check(pair, lambda _, known=formula: known) for pair in pairs]
-    return found
+        verdicts += [aiger_check(pair, lambda _, formula=formula: formula) for pair in pairs]
+    return verdicts
 
 
 # -- python-sat -----------------------------------------------------------------------------------
@@ -134,11 +134,11 @@ def pysat_check(pair: Pair) -> bool:
 
 def pysat_checks(checks: Checks) -> list[bool]:
     """Checks with one solver for all answers to a formula."""
-    found = []
+    verdicts = []
     for problem, pairs in groupby(checks, itemgetter(0)):
         with Formula(TASK.parse(problem)) as formula:
-            found += [formula.implied_by(read_assignment(answer) or {}) for _, answer in pairs]
-    return found
+            verdicts += [formula.implied_by(read_assignment(answer) or {}) for _, answer in pairs]
+    return verdicts
 
 
 # -- ours -----------------------------------------------------------------------------------------
@@ -158,8 +158,8 @@ def our_pairs(
 ) -> tuple[list[tuple[str, str | None]], int]:
     """Distinct formulas with our answers, and how many answers are right."""
     names, keys, right = TASK.default_symbols(symbols), set(), 0
-    found: list[tuple[str, str | None]] = []
-    while len(found) < count:
+    pairs: list[tuple[str, str | None]] = []
+    while len(pairs) < count:
         tokens = TASK.draw(rng, size, names)
         key = TASK.canonical_form(tokens)
         if key in keys:
@@ -167,8 +167,8 @@ def our_pairs(
         keys.add(key)
         problem, answer = TASK.write(tokens), TASK.target_of(tokens)
         right += answer is not None and our_check((problem, answer)) is True
-        found.append((problem, answer))
-    return found, right
+        pairs.append((problem, answer))
+    return pairs, right
 
 
 # -- measuring ------------------------------------------------------------------------------------
@@ -177,8 +177,8 @@ def our_pairs(
 def timed(work: Callable[[Any], list[Any]], items: Sequence[Any]) -> tuple[list[Any], float]:
     """What comes out, and items per second."""
     start = time.perf_counter()
-    found = work(items)
-    return found, len(items) / (time.perf_counter() - start)
+    results = work(items)
+    return results, len(items) / (time.perf_counter() - start)
 
 
 def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
@@ -187,7 +187,7 @@ def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any
 
 def answers_to(rng: random.Random, pairs: Sequence[tuple[str, str | None]]) -> list[Pair]:
     """Right and wrong answers to each satisfiable formula."""
-    made: list[Pair] = []
+    checks: list[Pair] = []
     for problem, answer in pairs:
         if answer is None:
             continue
@@ -197,11 +197,15 @@ def answers_to(rng: random.Random, pairs: Sequence[tuple[str, str | None]]) -> l
             name = rng.choice(list(values))
             flipped[name] = not values[name]
             del fewer[name]
-        others = (aiger_target(problem) or "", write_assignment(flipped), write_assignment(fewer))
-        answers = [answer, *others, TASK.random_answer(problem, rng)]
+        plain_answers = (
+            aiger_target(problem) or "",
+            write_assignment(flipped),
+            write_assignment(fewer),
+        )
+        answers = [answer, *plain_answers, TASK.random_answer(problem, rng)]
         rng.shuffle(answers)
-        made += [(problem, each) for each in answers]
-    return made
+        checks += [(problem, each) for each in answers]
+    return checks
 
 
 def judge_all(checks: Checks) -> dict[str, dict[str, tuple[list[Any], float]]]:
@@ -246,22 +250,23 @@ def make_pairs(
     few = [problem for problem, _ in pairs[: options.aiger_formulas]]
     tokens = [TASK.parse(problem) for problem, _ in pairs]
     measure.clear_caches()
-    made = {
+    solved = {
         "ours": timed(one_by_one(TASK.target_of), tokens),
         PYSAT: timed(one_by_one(pysat_target), tokens),
         AIGER: timed(one_by_one(aiger_target), few),
     }
-    answers = {
-        side: rate * sum(x is not None for x in found) / len(found)
-        for side, (found, rate) in made.items()
+    answer_rates = {
+        side: rate * sum(x is not None for x in side_answers) / len(side_answers)
+        for side, (side_answers, rate) in solved.items()
     }
     answered = sum(answer is not None for _, answer in pairs)
-    rates = {PAIRS: {**answers, "ours": answered / seconds}, ANSWERS: answers}
+    rates = {PAIRS: {**answer_rates, "ours": answered / seconds}, ANSWERS: answer_rates}
     different = 0
-    for found, _ in made.values():
-        for (problem, answer), other in zip(pairs, found, strict=False):  # py-aiger has the first
-            different += (answer is None) != (other is None)
-            different += other is not None and our_check((problem, other)) is not True
+    for side_answers, _ in solved.values():
+        # py-aiger has answered the first ones alone
+        for (problem, answer), other_answer in zip(pairs, side_answers, strict=False):
+            different += (answer is None) != (other_answer is None)
+            different += other_answer is not None and our_check((problem, other_answer)) is not True
     counts = {"formulas": len(pairs), "pairs": answered, "right": right, "aiger": len(few)}
     return pairs, rates, Counter(counts, disagreements=different)
 
@@ -276,12 +281,12 @@ def measure_size(name: str, options: argparse.Namespace) -> dict[str, Any]:
         pairs, rates, counts = make_pairs(rng, name, options)
         totals.update(counts)
         judged = judge_all(answers_to(rng, pairs[: options.aiger_formulas]))
-        found = dict(rates)
+        rates_of_works = dict(rates)
         for way, sides in judged.items():
-            found[way] = {side: rate for side, (_, rate) in sides.items()}
-        for what, sides in found.items():
+            rates_of_works[way] = {side: rate for side, (_, rate) in sides.items()}
+        for work, sides in rates_of_works.items():
             for side, rate in sides.items():
-                rounds.setdefault(what, {}).setdefault(side, []).append(rate)
+                rounds.setdefault(work, {}).setdefault(side, []).append(rate)
         verdicts = list(
             zip(*(x for sides in judged.values() for x, _ in sides.values()), strict=True)
         )
@@ -295,12 +300,12 @@ def show(result: dict[str, Any], options: argparse.Namespace) -> str:
     rows, totals = [], Counter[str]()
     for name, part in result.items():
         totals.update(part["totals"])
-        for what, rates in part["per_second"].items():
+        for work, rates in part["per_second"].items():
             cells = [measure.three(rates["ours"], 0)]
             for peer in (PYSAT, AIGER):
                 ratio = measure.three(measure.ratios(rates["ours"], rates[peer]), 1, "x")
                 cells += [measure.three(rates[peer], 1), ratio]
-            rows.append([f"{name}: {what}", *cells])
+            rows.append([f"{name}: {work}", *cells])
     return "\n".join(
         [
             f"{options.rounds} rounds, each with formulas of its own: {totals['formulas']:,} "

@@ -225,11 +225,11 @@ def measure_memory(args: argparse.Namespace, side: str, work: str, names: int) -
     return memory.most_held(step, args.device)["work"]
 
 
-def run(args: argparse.Namespace, given: Sequence[str]) -> list[dict[str, Any]]:
+def run(args: argparse.Namespace, command_line: Sequence[str]) -> list[dict[str, Any]]:
     """All measurements, an entry for each kind of work and number of names.
 
     Args:
-        given: the command line, for the processes in which memory is measured.
+        command_line: the command line, for the processes in which memory is measured.
     """
     rows = []
     for work in args.works:
@@ -240,7 +240,7 @@ def run(args: argparse.Namespace, given: Sequence[str]) -> list[dict[str, Any]]:
             if not args.no_memory:
                 row["megabytes"] = {
                     side: memory.in_own_process(
-                        __file__, [*given, "--child", side, work, str(names)]
+                        __file__, [*command_line, "--child", side, work, str(names)]
                     )
                     for side in sides_of(args, names)
                 }
@@ -269,9 +269,11 @@ def time_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
     for row in rows:
         seconds = row["seconds"]
         times = [[1e3 * second for second in seconds.get(side, ())] for side in sides]
-        found = [ratios(seconds[one], seconds[two]) if one in seconds else () for one, two in pairs]
+        ratios_of_pairs = [
+            ratios(seconds[one], seconds[two]) if one in seconds else () for one, two in pairs
+        ]
         cells = [f"{paper_ratio(row):.2f}"]
-        cells += [three(values) if values else NO_VALUE for values in found]
+        cells += [three(values) if values else NO_VALUE for values in ratios_of_pairs]
         cells += [three(values, 1) if values else NO_VALUE for values in times]
         lines.append([str(row["names"]), str(row["tokens"]), *cells])
     columns = [f"{one} / {two}" for one, two in pairs] + [f"{side}: ms" for side in sides]
@@ -282,10 +284,10 @@ def memory_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
     """Megabytes of each side, and in brackets by those of `learned`."""
     lines = []
     for row in rows:
-        found, cells = row["megabytes"], []
+        megabytes, cells = row["megabytes"], []
         for side in sides:
-            ratio = f" ({found[side] / found[LEARNED]:.2f})" if side in found else ""
-            cells.append(f"{found[side]:,.0f}{ratio}" if side in found else NO_VALUE)
+            ratio = f" ({megabytes[side] / megabytes[LEARNED]:.2f})" if side in megabytes else ""
+            cells.append(f"{megabytes[side]:,.0f}{ratio}" if side in megabytes else NO_VALUE)
         lines.append([WORKS[row["work"]], str(row["names"]), *cells])
     return table(("work", "names", *(f"{side}: MB" for side in sides)), lines)
 

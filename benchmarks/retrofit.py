@@ -77,12 +77,12 @@ def make_model(args: argparse.Namespace, side: str) -> Any:
         return AutoModelForSeq2SeqLM.from_config(host)
     settings, end = SIDES[side], host.vocab_size
     free = end - most
-    wanted = encoding_class(settings["symbol_encoding"]).rows_per_class or 0
+    num_rows = encoding_class(settings["symbol_encoding"]).rows_per_class or 0
     config = RetrofitConfig(
         backbone_config=host,
         num_base_tokens=free,
         symbol_classes={"name": most},
-        class_rows={"name": list(range(free, free + wanted))},
+        class_rows={"name": list(range(free, free + num_rows))},
         **settings,
     )
     return RetrofitForConditionalGeneration(config)
@@ -97,8 +97,10 @@ def draw_batch(args: argparse.Namespace, names: int, seed: int = 0) -> Batch:
         return torch.randint(start, stop, (args.batch, columns), generator=generator)
 
     def tokens(columns: int) -> torch.Tensor:
-        other = draw(BASE, first, columns)
-        return torch.where(draw(0, 2, columns) > 0, draw(first, first + names, columns), other)
+        base_tokens = draw(BASE, first, columns)
+        return torch.where(
+            draw(0, 2, columns) > 0, draw(first, first + names, columns), base_tokens
+        )
 
     listed = torch.arange(first, first + names).expand(args.batch, -1)
     ids = torch.cat((listed, tokens(args.length - names)), dim=1)
@@ -131,7 +133,7 @@ def measure_memory(args: argparse.Namespace, side: str, work: str, names: int) -
     return memory.most_held(prepare(args, side, work, names, model), args.device)["work"]
 
 
-def run(args: argparse.Namespace, given: Sequence[str]) -> list[dict[str, Any]]:
+def run(args: argparse.Namespace, command_line: Sequence[str]) -> list[dict[str, Any]]:
     """All measurements, an entry for each kind of work and number of names."""
     rows = []
     for work in args.works:
@@ -144,7 +146,7 @@ def run(args: argparse.Namespace, given: Sequence[str]) -> list[dict[str, Any]]:
             if not args.no_memory:
                 row["megabytes"] = {
                     side: memory.in_own_process(
-                        __file__, [*given, "--child", side, work, str(names)]
+                        __file__, [*command_line, "--child", side, work, str(names)]
                     )
                     for side in (BACKBONE, *args.sides)
                 }
@@ -159,10 +161,10 @@ def time_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
     for row in rows:
         cells = []
         for side in sides:
-            found = ratios(row["seconds"][side], row["seconds"][BACKBONE])
-            cells.append(three(found))
+            quotients = ratios(row["seconds"][side], row["seconds"][BACKBONE])
+            cells.append(three(quotients))
             if "streams" in SIDES[side].values():
-                cells.append(three([value / row["names"] for value in found]))
+                cells.append(three([value / row["names"] for value in quotients]))
         milliseconds = [1e3 * x for x in row["seconds"][BACKBONE]]
         lines.append([WORKS[row["work"]], str(row["names"]), *cells, three(milliseconds, 0)])
     columns = []
@@ -177,9 +179,12 @@ def memory_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
     """Megabytes of each side, and in brackets by those of the backbone."""
     lines = []
     for row in rows:
-        found = row["megabytes"]
-        cells = [f"{found[side]:,.0f} ({found[side] / found[BACKBONE]:.2f})" for side in sides]
-        lines.append([WORKS[row["work"]], str(row["names"]), f"{found[BACKBONE]:,.0f}", *cells])
+        megabytes = row["megabytes"]
+        cells = [
+            f"{megabytes[side]:,.0f} ({megabytes[side] / megabytes[BACKBONE]:.2f})"
+            for side in sides
+        ]
+        lines.append([WORKS[row["work"]], str(row["names"]), f"{megabytes[BACKBONE]:,.0f}", *cells])
     return table(("work", "names", f"{BACKBONE}: MB", *(f"{side}: MB" for side in sides)), lines)
 
 

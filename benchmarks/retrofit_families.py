@@ -145,9 +145,9 @@ def pair(decoder: Any) -> Callable[[], Any]:
     """A BERT whose states a decoder reads."""
 
     def make() -> Any:
-        found = EncoderDecoderConfig.from_encoder_decoder_configs(BertConfig(**BERT), decoder())
-        found.pad_token_id, found.eos_token_id, found.decoder_start_token_id = 0, 2, 1
-        return found
+        config = EncoderDecoderConfig.from_encoder_decoder_configs(BertConfig(**BERT), decoder())
+        config.pad_token_id, config.eos_token_id, config.decoder_start_token_id = 0, 2, 1
+        return config
 
     return make
 
@@ -226,8 +226,8 @@ def made(family: str) -> PreTrainedModel:
     torch.manual_seed(0)
     config = FAMILIES[family]()
     auto = AutoModelForSpeechSeq2Seq if family == "Whisper" else AutoModelForSeq2SeqLM
-    found: PreTrainedModel = auto.from_config(config).eval()
-    return found
+    model: PreTrainedModel = auto.from_config(config).eval()
+    return model
 
 
 def refusal(family: str, settings: dict[str, Any]) -> str:

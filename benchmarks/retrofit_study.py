@@ -53,10 +53,10 @@ def encodings() -> Any:
 
 def train(recipe: str, out: Path, seed: int, changes: Sequence[str]) -> None:
     """Train one model, or go on with it, unless it is done."""
-    told = [*changes, f"training.seed={seed}", f"training.output_dir={out}"]
-    made = read_recipe(f"{TASK}/{recipe}-small", told)
-    made.data.generate["equivalence"] = "renaming"
-    train_once(made, out)
+    settings = [*changes, f"training.seed={seed}", f"training.output_dir={out}"]
+    training_recipe = read_recipe(f"{TASK}/{recipe}-small", settings)
+    training_recipe.data.generate["equivalence"] = "renaming"
+    train_once(training_recipe, out)
 
 
 def convert(vanilla: Path, out: Path, config: SymbolConfig) -> Path:

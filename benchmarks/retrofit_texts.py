@@ -100,27 +100,29 @@ def identifiers(text: str) -> list[str]:
     return numbered + [f"{one}_{two}" for one, two in pairwise(words)]
 
 
-def invented(classes: Sequence[str], known: Pools) -> dict[str, list[str]]:
+def invented(classes: Sequence[str], known_pools: Pools) -> dict[str, list[str]]:
     """First names that nobody has, of two to four syllables."""
-    rng, taken = random.Random(0), {name for names in known.values() for name in names}
-    syllables, found = SYLLABLES.split(), dict[str, list[str]]()
+    rng, taken_names = random.Random(0), {name for names in known_pools.values() for name in names}
+    syllables, names_by_class = SYLLABLES.split(), dict[str, list[str]]()
     for number in range(40 * len(classes)):
         name = ""
-        while not name or name in taken:
+        while not name or name in taken_names:
             name = "".join(rng.choices(syllables, k=rng.randint(2, 4))).capitalize()
-        taken.add(name)
-        found.setdefault(classes[number % len(classes)], []).append(name)
-    return found
+        taken_names.add(name)
+        names_by_class.setdefault(classes[number % len(classes)], []).append(name)
+    return names_by_class
 
 
 def people(rows: Sequence[MarkedText]) -> dict[str, list[str]]:
     """The names of each class in texts, without those of two classes."""
-    found: dict[str, dict[str, None]] = {}
+    names_by_kind: dict[str, dict[str, None]] = {}
     for text in rows:
         for name, kind in names_in(text).items():
-            found.setdefault(kind, {})[name] = None
-    classes = Counter(name for names in found.values() for name in names)
-    return {kind: [n for n in names if classes[n] == 1] for kind, names in sorted(found.items())}
+            names_by_kind.setdefault(kind, {})[name] = None
+    classes = Counter(name for names in names_by_kind.values() for name in names)
+    return {
+        kind: [n for n in names if classes[n] == 1] for kind, names in sorted(names_by_kind.items())
+    }
 
 
 def names_in(text: MarkedText) -> dict[str, str]:
@@ -133,8 +135,8 @@ def pools_of(task: str, texts: Sequence[MarkedText]) -> dict[str, Pools]:
     if task == "inline":
         return {"known": {"identifier": identifiers(WORDS)},
                 "new": {"identifier": identifiers(NEW_WORDS)}}  # fmt: skip
-    known = people(texts)
-    return {"known": known, "new": invented(list(known), known)}
+    known_pools = people(texts)
+    return {"known": known_pools, "new": invented(list(known_pools), known_pools)}
 
 
 # -- data -----------------------------------------------------------------------------------------
@@ -187,20 +189,20 @@ def make_data(task: str, args: argparse.Namespace) -> Data:
     texts = [row["problem"] for part in rows.values() for row in part]
     data = Data(task, recipe, folder, pools_of(task, texts))
     write_pairs(data, "train", "known", rows["train"][: args.pairs])
-    tested = [
+    test_rows = [
         row for row in few_of_each(rows["test"], args.samples) if row["num_symbols"] <= args.most
     ]
     for name in SETS:
-        write_pairs(data, name, name, tested)
+        write_pairs(data, name, name, test_rows)
     return data
 
 
 def few_of_each(rows: Sequence[dict[str, Any]], samples: int) -> Iterator[dict[str, Any]]:
     """The first problems of each number of names."""
-    seen: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for row in rows:
-        seen[row["num_symbols"]] += 1
-        if seen[row["num_symbols"]] <= samples:
+        counts[row["num_symbols"]] += 1
+        if counts[row["num_symbols"]] <= samples:
             yield row
 
 
@@ -210,25 +212,25 @@ def write_pairs(data: Data, name: str, pool: str, rows: Sequence[dict[str, Any]]
     finder, rng = task.finder, random.Random(name)
     lines = []
     for row in rows:
-        known = names_in(row["problem"])
-        other: dict[str, str] = {}
+        kinds = names_in(row["problem"])
+        new_names: dict[str, str] = {}
         columns: dict[str, list[str]] = {}
         for kind, rule in finder.rules.items():
-            own = [name for name, found in known.items() if found == kind]
-            drawn = rng.sample(data.pools[pool][kind], len(own))
-            other.update(zip(own, drawn, strict=True))
+            names = [name for name, name_kind in kinds.items() if name_kind == kind]
+            drawn = rng.sample(data.pools[pool][kind], len(names))
+            new_names.update(zip(names, drawn, strict=True))
             if rule.column:
                 columns[rule.column] = drawn
-        answer = MarkedText(row["answer"], finder.find(row["answer"], known))
-        pair = {"source": renamed(row["problem"], other), "target": renamed(answer, other)}
+        answer = MarkedText(row["answer"], finder.find(row["answer"], kinds))
+        pair = {"source": renamed(row["problem"], new_names), "target": renamed(answer, new_names)}
         lines.append(json.dumps({**pair, **columns}) + "\n")
     (data.folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
-def renamed(text: MarkedText, other: Mapping[str, str]) -> str:
+def renamed(text: MarkedText, new_names: Mapping[str, str]) -> str:
     """A text with other names."""
     return "".join(
-        part + ("" if span is None else other[text[span.start : span.stop]])
+        part + ("" if span is None else new_names[text[span.start : span.stop]])
         for part, span in parts(text, text.spans)
     )
 
@@ -283,9 +285,9 @@ def convert(data: Data, vanilla: Path, out: Path, variant: str) -> Path:
             VARIANTS[variant], symbols=data.recipe.symbols, actual=None, placeholder=None
         )
         model, tokenizer = load_checkpoint(vanilla)
-        made, symbols = get_symbol_model(model, plain_tokenizer(tokenizer), config)
+        symbol_model, symbols = get_symbol_model(model, plain_tokenizer(tokenizer), config)
         symbols.save_pretrained(out)
-        made.save_pretrained(out)
+        symbol_model.save_pretrained(out)
     return out
 
 
@@ -340,17 +342,17 @@ def splits(data: Data, folder: Path) -> dict[str, Any]:
         return plain([f" {name}" for name in names], add_special_tokens=False)["input_ids"]
 
     texts = [text for row in data.rows("train") for text in (str(row["problem"]), row["answer"])]
-    seen = Counter(token for ids in plain(texts)["input_ids"] for token in ids)
-    found = {}
+    token_counts = Counter(token for ids in plain(texts)["input_ids"] for token in ids)
+    results = {}
     for name, pool in data.pools.items():
         rows = tokens([one for names in pool.values() for one in names])
         every = [token for row in rows for token in row]
-        found[name] = {
+        results[name] = {
             "names": len(rows),
             "subwords of a name": len(every) / len(rows),
-            "seen 100 times": sum(seen[token] >= 100 for token in every) / len(every),
+            "seen 100 times": sum(token_counts[token] >= 100 for token in every) / len(every),
         }
-    return found
+    return results
 
 
 def summarise(report: Report) -> dict[str, Any]:
@@ -364,9 +366,9 @@ def summarise(report: Report) -> dict[str, Any]:
     }
 
 
-def make_table(task: str, name: str, found: Mapping[str, Mapping[str, Any]]) -> str:
+def make_table(task: str, name: str, results: Mapping[str, Mapping[str, Any]]) -> str:
     """Right answers of all models on one set of problems, in per cent."""
-    numbers = list(next(iter(found.values()))["correct"])
+    numbers = list(next(iter(results.values()))["correct"])
     columns = ["correct, %; names:", *map(str, numbers), "all", "alpha-covariance"]
     lines = [
         [
@@ -374,7 +376,7 @@ def make_table(task: str, name: str, found: Mapping[str, Mapping[str, Any]]) -> 
             *(f"{100 * rate:.1f}" for rate in (*row["correct"].values(), row["all"])),
             "-" if row["covariance"] is None else f"{100 * row['covariance']:.1f}",
         ]
-        for label, row in found.items()
+        for label, row in results.items()
     ]
     return f"{task}, {SETS[name]}:\n\n{measure.table(columns, lines)}"
 
@@ -432,7 +434,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Train, test and print."""
     args = parse(argv)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     tables = []
     for task in args.tasks.split(","):
         data, folders = make_data(task, args), dict[str, Path]()
@@ -442,9 +444,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             name: {k: summarise(test(data, name, folder, args)) for k, folder in folders.items()}
             for name in SETS
         }
-        found[task] = {"sets": sets, "names": splits(data, next(iter(folders.values())))}
+        results[task] = {"sets": sets, "names": splits(data, next(iter(folders.values())))}
         tables += [make_table(task, name, rows) for name, rows in sets.items()]
-    measure.finish("\n\n".join(tables), found, args.out, argv)
+    measure.finish("\n\n".join(tables), results, args.out, argv)
 
 
 if __name__ == "__main__":

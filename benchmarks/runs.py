@@ -7,11 +7,11 @@ from studies.models import train_once
 
 
 def check_names(
-    parser: argparse.ArgumentParser, option: str, said: str, known: Collection[str]
+    parser: argparse.ArgumentParser, option: str, names: str, known_names: Collection[str]
 ) -> None:
     """End with an error if an option, names with commas between them, has one that is unknown."""
-    if unknown := set(said.split(",")) - set(known):
-        parser.error(f"--{option}: {sorted(unknown)[0]!r} is none of {', '.join(known)}")
+    if unknown := set(names.split(",")) - set(known_names):
+        parser.error(f"--{option}: {sorted(unknown)[0]!r} is none of {', '.join(known_names)}")
 
 
 __all__ = ["check_names", "train_once"]

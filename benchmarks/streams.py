@@ -399,8 +399,8 @@ def _write_sizes(sizes: Sizes) -> str:
 def model_sizes(args: argparse.Namespace) -> Sizes:
     """Sizes of the models that are compared with BART and `learned`."""
     preset = (64, 3, 4, 256) if args.small else (64, 8, 4, 1024)
-    given = (args.d_model, args.layers, args.heads, args.ffn)
-    chosen = [own or usual for own, usual in zip(given, preset, strict=True)]
+    sizes = (args.d_model, args.layers, args.heads, args.ffn)
+    chosen = [own or usual for own, usual in zip(sizes, preset, strict=True)]
     return Sizes(*chosen, formula=args.size, new_tokens=args.new_tokens, batch=args.batch)
 
 

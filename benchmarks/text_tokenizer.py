@@ -51,9 +51,9 @@ def measure(
 
 def show(data: Mapping[str, Mapping[str, Any]]) -> str:
     lines = []
-    for name, found in data.items():
-        seconds = found["seconds"]
-        speeds = [three([found["rows"] / s for s in seconds[side]], 0) for side in (OURS, PEER)]
+    for name, result in data.items():
+        seconds = result["seconds"]
+        speeds = [three([result["rows"] / s for s in seconds[side]], 0) for side in (OURS, PEER)]
         lines.append([name, *speeds, three(ratios(seconds[OURS], seconds[PEER]), 2, "x")])
     return table(["texts", f"{OURS}, rows/s", f"{PEER}, rows/s", "time, ours / peer"], lines)
 

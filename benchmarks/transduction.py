@@ -48,17 +48,17 @@ TEN_RULES = [
 
 def phrases(data: Path | None, count: int) -> list[str]:
     """So many phrases, each once: those of a file, then made-up compounds of its words."""
-    found: dict[str, None] = {}
+    distinct_phrases: dict[str, None] = {}
     if data is not None:
         lines = data.read_text(encoding="utf-8").splitlines()[1:]
-        found = dict.fromkeys(line.split("\t")[0].lower() for line in lines)
+        distinct_phrases = dict.fromkeys(line.split("\t")[0].lower() for line in lines)
     draw = random.Random(0)
-    words = sorted({word for phrase in found for word in phrase.split()})
+    words = sorted({word for phrase in distinct_phrases for word in phrase.split()})
     while len(words) < 5000:
         words.append("".join(draw.choices(string.ascii_lowercase, k=6)))
-    while len(found) < count:
-        found[" ".join(draw.choices(words, k=draw.choice((2, 2, 2, 3))))] = None
-    return list(itertools.islice(found, count))
+    while len(distinct_phrases) < count:
+        distinct_phrases[" ".join(draw.choices(words, k=draw.choice((2, 2, 2, 3))))] = None
+    return list(itertools.islice(distinct_phrases, count))
 
 
 def sentences(texts: Path | None, entries: Sequence[str], count: int) -> list[str]:
@@ -88,17 +88,17 @@ def alone(work: str, lexicon: str, folder: str) -> dict[str, float]:
     import_module("ahocorasick"), import_module("pynini")  # not part of what is measured
     before, start = held(), time.process_time()
     if work == "compile":
-        made: object = Transducer.compile(Lexicon.from_file(lexicon), TEN_RULES)
+        matcher: object = Transducer.compile(Lexicon.from_file(lexicon), TEN_RULES)
     elif work == "load":
-        made = Transducer.load(folder)
+        matcher = Transducer.load(folder)
     else:
-        made = TokenTrie(entries_of(Path(lexicon)))
-    found = {"seconds": time.process_time() - start, "megabytes": held() - before}
+        matcher = TokenTrie(entries_of(Path(lexicon)))
+    costs = {"seconds": time.process_time() - start, "megabytes": held() - before}
     if work == "compile":
         start = time.process_time()
-        made.save(folder)  # type: ignore[attr-defined]
-        found["saving"] = time.process_time() - start
-    return found
+        matcher.save(folder)  # type: ignore[attr-defined]
+        costs["saving"] = time.process_time() - start
+    return costs
 
 
 def entries_of(lexicon: Path) -> Iterator[tuple[str, str]]:
@@ -110,14 +110,14 @@ def entries_of(lexicon: Path) -> Iterator[tuple[str, str]]:
 def measure(args: argparse.Namespace, number: int, folder: Path) -> dict[str, Any]:
     """Everything about a lexicon of so many entries."""
     entries = phrases(args.data, number)
-    lexicon, saved = folder / f"{number}.tsv", folder / f"{number}"
+    lexicon, transducer_folder = folder / f"{number}.tsv", folder / f"{number}"
     lexicon.write_text("".join(f"{p}\t{LABEL}\n" for p in entries), encoding="utf-8")
     texts = sentences(args.texts, entries, args.sentences)
     processes = {
-        work: in_own_process(__file__, ["--child", work, f"{lexicon}", f"{saved}"])
+        work: in_own_process(__file__, ["--child", work, f"{lexicon}", f"{transducer_folder}"])
         for work in ("compile", "load", "trie")
     }
-    with_rules = Transducer.load(saved)
+    with_rules = Transducer.load(transducer_folder)
     plain = Transducer.compile(Lexicon.from_file(lexicon))
     calls: dict[str, Callable[[str], Any]] = {
         OURS: plain.spans, RULES: with_rules.spans, TRIE: TokenTrie(entries_of(lexicon)).spans,
@@ -138,7 +138,7 @@ def measure(args: argparse.Namespace, number: int, folder: Path) -> dict[str, An
         "seconds": seconds,
         "processor_seconds": processor,
         "alone": processes,
-        "file": (saved / "lexicon.tsv").stat().st_size / 1e6,
+        "file": (transducer_folder / "lexicon.tsv").stat().st_size / 1e6,
     }
 
 
@@ -159,11 +159,13 @@ def show(rows: Sequence[dict[str, Any]]) -> str:
             f"{trie['seconds']:.2f}", f"{trie['megabytes']:.0f}",
         ])  # fmt: skip
     columns = ["entries", "side", "sentences/s", "times the trie's speed", "segments"]
-    more = ["entries", "read and compile, s", "save, s", "file, MB", "load, s", "loaded, MB",
-            "token trie: read, s", "token trie, MB"]  # fmt: skip
+    cost_columns = [
+        "entries", "read and compile, s", "save, s", "file, MB", "load, s", "loaded, MB",
+        "token trie: read, s", "token trie, MB",
+    ]  # fmt: skip
     first = rows[0]
     head = f"{first['sentences']:,} sentences of {first['words']:.1f} words, one thread"
-    return f"{head}\n\n{table(columns, speeds, ['side'])}\n\n{table(more, costs)}"
+    return f"{head}\n\n{table(columns, speeds, ['side'])}\n\n{table(cost_columns, costs)}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:

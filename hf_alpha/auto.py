@@ -82,8 +82,10 @@ def register_when_imported() -> None:
     for module in sorted(modules):
         actions[f"{OURS}.{module}"] = partial(_register, module)
     for kind in KINDS:
-        ours = sorted(f"{OURS}.{module}" for module in modules if module.startswith(f"{kind}_"))
-        actions[f"{AUTO}.{kind}_auto"] = partial(_import_missing, ours)
+        module_names = sorted(
+            f"{OURS}.{module}" for module in modules if module.startswith(f"{kind}_")
+        )
+        actions[f"{AUTO}.{kind}_auto"] = partial(_import_missing, module_names)
     # When this package is imported again, the finder before is of another class of the same name.
     sys.meta_path[:] = [finder for finder in sys.meta_path if not _is_ours(finder)]
     sys.meta_path.insert(0, _AfterImport(actions))
@@ -113,16 +115,16 @@ def _register(module: str) -> None:
     for model_type, classes in MODELS.items():
         for auto_name, (own_module, name) in classes.items():
             if own_module == module:
-                ours, auto = _class(own_module, name), getattr(auto_module, auto_name)
+                own_class, auto = _class(own_module, name), getattr(auto_module, auto_name)
                 # For users of the package: no trust_remote_code.
                 if auto_name == "AutoConfig":
-                    auto.register(model_type, ours, exist_ok=True)
+                    auto.register(model_type, own_class, exist_ok=True)
                 else:
                     key = "slow_tokenizer_class" if auto_name == "AutoTokenizer" else "model_class"
                     config_class = _class(*classes["AutoConfig"])
-                    auto.register(config_class, exist_ok=True, **{key: ours})
+                    auto.register(config_class, exist_ok=True, **{key: own_class})
                 # For users of a checkpoint: saving writes the code beside the weights.
-                ours.register_for_auto_class(auto_name)
+                own_class.register_for_auto_class(auto_name)
 
 
 def _class(module: str, name: str) -> Any:

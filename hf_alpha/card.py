@@ -138,22 +138,22 @@ def _trained(recipe: Recipe | None) -> Region | None:
     data = recipe.data.generate if recipe and isinstance(recipe.data, Generated) else {}
     if not {"num_symbols", "sizes"} <= data.keys():
         return None
-    most = max(data["num_symbols"], data.get("up_to_symbols", 0))
-    return (0, most), (1, data["sizes"][1])
+    num_symbols = max(data["num_symbols"], data.get("up_to_symbols", 0))
+    return (0, num_symbols), (1, data["sizes"][1])
 
 
 def _limits(task: Task, report: Report, baseline: Report, region: Region | None) -> str:
     """Return what the numbers say about what the model cannot do, in words."""
     sentences = []
     if region is not None:
-        symbols, tokens = (most for _, most in region)
+        symbols, tokens = (limit for _, limit in region)
         sentences.append(
             f"It was trained on {task.problems} with at most {_symbols(symbols)} and {tokens} "
             f"tokens.{_inside_and_outside(report, symbols, tokens, task.measure)}"
         )
-    measured = {k: r for k, r in report.by_num_symbols.items() if not r.is_outside}
+    groups = {k: r for k, r in report.by_num_symbols.items() if not r.is_outside}
     floor = baseline.by_num_symbols
-    low = [k for k, rates in measured.items() if not _is_better(rates, floor[k], task.measure)]
+    low = [k for k, rates in groups.items() if not _is_better(rates, floor[k], task.measure)]
     if low:
         sentences.append(
             f"With {_list(low)} symbol{'s' * (low != [1])} it is no better than the "
@@ -177,19 +177,19 @@ def _examples(task: Task, report: Report) -> str:
 
     They are chosen by their place alone, so that they say what an answer looks like, right or not.
     """
-    shown: dict[int, str] = {}
+    examples: dict[int, str] = {}
     for record in report.records:
         if record.outcome != OUTSIDE:
             answer = record.answers[0] if record.answers else record.reason or "no answer"
             text = f"{record.problem}\n{task.answer_line(record.outcome, answer)}"
-            shown.setdefault(record.num_symbols, text)
-    if not shown:
+            examples.setdefault(record.num_symbols, text)
+    if not examples:
         return ""
-    numbers = sorted(shown)
-    chosen = sorted({numbers[0], numbers[len(numbers) // 2], numbers[-1]})
-    lines = "\n".join(shown[number] for number in chosen)
+    numbers = sorted(examples)
+    counts = sorted({numbers[0], numbers[len(numbers) // 2], numbers[-1]})
+    lines = "\n".join(examples[number] for number in counts)
     return (
-        f"The first problem tested with {_list(chosen)} symbols, as it was answered:\n"
+        f"The first problem tested with {_list(counts)} symbols, as it was answered:\n"
         f"{fenced(lines)}"
     )
 
@@ -198,18 +198,20 @@ def _inside_and_outside(report: Report, symbols: int, tokens: int, measure: str)
     """Say how often the model is right within what it was trained on, and beyond."""
     if measure == EDIT_DISTANCE:
         return ""
-    inside: list[Record] = []
-    outside: list[Record] = []
+    records_inside: list[Record] = []
+    records_outside: list[Record] = []
     for record in report.records:
         if record.outcome != OUTSIDE:
             within = record.num_symbols <= symbols and record.size <= tokens
-            (inside if within else outside).append(record)
+            (records_inside if within else records_outside).append(record)
     parts = []
-    if inside:
-        rate = 100 * Rates.of(inside).rate(measure)
+    if records_inside:
+        rate = 100 * Rates.of(records_inside).rate(measure)
         parts.append(f"of those tested within that, {rate:.1f} % are answered right")
-    if outside:
-        parts.append(f"of those with more of either, {100 * Rates.of(outside).rate(measure):.1f} %")
+    if records_outside:
+        parts.append(
+            f"of those with more of either, {100 * Rates.of(records_outside).rate(measure):.1f} %"
+        )
     return f" {'; '.join(parts).capitalize()}." if parts else ""
 
 
@@ -224,8 +226,8 @@ def _symbols(count: int) -> str:
 
 
 def _list(numbers: Sequence[int]) -> str:
-    *most, last = map(str, numbers)
-    return f"{', '.join(most)} and {last}" if most else last
+    *firsts, last = map(str, numbers)
+    return f"{', '.join(firsts)} and {last}" if firsts else last
 
 
 def notes(folder: Path) -> str:

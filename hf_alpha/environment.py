@@ -81,8 +81,8 @@ def _accelerators() -> list[str]:
     module = torch.get_device_module(accelerator)
     names = []
     for index in range(torch.accelerator.device_count()):
-        named = f" ({module.get_device_name(index)})" if hasattr(module, "get_device_name") else ""
-        names.append(f"{accelerator.type}:{index}{named}")
+        label = f" ({module.get_device_name(index)})" if hasattr(module, "get_device_name") else ""
+        names.append(f"{accelerator.type}:{index}{label}")
     return names
 
 

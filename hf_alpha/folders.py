@@ -95,8 +95,8 @@ def alone(folder: Path) -> Iterator[None]:
     if place in _claimed:
         yield
         return
-    with locked(folder) as mine:
-        if not mine:
+    with locked(folder) as is_locked:
+        if not is_locked:
             raise ValueError(
                 f"another process writes {folder}: wait until it has ended, or choose another "
                 "folder"
@@ -219,14 +219,14 @@ def _unfinished(folder: Path, name: str | None) -> Iterator[Path]:
     return folder.glob(f".{'*' if name is None else escape(name)}.{_HEX}")
 
 
-def check_file(path: Path, what: str) -> None:
+def check_file(path: Path, role: str) -> None:
     """Check that there is a file, of which kind ever.
 
     Raises:
         FileNotFoundError: there is none; the message says what it shall be.
     """
     if path.is_dir() or not path.exists():
-        raise FileNotFoundError(f"there is no file {path}: name {what}")
+        raise FileNotFoundError(f"there is no file {path}: name {role}")
 
 
 def may_be_on_hub(name: str) -> bool:
@@ -249,8 +249,8 @@ def similar_names(path: Path) -> str:
         return ""
     names = [entry.name for entry in missing.parent.iterdir()]
     similar = difflib.get_close_matches(missing.name, set(names) - {missing.name})
-    shown = " or ".join(str(missing.with_name(name)) for name in similar)
-    return f" (did you mean {shown}?)" if similar else ""
+    suggestions = " or ".join(str(missing.with_name(name)) for name in similar)
+    return f" (did you mean {suggestions}?)" if similar else ""
 
 
 def checkpoint_place(path: str | Path) -> str:

@@ -137,8 +137,8 @@ def beam_search(
         output = generate_ids(model, inputs, {**settings, "max_new_tokens": room})
         texts = tokenizer.batch_decode(output, names=inputs.names)
         end, _ = _end_and_pad(model, tokenizer, settings)
-        ended = [not end.isdisjoint(row) for row in output.tolist()]
-        answers = list(map(Answer, texts, ended))
+        has_end = [not end.isdisjoint(row) for row in output.tolist()]
+        answers = list(map(Answer, texts, has_end))
         count = len(answers) // len(batch)
         return [answers[start : start + count] for start in range(0, len(answers), count)]
 
@@ -153,10 +153,12 @@ def generate_ids(
     Inputs that the model has no use for, such as tree paths, are left out. So is, of what is
     generated, the token that starts an answer or, of a decoder, its input.
     """
-    used = used_inputs(model)
+    input_names = used_inputs(model)
     with torch.inference_mode():
         on_device = {
-            name: x.to(model.device) for name, x in inputs.items() if not used or name in used
+            name: x.to(model.device)
+            for name, x in inputs.items()
+            if not input_names or name in input_names
         }
         output = model.generate(**on_device, **settings)
     return output[:, 1 if model.config.is_encoder_decoder else inputs["input_ids"].shape[1] :]
@@ -188,19 +190,19 @@ def generate_rows(
 
 
 def _has_start(model: Any) -> bool:
-    chosen = getattr(model, "generation_config", None)
+    settings = getattr(model, "generation_config", None)
     keys = ("decoder_start_token_id", "bos_token_id")
-    return chosen is None or any(getattr(chosen, key) is not None for key in keys)
+    return settings is None or any(getattr(settings, key) is not None for key in keys)
 
 
 def _end_and_pad(
     model: Any, tokenizer: Any, settings: Mapping[str, Any]
 ) -> tuple[set[int], int | None]:
-    chosen = getattr(model, "generation_config", None) or model.config
-    end = settings.get("eos_token_id", chosen.eos_token_id)
+    config = getattr(model, "generation_config", None) or model.config
+    end = settings.get("eos_token_id", config.eos_token_id)
     end = tokenizer.eos_token_id if end is None else end
     ends = {end} if isinstance(end, int) else set(end or ())
-    pad = chosen.pad_token_id if chosen.pad_token_id is not None else tokenizer.pad_token_id
+    pad = config.pad_token_id if config.pad_token_id is not None else tokenizer.pad_token_id
     return ends, min(ends) if pad is None and ends else pad
 
 
@@ -317,8 +319,8 @@ def fit_tokenizer(tokenizer: Any, model: Any) -> None:
         tokenizer: changed in place; the changes are saved with it.
         model: that it belongs to.
     """
-    used, names = used_inputs(model), tokenizer.model_input_names
-    input_names = [name for name in names if name in used]
+    model_inputs, names = used_inputs(model), tokenizer.model_input_names
+    input_names = [name for name in names if name in model_inputs]
     if input_names and input_names != names:
         tokenizer.model_input_names = tokenizer.init_kwargs["model_input_names"] = input_names
     if not model.config.is_encoder_decoder:

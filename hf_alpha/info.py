@@ -120,7 +120,7 @@ def _parameters(config: PreTrainedConfig) -> str:
 
 
 def _weights(place: str) -> str:
-    """Kinds of numbers and size of the weights, from the beginnings of their files."""
+    """Return the kinds of numbers and the size of weights, from the beginnings of their files."""
     try:
         metadata = _safetensors(place)
     except NotASafetensorsRepoError:
@@ -146,8 +146,8 @@ def _safetensors(place: str) -> SafetensorsRepoMetadata:
 
 def _base_tokens(config: PreTrainedConfig, tokenizer: Any) -> str:
     ids = config.vocabulary.base_ids
-    shown = " ".join(tokenizer.convert_ids_to_tokens(ids[:SHOWN_TOKENS]))
-    return f"{len(ids):,}: {shown}" + " ..." * (len(ids) > SHOWN_TOKENS)
+    excerpt = " ".join(tokenizer.convert_ids_to_tokens(ids[:SHOWN_TOKENS]))
+    return f"{len(ids):,}: {excerpt}" + " ..." * (len(ids) > SHOWN_TOKENS)
 
 
 def _extension(config: PreTrainedConfig) -> str:

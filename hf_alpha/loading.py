@@ -84,14 +84,14 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
         check_segments(config, tokenizer, place)
         return config, tokenizer
     if not hasattr(config, "symbol_classes"):
-        way = (
+        advice = (
             f"; hf-alpha convert {place} OUT gives it some"
             if config.is_encoder_decoder
             else "; hf-alpha ask asks it by a prompt"
         )
         raise ValueError(
             f"{place!r} holds a {config.model_type!r} model, not one with symbols (known: "
-            f"{', '.join(SYMBOL_MODEL_TYPES)}){way}"
+            f"{', '.join(SYMBOL_MODEL_TYPES)}){advice}"
         )
     tokenizer = load_tokenizer(place)
     # Before there are weights: for a wrong vocabulary there may be no room.
@@ -172,16 +172,16 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
         if (kernels := _kernels(place)) and not is_trusted(place):
             raise UntrustedCodeError(place, kernels)
         try:
-            loaded = auto.from_pretrained(place, trust_remote_code=False, **arguments)
+            result = auto.from_pretrained(place, trust_remote_code=False, **arguments)
         except ValueError as error:
             if "trust_remote_code" not in str(error):
                 raise
-            loaded = None
-        own = _own_classes(place, auto, loaded)
-        if loaded is not None and not own:
-            return loaded
+            result = None
+        own_classes = _own_classes(place, auto, result)
+        if result is not None and not own_classes:
+            return result
         if not is_trusted(place):
-            raise UntrustedCodeError(place, own)
+            raise UntrustedCodeError(place, own_classes)
         return auto.from_pretrained(place, trust_remote_code=True, **arguments)
 
 
@@ -206,33 +206,33 @@ def _read_json_of(place: str, name: str) -> dict[str, Any]:
     return {} if file is None else read_json(Path(file))
 
 
-def _own_classes(place: str, auto: Any, loaded: Any) -> dict[str, str]:
+def _own_classes(place: str, auto: Any, result: Any) -> dict[str, str]:
     """Return the classes that a folder or repository names as its own for a part: key -> name.
 
     Args:
         place: folder or Hub name.
         auto: the Auto class of the part.
-        loaded: the part without that code. A tokenizer of an unknown class is loaded as a general
+        result: the part without that code. A tokenizer of an unknown class is loaded as a general
             one; if it is of the class that is named, there is no need for code.
     """
-    if loaded is not None and auto is not AutoTokenizer:
+    if result is not None and auto is not AutoTokenizer:
         return {}
     classes = {}
     for name in ("config.json", "tokenizer_config.json"):
         for key, value in _read_json_of(place, name).get("auto_map", {}).items():
             names = [value] if isinstance(value, str) else list(filter(None, value))
-            is_loaded = any(n.rpartition(".")[2] == type(loaded).__name__ for n in names)
-            if loaded is None or (key == auto.__name__ and not is_loaded):
+            is_loaded = any(n.rpartition(".")[2] == type(result).__name__ for n in names)
+            if result is None or (key == auto.__name__ and not is_loaded):
                 classes[f"{name}, {key}"] = " or ".join(names)
     return classes
 
 
 def _load_weights(auto: Any, place: str, **arguments: Any) -> tuple[PreTrainedModel, dict]:
     """Load a model, and what Transformers reports of its weights."""
-    loaded: tuple[PreTrainedModel, dict] = _from_pretrained(
+    model_and_report: tuple[PreTrainedModel, dict] = _from_pretrained(
         auto, place, WEIGHTS, output_loading_info=True, ignore_mismatched_sizes=True, **arguments
     )
-    return loaded
+    return model_and_report
 
 
 def load_for(
@@ -290,9 +290,9 @@ def _renew_head(model: PreTrainedModel, new: list[str]) -> list[str]:
     weights = model.state_dict()
     head = [name for name in weights if not name.startswith(f"{model.base_model_prefix}.")]
     if not set(head) <= set(new):
-        drawn = type(model)(model.config).state_dict()
+        new_weights = type(model)(model.config).state_dict()
         for name in head:
-            weights[name].copy_(drawn[name])
+            weights[name].copy_(new_weights[name])
     return sorted({*new, *head})
 
 
@@ -436,11 +436,11 @@ def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "chec
     if not hasattr(tokenizer, "symbol_ranges"):
         raise ValueError(f"{place}: the tokenizer, a {type(tokenizer).__name__}, has no symbols")
     for name in ("num_base_tokens", "pad_token_id", "symbol_classes", "symbol_ranges"):
-        ours, theirs = getattr(config, name), getattr(tokenizer, name)
-        if _comparable(ours) != _comparable(theirs):
+        model_value, tokenizer_value = getattr(config, name), getattr(tokenizer, name)
+        if _comparable(model_value) != _comparable(tokenizer_value):
             raise ValueError(
-                f"{place}: model and tokenizer disagree: {name} is {ours} in the model and "
-                f"{theirs} in the tokenizer; load both from the same folder, or call "
+                f"{place}: model and tokenizer disagree: {name} is {model_value} in the model and "
+                f"{tokenizer_value} in the tokenizer; load both from the same folder, or call "
                 "extend_symbols on the one that lags behind"
             )
     _check_tokens(config, tokenizer, place)
@@ -459,17 +459,22 @@ def check_segments(config: PreTrainedConfig, tokenizer: Any, place: str = "check
     """
     if not hasattr(config, "segment_labels"):
         return
-    ours, theirs = list(config.segment_labels), list(getattr(tokenizer, "segment_labels", []))
-    if ours == theirs:
+    model_labels = list(config.segment_labels)
+    tokenizer_labels = list(getattr(tokenizer, "segment_labels", []))
+    if model_labels == tokenizer_labels:
         return
-    sides = [("model", ours, theirs), ("tokenizer", theirs, ours)]
+    sides = [
+        ("model", model_labels, tokenizer_labels),
+        ("tokenizer", tokenizer_labels, model_labels),
+    ]
     differences = [
-        f"only the {side} has {', '.join(map(repr, more))}"
-        for side, some, others in sides
-        if (more := [label for label in some if label not in others])
+        f"only the {side} has {', '.join(map(repr, missing_labels))}"
+        for side, labels, other_labels in sides
+        if (missing_labels := [label for label in labels if label not in other_labels])
     ]
     difference = (
-        "; ".join(differences) or f"the order is {ours} in the model and {theirs} in the tokenizer"
+        "; ".join(differences)
+        or f"the order is {model_labels} in the model and {tokenizer_labels} in the tokenizer"
     )
     raise ValueError(
         f"{place}: model and tokenizer have other labels of segments: {difference}. Take the "
@@ -486,12 +491,12 @@ def _comparable(value: Any) -> Any:
 
 def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
     """Return ranges in order, with those in one that follow each other."""
-    joined: list[tuple[int, int]] = []
+    joined_ranges: list[tuple[int, int]] = []
     for start, stop in sorted(ranges):
-        if joined and joined[-1][1] == start:
-            start = joined.pop()[0]
-        joined.append((start, stop))
-    return joined
+        if joined_ranges and joined_ranges[-1][1] == start:
+            start = joined_ranges.pop()[0]
+        joined_ranges.append((start, stop))
+    return joined_ranges
 
 
 __all__ = [

@@ -59,10 +59,10 @@ def _code(folder: Path) -> set[str]:
         return code_files(folder, folder)
     except FileNotFoundError as error:
         missing = Path(error.filename)
-        what = "a link that leads nowhere" if missing.is_symlink() else "not there"
+        fault = "a link that leads nowhere" if missing.is_symlink() else "not there"
         raise ValueError(
-            f"{missing} is {what}: copy model folders of a checkout with cp -rL, or write the code "
-            f"again with hf-alpha release {folder}"
+            f"{missing} is {fault}: copy model folders of a checkout with cp -rL, or write the "
+            f"code again with hf-alpha release {folder}"
         ) from None
 
 

@@ -83,11 +83,11 @@ def import_functions(finder: NameFinder, here: bool = True) -> None:
     """
     for name, rule in finder.rules.items():
         if rule.function is not None and name not in finder.functions:
-            what = f"symbols: {name!r}: the function"
-            function = own_object(rule.function, what, "package.module:function", here)
+            role = f"symbols: {name!r}: the function"
+            function = own_object(rule.function, role, "package.module:function", here)
             if not callable(function):
                 raise ValueError(
-                    f"{what} {rule.function!r} is {function!r}, which cannot be called"
+                    f"{role} {rule.function!r} is {function!r}, which cannot be called"
                 )
             finder.functions[name] = function
 

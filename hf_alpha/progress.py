@@ -19,12 +19,12 @@ SILENT = ("epoch", "grad_norm", "total_flos", "_runtime", "_per_second", "num_in
 @contextmanager
 def without_bars() -> Iterator[None]:
     """Keep Transformers from showing a bar for the one file that is loaded or saved."""
-    shown = logging.is_progress_bar_enabled()
+    were_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if were_enabled:
             logging.enable_progress_bar()
 
 
@@ -143,8 +143,11 @@ class TrainingProgress(TrainerCallback):
         seconds, steps = self._done(state)
         if not steps or not seconds:
             return []
-        left = (state.max_steps - state.global_step) * seconds / steps
-        return [f"{_digits(steps / seconds, 3)} steps/s", f"eta {tqdm.format_interval(left)}"]
+        remaining = (state.max_steps - state.global_step) * seconds / steps
+        return [
+            f"{_digits(steps / seconds, 3)} steps/s",
+            f"eta {tqdm.format_interval(remaining)}",
+        ]
 
     def _summary(self, state: TrainerState) -> str:
         seconds, steps = self._done(state)

@@ -43,8 +43,8 @@ def push(
     say(f"{repository} gets these files of {folder}, with their bytes:")
     for name, path in files.items():
         say(f"{path.stat().st_size:>15,}  {name}")
-    if others := sorted(_left_out(folder, files)):
-        say(f"left out, as no part of a {kind}: {', '.join(others)}")
+    if left_out := sorted(_left_out(folder, files)):
+        say(f"left out, as no part of a {kind}: {', '.join(left_out)}")
     api = HfApi()
     url = api.create_repo(repository, private=private, repo_type=kind, exist_ok=True)
     api.create_commit(

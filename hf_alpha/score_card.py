@@ -170,15 +170,15 @@ def _examples(texts: Sequence[Sequence[str]], scores: Scores, by: str | None) ->
     for place, record in enumerate(scores.records):
         firsts.setdefault(record[by] if by else place, place)
     groups = sorted(firsts)
-    chosen = sorted({groups[0], groups[len(groups) // 2], groups[-1]})
+    example_groups = sorted({groups[0], groups[len(groups) // 2], groups[-1]})
     lines = []
-    for place in (firsts[group] for group in chosen):
+    for place in (firsts[group] for group in example_groups):
         record = scores.records[place]
         lines += [*texts[place], f"  {record['prediction']} (right: {record['target']})"]
-    shown = "\n".join(lines)
-    named = within_line(", ".join(map(str, chosen)))
-    which = f"with `{by}` {named}" if by else "of the test data"
-    return f"The first rows {which}, and what it says of them:\n{fenced(shown)}"
+    text = "\n".join(lines)
+    group_names = within_line(", ".join(map(str, example_groups)))
+    origin = f"with `{by}` {group_names}" if by else "of the test data"
+    return f"The first rows {origin}, and what it says of them:\n{fenced(text)}"
 
 
 def _picture(scores: Scores, groups: Sequence[str], metric: str, by: str) -> "Figure":

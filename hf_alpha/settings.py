@@ -386,8 +386,8 @@ def _is_whole(hint: Any) -> bool:
 
 def _meanings(docstring: str | None) -> dict[str, str]:
     """Read the section `Args:` of a docstring; several names may share a meaning."""
-    _, _, rest = inspect.cleandoc(docstring or "").partition("\nArgs:\n")
-    entries = re.split(r"\n\S", rest)[0]
+    _, _, arguments = inspect.cleandoc(docstring or "").partition("\nArgs:\n")
+    entries = re.split(r"\n\S", arguments)[0]
     meanings: dict[str, str] = {}
     for block in re.split(r"\n(?=    \S)", entries):
         if match := ARGUMENTS.match(" ".join(block.split())):

@@ -153,8 +153,8 @@ def _is_trained(folder: Path, recipe: Recipe, seconds: float) -> bool:
     if not (folder / TRAINER_STATE).is_file():
         return False
     time_file, recipe_file = folder / SECONDS_FILE, folder / RECIPE_FILE
-    same = time_file.is_file() and time_file.read_text(encoding="utf-8") == f"{seconds}\n"
-    if not same or differences(read_recipe(recipe_file), recipe):
+    same_time = time_file.is_file() and time_file.read_text(encoding="utf-8") == f"{seconds}\n"
+    if not same_time or differences(read_recipe(recipe_file), recipe):
         raise ValueError(
             f"{folder} holds a model that was trained with other settings, or for another time: "
             "choose another folder, or remove that one"

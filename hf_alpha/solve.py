@@ -78,16 +78,16 @@ def solve(
         "max_new_tokens": max_new_tokens or own_limit(model),
     }
     for text in problems:
-        given = text.given if isinstance(text, Problem) else text
+        input_text = text.given if isinstance(text, Problem) else text
         try:
             problem = task.read(text, notation)
             answers = _answers(model, tokenizer, task, problem, search)
         except (FormulaError, InputTooLong) as error:
-            yield Solution(given, [], str(error))
+            yield Solution(input_text, [], str(error))
             continue
-        checked = ((each, check_answer(task, problem, each, solver=solver)) for each in answers)
-        verdicts = _first_correct(checked) if first_correct else list(checked)
-        solution = Solution(given, verdicts, read_as=_read_as(tokenizer, problem))
+        pairs = ((answer, check_answer(task, problem, answer, solver=solver)) for answer in answers)
+        verdicts = _first_correct(pairs) if first_correct else list(pairs)
+        solution = Solution(input_text, verdicts, read_as=_read_as(tokenizer, problem))
         if not solution.solved:
             solution.unsatisfiable = task.has_answer(problem) is False
         yield solution
@@ -113,10 +113,10 @@ def _answers(
     return answers
 
 
-def _first_correct(checked: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answer, Verdict]]:
+def _first_correct(judged: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answer, Verdict]]:
     """Return the first correct answer, or else the best one; none if there are none."""
     best: list[tuple[Answer, Verdict]] = []
-    for answer, verdict in checked:
+    for answer, verdict in judged:
         if verdict.is_correct:
             return [(answer, verdict)]
         best = best or [(answer, verdict)]
@@ -126,19 +126,19 @@ def _first_correct(checked: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answ
 def _too_many_names(model: PreTrainedModel, tokenizer: AnyTokenizer) -> str:
     num_symbols = sum(tokenizer.symbol_classes.values())
     if model.config.encoding.no_extension:
-        way = (
+        advice = (
             "convert it to 'streams' or 'relational' (hf-alpha convert), which take any number"
             if model.config.is_encoder_decoder
             else "train one with more (num_symbols)"
         )
-        return f"more names than the {num_symbols} symbols that this model was trained on; {way}"
+        return f"more names than the {num_symbols} symbols that this model was trained on; {advice}"
     return (
         f"more names than {num_symbols} symbols: call extend_symbols on the model and the tokenizer"
     )
 
 
 def _read_as(tokenizer: AnyTokenizer, problem: Problem) -> str | None:
-    """The problem in infix as the model reads it, if operators of it are rewritten for that."""
+    """Return the problem in infix as the model reads it, if its operators are rewritten."""
     grammar = getattr(tokenizer, "grammar", None)
     if grammar is None or grammar.derived.keys().isdisjoint(problem.written):
         return None

@@ -53,8 +53,8 @@ def trusting(*places: str | Path | None) -> Iterator[None]:
     Args:
         places: folders or Hub names; None is left out.
     """
-    more = {_key(place) for place in places if place is not None}
-    token = _trusted.set(_trusted.get() | more)
+    keys = {_key(place) for place in places if place is not None}
+    token = _trusted.set(_trusted.get() | keys)
     try:
         yield
     finally:
@@ -75,8 +75,8 @@ def refused_code(place: str | Path, names: Mapping[str, str]) -> dict[str, str]:
     """
     if is_trusted(place):
         return {}
-    own = _remembered(Path(place).expanduser())
-    return {key: name for key, name in names.items() if name not in own}
+    remembered = _remembered(Path(place).expanduser())
+    return {key: name for key, name in names.items() if name not in remembered}
 
 
 def remember_recipe(file: Path, names: Collection[str]) -> None:

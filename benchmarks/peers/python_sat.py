@@ -60,12 +60,12 @@ class Formula:
 
     def implied_by(self, values: Mapping[str, bool]) -> bool:
         """Whether every completion of a partial assignment satisfies the formula."""
-        given = [
+        literals = [
             self.variables[name] if value else -self.variables[name]
             for name, value in values.items()
             if name in self.variables
         ]
-        return not self.solver.solve(assumptions=[-self.root, *given])
+        return not self.solver.solve(assumptions=[-self.root, *literals])
 
     def target(self) -> dict[str, bool] | None:
         """A model, reduced to an unsat core of the negated formula: the papers' target."""

@@ -25,11 +25,11 @@ def _hold(
     dictionary = spot.make_bdd_dict()
     negation = spot.formula.Not(_SPOT["_formula"](tokens))
     counterexamples = negation.translate(*options, dict=dictionary)
-    found = [
+    verdicts = [
         not counterexamples.intersects(_SPOT["_word_automaton"](steps, loop, dictionary))
         for steps, loop in traces
     ]
-    return found, time.perf_counter() - start
+    return verdicts, time.perf_counter() - start
 
 
 SERVED: dict[str, Any] = {"hold": _hold, "is_satisfiable": _SPOT["SERVED"]["is_satisfiable"]}

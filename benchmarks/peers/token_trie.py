@@ -23,11 +23,11 @@ class TokenTrie:
         """First character, the one after the last, and label of each phrase."""
         places = [match.span() for match in WORD.finditer(text)]
         words = [text[start:stop].lower() for start, stop in places]
-        found = []
+        spans_found = []
         for first, (start, _) in enumerate(places):
             node = self.root
             for at in range(first, len(words)):
                 if (node := node.get(words[at])) is None:
                     break
-                found += [(start, places[at][1], label) for label in node.get(END, ())]
-        return found
+                spans_found += [(start, places[at][1], label) for label in node.get(END, ())]
+        return spans_found

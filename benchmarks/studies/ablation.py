@@ -93,8 +93,8 @@ class Ablation(Table):
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         assert folder is not None
-        found = measures.three_tests(row, folder, size, runs)
-        return {**found, "parameters": measures.parameters(folder)}
+        values = measures.three_tests(row, folder, size, runs)
+        return {**values, "parameters": measures.parameters(folder)}
 
     def blocks(self, size: Size) -> tuple[Block, ...]:
         columns = (*COLUMNS, Column("parameters", "parameters", number))
@@ -109,7 +109,7 @@ class Ablation(Table):
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
-        found = []
+        sentences = []
         for task in VARIANTS:
             rows = [row for row in self.rows(size) if row.task == task]
             order = ranked(rows, results, "correct heatmap")
@@ -117,12 +117,12 @@ class Ablation(Table):
                 (best, most), (worst, least) = order[0], order[-1]
                 theirs = papers()["ablation"]["rows"]
                 rank = sorted(rows, key=lambda row: -float(theirs[row.name][2]))
-                found.append(
+                sentences.append(
                     f"{TASKS[task]}, heatmap: best {best.cells[0]} ({percent(most)} %; in the "
                     f"paper {rank[0].cells[0]}), worst {worst.cells[0]} ({percent(least)} %; in "
                     f"the paper {rank[-1].cells[0]})."
                 )
-        return found
+        return sentences
 
 
 __all__ = ["COLUMNS", "Ablation", "model"]

@@ -37,7 +37,7 @@ class Conversion(Table):
 
     def rows(self, size: Size) -> list[Row]:
         short, long = (f"{100 * share:g} % of the steps" for share in size.tuning)
-        found = []
+        all_rows = []
         for task in encodings.LOGIC:
             models = {
                 ("vanilla", "vanilla"): encodings.model(task, "learned", "normal"),
@@ -52,17 +52,17 @@ class Conversion(Table):
                     task, "streams", "normal"
                 ),
             }
-            found += [
+            all_rows += [
                 Row(f"{task}-{name}", task, (label,), model)
                 for (name, label), model in models.items()
             ]
-        return found
+        return all_rows
 
-    def _plain(self, task: str, size: Size, which: int) -> Model:
-        return converted(task, "streams", size.tuning[which], f"converted-{which}")
+    def _plain(self, task: str, size: Size, index: int) -> Model:
+        return converted(task, "streams", size.tuning[index], f"converted-{index}")
 
-    def _added(self, task: str, size: Size, which: int) -> Model:
-        return converted(task, ADDED[task], size.tuning[which], f"converted-added-{which}")
+    def _added(self, task: str, size: Size, index: int) -> Model:
+        return converted(task, ADDED[task], size.tuning[index], f"converted-added-{index}")
 
     def tested(self, size: Size) -> dict[str, Any]:
         return measures.three_tests_settings(size)
@@ -85,7 +85,7 @@ class Conversion(Table):
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
-        found = []
+        sentences = []
         for task in encodings.LOGIC:
             rows = [
                 row for row in self.rows(size) if row.task == task and row.cells[0] != "vanilla"
@@ -93,8 +93,8 @@ class Conversion(Table):
             order = ranked(rows, results, "correct heatmap")
             if order:
                 shares = ", ".join(f"{row.cells[0]} {percent(share)} %" for row, share in order)
-                found.append(f"{TASKS[task]}, heatmap, from best to worst: {shares}.")
-        return found
+                sentences.append(f"{TASKS[task]}, heatmap, from best to worst: {shares}.")
+        return sentences
 
 
 __all__ = ["Conversion", "converted"]

@@ -33,11 +33,11 @@ class Copying(Table):
 
     def rows(self, size: Size) -> list[Row]:
         labels = {**ENCODINGS, FULL: f"full vocabulary ({_most(size)} characters)"}
-        found = [
+        all_rows = [
             Row(f"{TASK}-{key}", TASK, (label,), model(TASK, key, "normal"))
             for key, label in labels.items()
         ]
-        return [*found, Row(f"{TASK}-random", TASK, (get_task(TASK).random_name,))]
+        return [*all_rows, Row(f"{TASK}-random", TASK, (get_task(TASK).random_name,))]
 
     def tested(self, size: Size) -> dict[str, Any]:
         return {
@@ -53,15 +53,15 @@ class Copying(Table):
         lengths = range(SHORTEST, size.copy_lengths + 1)
         generate_grid(TASK, out, characters, lengths, size.per_cell, progress=False)
         report = measures.answers(folder, TASK, list(load(out, "test")), "copying", runs)
-        known, longest = _trained(size)
-        found: dict[str, Any] = {}
-        for name, records in _parts(report.records, known, longest).items():
+        num_symbols, longest = _trained(size)
+        values: dict[str, Any] = {}
+        for name, records in _parts(report.records, num_symbols, longest).items():
             if records:
                 rates = Rates.of(records)
-                found |= measures.rates(rates, f" {name}")
-                inside = not rates.is_outside
-                found[f"distance {name}"] = rates.edit_distance if inside else None
-        return found
+                values |= measures.rates(rates, f" {name}")
+                is_inside = not rates.is_outside
+                values[f"distance {name}"] = rates.edit_distance if is_inside else None
+        return values
 
     def blocks(self, size: Size) -> tuple[Block, ...]:
         columns = tuple(Column(name, f"distance {name}", distance) for name in _parts([], 0, 0))
@@ -69,13 +69,13 @@ class Copying(Table):
         return (Block("mean edit distance, 0 is best", (*columns, exact), "copying"),)
 
     def text(self, size: Size) -> str:
-        known, longest = _trained(size)
+        num_symbols, longest = _trained(size)
         return (
-            f"Strings of up to {longest} characters, of which at most {known} are different, are "
-            f"copied in training; in the test up to {_most(size)} are different, and strings have "
-            f"up to {size.copy_lengths} characters, {size.per_cell} strings of each kind. Greedy "
-            "search. A string with characters outside of the vocabulary counts as an empty copy: "
-            "its distance is its length; a dash where all are."
+            f"Strings of up to {longest} characters, of which at most {num_symbols} are different, "
+            f"are copied in training; in the test up to {_most(size)} are different, and strings "
+            f"have up to {size.copy_lengths} characters, {size.per_cell} strings of each kind. "
+            "Greedy search. A string with characters outside of the vocabulary counts as an empty "
+            "copy: its distance is its length; a dash where all are."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
@@ -103,10 +103,10 @@ def _drawn(size: Size, name: str) -> dict[str, Any]:
     return data.draw
 
 
-def _parts(records: list[Record], known: int, longest: int) -> dict[str, list[Record]]:
+def _parts(records: list[Record], num_symbols: int, longest: int) -> dict[str, list[Record]]:
     """Part of the test -> its records."""
     old, new = (
-        [r for r in records if (r.num_symbols <= known) == is_old] for is_old in (True, False)
+        [r for r in records if (r.num_symbols <= num_symbols) == is_old] for is_old in (True, False)
     )
     return {
         "as in training": [r for r in old if r.size <= longest],

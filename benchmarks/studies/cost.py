@@ -86,16 +86,16 @@ class Cost(Table):
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
-        found = []
+        sentences = []
         for row in self.rows(size):
             one, most = (results.values(row.name, f"ms {names}") for names in (1, size.most_names))
             if one and most:
                 times = sum(most) / sum(one)
-                found.append(
+                sentences.append(
                     f"{row.cells[0]}: an answer with {size.most_names} names takes {times:.1f} "
                     "times as long as one with 1."
                 )
-        return found
+        return sentences
 
 
 __all__ = ["Cost"]

@@ -52,14 +52,14 @@ class Covariance(Table):
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         assert folder is not None
         split = measures.in_distribution(row.task, size)
-        found = measures.rates(measures.answers(folder, row.task, split, "split", runs).overall)
+        values = measures.rates(measures.answers(folder, row.task, split, "split", runs).overall)
         for names in _names(size):
             some = [problem for problem in split if problem["num_symbols"] == names]
             score = measures.covariance(folder, row.task, some[: size.covariance], size.names)
-            found[f"covariance {names}"] = score.mean
-            found[f"covariance samples {names}"] = score.used
-            found[f"constant {names}"] = score.constant
-        return {**found, "parameters": measures.parameters(folder)}
+            values[f"covariance {names}"] = score.mean
+            values[f"covariance samples {names}"] = score.used
+            values[f"constant {names}"] = score.constant
+        return {**values, "parameters": measures.parameters(folder)}
 
     def blocks(self, size: Size) -> tuple[Block, ...]:
         scores = tuple(Column(f"alpha-cov. {n}", f"covariance {n}") for n in _names(size))
@@ -82,11 +82,11 @@ class Covariance(Table):
 
     def findings(self, results: Results, size: Size) -> list[str]:
         key = f"covariance {size.names}"
-        known = ranked(self.rows(size), results, key)
-        said = [f"{row.cells[0]} {percent(score)}" for row, score in known]
-        if not said:
+        scores = ranked(self.rows(size), results, key)
+        entries = [f"{row.cells[0]} {percent(score)}" for row, score in scores]
+        if not entries:
             return []
-        return [f"Alpha-covariance with {size.names} names, %: {', '.join(said)}."]
+        return [f"Alpha-covariance with {size.names} names, %: {', '.join(entries)}."]
 
 
 def _names(size: Size) -> range:

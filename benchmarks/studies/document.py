@@ -39,8 +39,13 @@ def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path) ->
     path = out.parent.with_suffix(".md") if ours else out / "results.md"
     place = f"{out.parent.name}/{out.name}" if ours else "."
     tables, sizes = list(tables), list(sizes)
-    used = [s for s in sizes if any(Results.of(out, table.name, s.name).rows for table in tables)]
-    parts = [HEAD.format(folder=place), *(f"**Size `{s.name}`.** {s.text}\n" for s in used)]
+    measured_sizes = [
+        s for s in sizes if any(Results.of(out, table.name, s.name).rows for table in tables)
+    ]
+    parts = [
+        HEAD.format(folder=place),
+        *(f"**Size `{s.name}`.** {s.text}\n" for s in measured_sizes),
+    ]
     sections = {table: _sections(table, sizes, out, place) for table in tables}
     parts += [part for section in sections.values() for part in section]
     parts += _to_do(table for table, section in sections.items() if not section)
@@ -51,8 +56,8 @@ def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path) ->
 
 def _sections(table: Table, sizes: list[Size], out: Path, place: str) -> list[str]:
     """What has been measured of a table; empty if that is nothing."""
-    found = [(size, Results.of(out, table.name, size.name)) for size in sizes]
-    shown = [_measured(table, size, rows, out, place) for size, rows in found if rows.rows]
+    size_results = [(size, Results.of(out, table.name, size.name)) for size in sizes]
+    shown = [_measured(table, size, rows, out, place) for size, rows in size_results if rows.rows]
     head = f"## {table.title}\n{_what(table)}\n"
     return [head, *shown] if shown else []
 
@@ -119,11 +124,15 @@ def _lacking(rows: Sequence[Row], results: Results) -> str:
     for name in (row.name for row in rows):
         parts = name.split("-")
         kinds.setdefault(f"{parts[0]}-*-{parts[-1]}", []).append(name)
-    said: list[str] = []
+    missing_names: list[str] = []
     for kind, names in kinds.items():
         lacking = [name for name in names if name not in results.rows]
-        said += [kind] if len(lacking) == len(names) > 2 else lacking
-    return f"Not measured yet: {', '.join(f'`{name}`' for name in said)}." if said else ""
+        missing_names += [kind] if len(lacking) == len(names) > 2 else lacking
+    return (
+        f"Not measured yet: {', '.join(f'`{name}`' for name in missing_names)}."
+        if missing_names
+        else ""
+    )
 
 
 __all__ = ["write_document"]

@@ -67,11 +67,11 @@ class Draws(Table):
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         assert folder is not None
         task = get_task(row.task)
-        loaded, tokenizer = load_checkpoint(folder)
-        network = loaded.eval().to(choose_device())
+        model, tokenizer = load_checkpoint(folder)
+        network = model.eval().to(choose_device())
         problems = measures.by_names(row.task, size, runs)
-        needed = task.needed_symbols([problem["problem"] for problem in problems])
-        extend_vocabulary(network, tokenizer, needed)
+        symbol_counts = task.needed_symbols([problem["problem"] for problem in problems])
+        extend_vocabulary(network, tokenizer, symbol_counts)
         validation = _validation(row.task, size, runs)
         spreads = sensitivity(
             network,
@@ -83,10 +83,10 @@ class Draws(Table):
             max_new_tokens=answer_limit(task, tokenizer, problems),
             progress=False,
         )
-        found: dict[str, Any] = {"samples": len(problems)}
+        values: dict[str, Any] = {"samples": len(problems)}
         for name, spread in spreads.items():
-            found |= _numbers(name, spread)
-        return found
+            values |= _numbers(name, spread)
+        return values
 
     def blocks(self, size: Size) -> tuple[Block, ...]:
         return (
@@ -135,8 +135,8 @@ def _validation(name: str, size: Size, runs: Path) -> list[dict[str, Any]]:
 
 
 def _numbers(name: str, spread: Spread) -> dict[str, Any]:
-    found = {key: getattr(spread, key) for key in (*SHOWN, "deviation")}
-    numbers = {k: None if x is None else round(x, measures.DIGITS) for k, x in found.items()}
+    values = {key: getattr(spread, key) for key in (*SHOWN, "deviation")}
+    numbers = {k: None if x is None else round(x, measures.DIGITS) for k, x in values.items()}
     return {f"{name} {key}": value for key, value in numbers.items()}
 
 

@@ -45,18 +45,18 @@ class Encodings(Table):
     heads: ClassVar[tuple[str, ...]] = ("training data", "model")
 
     def rows(self, size: Size) -> list[Row]:
-        found = []
+        all_rows = []
         for task in LOGIC:
             for data in DATA:
-                found += [
+                all_rows += [
                     Row(f"{task}-{key}-{data}", task, (data, label), model(task, key, data))
                     for key, label in [
                         *ENCODINGS.items(), *[(FULL, f"full vocabulary ({size.most_names} names)")]
                         * (data == "normal"),
                     ]
                 ]  # fmt: skip
-            found.append(Row(f"{task}-random", task, (NO_DATA, get_task(task).random_name)))
-        return found
+            all_rows.append(Row(f"{task}-random", task, (NO_DATA, get_task(task).random_name)))
+        return all_rows
 
     def tested(self, size: Size) -> dict[str, Any]:
         return {
@@ -72,21 +72,21 @@ class Encodings(Table):
         split = measures.in_distribution(row.task, size)
         problems = measures.by_names(row.task, size, runs)
         report = measures.answers(folder, row.task, problems, "names", runs)
-        found = measures.rates(measures.answers(folder, row.task, split, "split", runs).overall)
+        values = measures.rates(measures.answers(folder, row.task, split, "split", runs).overall)
         for names, group in report.by_num_symbols.items():
-            found |= measures.rates(group, f" {names}")
+            values |= measures.rates(group, f" {names}")
         more = [record for record in report.records if record.num_symbols > size.names]
-        found |= measures.rates(report.overall, " by names")
-        found |= measures.rates(Rates.of(more), " more names")
+        values |= measures.rates(report.overall, " by names")
+        values |= measures.rates(Rates.of(more), " more names")
         if folder is None:
-            return found
+            return values
         for names in _covariance_names(size):
             some = [row for row in split if row["num_symbols"] == names][: size.covariance]
             score = measures.covariance(folder, row.task, some, size.names)
-            found[f"covariance {names}"] = score.mean
-            found[f"covariance samples {names}"] = score.used
-            found[f"constant {names}"] = score.constant
-        return found
+            values[f"covariance {names}"] = score.mean
+            values[f"covariance samples {names}"] = score.used
+            values[f"constant {names}"] = score.constant
+        return values
 
     def blocks(self, size: Size) -> tuple[Block, ...]:
         scores = tuple(
@@ -123,7 +123,7 @@ class Encodings(Table):
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
-        found = []
+        sentences = []
         for task in LOGIC:
             rows = [row for row in self.rows(size) if row.task == task and FULL not in row.name]
             models = [row for row in rows if row.model is not None]
@@ -132,13 +132,13 @@ class Encodings(Table):
             if order and chance:
                 row, best = order[0]
                 above = sum(share > chance[0] for _, share in order)
-                found.append(
+                sentences.append(
                     f"{TASKS[task]}, more names than in training, up to {size.most_names}: of the "
                     f"models that saw at most {size.names}, {row.cells[1]} on {row.cells[0]} data "
                     f"is best with {percent(best)} %; {above} of {len(order)} that take so many "
                     f"are above the random answers ({percent(chance[0])} %)."
                 )
-        return found
+        return sentences
 
 
 def _covariance_names(size: Size) -> range:

@@ -83,8 +83,8 @@ def streusle(path: Path) -> Iterator[Row]:
     """
     for _, _, text in _cells(path, 2):
         words, tags, in_gap = list[str](), list[str](), False
-        for goes_on, joined, opens in _UNIT.findall(text):
-            parts = joined.split("_") if joined.strip("_") else [joined]
+        for goes_on, unit, opens in _UNIT.findall(text):
+            parts = unit.split("_") if unit.strip("_") else [unit]
             in_gap = in_gap and not goes_on
             first = "I" if goes_on else "B" if opens or len(parts) > 1 else "O"
             some = first + "I" * (len(parts) - 1)

@@ -73,13 +73,13 @@ def larger_config(
         raise ConversionError(
             f"only models of type {AlphaConfig.model_type!r} grow; this is a {config.model_type!r}"
         )
-    asked = {
+    requested = {
         "encoder_layers": encoder_layers,
         "decoder_layers": decoder_layers,
         "encoder_ffn_dim": ffn_dim,
         "decoder_ffn_dim": ffn_dim,
     }
-    changes = {key: value for key, value in asked.items() if value is not None}
+    changes = {key: value for key, value in requested.items() if value is not None}
     for key, value in changes.items():
         if value < (before := getattr(config, key)):
             raise ConversionError(f"{key} {value} would be smaller: the model has {before}")
@@ -109,12 +109,12 @@ def larger_weights(
 
 def _source(name: str, config: AlphaConfig) -> str:
     """The name of the weights that a tensor of the larger model begins with."""
-    found = LAYER.match(name)
-    if not found:
+    match = LAYER.match(name)
+    if not match:
         return name
-    side, index = found[1], int(found[2])
+    side, index = match[1], int(match[2])
     last = getattr(config, f"{side}_layers") - 1
-    return f"model.{side}.layers.{min(index, last)}.{name[found.end() :]}"
+    return f"model.{side}.layers.{min(index, last)}.{name[match.end() :]}"
 
 
 def _widened(old: Tensor, new: Tensor) -> Tensor:
@@ -201,10 +201,10 @@ def grow(
     New layers begin as copies of the last one, new units without effect.
     """
     check_places(model)
-    made = grow_checkpoint(model, out, encoder_layers, decoder_layers, ffn_dim)
+    grown = grow_checkpoint(model, out, encoder_layers, decoder_layers, ffn_dim)
     say(
-        f"{out}: {made.num_parameters():,} parameters. Proved on random inputs: the layers that "
-        f"the model had compute what they did. {TRAIN_ON}"
+        f"{out}: {grown.num_parameters():,} parameters. Proved on random inputs: the layers "
+        f"that the model had compute what they did. {TRAIN_ON}"
     )
 
 

@@ -54,16 +54,16 @@ class Heatmaps(Table):
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         problems = measures.grid(row.task, size, runs)
         report = measures.answers(folder, row.task, problems, "grid", runs)
-        found = measures.rates(report.overall)
+        values = measures.rates(report.overall)
         for name, belongs in PARTS.items():
-            found |= _of_part(report, size, name, belongs)
+            values |= _of_part(report, size, name, belongs)
         for length, group in report.by_fact(FACT, POOL).items():
-            found |= measures.rates(group, f" witness {length}")
-        found["cells"] = [
+            values |= measures.rates(group, f" witness {length}")
+        values["cells"] = [
             [names, length, group.count, None if group.is_outside else group.correct]
             for (names, length), group in report.by_cell.items()
         ]
-        return found
+        return values
 
     def blocks(self, size: Size) -> tuple[Block, ...]:
         parts = tuple(Column(name, f"correct {name}") for name in PARTS)
@@ -99,7 +99,7 @@ class Heatmaps(Table):
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
-        found = []
+        sentences = []
         for task in LOGIC:
             rows = [row for row in self.rows(size) if row.task == task and FULL not in row.name]
             parts = []
@@ -108,10 +108,10 @@ class Heatmaps(Table):
                     row, best = order[0]
                     parts.append(f"{part} {row.cells[0]} ({percent(best)} %)")
             if parts:
-                found.append(
+                sentences.append(
                     f"{TASKS[task]}, best of those without the full vocabulary: {', '.join(parts)}."
                 )
-        return found
+        return sentences
 
     def pictures(self, results: Results, size: Size) -> "dict[str, Figure]":
         rows = [row for row in self.rows(size) if row.name in results.rows]
@@ -136,23 +136,25 @@ def _of_part(
     for (names, length), group in report.by_cell.items():
         if belongs(names <= size.names, length <= size.length):
             right = round(group.correct * group.count)
-            outside = group.count * group.is_outside
-            counts.update({"samples": group.count, "right": right, "outside": outside})
+            num_outside = group.count * group.is_outside
+            counts.update({"samples": group.count, "right": right, "outside": num_outside})
     if not counts["samples"]:
         return {}
     share = round(counts["right"] / counts["samples"], measures.DIGITS)
-    inside = counts["outside"] < counts["samples"]
-    return {f"samples {name}": counts["samples"], f"correct {name}": share if inside else None}
+    is_inside = counts["outside"] < counts["samples"]
+    return {f"samples {name}": counts["samples"], f"correct {name}": share if is_inside else None}
 
 
 def _heatmap(row: Row, measured: Sequence[dict[str, Any]], size: Size) -> Heatmap:
     """The mean over the seeds."""
     cells = []
-    for group in zip(*(found["cells"] for found in measured), strict=True):
+    for group in zip(*(result["cells"] for result in measured), strict=True):
         names, length, count, _ = group[0]
-        known = [rate for *_, rate in group if rate is not None]
-        cells.append(Cell(names, length, fmean(known) if known else 0.0, count, not known))
-    overall = fmean(found["correct"] for found in measured)
+        known_rates = [rate for *_, rate in group if rate is not None]
+        cells.append(
+            Cell(names, length, fmean(known_rates) if known_rates else 0.0, count, not known_rates)
+        )
+    overall = fmean(result["correct"] for result in measured)
     return Heatmap(
         row.cells[0], "correct", overall, tuple(cells), ((0, size.names), (1, size.length))
     )

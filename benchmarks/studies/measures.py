@@ -66,8 +66,8 @@ def answers(
     model, tokenizer = load_checkpoint(folder)
     model = model.eval().to(choose_device())
     solved.prepare(tokenizer)
-    needed = solved.needed_symbols([row["problem"] for row in problems])
-    extend_vocabulary(model, tokenizer, needed)
+    symbol_counts = solved.needed_symbols([row["problem"] for row in problems])
+    extend_vocabulary(model, tokenizer, symbol_counts)
     return evaluate(
         model,
         tokenizer,
@@ -88,10 +88,10 @@ def three_tests(row: Row, folder: Path | None, size: Size, runs: Path) -> dict[s
         " by names": ("names", by_names(row.task, size, runs)),
         " heatmap": ("grid", grid(row.task, size, runs)),
     }
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for suffix, (test, problems) in tests.items():
-        found |= rates(answers(folder, row.task, problems, test, runs).overall, suffix)
-    return found
+        values |= rates(answers(folder, row.task, problems, test, runs).overall, suffix)
+    return values
 
 
 def three_tests_settings(size: Size) -> dict[str, Any]:
@@ -142,17 +142,17 @@ def covariance(folder: Path, task: str, problems: Problems, names: int) -> Alpha
     )
 
 
-def rates(found: Rates, suffix: str = "") -> dict[str, Any]:
+def rates(counts: Rates, suffix: str = "") -> dict[str, Any]:
     """Number of problems and shares of answers; without shares where all are outside.
 
     Args:
-        found: what an evaluation counted.
+        counts: what an evaluation counted.
         suffix: of the keys.
     """
-    inside = not found.is_outside
-    shares = {name: round(found.rate(name), DIGITS) for name in ("correct", "exact", "timeout")}
-    return {f"samples{suffix}": found.count} | {
-        f"{name}{suffix}": share if inside else None for name, share in shares.items()
+    is_inside = not counts.is_outside
+    shares = {name: round(counts.rate(name), DIGITS) for name in ("correct", "exact", "timeout")}
+    return {f"samples{suffix}": counts.count} | {
+        f"{name}{suffix}": share if is_inside else None for name, share in shares.items()
     }
 
 

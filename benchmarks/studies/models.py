@@ -100,16 +100,16 @@ class Model:
 
     def settings(self, size: Size, seed: int) -> dict[str, str]:
         """What makes the model what it is, without any place."""
-        found = {
+        values = {
             key: value
             for key, value in leaves(self.recipe_at(size, seed, Path()).model_dump())
             if key not in PLACES and value not in ("null", '""')
         }
-        found = {**SAID_ONCE, **found, "data": self.data}
+        values = {**SAID_ONCE, **values, "data": self.data}
         if self.start is not None:
             before = {f"start.{k}": v for k, v in self.start.settings(size, seed).items()}
-            found |= {**before, "conversion": self.conversion}
-        return found
+            values |= {**before, "conversion": self.conversion}
+        return values
 
     def train(self, size: Size, seed: int, runs: Path, say: Callable[[str], object]) -> Path:
         """Train it, with what it starts from and its data, unless that is done.
@@ -148,10 +148,10 @@ class Model:
         settings = {**self.start.settings(size, seed), "conversion": self.conversion}
         if start.is_dir() or (out / RECIPE_FILE).is_file():
             old = read_json(record) if record.is_file() else {}
-            if named := _changed(old, settings):
+            if listing := _changed(old, settings):
                 raise ValueError(
-                    f"{start} was converted from a model of other settings: {named}; name another "
-                    f"--runs, or remove that folder, {out} and {_reports(out)}"
+                    f"{start} was converted from a model of other settings: {listing}; name "
+                    f"another --runs, or remove that folder, {out} and {_reports(out)}"
                 )
         vanilla = self.start.train(size, seed, runs, say)
         if not start.is_dir():
@@ -213,9 +213,9 @@ def training_of(folder: Path) -> dict[str, float]:
 
 def _check_settings(folder: Path, recipe: Recipe) -> None:
     if changes := _changes(folder, recipe):
-        named = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in changes.items())
+        listing = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in changes.items())
         raise ValueError(
-            f"{folder} holds a model of other settings: {named}; name another --runs, or remove "
+            f"{folder} holds a model of other settings: {listing}; name another --runs, or remove "
             f"that folder and {_reports(folder)}"
         )
 
@@ -223,8 +223,8 @@ def _check_settings(folder: Path, recipe: Recipe) -> None:
 def _changes(folder: Path, recipe: Recipe) -> dict[str, tuple[str, str]]:
     """Settings of the run in a folder, if there is one, that are others now; not its places."""
     file = folder / RECIPE_FILE
-    found = differences(read_recipe(file), recipe) if file.is_file() else {}
-    return {key: values for key, values in found.items() if key not in PLACES}
+    changes = differences(read_recipe(file), recipe) if file.is_file() else {}
+    return {key: values for key, values in changes.items() if key not in PLACES}
 
 
 def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -259,8 +259,10 @@ def _make_renamed(normal: Recipe, renamed: Recipe) -> None:
     if not copy.is_dir():
         perturb(path, copy, "renamed")
     old, new = (read_json(folder / SETTINGS, "settings")["settings"] for folder in (copy, path))
-    if named := _changed({k: v for k, v in old.items() if not k.startswith("perturb")}, new):
-        raise ValueError(f"{copy} is a copy of data of other settings: {named}; remove that folder")
+    if listing := _changed({k: v for k, v in old.items() if not k.startswith("perturb")}, new):
+        raise ValueError(
+            f"{copy} is a copy of data of other settings: {listing}; remove that folder"
+        )
 
 
 def generated(recipe: Recipe) -> str:

@@ -111,11 +111,11 @@ class Normalization(Table):
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         assert folder is not None
-        loaded, _ = load_checkpoint(folder)
+        model, _ = load_checkpoint(folder)
         measured = _copies if row.task == COPYING_TASK else _answers
-        scale = round(float(loaded.logit_scale.scale), measures.DIGITS)
-        found = {"scale": scale, "columns": loaded.config.vocab_size}
-        return {**measured(row, folder, size, runs), **found}
+        scale = round(float(model.logit_scale.scale), measures.DIGITS)
+        extra_values = {"scale": scale, "columns": model.config.vocab_size}
+        return {**measured(row, folder, size, runs), **extra_values}
 
     def blocks(self, size: Size) -> tuple[Block, ...]:
         columns = (
@@ -145,7 +145,7 @@ class Normalization(Table):
 
     def findings(self, results: Results, size: Size) -> list[str]:
         rows = {row.name: row for row in self.rows(size)}
-        found = []
+        sentences = []
         for task in dict.fromkeys(row.task for row in rows.values()):
             for encoding, variants in VARIANTS.items():
                 names = {f"{task}-{encoding}-{norms.slug}": norms for norms in variants}
@@ -156,33 +156,33 @@ class Normalization(Table):
                 adaptive = [name for name, norms in names.items() if norms.scale == ADACOS]
                 ends = [end for name in adaptive for end in results.values(name, "scale")]
                 (columns, *_) = results.values(adaptive[0], "columns")
-                found.append(
+                sentences.append(
                     f"{TASKS[task]}, {encodings.ENCODINGS[encoding]}, from best to worst: "
                     f"{ranking}. With {number(columns)} columns the scale of AdaCos ends between "
                     f"{_two_digits(min(ends))} and {_two_digits(max(ends))}."
                 )
-        return found
+        return sentences
 
 
 def _answers(row: Row, folder: Path, size: Size, runs: Path) -> dict[str, Any]:
     """Rates of problems with as many names as in training, with more, and of all."""
     problems = measures.by_names(row.task, size, runs)
     report = measures.answers(folder, row.task, problems, "names", runs)
-    more = [record for record in report.records if record.num_symbols > size.names]
-    known = [record for record in report.records if record.num_symbols <= size.names]
+    many_names = [record for record in report.records if record.num_symbols > size.names]
+    few_names = [record for record in report.records if record.num_symbols <= size.names]
     return {
-        **measures.rates(Rates.of(known), " known names"),
-        **measures.rates(Rates.of(more), " more names"),
+        **measures.rates(Rates.of(few_names), " known names"),
+        **measures.rates(Rates.of(many_names), " more names"),
         **measures.rates(report.overall, " by names"),
     }
 
 
 def _copies(row: Row, folder: Path, size: Size, runs: Path) -> dict[str, Any]:
     """The same of copied strings no longer than in training; of all strings, the distance too."""
-    found = COPYING.measure(row, folder, size, runs)
+    values = COPYING.measure(row, folder, size, runs)
     parts = {"as in training": "known names", "more characters": "more names", "all": "by names"}
-    shares = {f"correct {own}": found.get(f"correct {theirs}") for theirs, own in parts.items()}
-    return {**shares, "distance": found["distance all"]}
+    shares = {f"correct {own}": values.get(f"correct {theirs}") for theirs, own in parts.items()}
+    return {**shares, "distance": values["distance all"]}
 
 
 def _two_digits(value: float) -> str:

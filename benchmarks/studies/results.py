@@ -58,12 +58,12 @@ class Results:
         old, new = entry["settings"], _as_json(settings)
         differing = [key for key in {**old, **new} if old.get(key) != new.get(key)]
         if differing:
-            named = ", ".join(f"{key}: {old.get(key)} -> {new.get(key)}" for key in differing)
+            listing = ", ".join(f"{key}: {old.get(key)} -> {new.get(key)}" for key in differing)
             raise ValueError(
-                f"{self.path} has row {row!r}, seed {seed}, measured with other settings: {named}; "
-                "name another --out and --runs, or remove that row from the file, and from the "
-                f"folder of runs its model ({self.size}/models/NAME-{seed}) and that model's "
-                f"reports ({self.size}/reports/*/NAME-{seed})"
+                f"{self.path} has row {row!r}, seed {seed}, measured with other settings: "
+                f"{listing}; name another --out and --runs, or remove that row from the file, and "
+                f"from the folder of runs its model ({self.size}/models/NAME-{seed}) and that "
+                f"model's reports ({self.size}/reports/*/NAME-{seed})"
             )
         return True
 
@@ -80,7 +80,9 @@ class Results:
 
     def values(self, row: str, key: str) -> list[float]:
         """A number of a row, seed by seed, where it was measured."""
-        return [found[key] for found in self.measured(row) if found.get(key) is not None]
+        return [
+            row_values[key] for row_values in self.measured(row) if row_values.get(key) is not None
+        ]
 
     def _text(self) -> str:
         """A line for each row and seed, so that differences can be read."""

@@ -77,12 +77,14 @@ def overview(
     width = max((len(table.name) for table in tables), default=0)
     for table in tables:
         results = Results.of(out, table.name, size.name)
-        wanted = _wanted(table.rows(size), seeds)
-        left = [(row, seed) for row, seed in wanted if seed not in results.rows.get(row.name, {})]
-        hours = _hours(left, size, runs / size.name)
+        planned = _wanted(table.rows(size), seeds)
+        missing = [
+            (row, seed) for row, seed in planned if seed not in results.rows.get(row.name, {})
+        ]
+        hours = _hours(missing, size, runs / size.name)
         time = f", about {hours:.1f} h of training missing" if hours else ""
-        done = f"{len(wanted) - len(left)} of {len(wanted)} done"
-        lines.append(f"{table.name:<{width}} {table.summary}: {done}{time}")
+        progress = f"{len(planned) - len(missing)} of {len(planned)} done"
+        lines.append(f"{table.name:<{width}} {table.summary}: {progress}{time}")
     return "\n".join(lines)
 
 
@@ -91,10 +93,10 @@ def _wanted(rows: Iterable[Row], seeds: Sequence[int]) -> list[tuple[Row, int]]:
     return sorted(pairs, key=lambda pair: pair[1])
 
 
-def _hours(left: Iterable[tuple[Row, int]], size: Size, runs: Path) -> float:
+def _hours(missing: Iterable[tuple[Row, int]], size: Size, runs: Path) -> float:
     models = {
         (model, seed)
-        for row, seed in left
+        for row, seed in missing
         for model in _chain(row.model)
         if not model.is_trained(seed, runs)
     }
@@ -134,8 +136,8 @@ def settings_of(table: Table, row: Row, seed: int, size: Size) -> dict[str, Any]
 def _chosen(rows: Sequence[Row], only: Sequence[str]) -> list[Row]:
     for pattern in only:
         if not any(fnmatchcase(row.name, pattern) for row in rows):
-            known = ", ".join(row.name for row in rows)
-            raise ValueError(f"no row is called {pattern!r}: choose from {known}")
+            row_names = ", ".join(row.name for row in rows)
+            raise ValueError(f"no row is called {pattern!r}: choose from {row_names}")
     return [row for row in rows if not only or any(fnmatchcase(row.name, p) for p in only)]
 
 

@@ -65,10 +65,10 @@ class Specifications(Table):
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         problems = [{"problem": pattern["formula"]} for pattern in patterns()]
         report = measures.answers(folder or row.released, TASK, problems, self.name, runs)
-        found = measures.rates(report.overall)
+        values = measures.rates(report.overall)
         for part, records in _parts(report.records, size).items():
-            found |= measures.rates(Rates.of(records), f" {part}") if records else {}
-        return {**found, "failed": [_failure(x) for x in report.records if not x.any_correct]}
+            values |= measures.rates(Rates.of(records), f" {part}") if records else {}
+        return {**values, "failed": [_failure(x) for x in report.records if not x.any_correct]}
 
     def blocks(self, size: Size) -> tuple[Block, ...]:
         counts = {family: sum(p["family"] == family for p in patterns()) for family in FAMILIES}
@@ -108,13 +108,13 @@ class Specifications(Table):
         rows = [row for row in self.rows(size) if row.name in results.rows]
         models = [row for row in rows if row.name != RANDOM]
         sentences = [_failures(row.cells[0], results.measured(row.name)[0]) for row in models]
-        known = dict(ranked(models, results, "correct"))
+        rates = dict(ranked(models, results, "correct"))
         for row, chance in ranked([row for row in rows if row.name == RANDOM], results, "correct"):
-            above = sum(rate > chance for rate in known.values())
+            above = sum(rate > chance for rate in rates.values())
             sentences.append(
                 f"Chance: {_solved(row.cells[0], results.measured(row.name)[0])}. Over all "
                 f"{len(patterns())} patterns it is right in {percent(chance)} %; {above} of "
-                f"{len(known)} models are above that."
+                f"{len(rates)} models are above that."
             )
         return sentences
 
@@ -130,9 +130,9 @@ def _may_be_trained(some: Iterable[dict[str, str]], size: Size) -> int:
     """How many patterns may be in the training data: its tokens, its names and its split."""
     task, data = get_task(TASK), size.recipe(f"{TASK}/learned").data
     assert isinstance(data, Generated)
-    made = data.generate
-    (smallest, largest), names = made["sizes"], made["num_symbols"]
-    equivalence = made.get("equivalence", EQUIVALENCES[0])
+    generation = data.generate
+    (smallest, largest), names = generation["sizes"], generation["num_symbols"]
+    equivalence = generation.get("equivalence", EQUIVALENCES[0])
     formulas = [task.parse(pattern["formula"]) for pattern in some]
     fitting = [
         tokens
@@ -170,17 +170,17 @@ def _failure(record: Record) -> list[int | None]:
 def _failures(label: str, measured: dict[str, Any]) -> str:
     """Which of Dwyer's patterns a model does not solve, and what is hard about them."""
     failed = _dwyers(measured)
-    said = [row for row in failed if OUTCOMES[row[-1]] != OUTSIDE]
-    named = "; ".join(
+    answered = [row for row in failed if OUTCOMES[row[-1]] != OUTSIDE]
+    problems = "; ".join(
         f"{patterns()[place]['name']} ({_count(names, 'name')}, {_count(tokens, 'token')}, "
         f"{'witness not known' if steps is None else 'witness of ' + _count(steps, 'step')}: "
         f"{OUTCOMES[outcome]})"
-        for place, names, tokens, steps, outcome in said
+        for place, names, tokens, steps, outcome in answered
     )
-    outside = len(failed) - len(said)
+    num_outside = len(failed) - len(answered)
     parts = [_solved(label, measured)]
-    parts += [f"{outside} have more names than the vocabulary"] * bool(outside)
-    parts += [f"not solved: {named}"] * bool(named)
+    parts += [f"{num_outside} have more names than the vocabulary"] * bool(num_outside)
+    parts += [f"not solved: {problems}"] * bool(problems)
     return f"{'; '.join(parts)}."
 
 

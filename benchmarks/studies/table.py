@@ -49,9 +49,9 @@ class Row:
     model: Model | None = None
     released: Path | None = None
 
-    def seeds(self, asked: Sequence[int]) -> Sequence[int]:
+    def seeds(self, requested: Sequence[int]) -> Sequence[int]:
         """The seeds of it that are measured, of those asked for."""
-        return asked if self.model is not None else (0,)
+        return requested if self.model is not None else (0,)
 
 
 @dataclass(frozen=True)
@@ -192,8 +192,8 @@ def _effort(row: Row, results: Results) -> tuple[str, str]:
 
 def ranked(rows: Sequence[Row], results: Results, key: str) -> list[tuple[Row, float]]:
     """The rows that have a number, with its mean over the seeds, the largest first."""
-    found = [(row, results.values(row.name, key)) for row in rows]
-    means = [(row, fmean(values)) for row, values in found if values]
+    row_values = [(row, results.values(row.name, key)) for row in rows]
+    means = [(row, fmean(values)) for row, values in row_values if values]
     return sorted(means, key=lambda pair: -pair[1])
 
 
@@ -203,8 +203,8 @@ TASKS = {"propositional": "Propositional logic", "ltl": "LTL", "copying": "Copyi
 @cache
 def papers() -> dict[str, Any]:
     """What papers report: table -> `source`, `size`, `columns` and `rows`."""
-    found: dict[str, Any] = yaml.safe_load(PAPERS.read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = yaml.safe_load(PAPERS.read_text(encoding="utf-8"))
+    return content
 
 
 def _printed(value: Any) -> str:

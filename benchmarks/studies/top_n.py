@@ -38,13 +38,13 @@ class TopN(Table):
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         problems = measures.grid(row.task, size, runs)
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for count in COUNTS:
             test = "grid" if count == 1 else f"grid-top-{count}"
             report = measures.answers(folder, row.task, problems, test, runs, top_n=count)
-            found |= measures.rates(report.overall, f" {count}")
-            found[f"top {count}"] = round(report.overall.top_n, measures.DIGITS)
-        return found
+            values |= measures.rates(report.overall, f" {count}")
+            values[f"top {count}"] = round(report.overall.top_n, measures.DIGITS)
+        return values
 
     def blocks(self, size: Size) -> tuple[Block, ...]:
         columns = [Column(f"top-{count}", f"top {count}") for count in COUNTS]
@@ -62,12 +62,12 @@ class TopN(Table):
     def findings(self, results: Results, size: Size) -> list[str]:
         sentences = []
         for row in self.rows(size):
-            known = [results.values(row.name, f"top {count}") for count in COUNTS]
-            if all(known):
-                one, some, more = (percent(fmean(values)) for values in known)
+            rates = [results.values(row.name, f"top {count}") for count in COUNTS]
+            if all(rates):
+                first, middle, last = (percent(fmean(values)) for values in rates)
                 sentences.append(
-                    f"{TASKS[row.task]}, {row.cells[0]}: {one} % with the usual search, {some} % "
-                    f"among {COUNTS[1]} answers, {more} % among {COUNTS[2]}."
+                    f"{TASKS[row.task]}, {row.cells[0]}: {first} % with the usual search, "
+                    f"{middle} % among {COUNTS[1]} answers, {last} % among {COUNTS[2]}."
                 )
         return sentences
 

@@ -51,8 +51,8 @@ class Prompt:
     columns: tuple[str, ...] = ("sentence1", "sentence2", "label")
 
     def __post_init__(self) -> None:
-        found = PARTS.findall(self.template)
-        if found.count("{mask}") != 1 or "{0}" not in found:
+        placeholders = PARTS.findall(self.template)
+        if placeholders.count("{mask}") != 1 or "{0}" not in placeholders:
             raise ValueError(f"the template {self.template!r} needs {{0}} and one {{mask}}")
         if len(self.words) < 2 or (self.bounds and len(self.words) != 2):
             raise ValueError(f"label words are {dict(self.words)!r}: give one for each class")
@@ -95,23 +95,23 @@ PROMPTS = {
 """GLUE's tasks."""
 
 
-def label_words(said: str) -> dict[str, str]:
+def label_words(text: str) -> dict[str, str]:
     """Return label -> word, from a text such as entailment=Yes,not_entailment=No.
 
     Raises:
         ValueError: a part of it is no label with a word, or a label is given twice.
     """
-    found: dict[str, str] = {}
-    for part in said.split(","):
+    words: dict[str, str] = {}
+    for part in text.split(","):
         label, _, word = (each.strip() for each in part.partition("="))
-        if not (label and word) or label in found:
-            fault = "is given twice" if label in found else "is no label with a word"
+        if not (label and word) or label in words:
+            fault = "is given twice" if label in words else "is no label with a word"
             raise ValueError(
-                f"words are {said!r}: {part.strip()!r} {fault}; write label=word,label=word: "
+                f"words are {text!r}: {part.strip()!r} {fault}; write label=word,label=word: "
                 "entailment=Yes,not_entailment=No"
             )
-        found[label] = word
-    return found
+        words[label] = word
+    return words
 
 
 def label_ids(prompt: Prompt, tokenizer: Any) -> list[int]:
@@ -120,20 +120,20 @@ def label_ids(prompt: Prompt, tokenizer: Any) -> list[int]:
     Raises:
         ValueError: a word has several tokens, is unknown, or stands for two labels.
     """
-    found: list[int] = []
+    word_ids: list[int] = []
     for word in prompt.words.values():
         for text in (f" {word}", word):
             ids = tokenizer(text, add_special_tokens=False)["input_ids"]
             if len(ids) == 1:
                 break
-        if len(ids) != 1 or ids[0] in (tokenizer.unk_token_id, *found):
+        if len(ids) != 1 or ids[0] in (tokenizer.unk_token_id, *word_ids):
             tokens = " ".join(tokenizer.convert_ids_to_tokens(ids))
             raise ValueError(
                 f"the label word {word!r} is no token of its own, but {tokens or 'nothing'}: name "
                 "words that are"
             )
-        found.append(ids[0])
-    return found
+        word_ids.append(ids[0])
+    return word_ids
 
 
 def fill(
@@ -168,8 +168,8 @@ def fill(
         longest = max(owners, key=lambda place: len(pieces[place]))
         if len(pieces[longest]) <= 1:
             raise ValueError(f"max_length {max_length} leaves no room for texts")
-        others = [len(pieces[place]) for place in owners if place != longest]
-        cut = min(surplus, max(len(pieces[longest]) - max([1, *others]), 1))
+        other_lengths = [len(pieces[place]) for place in owners if place != longest]
+        cut = min(surplus, max(len(pieces[longest]) - max([1, *other_lengths]), 1))
         del pieces[longest][-cut:]
     before, behind = _frame(tokenizer)
     ids = [*before, *(i for piece in pieces for i in piece), *behind]
@@ -190,8 +190,8 @@ def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
     special = around["special_tokens_mask"]
     first = special.index(0) if 0 in special else 1
     last = len(special) - special[::-1].index(0) if 0 in special else 1
-    found: list[int] = around["input_ids"]
-    return found[:first], found[last:]
+    frame_ids: list[int] = around["input_ids"]
+    return frame_ids[:first], frame_ids[last:]
 
 
 @torch.no_grad()
@@ -218,9 +218,9 @@ def predict(
     """
     words = label_ids(prompt, tokenizer)
     model.eval()
-    found: list[list[float]] = []
-    left = iter(rows)
-    while some := list(islice(left, batch_size)):
+    probabilities: list[list[float]] = []
+    remaining_rows = iter(rows)
+    while some := list(islice(remaining_rows, batch_size)):
         filled = [fill(prompt, texts, tokenizer, max_length) for texts in some]
         ids = [{"input_ids": each} for each, _ in filled]
         batch = tokenizer.pad(ids, return_tensors="pt").to(model.device)
@@ -228,8 +228,8 @@ def predict(
         pads = tokenizer.padding_side == "left"
         gaps = [gap + pads * (logits.shape[1] - len(each)) for each, gap in filled]
         chosen = logits[torch.arange(len(some)), gaps][:, words]
-        found += chosen.softmax(-1).tolist()
-    return found
+        probabilities += chosen.softmax(-1).tolist()
+    return probabilities
 
 
 def records_of(
@@ -241,16 +241,16 @@ def records_of(
         ValueError: a target is neither a label, nor the number of one, nor in the bounds.
     """
     names = list(prompt.words)
-    made: list[Record] = []
+    records: list[Record] = []
     for row, (each, target) in enumerate(zip(likely, targets, strict=True)):
         right = _right(prompt, target, row)
         if prompt.bounds is not None:
             low, high = prompt.bounds
-            made.append(Record(prediction=low + (high - low) * each[1], target=right))
+            records.append(Record(prediction=low + (high - low) * each[1], target=right))
         else:
             best = max(range(len(each)), key=each.__getitem__)
-            made.append(Record(prediction=names[best], target=right))
-    return made
+            records.append(Record(prediction=names[best], target=right))
+    return records
 
 
 def _right(prompt: Prompt, target: Any, row: int) -> str | float:
@@ -282,14 +282,14 @@ def _label(target: Any, names: Sequence[str]) -> str | None:
 
 def score(prompt: Prompt, records: Sequence[Record]) -> dict[str, float]:
     """Return the metric of the task, and for classes the accuracy."""
-    known: dict[str, Metric] = {**OF_CLASSES, **OF_NUMBERS}
+    metrics: dict[str, Metric] = {**OF_CLASSES, **OF_NUMBERS}
     names = list(prompt.words)
     sides = [
         [record[side] if prompt.bounds else names.index(record[side]) for record in records]
         for side in ("prediction", "target")
     ]
-    wanted = dict.fromkeys([prompt.metric, *([] if prompt.bounds else ["accuracy"])])
-    return {name: known[name](*sides) for name in wanted}
+    metric_names = dict.fromkeys([prompt.metric, *([] if prompt.bounds else ["accuracy"])])
+    return {name: metrics[name](*sides) for name in metric_names}
 
 
 def read_task(
@@ -326,28 +326,28 @@ def read_task(
         words = {label: words[label] for label in prompt.words}
     if template or words:
         prompt = replace(prompt, template=template or prompt.template, words=words or prompt.words)
-    named = ("source", "pair", "target") if prompt.paired else ("source", "target")
-    chosen = list(columns or (named if data_format else prompt.columns))
+    fields = ("source", "pair", "target") if prompt.paired else ("source", "target")
+    chosen = list(columns or (fields if data_format else prompt.columns))
     if len(chosen) != 2 + prompt.paired:
         raise ValueError(
             f"columns are {','.join(chosen)}: name {1 + prompt.paired} texts and label"
         )
     if data is None:
         split = split or ("validation_matched" if task == "mnli" else "validation")
-    where: Where = data if data is not None else {"path": "nyu-mll/glue", "config": task}
+    place: Where = data if data is not None else {"path": "nyu-mll/glue", "config": task}
     source = GlueSource(FORMATS.get(data_format or "", data_format))
-    rows = first(read_rows(source, where, chosen, "validation", split), most)
-    asked = [
+    rows = first(read_rows(source, place, chosen, "validation", split), most)
+    filled_texts = [
         [text_in(value, name, row) for row, value in enumerate(rows[name])] for name in chosen[:-1]
     ]
     targets = list(rows[chosen[-1]])
     for row, target in enumerate(targets):
         _right(prompt, target, row)  # before a model answers
-    return prompt, list(zip(*asked, targets, strict=True))
+    return prompt, list(zip(*filled_texts, targets, strict=True))
 
 
 def solve_task(
-    where: str,
+    place: str,
     prompt: Prompt,
     rows: Sequence[tuple[Any, ...]],
     max_length: int = 128,
@@ -357,7 +357,7 @@ def solve_task(
     """Load a masked language model, let it solve rows by a prompt, and score it.
 
     Args:
-        where: its folder or Hub name.
+        place: its folder or Hub name.
         prompt: how the task is asked; `rows` are those of `read_task`.
         max_length: tokens in a prompt; at most as many as the model has positions.
         batch_size: rows in a batch.
@@ -367,10 +367,10 @@ def solve_task(
         FileNotFoundError: there is no such model.
         ValueError: it is no masked language model, or see `predict`.
     """
-    model, tokenizer, new = load_for(where, AutoModelForMaskedLM, {})
+    model, tokenizer, new = load_for(place, AutoModelForMaskedLM, {})
     if new:
         raise ValueError(
-            f"{where} was not trained to find masked tokens: {new[0]!r} is missing; pretrain it "
+            f"{place} was not trained to find masked tokens: {new[0]!r} is missing; pretrain it "
             "with the objective 'masked'"
         )
     max_length = min(max_length, num_positions(model) or max_length)

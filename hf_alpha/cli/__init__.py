@@ -51,9 +51,9 @@ class OnceCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line as the base class does."""
-        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
-        once = [one for one in given if not one.multiple]
-        if twice := next((one for one in once if once.count(one) > 1), None):
+        _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
+        single_valued = [one for one in parameters if not one.multiple]
+        if twice := next((one for one in single_valued if single_valued.count(one) > 1), None):
             ctx.fail(f"{twice.opts[0]} is given twice: all but one would have no effect")
         return super().parse_args(ctx, args)
 
@@ -77,8 +77,8 @@ for panel, commands in PANELS.items():
         app.command(name, cls=OnceCommand, rich_help_panel=panel)(command)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(value: bool) -> None:
+    if value:
         from importlib.metadata import version
 
         say(f"hf_alpha {version('hf_alpha')}")
@@ -95,7 +95,7 @@ def prepare(
         ),
     ] = False,
 ) -> None:
-    """Quiet the bars of loading and saving; our own say more."""
+    """Switch off the bars of loading and saving: the program's own say more."""
     if context.invoked_subcommand not in LATE:
         quiet_bars()
 
@@ -119,7 +119,7 @@ def run_alone(command: Callable[..., None], name: str) -> None:
 
 
 def _run(command_line: typer.Typer, name: str) -> None:
-    """Errors that the user can mend are one line, others keep their traceback."""
+    """Run a command line: errors that the user can mend are one line, others a traceback."""
     try:
         command_line(prog_name=name)
     except Exception as error:
@@ -136,15 +136,15 @@ def _fail(message: str) -> NoReturn:
 
 
 def _what_to_mend(error: Exception) -> str | None:
-    """What a user reads of an error that can be mended; None for any other."""
+    """Return what a user reads of an error that can be mended; None for any other."""
     from huggingface_hub.errors import StrictDataclassError
     from huggingface_hub.utils import httpx
     from safetensors import SafetensorError
 
     if isinstance(error, httpx.RequestError):
         return f"{error.request.url} cannot be reached: {error}"
-    named = (ValueError, OSError, ImportError, StrictDataclassError, SafetensorError)
-    return str(error) if isinstance(error, (*named, httpx.HTTPError)) else None
+    mendable = (ValueError, OSError, ImportError, StrictDataclassError, SafetensorError)
+    return str(error) if isinstance(error, (*mendable, httpx.HTTPError)) else None
 
 
 __all__ = ["app", "main", "run_alone"]

@@ -55,10 +55,10 @@ class Asking:
             ValueError: there is such an option.
         """
         options = {"--key-from": self.key_from, "--parallel": self.parallel}
-        given = [option for option, value in options.items() if value is not None]
-        if given and not services:
+        given_options = [option for option, value in options.items() if value is not None]
+        if given_options and not services:
             raise ValueError(
-                f"{given[0]} is for a service: name it as NAME@ADDRESS, or leave it out"
+                f"{given_options[0]} is for a service: name it as NAME@ADDRESS, or leave it out"
             )
         if self.generation is not None and bool(services) == bool(hosts):
             raise ValueError(
@@ -115,8 +115,8 @@ def ask(
     Models with symbols may stand beside: they answer as for evaluate.
     """
     services = [model for model in models if SERVED.fullmatch(model)]
-    here = [model for model in models if model not in services]
-    check_places(*here)
+    loaded_models = [model for model in models if model not in services]
+    check_places(*loaded_models)
     from hf_alpha.evaluation.compare import compare
     from hf_alpha.loading import load_config
     from hf_alpha.tasks import get_task
@@ -125,10 +125,10 @@ def ask(
         raise ValueError("name a folder for the report with --out")
     settings = {**covariance.settings, **work.settings}
     device = work.begin()
-    hosts = [model for model in here if not hasattr(load_config(model), "symbol_classes")]
+    hosts = [model for model in loaded_models if not hasattr(load_config(model), "symbol_classes")]
     asking.check(services, hosts)
-    entrants = _entrants(models, here, hosts, asking, device, problems.seed)
-    recipe = _recipe_of(here, hosts, task)
+    entrants = _entrants(models, loaded_models, hosts, asking, device, problems.seed)
+    recipe = _recipe_of(loaded_models, hosts, task)
     solved = get_task(task or DEFAULT_TASK) if recipe is None else recipe.solved
     folder = out or problems.folder(models, recipe)
     rows = problems.rows(solved, recipe, folder, progress=not work.quiet)
@@ -141,7 +141,7 @@ def ask(
 
 def _entrants(
     models: Sequence[str],
-    here: list[str],
+    loaded_models: list[str],
     hosts: Sequence[str],
     asking: Asking,
     device: "torch.device",
@@ -151,7 +151,7 @@ def _entrants(
 
     Args:
         models: all of them.
-        here: those that are loaded.
+        loaded_models: those that are loaded.
         hosts: those of them that are asked by a prompt; the others have symbols.
         asking: how they are asked.
         device: where they run.
@@ -159,7 +159,7 @@ def _entrants(
     """
     from hf_alpha.evaluation.entrants import asked_model, trained_model
 
-    names = dict(zip(here, row_names(here), strict=True))
+    names = dict(zip(loaded_models, row_names(loaded_models), strict=True))
     rows = [*names.values(), *(served[1] for model in models if (served := SERVED.match(model)))]
     if twice := [name for name in rows if rows.count(name) > 1]:
         raise ValueError(f"two models are called {twice[0]!r} in the table: ask one of them")
@@ -175,13 +175,13 @@ def _entrants(
     return entrants
 
 
-def _recipe_of(here: list[str], hosts: Sequence[str], task: str | None) -> "Recipe | None":
-    """What a model says of its task; None where none says anything, and may."""
+def _recipe_of(loaded_models: list[str], hosts: Sequence[str], task: str | None) -> "Recipe | None":
+    """Return a model's recipe, by which it says its task; None where none is needed."""
     from hf_alpha.recipe import recipe_for, recipe_of
 
-    if trained := [model for model in here if model not in hosts]:
-        return recipe_for(trained[0], task)
-    return recipe_of(here[0]) if here and task is None else None
+    if trained_models := [model for model in loaded_models if model not in hosts]:
+        return recipe_for(trained_models[0], task)
+    return recipe_of(loaded_models[0]) if loaded_models and task is None else None
 
 
 __all__ = ["ask"]

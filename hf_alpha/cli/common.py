@@ -41,17 +41,17 @@ def check_places(*models: str) -> None:
 
 
 def read_inputs(
-    given: list[str] | None,
+    arguments: list[str] | None,
     file: Path | None,
-    what: str,
+    name: str,
     text_of: Callable[[dict[str, Any], int], str] | None = None,
 ) -> list[str]:
-    """Texts given as arguments and in the lines of a file, or else on standard input.
+    """Return texts given as arguments and in the lines of a file, or else on standard input.
 
     Args:
-        given: the arguments.
+        arguments: texts of the command line.
         file: with a text in each line; in JSON, if it is called `*.jsonl`.
-        what: the texts are, for errors.
+        name: what errors call a text.
         text_of: gives the text of a row in JSON, from the row and its number.
 
     Raises:
@@ -59,7 +59,7 @@ def read_inputs(
     """
     from hf_alpha.modeling.grammar import FormulaError, check_unicode
 
-    texts = list(given or [])
+    texts = list(arguments or [])
     if file is not None:
         try:  # some editors begin a file with a mark of its encoding
             lines = file.read_text(encoding="utf-8-sig").split("\n")
@@ -69,7 +69,7 @@ def read_inputs(
     elif not texts:
         if sys.stdin.isatty():
             raise ValueError(
-                f"no {what}: give one as an argument, with --file or on standard input"
+                f"no {name}: give one as an argument, with --file or on standard input"
             )
         try:
             texts = sys.stdin.read().split("\n")
@@ -77,19 +77,19 @@ def read_inputs(
             raise ValueError(f"standard input is no text in UTF-8: {error}") from None
     texts = [text for text in texts if text.strip()]
     if not texts:
-        raise ValueError(f"no {what}: the input is empty")
+        raise ValueError(f"no {name}: the input is empty")
     for text in texts:
         try:
             check_unicode(text)  # no terminal could print it
         except FormulaError as error:
-            raise ValueError(f"{what} {text!a} is no text in UTF-8: {error}") from None
+            raise ValueError(f"{name} {text!a} is no text in UTF-8: {error}") from None
     return texts
 
 
 def _of_json(
     file: Path, lines: list[str], text_of: Callable[[dict[str, Any], int], str] | None
 ) -> list[str]:
-    """Texts of lines in JSON: strings, or rows."""
+    """Return the texts of lines in JSON, which are strings or rows."""
     texts = []
     for number, line in enumerate(lines):
         if not line.strip():
@@ -109,7 +109,7 @@ def _of_json(
 
 
 def own_test_rows(recipe: "OwnRecipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
-    """Rows of the user's own pairs: those given, or the recipe's test."""
+    """Return rows of the user's own pairs: those of `data`, or else the recipe's test."""
     from hf_alpha.data.own import own_rows, read_own
 
     place = test_data(recipe, data)
@@ -119,7 +119,7 @@ def own_test_rows(recipe: "OwnRecipe", data: str | None, split: str | None) -> l
 
 
 def test_data(recipe: "OwnRecipe", data: str | None) -> Any:
-    """Where test data is: what is given, or what a recipe says."""
+    """Return where test data is: `data`, or else the recipe's `data.test`."""
     from hf_alpha.folders import may_be_on_hub
 
     place = data or recipe.data.test

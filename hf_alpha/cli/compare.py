@@ -37,14 +37,14 @@ def compare(
     from hf_alpha.recipe import PairsRecipe, read_recipe
     from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
 
-    chosen = read_recipe(recipe, overrides)
-    if not isinstance(chosen, PairsRecipe):
+    settings = read_recipe(recipe, overrides)
+    if not isinstance(settings, PairsRecipe):
         raise ValueError(f"{recipe} is no recipe for pairs of your own, named as 'data.train'")
     names = [name.strip() for name in encodings.split(",") if name.strip()]
     table, _ = compare_encodings(
-        chosen,
+        settings,
         names,
-        own_test_rows(chosen, data, split),
+        own_test_rows(settings, data, split),
         out,
         seconds=None if minutes is None else 60 * minutes,
         covariance=covariance,

@@ -183,8 +183,8 @@ def convert(
     hf-alpha convert base.step8000.cfg OUT --tokenizer bert-base-uncased
     """
     if original.weights is not None or Path(model).suffix == ".cfg":
-        others = names_of(Encoding, HostSymbols, Segments)
-        refuse(command, others, f"has no effect on {model}")
+        refused_options = names_of(Encoding, HostSymbols, Segments)
+        refuse(command, refused_options, f"has no effect on {model}")
         say(_convert_original(Path(model), out, original))
         return
     refuse(command, names_of(Original), "is for a .cfg file of FOLNet's original code")
@@ -310,7 +310,7 @@ def _tokens_by_class(text: str | None) -> Any:
 
 
 def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
-    """What a conversion is told about symbols: class -> how many, and how names are found.
+    """Return class of symbols -> how many there are, and how names are found.
 
     Raises:
         ValueError: a number is none, or it is not clear which class a pattern is for.
@@ -336,7 +336,7 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
 
 
 def _patterns(names: list[str]) -> dict[str, str]:
-    """Class -> regular expression of its names; the class is '' where none is named.
+    """Return class -> regular expression of its names; the class is "" where none is named.
 
     Raises:
         ValueError: there are two for one class.

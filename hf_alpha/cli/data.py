@@ -162,8 +162,8 @@ def generate_data(
     With --copy-of: the papers' perturbations of training data.
     """
     if changed_copy.copy_of is not None:
-        drawn = (Formulas, TrainingData, TestData, Sharing)
-        refuse(command, names_of(*drawn), "is for data that is drawn, not for a copy")
+        drawing_groups = (Formulas, TrainingData, TestData, Sharing)
+        refuse(command, names_of(*drawing_groups), "is for data that is drawn, not for a copy")
         if changed_copy.kind != "reduced":
             refuse(command, ["samples"], "is for --kind reduced")
         say(f"{out}: {_rows(_copy(changed_copy.copy_of, changed_copy.kind, out, task, samples))}")
@@ -216,7 +216,7 @@ def _generate_grid(
 
 
 def _shared(formulas: Formulas, sharing: Sharing) -> dict[str, Any]:
-    """Arguments of both functions that generate."""
+    """Return arguments of both functions that generate."""
     return {
         "seed": formulas.seed,
         "targets": formulas.targets,

@@ -72,8 +72,8 @@ def evaluate(
         refuse(command, ["by"], "is for models that do not answer with text")
         _evaluate_answers(models, out, device, problems, answers, covariance, picture, card, work)
     else:
-        others = {*names_of(Problems, Answers, Covariance, Picture), "workers", "timeout"}
-        refuse(command, sorted(others - OF_OBJECTIVES), "is for models that write answers")
+        answer_options = {*names_of(Problems, Answers, Covariance, Picture), "workers", "timeout"}
+        refuse(command, sorted(answer_options - OF_OBJECTIVES), "is for models that write answers")
         _evaluate_objective(models, out, device, problems, by, card, work.batch_size)
 
 

@@ -61,10 +61,10 @@ class Problems:
             raise ValueError("--hard is for formulas that are drawn: leave it out with --data")
 
     def folder(self, models: list[str], recipe: "Recipe | None") -> Path:
-        """Where a report goes if --out does not say it; choices of given data are in the name."""
-        drawn = self.data is None and _own_recipe(recipe) is None
+        """Return the folder of a report without --out; its name has the choices of given data."""
+        is_drawn = self.data is None and _own_recipe(recipe) is None
         return report_folder(
-            models, self.data, *([] if drawn else [self.symbols, self.sizes, self.samples])
+            models, self.data, *([] if is_drawn else [self.symbols, self.sizes, self.samples])
         )
 
     def rows(
@@ -81,8 +81,8 @@ class Problems:
         Raises:
             ValueError: there are no such problems, or an option would have no effect on them.
         """
-        if (own := _own_recipe(recipe)) is not None:
-            return self._of_own(own)
+        if (own_recipe := _own_recipe(recipe)) is not None:
+            return self._of_own(own_recipe)
         if self.data is not None:
             return self._of_data(task, self.data)
         if self.split is not None:
@@ -96,14 +96,14 @@ class Problems:
         )  # fmt: skip
 
     def _of_own(self, recipe: "OwnRecipe") -> list[dict[str, Any]]:
-        """Those of the user's own pairs."""
+        """Return the chosen rows of the user's own pairs."""
         if self.hard or self.exclude:
             option = "--hard" if self.hard else "--exclude"
             raise ValueError(f"{option} is for formulas: leave it out with pairs of your own")
         return self._chosen(own_test_rows(recipe, self.data, self.split))
 
     def _of_data(self, task: "Task", data: str) -> list[dict[str, Any]]:
-        """Those of a dataset."""
+        """Return the chosen rows of a dataset, without those of `exclude`."""
         from hf_alpha.data.read import leave_out, load
 
         dataset = load(data, self.split, task, preferred_split="test")
@@ -111,7 +111,7 @@ class Problems:
         return self._chosen(list(leave_out(dataset, excluded, task) if excluded else dataset))
 
     def _excluded(self) -> list[str]:
-        """Problems of training, to be left out."""
+        """Return the problems of training that are to be left out."""
         from hf_alpha.data.read import training_problems
 
         return [problem for data in self.exclude or () for problem in training_problems(data)]
@@ -126,7 +126,7 @@ class Problems:
 
 
 def _own_recipe(recipe: "Recipe | None") -> "OwnRecipe | None":
-    """A recipe, if it is for the user's own pairs."""
+    """Return the recipe if it is for the user's own pairs, else None."""
     from hf_alpha.recipe import OwnRecipe
     from hf_alpha.tasks import DrawnTask
 
@@ -135,7 +135,7 @@ def _own_recipe(recipe: "Recipe | None") -> "OwnRecipe | None":
 
 
 def report_folder(models: list[str], data: str | None, *choices: object) -> Path:
-    """The folder `evaluation` in that of a training run; of data and choices, one of their own.
+    """Return `evaluation` in a training run's folder, or a folder named by data and choices.
 
     Of other models it is under `runs`: what was released or converted stays as it is.
 
@@ -201,7 +201,7 @@ class Covariance:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Arguments of `compare`.
+        """Arguments of `compare` for alpha-covariance.
 
         Raises:
             ValueError: the most renamings are no number.
@@ -283,7 +283,7 @@ class Card:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a card says of how it was made, and its licence."""
+        """The card's command, date and licence."""
         return {
             "command": shlex.join(["hf-alpha", *sys.argv[1:]]),
             "date": f"{date.today()}",

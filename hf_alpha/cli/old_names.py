@@ -67,13 +67,13 @@ def _renamed(command: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _old_option(arguments: Sequence[str]) -> str | None:
-    """The first option that `evaluate` has no more."""
+    """Return the first option that `evaluate` has no more; None if there is none."""
     options = (word.partition("=")[0] for word in arguments)
     return next((option for option in options if option in ASKING), None)
 
 
 def _asking(arguments: Sequence[str]) -> list[str]:
-    """The arguments of `ask`: a service is one of the models, NAME@ADDRESS."""
+    """Return the arguments of `ask`, in which a service is a model, NAME@ADDRESS."""
     models, words = _split(arguments)
     options, values = [], {}
     for word in words:
@@ -96,19 +96,19 @@ def _asking(arguments: Sequence[str]) -> list[str]:
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return arguments, and options, each with its value as `--option=value`."""
-    others: list[str] = []
+    positionals: list[str] = []
     options: list[str] = []
     words = iter(arguments)
     for word in words:
         if word == "--":
-            others += words
+            positionals += words
         elif not word.startswith("-"):
-            others.append(word)
+            positionals.append(word)
         elif "=" in word or word in FLAGS:
             options.append(word)
         else:
             options.append(f"{word}={next(words, '')}")
-    return others, options
+    return positionals, options
 
 
 __all__ = ["MOVED_OUT", "RENAMED", "renewed"]

@@ -66,12 +66,12 @@ def may_trust(*arguments: str) -> Callable[[Callable[..., None]], Callable[..., 
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
-        def run(trust_remote_code: bool = False, **given: Any) -> None:
+        def run(trust_remote_code: bool = False, **values: Any) -> None:
             places: list[Any] = []
             for name in arguments if trust_remote_code else ():
-                places += given[name] if isinstance(given[name], list) else [given[name]]
+                places += values[name] if isinstance(values[name], list) else [values[name]]
             with trusting(*places):
-                command(**given)
+                command(**values)
 
         option = inspect.Parameter(
             "trust_remote_code", inspect.Parameter.KEYWORD_ONLY, default=False,
@@ -96,12 +96,12 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     }
 
     @functools.wraps(command)
-    def run(**given: Any) -> None:
+    def run(**arguments: Any) -> None:
         filled = {
-            name: group(**{option: given.pop(option) for option in names_of(group)})
+            name: group(**{option: arguments.pop(option) for option in names_of(group)})
             for name, group in groups.items()
         }
-        command(**given, **filled)
+        command(**arguments, **filled)
 
     expanded: list[inspect.Parameter] = []
     for name, parameter in parameters.items():
@@ -110,12 +110,12 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def names_of(*groups: Any) -> list[str]:
-    """The names of all options of groups."""
+    """Return the names of all options of groups."""
     return [field.name for group in groups for field in fields(group)]
 
 
 def _options_of(group: Any) -> list[inspect.Parameter]:
-    """The fields of a group as parameters of a command."""
+    """Return the fields of a group as parameters of a command."""
     hints = get_type_hints(group, include_extras=True)
 
     def parameter(field: "Field[Any]") -> inspect.Parameter:
@@ -135,9 +135,9 @@ def _with_parameters(
     run: Callable[..., None], parameters: Iterable[inspect.Parameter]
 ) -> Callable[..., None]:
     """Say which parameters a wrapped command has; all of them are given by name."""
-    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
-    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in named}
+    keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    run.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in keyword_only}
     return run
 
 
@@ -170,11 +170,11 @@ def refuse(command: typer.Context, names: Iterable[str], why: str) -> None:
     Raises:
         ValueError: with the first one that is on the command line.
     """
-    written = {parameter.name: parameter.opts[0] for parameter in command.command.params}
+    option_names = {parameter.name: parameter.opts[0] for parameter in command.command.params}
     for name in names:
         source = command.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            raise ValueError(f"{written[name]} {why}: leave it out")
+            raise ValueError(f"{option_names[name]} {why}: leave it out")
 
 
 def row_names(models: list[str]) -> list[str]:
@@ -243,14 +243,14 @@ def json_object(option: str, text: str | None) -> dict[str, Any]:
     return value
 
 
-def one_of(choices: dict[str, Any], what: str, name: str) -> Any:
+def one_of(choices: dict[str, Any], kind: str, name: str) -> Any:
     """Find what an argument names.
 
     Raises:
         ValueError: there is no such thing.
     """
     if name not in choices:
-        raise ValueError(f"no {what} {name!r}: choose from {', '.join(choices)}")
+        raise ValueError(f"no {kind} {name!r}: choose from {', '.join(choices)}")
     return choices[name]
 
 

@@ -83,15 +83,17 @@ def solve(
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
-    chosen, column = _task_of(task, model)
-    texts = read_inputs(formulas, file, "formula", _reader(chosen, column, file))
-    if notation is not None and chosen.grammar is None:
-        raise ValueError(f"--notation: problems of task {chosen.name!r} have one notation only")
-    if first_correct and not chosen.has_check:
-        raise ValueError(f"--first-correct: task {chosen.name!r} has no check of answers")
+    solved_task, column = _task_of(task, model)
+    texts = read_inputs(formulas, file, "formula", _reader(solved_task, column, file))
+    if notation is not None and solved_task.grammar is None:
+        raise ValueError(
+            f"--notation: problems of task {solved_task.name!r} have one notation only"
+        )
+    if first_correct and not solved_task.has_check:
+        raise ValueError(f"--first-correct: task {solved_task.name!r} has no check of answers")
     if names:
-        texts = _with_names(texts, names, chosen)
-    readings = [_read(chosen, text, notation) for text in texts]
+        texts = _with_names(texts, names, solved_task)
+    readings = [_read(solved_task, text, notation) for text in texts]
     problems = [reading for reading in readings if isinstance(reading, Problem)]
     settings = {
         "top": top or (BEST if first_correct else 1),
@@ -99,11 +101,11 @@ def solve(
         "num_beams": beams,
         "max_new_tokens": max_new_tokens,
     }
-    solutions = _solutions(problems, model, chosen, device, settings)
+    solutions = _solutions(problems, model, solved_task, device, settings)
     unsolved = 0
     for text, reading in zip(texts, readings, strict=True):
         if isinstance(reading, Problem):
-            unsolved += not _show(chosen, next(solutions))
+            unsolved += not _show(solved_task, next(solutions))
         else:
             say(text)
             say(f"  error: {reading}", err=True)
@@ -194,8 +196,8 @@ def _solutions(
     if model is None and task.released_model is None:
         raise ValueError(f"no model of task {name_of(task)!r} is released: name one with --model")
     folder = model or resource_path("model_cards", f"{task.released_model}")
-    loaded, tokenizer = load_checkpoint(folder)
-    yield from run(loaded.to(accelerator), tokenizer, task, problems, **settings)
+    trained_model, tokenizer = load_checkpoint(folder)
+    yield from run(trained_model.to(accelerator), tokenizer, task, problems, **settings)
 
 
 def _show(task: Task, solution: "Solution") -> bool:

@@ -11,16 +11,16 @@ from hf_alpha.tasks.registry import DEFAULT_TASK
 from hf_alpha.trust import trusting
 
 
-def _print_settings(asked: bool) -> None:
-    if asked:
+def _print_settings(value: bool) -> None:
+    if value:
         from hf_alpha.recipe import describe_settings
 
         say(describe_settings())
         raise typer.Exit
 
 
-def _print_schema(asked: bool) -> None:
-    if asked:
+def _print_schema(value: bool) -> None:
+    if value:
         from hf_alpha.recipe import recipe_schema
 
         say(json.dumps(recipe_schema(), indent=1))
@@ -78,9 +78,9 @@ def train(
 
     try:
         changes = [*(overrides or []), *["data.drop_bad=true"] * drop_bad]
-        chosen = read_recipe(recipe, changes)
-        with trusting(*chosen.sources() * trust_remote_code):
-            trainer = run(chosen, not fresh, allow_changes, say)
+        training_recipe = read_recipe(recipe, changes)
+        with trusting(*training_recipe.sources() * trust_remote_code):
+            trainer = run(training_recipe, not fresh, allow_changes, say)
     except Interrupted as stop:
         say(str(stop), err=True)
         raise typer.Exit(130) from None

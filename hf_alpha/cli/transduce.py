@@ -48,8 +48,8 @@ def transduce(
     only_saved = save is not None and not texts and file is None
     if only_saved:
         refuse(command, ["svg"], "draws a text, and none is named")
-    read = [{"path": str(path), "plurals": plurals} for path in lexicon or []]
-    compiled = _transducer_of(read, rules, transducer, {"unit": unit, "match": match})
+    lexicons = [{"path": str(path), "plurals": plurals} for path in lexicon or []]
+    compiled = _transducer_of(lexicons, rules, transducer, {"unit": unit, "match": match})
     if save is not None:
         compiled.save(save)
         say(f"the transducer is in {save}")
@@ -84,13 +84,15 @@ def _transducer_of(
         "rules": None if rules is None else str(rules),
         **settings,
     }
-    given = {key: value for key, value in every.items() if value}
+    given_settings = {key: value for key, value in every.items() if value}
     if folder is None:
-        if not given.keys() & {"lexicon", "rules"}:
+        if not given_settings.keys() & {"lexicon", "rules"}:
             raise ValueError("nothing to find: name a --lexicon, --rules or a --transducer")
-        return Transducer.from_settings(given)
-    if given:
-        raise ValueError(f"the transducer in {folder} has its own {', '.join(given)}: leave it out")
+        return Transducer.from_settings(given_settings)
+    if given_settings:
+        raise ValueError(
+            f"the transducer in {folder} has its own {', '.join(given_settings)}: leave it out"
+        )
     return Transducer.load(folder)
 
 

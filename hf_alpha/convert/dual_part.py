@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 from hf_alpha.convert.shared import (
     EMBEDDING,
     ConversionError,
+    check_gap,
     class_members,
     convert_folder,
     converted_config,
@@ -101,10 +102,7 @@ def prove_start(vanilla: PreTrainedModel, converted: PreTrainedModel) -> None:
     symbols = [i for i in range(config.vocab_size) if i not in set(base)]
     batch = probe(config, symbols[:4])
     gap = float((one(**batch).logits - two(**batch).logits).abs().max())
-    if gap > 0:
-        raise ConversionError(
-            f"proof failed: with the same embeddings, logits differ by up to {gap:.2e}"
-        )
+    check_gap("with the same embeddings, logits differ", gap)
 
 
 def _directions(rows: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.convert.folnet_original import OriginalFolnet
-from hf_alpha.convert.shared import ConversionError, for_proof
+from hf_alpha.convert.shared import ConversionError, check_gap, for_proof
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling import modeling_folnet
@@ -146,9 +146,9 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise ConversionError(f"{path} holds no dict of tensors: give the .pt file of a model")
     state = {name.removeprefix("module."): value.float() for name, value in state.items()}
     for name in state:
-        for prefix, what in ABSENT.items():
+        for prefix, part in ABSENT.items():
             if name.startswith(prefix):
-                raise ConversionError(f"{path}: {name} belongs to {what}, which is not here")
+                raise ConversionError(f"{path}: {name} belongs to {part}, which is not here")
     if OLD_WORDS not in state:
         raise ConversionError(f"{path} is no FOLNet: it lacks {OLD_WORDS}")
     return state
@@ -174,12 +174,12 @@ def class_of(state: Mapping[str, Tensor], settings: Mapping[str, Any]) -> str:
 
 
 def convert_settings(
-    settings: Mapping[str, Any], state: Mapping[str, Tensor], **others: Any
+    settings: Mapping[str, Any], state: Mapping[str, Tensor], **further: Any
 ) -> FolnetConfig:
     """Return our configuration, with the code's form of all that the paper has otherwise.
 
     Args:
-        others: settings that the original's files do not have, such as the ids of special tokens.
+        further: settings that the original's files do not have, such as the ids of special tokens.
 
     Raises:
         ConversionError: a setting does not fit.
@@ -189,7 +189,7 @@ def convert_settings(
         for arity, letters in LETTERS.items()
     }
     scheme = "relative" if settings["relative_position"] else "none"
-    chosen = {
+    values = {
         **{ours: settings[theirs] for ours, theirs in SETTINGS.items()},
         **CODE_FORM,
         "vocab_size": _vocabulary(settings, state),
@@ -198,15 +198,15 @@ def convert_settings(
         "position_scheme": "absolute" if settings["absolute_position"] else scheme,
         # Below 0, the original has one for each matrix, by its size; only new weights need it.
         "initializer_range": max(settings["initializer_range"], 0) or 0.02,
-        **others,
+        **further,
     }
     for ours, theirs in (("hidden", "predicate"), ("intermediate", "intermediate")):
         _, unary, binary = settings[f"{theirs}_dims"]
-        chosen |= {f"{ours}_size": unary, f"binary_{ours}_size": binary}
+        values |= {f"{ours}_size": unary, f"binary_{ours}_size": binary}
     if "classifier.weight" in state:
-        chosen["num_labels"] = len(state["classifier.weight"])
+        values["num_labels"] = len(state["classifier.weight"])
     try:
-        return FolnetConfig(**chosen)
+        return FolnetConfig(**values)
     except ValueError as error:
         raise ConversionError(f"the settings do not fit: {error}") from error
 
@@ -294,7 +294,7 @@ def convert_weights(
     Raises:
         ConversionError: the original's names and shapes of what is missing, left over or wrong.
     """
-    weights, used, missing = {}, {TIED}, []
+    weights, used_names, missing = {}, {TIED}, []
     for name, parameter in parameters.items():
         module, _, kind = name.rpartition(".")
         parts = [(f"{old}.{kind}", rows) for old, rows in table[module]]
@@ -302,13 +302,13 @@ def convert_weights(
             missing += missing_names
             continue
         weights[name] = torch.cat([state[old][rows] for old, rows in parts])
-        used |= {old for old, _ in parts}
+        used_names |= {old for old, _ in parts}
         if weights[name].shape != parameter.shape:
             raise ConversionError(
                 f"{' and '.join(old for old, _ in parts)}: {tuple(weights[name].shape)} for "
                 f"{name}, the settings say {tuple(parameter.shape)}"
             )
-    unused_names = sorted(state.keys() - used)
+    unused_names = sorted(state.keys() - used_names)
     if missing or unused_names:
         raise ConversionError(
             f"weights do not fit the settings: missing {missing}, unknown {unused_names}"
@@ -341,8 +341,7 @@ def prove(
     largest = 0.0
     for name, right in expected.items():
         gap = float((outputs[name] - right).abs().max())
-        if not gap <= ROUNDING * max(1.0, float(right.abs().max())):  # NaN is no agreement
-            raise ConversionError(f"proof failed: {name} differs by up to {gap:.2e}")
+        check_gap(f"{name} differs", gap, ROUNDING * max(1.0, float(right.abs().max())))
         largest = max(largest, gap)
     return largest
 
@@ -366,19 +365,19 @@ def _head_outputs(model: PreTrainedModel, batch: dict[str, Tensor]) -> dict[str,
 
 
 def convert_state(
-    state: Mapping[str, Tensor], settings: Mapping[str, Any], **others: Any
+    state: Mapping[str, Tensor], settings: Mapping[str, Any], **further: Any
 ) -> PreTrainedModel:
     """Return a model of ours with the original's weights, proved.
 
     Args:
         state, settings: as of `read_weights` and `read_settings`.
-        others: further settings of the configuration.
+        further: further settings of the configuration.
 
     Raises:
         ConversionError: something does not fit, or the proof failed.
     """
     name = class_of(state, settings)
-    config = convert_settings(settings, state, **others)
+    config = convert_settings(settings, state, **further)
     with torch.random.fork_rng(devices=[]):
         model = getattr(modeling_folnet, name)(config)
     parameters = dict(model.named_parameters())

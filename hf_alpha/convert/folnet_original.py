@@ -92,18 +92,18 @@ class OriginalFolnet:
 
     def _distances(self, types_BT: Tensor) -> Tensor:
         """Return the rows of the table of distances, (B, T, T)."""
-        most = self.settings["max_position_offset"]
+        limit = self.settings["max_position_offset"]
         places = torch.arange(types_BT.shape[1])
-        ahead = (places[None, :] - places[:, None]).clamp(1 - most, most - 1)
-        rows = torch.where(ahead < 0, ahead + 2 * most, ahead)
-        same = types_BT[:, :, None] == types_BT[:, None, :]
-        rows = torch.where(same, rows, most)
-        rows[:, 0, 1:] = 2 * most
-        rows[:, 1:, 0] = 2 * most + 1
+        ahead = (places[None, :] - places[:, None]).clamp(1 - limit, limit - 1)
+        rows = torch.where(ahead < 0, ahead + 2 * limit, ahead)
+        same_type = types_BT[:, :, None] == types_BT[:, None, :]
+        rows = torch.where(same_type, rows, limit)
+        rows[:, 0, 1:] = 2 * limit
+        rows[:, 1:, 0] = 2 * limit + 1
         return rows
 
     def _layer(self, name: str, unary: Tensor, binary: Tensor) -> tuple[Tensor, Tensor]:
-        """Operators of both branches, then the boolean ones."""
+        """Apply the operators of both branches, then the boolean ones."""
         one, two = self._norm(unary), self._norm(binary)
         for arity in (1, 2):
             for place, operator in enumerate(self.settings["mixer_ops"][arity]):

@@ -16,7 +16,7 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.convert.shared import ConversionError, for_proof
+from hf_alpha.convert.shared import ConversionError, check_fit, for_proof
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_config, load_for
 from hf_alpha.modeling import modeling_geometric
@@ -198,10 +198,7 @@ def to_geometric(
         state = {name.removeprefix("geometric."): tensor for name, tensor in state.items()}
     missing, unused_names = converted.load_state_dict(state, strict=False)
     missing_names = [name for name in missing if not NEW.search(name)]
-    if unused_names or missing_names:
-        raise ConversionError(
-            f"weights do not fit: missing {missing_names}, left over {unused_names}"
-        )
+    check_fit(missing_names, unused_names)
     converted.to(model.dtype).train(model.training)
     prove(model, converted)
     return converted
@@ -234,11 +231,11 @@ def convert_encoder(
     with new_folder(Path(out)) as unfinished:
         config = load_config(source)
         _check_family(config)
-        chosen = _default_head(config) if head is None else _chosen(head)
-        auto = getattr(transformers, f"AutoModel{chosen.removeprefix('Model')}")
+        head_name = _default_head(config) if head is None else _chosen(head)
+        auto = getattr(transformers, f"AutoModel{head_name.removeprefix('Model')}")
         model, tokenizer, new = load_for(source, auto, {})
         _check_padding(config, tokenizer)
-        if chosen == "Model" and all(name.startswith("pooler.") for name in new):
+        if head_name == "Model" and all(name.startswith("pooler.") for name in new):
             model.pooler = None if new else getattr(model, "pooler", None)
         elif new:
             raise ConversionError(
@@ -268,12 +265,12 @@ def _default_head(config: PreTrainedConfig) -> str:
 
 def _check_padding(config: PreTrainedConfig, tokenizer: Any) -> None:
     """Check padding: RoBERTa finds it by its id when it counts positions."""
-    ours, theirs = config.pad_token_id, tokenizer.pad_token_id
-    if FAMILIES[config.model_type].offset(config) and ours != theirs:
+    pad_id, tokenizer_id = config.pad_token_id, tokenizer.pad_token_id
+    if FAMILIES[config.model_type].offset(config) and pad_id != tokenizer_id:
         raise ConversionError(
-            f"the model's pad_token_id is {ours} and the tokenizer's {theirs}: the model skips a "
-            "position at each token of its own pad_token_id, which a converted one would not do. "
-            "Set both to the same id, if the model was trained so"
+            f"the model's pad_token_id is {pad_id} and the tokenizer's {tokenizer_id}: the model "
+            "skips a position at each token of its own pad_token_id, which a converted one would "
+            "not do. Set both to the same id, if the model was trained so"
         )
 
 
@@ -298,7 +295,7 @@ def _head(name: str) -> str:
 
 
 def convert_config(
-    theirs: PreTrainedConfig, segment_labels: Sequence[str], settings: Mapping[str, Any]
+    encoder_config: PreTrainedConfig, segment_labels: Sequence[str], settings: Mapping[str, Any]
 ) -> GeometricConfig:
     """Return the converted model's configuration; `settings` are what is new in it."""
     if isinstance(segment_labels, str):
@@ -306,20 +303,20 @@ def convert_config(
     if (kind := settings["relation_attention"]) not in RELATION_ATTENTIONS[:2]:
         choices = " or ".join(RELATION_ATTENTIONS[:2])
         raise ValueError(f"relation_attention is {kind!r}: choose {choices}")
-    family = FAMILIES[theirs.model_type]
-    own = {ours: getattr(theirs, name) for ours, name in family.settings.items()}
-    own["max_position_embeddings"] -= family.offset(theirs)
-    if own.get("embedding_size") == own["hidden_size"]:
-        del own["embedding_size"]
-    special = {name: getattr(theirs, name) for name in SPECIAL}
-    labels = {"id2label": theirs.id2label, "label2id": theirs.label2id}
+    family = FAMILIES[encoder_config.model_type]
+    converted = {ours: getattr(encoder_config, name) for ours, name in family.settings.items()}
+    converted["max_position_embeddings"] -= family.offset(encoder_config)
+    if converted.get("embedding_size") == converted["hidden_size"]:
+        del converted["embedding_size"]
+    special = {name: getattr(encoder_config, name) for name in SPECIAL}
+    labels = {"id2label": encoder_config.id2label, "label2id": encoder_config.label2id}
     return GeometricConfig(
-        **{**own, **family.fixed, **special, **labels, **settings},
-        problem_type=theirs.problem_type,
+        **{**converted, **family.fixed, **special, **labels, **settings},
+        problem_type=encoder_config.problem_type,
         gated=True,
         segment_labels=list(segment_labels),
         absolute_positions=True,
-        tie_word_embeddings=theirs.tie_word_embeddings,
+        tie_word_embeddings=encoder_config.tie_word_embeddings,
     )
 
 
@@ -329,14 +326,14 @@ def convert_weights(model: PreTrainedModel, head: str) -> dict[str, Tensor]:
     prefix = "" if head == "Model" else f"{family.prefix}."
     state = {}
     for name, tensor in model.state_dict().items():
-        ours = f"geometric.{name[len(prefix) :]}" if name.startswith(prefix) else name
-        for theirs, with_us in family.names.items():
-            if re.match(theirs, ours):
-                ours = re.sub(theirs, with_us, ours, count=1)
+        our_name = f"geometric.{name[len(prefix) :]}" if name.startswith(prefix) else name
+        for pattern, replacement in family.names.items():
+            if re.match(pattern, our_name):
+                our_name = re.sub(pattern, replacement, our_name, count=1)
                 break
-        if ours.endswith(".position_embeddings.weight"):
+        if our_name.endswith(".position_embeddings.weight"):
             tensor = tensor[family.offset(model.config) :]
-        state[ours] = tensor.clone()
+        state[our_name] = tensor.clone()
     return state
 
 
@@ -364,8 +361,8 @@ def prove(model: PreTrainedModel, converted: PreTrainedModel) -> None:
         "segment_ends": mask.sum(1, keepdim=True).expand(-1, 3) - 1,
     }
     expected = _outputs(before(input_ids=ids, attention_mask=mask), mask)
-    for case, more in (("without segments", {}), ("with segments", segments)):
-        outputs = _outputs(after(input_ids=ids, attention_mask=mask, **more), mask)
+    for case, inputs in (("without segments", {}), ("with segments", segments)):
+        outputs = _outputs(after(input_ids=ids, attention_mask=mask, **inputs), mask)
         for one, two in zip(expected, outputs, strict=True):
             scale = max(float(one.abs().max()), 1.0)
             if (difference := float((one - two).abs().max()) / scale) > ROUNDING:
@@ -382,7 +379,7 @@ def _outputs(outputs: Any, mask: Tensor) -> list[Tensor]:
     else:
         pooled = outputs.get("pooler_output")
         tensors = [outputs["last_hidden_state"], *([] if pooled is None else [pooled])]
-    return [each * mask[..., None] if each.dim() == 3 else each for each in tensors]
+    return [output * mask[..., None] if output.dim() == 3 else output for output in tensors]
 
 
 __all__ = [

@@ -92,8 +92,8 @@ def draw_rows(host: PreTrainedModel, rows: Sequence[int], like: Sequence[int]) -
     generators = {row: torch.Generator().manual_seed(row) for row in rows}
     with torch.no_grad():
         for tensor, dim in _entries(host):
-            chosen = _chosen(tensor, dim, like)
-            mean, spread = chosen.mean(dim), chosen.std(dim)
+            like_rows = _chosen(tensor, dim, like)
+            mean, spread = like_rows.mean(dim), like_rows.std(dim)
             one_number = tensor.dim() < 2 or tensor.shape[-1] == tensor.numel()  # for each token
             for row, generator in generators.items():
                 entry = tensor.select(dim, row).copy_(mean)
@@ -109,13 +109,13 @@ def _chosen(tensor: Tensor, dim: int, ids: Sequence[int]) -> Tensor:
 def _check_rows(host: PreTrainedModel, rows: Sequence[int], sources: Sequence[int]) -> None:
     """Raise a ConversionError unless there are sources, and the tables have all of these rows."""
     _entries(host)
-    most = table_rows(host)
+    num_rows = table_rows(host)
     if not sources:
         raise ConversionError(
             f"row {rows[0]} is to be the mean of no rows: name one or more tokens"
         )
-    if strange := [index for index in (*rows, *sources) if not 0 <= index < most]:
-        raise ConversionError(f"the host has no row {strange[0]}: its rows are 0 to {most - 1}")
+    if strange := [index for index in (*rows, *sources) if not 0 <= index < num_rows]:
+        raise ConversionError(f"the host has no row {strange[0]}: its rows are 0 to {num_rows - 1}")
 
 
 def row_length(host: PreTrainedModel, rows: Sequence[int]) -> list[float]:
@@ -141,10 +141,10 @@ def _entries(host: PreTrainedModel) -> list[tuple[Tensor, int]]:
     output = _output(host)
     tables = [(module.weight, 0) for module in (*inputs.values(), output)]
     rows = output.weight.shape[0]
-    own = [*host.parameters(recurse=False), *host.buffers(recurse=False), output.bias]
+    tensors = [*host.parameters(recurse=False), *host.buffers(recurse=False), output.bias]
     per_token = [
         (tensor, tensor.dim() - 1)
-        for tensor in own
+        for tensor in tensors
         if tensor is not None and tensor.dim() and tensor.shape[-1] == tensor.numel() == rows
     ]
     _check_one_vocabulary(host, inputs, rows)
@@ -231,11 +231,11 @@ def _state_rows(host: PreTrainedModel, tables: set[int], old: int, rows: int) ->
 def _configs(host: PreTrainedModel) -> Iterator[PreTrainedConfig]:
     """Return the configurations of all parts (T5's stacks have copies), and those inside."""
     queue = [module.config for module in host.modules() if isinstance(module, PreTrainedModel)]
-    seen: set[int] = set()
+    seen_ids: set[int] = set()
     while queue:
         config = queue.pop()
-        if id(config) not in seen:
-            seen.add(id(config))
+        if id(config) not in seen_ids:
+            seen_ids.add(id(config))
             queue += [part for part in vars(config).values() if isinstance(part, PreTrainedConfig)]
             yield config
 

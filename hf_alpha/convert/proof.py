@@ -145,12 +145,12 @@ def prove_encoding(
         raise ConversionError(
             f"proof failed without symbols: logits differ from the backbone's by up to {gap:.2e}"
         )
-    named = _with_names(probe, config)
+    probe_with_names = _with_names(probe, config)
     with family.refusing():
         if model.relations is not None:
-            _prove_relations(model, family, named)
-        _prove_renaming(model, family, {key: value[:1] for key, value in named.items()})
-        _prove_cache(model, family, named)
+            _prove_relations(model, family, probe_with_names)
+        _prove_renaming(model, family, {key: value[:1] for key, value in probe_with_names.items()})
+        _prove_cache(model, family, probe_with_names)
 
 
 def _with_names(probe: dict[str, Tensor], config: RetrofitConfig) -> dict[str, Tensor]:
@@ -190,33 +190,33 @@ def _prove_relations(model: RetrofitModel, family: Family, named: dict[str, Tens
             )
 
 
-def _prove_renaming(model: RetrofitModel, family: Family, named: dict[str, Tensor]) -> None:
+def _prove_renaming(model: RetrofitModel, family: Family, probe: dict[str, Tensor]) -> None:
     """Check that every name called as the next of its class gives the same in moved columns."""
     config = model.config
-    logits = model(**named).logits
-    family.check_shape(logits, model, named)
+    logits = model(**probe).logits
+    family.check_shape(logits, model, probe)
     if not config.needs_stream_ids:  # nothing is promised
         return
     renaming = torch.arange(config.vocab_size, device=logits.device)
     for pairs in config.vocabulary.ranges.values():
         members = torch.tensor([i for pair in pairs for i in range(*pair)]).to(renaming)
         renaming[members] = members.roll(-1)
-    called = {name: renaming.to(named[name].device)[named[name]] for name in IDS if name in named}
-    moved = model(**{**named, **called}).logits[..., renaming]
+    called = {name: renaming.to(probe[name].device)[probe[name]] for name in IDS if name in probe}
+    moved = model(**{**probe, **called}).logits[..., renaming]
     if not torch.equal(moved, logits):
         gap = float((moved - logits).abs().max())
         raise family.refusal(f"renaming changes its logits by up to {gap:.2e}")
 
 
-def _prove_cache(model: RetrofitModel, family: Family, named: dict[str, Tensor]) -> None:
+def _prove_cache(model: RetrofitModel, family: Family, probe: dict[str, Tensor]) -> None:
     """Check that names generated with a cache have the logits that they have without.
 
     The names are those of the row. What a caller's settings forbid may be generated in their place:
     any answer will do.
     """
-    config, prompt = model.config, {key: named[key] for key in ("input_ids", "attention_mask")}
+    config, prompt = model.config, {key: probe[key] for key in ("input_ids", "attention_mask")}
     names = [
-        [i for i in row if config.vocabulary.class_of(i)] for row in named["input_ids"].tolist()
+        [i for i in row if config.vocabulary.class_of(i)] for row in probe["input_ids"].tolist()
     ]
     start = (
         model.generation_config.decoder_start_token_id,

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 from hf_alpha.convert.shared import (
     EMBEDDING,
     ConversionError,
+    check_gap,
     class_members,
     convert_folder,
     converted_config,
@@ -138,14 +139,13 @@ def _compare(case: str, one: PreTrainedModel, two: PreTrainedModel, symbols: lis
     batch = probe(one.config, symbols)
     old, new = (model(**batch, output_hidden_states=True) for model in (one, two))
     columns = [*one.config.vocabulary.base_ids, *symbols]
-    for what, x, y, tolerance in (
+    for part, x, y, tolerance in (
         ("encoder states", old.encoder_last_hidden_state, new.encoder_last_hidden_state, 0.0),
         ("decoder states", old.decoder_hidden_states[-1], new.decoder_hidden_states[-1], 0.0),
         ("logits", old.logits[..., columns], new.logits[..., columns], ROUNDING),
     ):
         gap, largest = float((x - y).abs().max()), float(x.abs().max())
-        if not gap <= tolerance * max(1.0, largest):  # NaN is no agreement
-            raise ConversionError(f"proof failed with {case}: {what} differ by up to {gap:.2e}")
+        check_gap(f"{case}: {part} differ", gap, tolerance * max(1.0, largest))
 
 
 def _check_promises(model: PreTrainedModel, symbols: list[int]) -> None:
@@ -169,14 +169,14 @@ def _sources(config: AlphaConfig, actual: int | Sequence[int] | None) -> list[li
     members = class_members(config)
     if actual is None:
         return members
-    chosen = one_per_class(config, actual, "actual")
-    for symbol, ids in zip(chosen, members, strict=True):
+    actual_symbols = one_per_class(config, actual, "actual")
+    for symbol, ids in zip(actual_symbols, members, strict=True):
         if config.symbol_renaming == "first_occurrence" and symbol != min(ids):
             raise ConversionError(
                 f"actual: this model calls the first symbol of every input {min(ids)} "
                 f"(symbol_renaming 'first_occurrence'): choose that one, not {symbol}"
             )
-    return [[symbol] for symbol in chosen]
+    return [[symbol] for symbol in actual_symbols]
 
 
 def convert_checkpoint_to_relational(

@@ -45,11 +45,11 @@ from hf_alpha.convert.proof import (
     prove_growth,
     random_probe,
 )
-from hf_alpha.convert.shared import ConversionError
+from hf_alpha.convert.shared import ConversionError, check_learned, check_sides
 from hf_alpha.folders import new_folder
 from hf_alpha.generation import fit_tokenizer, raise_limit
 from hf_alpha.loading import load_checkpoint, load_config, load_host
-from hf_alpha.modeling.configuration_retrofit import SIDES, RetrofitConfig
+from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 from hf_alpha.modeling.names_in_text import NameRule
@@ -116,11 +116,7 @@ class SymbolConfig:
                 f"a model of Transformers cannot take symbol_encoding {self.encoding!r}: its "
                 f"attention is its own; choose {', '.join(ENCODINGS)}"
             )
-        for side in self.aggregated_attention:
-            if side not in SIDES:
-                raise ConversionError(
-                    f"aggregated attention is added to encoder or decoder, not {side!r}"
-                )
+        check_sides(self.aggregated_attention)
         if self.aggregated_attention and self.encoding != "streams":
             raise ConversionError("aggregated attention joins streams: use the encoding 'streams'")
 
@@ -218,11 +214,7 @@ def _without_rule(tokenizer: Any) -> str:
 
 def _plain_backbone(model: RetrofitModel) -> PreTrainedModel:
     """Return the backbone of a `learned` model, in which each symbol has a row of its own."""
-    if model.config.symbol_encoding != "learned":
-        raise ConversionError(
-            f"only 'learned' models are converted; this one is {model.config.symbol_encoding!r} "
-            "already"
-        )
+    check_learned(model.config)
     model.backbone.generation_config = copy.deepcopy(model.generation_config)
     return model.backbone
 
@@ -267,12 +259,12 @@ def _refuse(config: Any) -> None:
 
 def _check_vocabulary(model: PreTrainedModel, tokenizer: Any) -> None:
     check_tables(model)
-    most = len(tokenizer)
-    if most > table_rows(model):
+    num_tokens = len(tokenizer)
+    if num_tokens > table_rows(model):
         raise ConversionError(
-            f"the tokenizer has {most} tokens, the model rows for {table_rows(model)}: they do not "
-            "belong together, or the model lacks what was added to the tokenizer; call "
-            f"model.resize_token_embeddings({most})"
+            f"the tokenizer has {num_tokens} tokens, the model rows for {table_rows(model)}: they "
+            "do not belong together, or the model lacks what was added to the tokenizer; call "
+            f"model.resize_token_embeddings({num_tokens})"
         )
 
 
@@ -357,8 +349,6 @@ def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
         # With the names that rules list: a model that learns none forgets them.
         symbol_tokenizer.name_symbols()
         return symbol_tokenizer
-    except ConversionError:
-        raise
     except ValueError as error:
         raise ConversionError(str(error)) from error
 
@@ -386,9 +376,9 @@ def _warn_of_spellings(tokenizer: Any, symbols: set[int]) -> None:
         symbols_in = [symbols.intersection(ids) for ids in spellings]
         if symbols_in[0] == symbols_in[1]:  # one; or none, of a token that is a part of words
             continue
-        shown = [" ".join(tokenizer.convert_ids_to_tokens(ids)) for ids in spellings]
-        two = f"{shown[0]} and {shown[1]} are two symbols for one name"
-        faults.append(two if all(symbols_in) else f"{shown[symbols_in.index(set())]} is no symbol")
+        texts = [" ".join(tokenizer.convert_ids_to_tokens(ids)) for ids in spellings]
+        two = f"{texts[0]} and {texts[1]} are two symbols for one name"
+        faults.append(two if all(symbols_in) else f"{texts[symbols_in.index(set())]} is no symbol")
     if faults:
         logger.warning(
             "words are other tokens behind a space than at the start of a text: %s. Take new "
@@ -498,7 +488,7 @@ class _Rows:
         }
         sources = {
             name: self._defaults(
-                name, [named.get(name, []) for named in roles.values()], len(plain)
+                name, [named_rows.get(name, []) for named_rows in roles.values()], len(plain)
             )
             for name in self.ranges
         }
@@ -512,8 +502,8 @@ class _Rows:
 
     def _named_rows(self, plain: Any, role: str) -> dict[str, list[int]]:
         """Return, for each class, the ids of the tokens that are named for a role."""
-        named = getattr(self.config, role)
-        tokens = {} if named is None else by_class(named, list(self.ranges))
+        role_tokens = getattr(self.config, role)
+        tokens = {} if role_tokens is None else by_class(role_tokens, list(self.ranges))
         if unknown := tokens.keys() - self.ranges.keys():
             raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
         return {name: [_token_id(plain, token) for token in some] for name, some in tokens.items()}
@@ -524,12 +514,12 @@ class _Rows:
         They begin with symbols that were tokens before: all of them, if the class has one row; of
         two, each with the first symbol that the other one does not begin with.
         """
-        own = [i for i in self._members(name) if i < num_tokens]
+        members = [i for i in self._members(name) if i < num_tokens]
         if len(rows) == 1:
-            return [rows[0] or own]
+            return [rows[0] or members]
         actual, placeholder = rows
-        actual = actual or [i for i in own if i not in placeholder][:1]
-        return [actual, placeholder or [i for i in own if i not in actual][:1]]
+        actual = actual or [i for i in members if i not in placeholder][:1]
+        return [actual, placeholder or [i for i in members if i not in actual][:1]]
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the configuration for the vocabulary and the places of rows."""
@@ -565,8 +555,8 @@ class _Rows:
 
         No two are the same: classes have no symbol in common, and a class no source twice.
         """
-        used = {i for rows in self.sources.values() for ids in rows for i in ids}
-        free = (i for i in chain(self.symbols, count(self.size)) if i not in used)
+        used_rows = {i for rows in self.sources.values() for ids in rows for i in ids}
+        free = (i for i in chain(self.symbols, count(self.size)) if i not in used_rows)
         return {
             name: [
                 ids[0] if len(ids) == 1 and ids[0] in self._members(name) else next(free)

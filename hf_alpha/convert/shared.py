@@ -1,7 +1,7 @@
 """What all conversions of a `learned` model share: settings, weights, inputs of proofs, folders."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,28 @@ class ConversionError(ValueError):
 # -- settings and weights -------------------------------------------------------------------------
 
 
-def check_learned(config: AlphaConfig) -> None:
+def check_learned(config: Any) -> None:
     """Raise a ConversionError for a model that is converted already."""
     if config.symbol_encoding != "learned":
         raise ConversionError(
             f"only 'learned' models are converted; this one is {config.symbol_encoding!r} already"
+        )
+
+
+def check_sides(sides: Iterable[str]) -> None:
+    """Raise a ConversionError for a side that cannot get aggregated attention."""
+    for side in sides:
+        if side not in ("encoder", "decoder"):
+            raise ConversionError(
+                f"aggregated attention is added to encoder or decoder, not {side!r}"
+            )
+
+
+def check_fit(missing_names: Sequence[str], unused_names: Sequence[str]) -> None:
+    """Raise a ConversionError unless all weights are there and all are used."""
+    if missing_names or unused_names:
+        raise ConversionError(
+            f"weights do not fit: missing {missing_names}, left over {unused_names}"
         )
 
 
@@ -81,10 +98,7 @@ def converted_model(
     weights = {name: value for name, value in weights.items() if DRAWS not in name}
     missing, unused_names = converted.load_state_dict(weights, strict=False)
     missing_names = [name for name in missing if not any(part in name for part in (DRAWS, *new))]
-    if missing_names or unused_names:
-        raise ConversionError(
-            f"weights do not fit: missing {missing_names}, left over {unused_names}"
-        )
+    check_fit(missing_names, unused_names)
     raise_limit(converted, own_limit(vanilla))
     return converted.train(vanilla.training), missing
 
@@ -158,6 +172,12 @@ def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 
         "tree_paths": torch.randint(0, 1 << 20, ids.shape, generator=generator),
         "decoder_input_ids": decoder_ids,
     }
+
+
+def check_gap(what: str, gap: float, tolerance: float = 0.0) -> None:
+    """Raise a ConversionError for a gap beyond the tolerance; `what` differs says where."""
+    if not gap <= tolerance:  # NaN is no agreement
+        raise ConversionError(f"proof failed: {what} by up to {gap:.2e}")
 
 
 # -- folders --------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from transformers import PreTrainedModel
 from hf_alpha.convert.shared import (
     EMBEDDING,
     ConversionError,
+    check_gap,
+    check_sides,
     convert_folder,
     converted_config,
     converted_model,
@@ -120,19 +122,13 @@ def _compare_encoders(models: list, batch: dict[str, Tensor]) -> None:
     one, two = (model.get_encoder()(**batch).last_hidden_state for model in models)
     # The probe's first symbol is the actual one, so its stream comes first.
     gap = float((one - two[..., : one.shape[-1]]).abs().max())
-    if gap > 1e-4:
-        raise ConversionError(
-            f"proof failed with actual and placeholder: encoder states differ by up to {gap:.2e}"
-        )
+    check_gap("with actual and placeholder, encoder states differ", gap, 1e-4)
 
 
 def _added_blocks(config: AlphaConfig, add: Sequence[str]) -> dict[str, Any]:
     """Return the settings of aggregated attention that is added on these sides."""
+    check_sides(add)
     for side in add:
-        if side not in ("encoder", "decoder"):
-            raise ConversionError(
-                f"aggregated attention is added to encoder or decoder, not {side!r}"
-            )
         if getattr(config, f"{side}_aggregated_attention"):
             raise ConversionError(f"the {side} has aggregated attention already")
     if not add:

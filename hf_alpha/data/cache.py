@@ -26,7 +26,7 @@ def filling_cache() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        causes = [each for each in _causes(error) if getattr(each, "errno", None) in FULL]
+        causes = [cause for cause in _causes(error) if getattr(cause, "errno", None) in FULL]
         if not causes or isinstance(error, CacheFullError):
             raise
         raise CacheFullError(
@@ -37,7 +37,7 @@ def filling_cache() -> Iterator[None]:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what led to it, each once: an error raised again may be its own cause."""
+    """Yield an error and what led to it, each once: a cause may be the error itself."""
     yielded: set[int] = set()
     while error is not None and id(error) not in yielded:
         yielded.add(id(error))

@@ -39,7 +39,7 @@ class Chunk:
         exactly: every problem has all `num_symbols` symbols.
         single: every problem has at most one of the symbols.
         split: keep only problems of this split.
-        wanted: stop when so many different problems are found; 0 for no such limit.
+        max_rows: stop when so many different problems are found; 0 for no such limit.
         hard: least share of hard problems. Where there is a limit, the others get no more of it
             than is left; where there is none, they are kept at the rate of the hard ones.
         equivalence: what may differ between problems that count as one; "" for their texts.
@@ -59,7 +59,7 @@ class Chunk:
     exactly: bool = False
     single: bool = False
     split: str | None = None
-    wanted: int = 0
+    max_rows: int = 0
     hard: float = 0.0
     equivalence: str = ""
     excluded: str = ""
@@ -112,12 +112,12 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
     rng = random.Random(chunk.seed)
     keys = set(read_keys(chunk.excluded))
     num_rows = num_easy = num_unlucky = 0
-    patience = _PATIENCE * chunk.wanted * rarity(chunk.hard)
+    patience = _PATIENCE * chunk.max_rows * rarity(chunk.hard)
     for _ in range(chunk.draws):
-        if chunk.wanted and (num_rows == chunk.wanted or num_unlucky == patience):
+        if chunk.max_rows and (num_rows == chunk.max_rows or num_unlucky == patience):
             return
         num_unlucky += 1
-        is_full = num_easy >= room_for_easy(chunk.hard, chunk.wanted or num_rows + 1)
+        is_full = num_easy >= room_for_easy(chunk.hard, chunk.max_rows or num_rows + 1)
         leaves = [rng.choice(symbols)] if chunk.single else symbols
         tokens = task.draw(rng, chunk.size, leaves, chunk.exactly, chunk.constant_priority)
         key = key_in(task, tokens, chunk.equivalence)

@@ -71,13 +71,13 @@ class AlphaCollator:
 
 
 def _one_sequence(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row whose answer, if it has one, goes on from its problem."""
+    """Return a row whose answer, if it has one, goes on from its problem."""
     problem, answer = row["input_ids"], row.get("labels")
-    joined = {**row, "input_ids": [*problem, *(answer or ())]}
-    joined.pop("tree_paths", None)  # an answer has no tree
+    sequence = {**row, "input_ids": [*problem, *(answer or ())]}
+    sequence.pop("tree_paths", None)  # an answer has no tree
     if answer is not None:
-        joined["labels"] = [*[IGNORE] * len(problem), *answer]
-    return joined
+        sequence["labels"] = [*[IGNORE] * len(problem), *answer]
+    return sequence
 
 
 @filling_cache()
@@ -101,8 +101,8 @@ def tokenize(dataset: Any, tokenizer: AnyTokenizer, num_workers: int = 1) -> Any
             texts = problems(batch, rows[0])
             features = tokenizer.encode_pairs(texts, batch["answer"], first_row=rows[0])
         except ValueError as error:
-            place, _, what = str(error).partition(": ")
-            raise ValueError(f"{place} of the dataset: {what}") from error
+            place, _, reason = str(error).partition(": ")
+            raise ValueError(f"{place} of the dataset: {reason}") from error
         return {name: [row[name] for row in features] for name in features[0]}
 
     if isinstance(dataset, IterableDataset):

@@ -5,8 +5,11 @@ import random
 import numpy as np
 from torch.utils.data import Dataset
 
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task, drawn_task
+
+from .settings import check_sizes
 
 Row = dict[str, list[int]]
 
@@ -52,15 +55,15 @@ class DrawnProblems(Dataset[Row]):
         self.tokenizer = tokenizer
         self.symbols = tokenizer.symbol_tokens[:num_symbols]
         self.seed = f"{split}/{seed}"
-        if num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
-        if num_symbols < 1:
-            raise ValueError(f"num_symbols must be at least 1, got {num_symbols}")
-        if len(self.symbols) < num_symbols:
-            raise ValueError(
+        refuse(
+            (num_samples < 1, f"num_samples must be at least 1, got {num_samples}"),
+            (num_symbols < 1, f"num_symbols must be at least 1, got {num_symbols}"),
+            (
+                len(self.symbols) < num_symbols,
                 f"the vocabulary has {len(self.symbols)} symbols, so problems cannot have "
-                f"num_symbols = {num_symbols}"
-            )
+                f"num_symbols = {num_symbols}",
+            ),
+        )
         self.keys = self._draw_keys(num_samples, sizes)
 
     def __len__(self) -> int:
@@ -77,9 +80,7 @@ class DrawnProblems(Dataset[Row]):
 
     def _draw_keys(self, num_samples: int, sizes: tuple[int, int]) -> np.ndarray:
         """Draw all numbers of symbols and sizes; those of a row do not depend on `num_samples`."""
-        pair = isinstance(sizes, list | tuple) and len(sizes) == 2
-        if not pair or not 1 <= sizes[0] <= sizes[1]:
-            raise ValueError(f"sizes must be (smallest, largest) from 1 on, got {sizes!r}")
+        check_sizes(sizes)
         smallest, largest = sizes
         choices = [self._feasible(size) for size in range(smallest, largest + 1)]
         numbers = np.array([len(counts) for counts in choices], np.int16)
@@ -89,8 +90,8 @@ class DrawnProblems(Dataset[Row]):
         generators = (np.random.default_rng(list(f"{self.seed}/{x}".encode())) for x in "sk")
         for_size, for_count = generators
         offsets = for_size.integers(len(choices), size=num_samples, dtype=np.int16)
-        chosen = (for_count.random(num_samples, np.float32) * numbers[offsets]).astype(np.int16)
-        return np.stack([table[offsets, chosen], offsets + np.int16(smallest)], axis=1)
+        columns = (for_count.random(num_samples, np.float32) * numbers[offsets]).astype(np.int16)
+        return np.stack([table[offsets, columns], offsets + np.int16(smallest)], axis=1)
 
     def _feasible(self, size: int) -> list[int]:
         counts = range(1, len(self.symbols) + 1)

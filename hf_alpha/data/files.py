@@ -89,7 +89,7 @@ def read_named(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any
 
 
 def files_below(path: Path) -> list[Path]:
-    """The files of a folder, without those that `datasets` never reads: hidden ones."""
+    """Return the files of a folder but hidden ones, which `datasets` never reads."""
     return sorted(
         file
         for file in path.rglob("*")
@@ -111,11 +111,11 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
     data_files = (builder.config.data_files or {}).items()
     splits = {f"{split}": [Path(file) for file in paths] for split, paths in data_files}
     in_splits = {file.resolve() for paths in splits.values() for file in paths}
-    others = [file for file in files if file.resolve() not in in_splits]
-    if others and not _header_names_files(path / "README.md"):
+    strays = [file for file in files if file.resolve() not in in_splits]
+    if strays and not _header_names_files(path / "README.md"):
         firsts = ", ".join(f"{paths[0].name} ({split})" for split, paths in splits.items() if paths)
         raise ValueError(
-            f"{path}: it is not clear of which split {others[0].name} is: names of other files say "
+            f"{path}: it is not clear of which split {strays[0].name} is: names of other files say "
             f"one, {firsts}. Rename it, or name one file"
         )
     return splits
@@ -148,7 +148,7 @@ def _read_json(
 
 
 def _rows(files: list[Path], encoding: str | None) -> Iterator[dict[str, Any]]:
-    """The rows of JSON files, each an array or an object in each line."""
+    """Yield the rows of JSON files, each an array or an object in each line."""
     for path in files:
         with _opened(path) as file:
             lines = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="\n")
@@ -198,7 +198,7 @@ def _options(kind: str | None, columns: Mapping[str, str], encoding: str | None)
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of a file of rows; None for any other file."""
+    """Return the kind of a file of rows; None for any other file."""
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     kind = FILES.get(suffix) if path.is_file() and path.name not in _DESCRIPTIONS else None
     return None if kind == "parquet" and path.suffix == ".gz" else kind

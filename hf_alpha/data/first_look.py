@@ -88,11 +88,11 @@ class FirstLook:
         lines = [("pairs", f"{self.rows:,}")]
         for name, counts in self.classes.items():
             frequent = ", ".join(word for word, _ in counts.names.most_common(5))
-            more = "more than " if len(counts.names) == _KEPT else ""
+            prefix = "more than " if len(counts.names) == _KEPT else ""
             lines.append((
                 name,
                 f"{counts.fewest} / {counts.total / self.rows:.1f} / {counts.most} names in a "
-                f"source (min / mean / max), {more}{len(counts.names):,} different: {frequent}",
+                f"source (min / mean / max), {prefix}{len(counts.names):,} different: {frequent}",
             ))  # fmt: skip
         if self.rows >= _ENOUGH and (words := self._in_every_source()):
             lines.append(("?", f"in every source, a name: {words} (if it is none: `reserved`)"))
@@ -269,13 +269,15 @@ def _add_tokens(
     characters, tokens = result.longest[side]
     result.longest[side] = characters, max([tokens, *map(len, rows)])
     result.tokens = result.tokens[0] + sum(map(len, rows)), result.tokens[1] + sum(counts)
-    here = [_words(text, text.spans) for text, count in zip(texts, counts, strict=True) if count]
-    if new := sorted({word for row in here for word in row} - words.keys()):
+    words_of_rows = [
+        _words(text, text.spans) for text, count in zip(texts, counts, strict=True) if count
+    ]
+    if new_words := sorted({word for row in words_of_rows for word in row} - words.keys()):
         if len(words) > _KEPT:
             words.clear()
-        for word, ids in zip(new, tokenizer(new)["input_ids"], strict=True):
+        for word, ids in zip(new_words, tokenizer(new_words)["input_ids"], strict=True):
             words[word] = unknown in ids
-    for row in here:
+    for row in words_of_rows:
         _count(result.unknown, [word for word in row if words.get(word)])
 
 

@@ -278,7 +278,7 @@ def _sample(
 
 
 def _many(settings: SampleSettings, shard: tuple[int, int] | None) -> list[Chunk]:
-    """Chunks of the rows that `many_symbols` asks for, or a shard's: one for each cell."""
+    """Return a chunk for each cell of `many_symbols`, or those of a shard."""
     task, (smallest, largest) = settings.task, settings.sizes
     cells = [
         (count, size)
@@ -286,7 +286,7 @@ def _many(settings: SampleSettings, shard: tuple[int, int] | None) -> list[Chunk
         for size in range(smallest, largest + 1)
         if task.is_feasible(size, count, True, settings.constant_priority)
     ]
-    share, left = divmod(settings.many_symbols, max(1, len(cells)))
+    share, remainder = divmod(settings.many_symbols, max(1, len(cells)))
     chunks = [
         Chunk(
             name=f"many-{count:03d}-{size:05d}",
@@ -299,11 +299,11 @@ def _many(settings: SampleSettings, shard: tuple[int, int] | None) -> list[Chunk
             draws=200 * (share + 1),
             exactly=True,
             split="train" if task.held_out else None,
-            wanted=share + (number < left),
+            max_rows=share + (number < remainder),
             equivalence=settings.counted_as_one,
         )
         for number, (count, size) in enumerate(cells)
-        if share + (number < left)
+        if share + (number < remainder)
     ]
     return _share(chunks, shard)
 
@@ -328,7 +328,7 @@ def _cells(settings: GridSettings, excluded: str) -> list[Chunk]:
             draws=200 * settings.per_cell * rarity(settings.hard),
             exactly=True,
             split="test" if task.held_out else None,
-            wanted=settings.per_cell,
+            max_rows=settings.per_cell,
             hard=settings.hard,
             equivalence=settings.counted_as_one,
             excluded=excluded,
@@ -349,7 +349,7 @@ def _write_excluded(settings: GridSettings, run: RunFolder) -> str:
 
 
 def _targets(task: DrawnTask, targets: str | None) -> str:
-    """How answers are computed: as is said, or the task's first way."""
+    """Return how answers are computed: as `targets` says, or the task's first way."""
     return next(iter(task.targets)) if targets is None else targets
 
 

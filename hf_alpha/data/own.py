@@ -94,17 +94,17 @@ class OwnPairs:
             counts: class -> symbols that there are.
             training: look at training too, and not at validation only.
         """
-        needed = {name: self.finder.rules[name].count or 0 for name in counts}
+        needed_counts = {name: self.finder.rules[name].count or 0 for name in counts}
         validation = [self.validation] if isinstance(self.validation, Dataset) else []
         parts = [*([self.train] if training else []), *validation]
         for batch in chain(*(batches(part, "counting names") for part in parts)):
             for problem in problems(batch):
                 spans = self.finder.find(problem)
                 names = {(kind, problem[start:stop]) for start, stop, kind in spans}
-                for kind, most in Counter(kind for kind, _ in names).items():
+                for kind, count_in_data in Counter(kind for kind, _ in names).items():
                     if self.finder.rules[kind].count is None:
-                        needed[kind] = max(needed[kind], most)
-        return {name: max(needed[name] - count, 0) for name, count in counts.items()}
+                        needed_counts[kind] = max(needed_counts[kind], count_in_data)
+        return {name: max(needed_counts[name] - count, 0) for name, count in counts.items()}
 
     def check_symbols(self, tokenizer: Any) -> None:
         """Check that names are symbols, for a tokenizer whose symbols are words.
@@ -218,16 +218,16 @@ def read_own(
     )
 
 
-def own_rows(dataset: AnyDataset, task: Task, most: int | None = None) -> list[dict[str, Any]]:
+def own_rows(dataset: AnyDataset, task: Task, max_rows: int | None = None) -> list[dict[str, Any]]:
     """Return rows as evaluation takes them: problem, answer, number of symbols and size.
 
     Args:
         dataset: by `read_own`.
         task: that finds the names.
-        most: rows that are taken, from the start.
+        max_rows: rows that are taken, from the start.
     """
     rows: list[dict[str, Any]] = []
-    for batch in batches(dataset if most is None else dataset.take(most), "reading"):
+    for batch in batches(dataset if max_rows is None else dataset.take(max_rows), "reading"):
         for problem, answer in zip(problems(batch), batch["answer"], strict=True):
             tokens = task.parse(problem)
             rows.append({

@@ -72,7 +72,7 @@ def read_pairs(
 
 
 def _checked(dataset: Dataset, rows: "_Rows") -> Dataset:
-    """The columns `problem` and `answer`, as they lie on disk."""
+    """Return the columns `problem` and `answer` as they are on disk, each row checked."""
     dataset = dataset.select_columns([rows.source, rows.target])
     first = 0
     for batch in batches(dataset, "reading"):
@@ -130,12 +130,12 @@ def problem_of(
 
 
 def _by_column(finder: NameFinder) -> dict[str, str]:
-    """Class of names -> the column that lists them, where its rule is a column."""
+    """Return class of names -> the column that lists them, where its rule is a column."""
     return {name: r.column for name, r in finder.rules.items() if r.column is not None}
 
 
 def _listing(by_column: Mapping[str, str]) -> dict[str, str]:
-    """Column that lists names -> the key of a recipe that names it."""
+    """Return column that lists names -> the key of a recipe that names it."""
     return {column: f"symbols.{name}.column" for name, column in by_column.items()}
 
 
@@ -155,13 +155,13 @@ def canonical_text(text: str, finder: NameFinder) -> str:
     becomes NUL, its class and number, and `;`; a NUL of the text becomes two.
     """
     numbers: dict[str, int] = {}
-    written = ""
+    canonical = ""
     for part, span in parts(text, finder.find(text)):
-        written += part.replace("\0", "\0\0")
+        canonical += part.replace("\0", "\0\0")
         if span is not None:
             number = numbers.setdefault(text[span.start : span.stop], len(numbers))
-            written += f"\0{span.symbol_class} {number};"
-    return written
+            canonical += f"\0{span.symbol_class} {number};"
+    return canonical
 
 
 def pair_key(problem: str, finder: NameFinder) -> bytes:
@@ -189,8 +189,8 @@ def hold_out(
         raise ValueError(f"the share to hold out is {share}: give a number between 0 and 1")
     if isinstance(dataset, IterableDataset):
         sides = [
-            partial(_on_side, finder=finder, share=share, seed=seed, held=held)
-            for held in (False, True)
+            partial(_on_side, finder=finder, share=share, seed=seed, held_out=held_out)
+            for held_out in (False, True)
         ]
         train, validation = (dataset.filter(side, batched=True, batch_size=BATCH) for side in sides)
         return train, validation
@@ -226,9 +226,9 @@ def _positions(batch: Mapping[str, Sequence[Any]], finder: NameFinder, seed: int
 
 
 def _on_side(
-    batch: Mapping[str, Sequence[Any]], finder: NameFinder, share: float, seed: int, held: bool
+    batch: Mapping[str, Sequence[Any]], finder: NameFinder, share: float, seed: int, held_out: bool
 ) -> list[bool]:
-    return ((_positions(batch, finder, seed) < share) == held).tolist()
+    return ((_positions(batch, finder, seed) < share) == held_out).tolist()
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any
 from datasets import Dataset, DatasetDict
 
 from hf_alpha.folders import new_folder, read_json
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task, name_of
 from hf_alpha.tasks.base import words_of
@@ -53,8 +54,7 @@ def perturb(
         FileExistsError: if `out_dir` exists.
         FileNotFoundError: if there is no dataset.
     """
-    if kind not in KINDS:
-        raise ValueError(f"unknown perturbation {kind!r}: choose one of {', '.join(KINDS)}")
+    check_known("perturbation", kind, KINDS)
     if task is None and not Path(in_dir).exists():
         raise FileNotFoundError(f"no dataset {in_dir} here; one of the Hub needs its task named")
     settings = _recorded_settings(Path(in_dir))

@@ -80,7 +80,7 @@ class SamplingPlan:
 
     @property
     def total(self) -> int:
-        """How many rows the dataset would have now."""
+        """The number of rows that the dataset would have now."""
         quotas = self._quotas()
         return sum(min(self.counts[size], quotas[size]) for size in self.sizes)
 
@@ -99,31 +99,32 @@ class SamplingPlan:
         number, count = self.shard
         return (chunk.size + chunk.number) % count == number - 1
 
-    def _guess(self, planned: Mapping[int, int], own: Mapping[int, int]) -> None:
-        """Count what other shards are to find in a round; `own` chunks are a part of it.
+    def _guess(self, planned: Mapping[int, int], own_counts: Mapping[int, int]) -> None:
+        """Count what other shards are to find in a round; `own_counts` chunks are a part of it.
 
         Without any the rates stay as they are.
         """
         for size, count in planned.items():
-            if own and size not in own:
-                self.rates[size] = self.rates[min(own, key=lambda other: abs(other - size))]
+            if own_counts and size not in own_counts:
+                nearest_size = min(own_counts, key=lambda own_size: abs(own_size - size))
+                self.rates[size] = self.rates[nearest_size]
             if not self._exhausted(size):
-                others = count - own.get(size, 0)
-                self.counts[size] += round(others * self.draws * self.rates[size])
+                elsewhere = count - own_counts.get(size, 0)
+                self.counts[size] += round(elsewhere * self.draws * self.rates[size])
 
     def _exhausted(self, size: int) -> bool:
         return self.rates[size] < self.exhausted_below
 
     def _quotas(self) -> dict[int, int]:
-        """Share the samples out evenly; the other sizes get what a size cannot hold."""
+        """Return size -> samples: even shares; the other sizes get what a size cannot hold."""
         room = {
             size: min(self.limit, self.counts[size]) if self._exhausted(size) else self.limit
             for size in self.sizes
         }
-        quotas, rest = {}, self.settings.num_samples
+        quotas, samples_left = {}, self.settings.num_samples
         for rank, size in enumerate(sorted(self.sizes, key=lambda size: (room[size], size))):
-            quotas[size] = min(room[size], rest // (len(self.sizes) - rank))
-            rest -= quotas[size]
+            quotas[size] = min(room[size], samples_left // (len(self.sizes) - rank))
+            samples_left -= quotas[size]
         return quotas
 
     def _next_round(self) -> list[Chunk]:

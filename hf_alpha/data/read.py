@@ -71,14 +71,14 @@ def leave_out(dataset: Dataset, problems: Iterable[str], task: Task) -> Dataset:
     """
     equivalence = EQUIVALENCES[0] if task.held_out else ""
     keys = keys_of(task, problems, equivalence)
-    rest = [
+    remaining_rows = [
         row
         for row, problem in enumerate(dataset["problem"])
         if key_in(task, task.parse(problem), equivalence) not in keys
     ]
-    if not rest:
+    if not remaining_rows:
         raise ValueError("each row of the data is equivalent to a problem that is to be left out")
-    return dataset.select(rest)
+    return dataset.select(remaining_rows)
 
 
 def read_two_line_file(path: str | os.PathLike[str]) -> Dataset:
@@ -106,7 +106,7 @@ def read_two_line_file(path: str | os.PathLike[str]) -> Dataset:
 
 
 def _two_line_files(files: Sequence[Path]) -> DatasetDict:
-    """Each file is a split, which has its name."""
+    """Return a dataset with a split for each file, named as the file."""
     return DatasetDict({
         _SPLIT_NAMES.get(file.stem, file.stem): read_two_line_file(file) for file in files
     })  # fmt: skip

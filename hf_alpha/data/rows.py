@@ -96,15 +96,15 @@ def read_splits(
         raise ValueError(f"{path} holds an unfinished run: start the same generation again")
     files = [path] if path.is_file() else files_below(path)
     tables = [file for file in files if kind_of(file) is not None]
-    plain = [file for file in files if texts is not None and file.suffix in texts.suffixes]
-    if texts is not None and plain and not tables:
-        return texts.read(plain)
+    text_files = [file for file in files if texts is not None and file.suffix in texts.suffixes]
+    if texts is not None and text_files and not tables:
+        return texts.read(text_files)
     _check_kinds(path, tables, texts)
     return read_files(path, tables, columns, streaming, encoding)
 
 
 def path_of(place: Where) -> str:
-    """The path or name in what says where rows are."""
+    """Return the path or Hub name in a recipe's entry for rows."""
     return str(_parts(place)["path"])
 
 
@@ -139,7 +139,7 @@ def choose_split(
 
 
 def column_names(rows: AnyDataset) -> list[str]:
-    """The columns of a dataset; of a stream, those of its first row, and none if it has none."""
+    """Return a dataset's columns; a stream's are those of its first row, none if it is empty."""
     names = rows.column_names
     return list(next(iter(rows.take(1)), ())) if names is None else list(names)
 
@@ -154,7 +154,7 @@ def check_rows(rows: AnyDataset, path: str | os.PathLike[str], columns: Mapping[
 
 
 def _read_from_hub(name: str, config: str | None, streaming: bool) -> Any:
-    """All splits of a dataset of the Hub, which may be a file's name that is not there."""
+    """Load all splits of a dataset of the Hub; the name may be that of a missing file."""
     if not may_be_on_hub(name):
         raise FileNotFoundError(
             f"no file or folder {name}{similar_names(Path(name))}; a dataset of the Hub is named "

@@ -29,14 +29,14 @@ def run_folder(
     Raises:
         ValueError: another process is at work there, or what `RunFolder` says.
     """
-    with locked(folder, shared=shard is not None) as mine:
-        if not mine and not (folder / SETTINGS).exists():
+    with locked(folder, shared=shard is not None) as is_locked:
+        if not is_locked and not (folder / SETTINGS).exists():
             raise ValueError(
                 f"another process makes data in {folder}: wait until it has ended, or choose "
                 "another folder"
             )
         run = RunFolder(folder, settings, shard)
-        if mine and run.counts is not None:
+        if is_locked and run.counts is not None:
             run.clean()
         yield run
 
@@ -120,12 +120,12 @@ class RunFolder:
 
     def _start_shard(self, shard: tuple[int, int] | None) -> Path | None:
         """Start a shard's record; without a shard make sure that those there are have ended."""
-        count, ended = self._shards(shard)
+        count, shard_ended = self._shards(shard)
         if shard is not None:
             record = self.parts / f"shard-{shard[0]}-of-{shard[1]}.json"
-            self._write_shard(record, ended.get(shard[0], False))
+            self._write_shard(record, shard_ended.get(shard[0], False))
             return record
-        if missing := [number for number in range(1, count + 1) if not ended.get(number)]:
+        if missing := [number for number in range(1, count + 1) if not shard_ended.get(number)]:
             raise ValueError(
                 f"{len(missing)} of {count} shards of {self.folder} have not ended: "
                 f"{', '.join(map(str, missing))}; wait for them, or start them (again), here "
@@ -135,31 +135,34 @@ class RunFolder:
 
     def _shards(self, shard: tuple[int, int] | None) -> tuple[int, dict[int, bool]]:
         """Return how many shards there are, and which of those that have a record have ended."""
-        ended: dict[int, bool] = {}
+        shard_ended: dict[int, bool] = {}
         counts = {shard[1]} if shard else set()
         for path in self.parts.glob("shard-*.json"):
             number, count = map(int, re.findall(r"\d+", path.name))
-            other = read_json(path, "settings", "ended")
-            self._compare(other["settings"])
+            shard_record = read_json(path, "settings", "ended")
+            self._compare(shard_record["settings"])
             counts.add(count)
-            ended[number] = other["ended"]
+            shard_ended[number] = shard_record["ended"]
         if len(counts) > 1:
             raise ValueError(
                 f"{self.folder} is made in {min(counts)} shards, and in {max(counts)} too: choose "
                 f"one number, or delete {self.parts}/shard-*.json (what is made stays)"
             )
-        return max(counts, default=0), ended
+        return max(counts, default=0), shard_ended
 
-    def _write_shard(self, record: Path, ended: bool) -> None:
-        content = {"settings": self._settings, "ended": ended}
+    def _write_shard(self, record: Path, shard_ended: bool) -> None:
+        content = {"settings": self._settings, "ended": shard_ended}
         write_text(record, json.dumps(content, indent=2) + "\n")
 
-    def _compare(self, other: dict[str, Any]) -> None:
-        ours = self._settings
-        names = [name for name in {**other, **ours} if other.get(name) != ours.get(name)]
+    def _compare(self, recorded: dict[str, Any]) -> None:
+        settings = self._settings
+        names = [
+            name for name in {**recorded, **settings} if recorded.get(name) != settings.get(name)
+        ]
         if names:
             differences = ", ".join(
-                f"{name} is {other.get(name)!r} there and {ours.get(name)!r} here" for name in names
+                f"{name} is {recorded.get(name)!r} there and {settings.get(name)!r} here"
+                for name in names
             )
             raise ValueError(
                 f"{self.folder} holds a run with other settings: {differences}; "

@@ -6,10 +6,18 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+from hf_alpha.modeling.choices import check_known, refuse
 from hf_alpha.tasks import DrawnTask, name_of
 from hf_alpha.tasks.base import EQUIVALENCES
 
 GENERATOR_VERSION = 2
+
+
+def check_sizes(sizes: tuple[int, int]) -> None:
+    """Raise a ValueError unless sizes are a smallest and a largest one, from 1 on."""
+    pair = isinstance(sizes, list | tuple) and len(sizes) == 2
+    if not pair or not 1 <= sizes[0] <= sizes[1]:
+        raise ValueError(f"sizes must be (smallest, largest) from 1 on, got {sizes!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,20 +35,17 @@ class GenerationSettings(ABC):
     equivalence: str
 
     def __post_init__(self) -> None:
-        if self.equivalence not in EQUIVALENCES:
-            raise ValueError(
-                f"unknown equivalence {self.equivalence!r}: choose one of {', '.join(EQUIVALENCES)}"
-            )
-        if self.targets not in self.task.targets:
-            targets = ", ".join(self.task.targets)
-            raise ValueError(f"unknown targets {self.targets!r}: choose one of {targets}")
+        check_known("equivalence", self.equivalence, EQUIVALENCES)
+        check_known("targets", self.targets, self.task.targets)
         self._check()
-        if not 0 <= self.hard <= 1:
-            raise ValueError(f"hard is a share and must be between 0 and 1, got {self.hard}")
-        if self.hard and not self.task.hard:
-            raise ValueError(
-                f"task {self.task.name!r} knows no hard problems: leave out hard = {self.hard}"
-            )
+        name, hard = self.task.name, self.hard
+        refuse(
+            (not 0 <= hard <= 1, f"hard is a share and must be between 0 and 1, got {hard}"),
+            (
+                hard and not self.task.hard,
+                f"task {name!r} knows no hard problems: leave out hard = {hard}",
+            ),
+        )
 
     @property
     def counted_as_one(self) -> str:
@@ -59,7 +64,7 @@ class GenerationSettings(ABC):
 
     @abstractmethod
     def constants_for(self, num_symbols: int) -> float:
-        """Weight of the leaves 0 and 1 in problems over so many symbols."""
+        """Return the weight of the leaves 0 and 1 in problems over so many symbols."""
 
     @abstractmethod
     def record(self) -> dict[str, Any]:
@@ -93,7 +98,7 @@ class GenerationSettings(ABC):
         return None
 
     def _optional(self) -> dict[str, Any]:
-        """Settings that are recorded only where they have an effect."""
+        """Return settings that are recorded only where they have an effect."""
         hard = {"hard": self.hard} if self.hard else {}
         return {**hard, **({"equivalence": self.equivalence} if self.task.held_out else {})}
 
@@ -112,26 +117,23 @@ class SampleSettings(GenerationSettings):
     up_to_symbols: int = 0
 
     def _check(self) -> None:
-        smallest, largest = self.sizes
-        if not 1 <= smallest <= largest:
-            raise ValueError(
-                f"sizes must be (smallest, largest) from 1 on, got {smallest, largest}"
-            )
-        if self.num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, got {self.num_samples}")
-        if self.few_symbols < 0:
-            raise ValueError(f"few_symbols must be at least 0, got {self.few_symbols}")
-        if self.many_symbols < 0:
-            raise ValueError(f"many_symbols must be at least 0, got {self.many_symbols}")
-        if self.many_symbols and self.up_to_symbols <= self.num_symbols:
-            raise ValueError(
+        check_sizes(self.sizes)
+        few, many, up_to = self.few_symbols, self.many_symbols, self.up_to_symbols
+        refuse(
+            (self.num_samples < 1, f"num_samples must be at least 1, got {self.num_samples}"),
+            (few < 0, f"few_symbols must be at least 0, got {few}"),
+            (many < 0, f"many_symbols must be at least 0, got {many}"),
+            (
+                many and up_to <= self.num_symbols,
                 f"many_symbols asks for rows with more than {self.num_symbols} symbol(s): "
-                f"up_to_symbols must be larger than that, got {self.up_to_symbols}"
-            )
-        if self.up_to_symbols and not self.many_symbols:
-            raise ValueError("up_to_symbols needs many_symbols, the number of rows with so many")
-        if not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha must be between 0 and 1, got {self.alpha}")
+                f"up_to_symbols must be larger than that, got {up_to}",
+            ),
+            (
+                up_to and not many,
+                "up_to_symbols needs many_symbols, the number of rows with so many",
+            ),
+            (not 0 <= self.alpha <= 1, f"alpha must be between 0 and 1, got {self.alpha}"),
+        )
 
     @property
     def size_range(self) -> tuple[int, int]:

@@ -56,15 +56,15 @@ class _Workers:
         self._pool = self._start()
 
     def execute(self, chunks: Sequence[Chunk]) -> Iterator[pa.Table]:
-        """Do chunks; yields their tables."""
+        """Run the chunks and yield the table of each, in their order."""
         work = partial(run_chunk, folder=str(self._folder))
-        done = deaths = 0
+        num_done = deaths = 0
         finished = self._chunks_done()
-        while done < len(chunks):
+        while num_done < len(chunks):
             try:
-                for path in self._pool.map(work, chunks[done:]):
+                for path in self._pool.map(work, chunks[num_done:]):
                     yield pq.read_table(path)
-                    done += 1
+                    num_done += 1
             except BrokenProcessPool:
                 before, finished = finished, self._chunks_done()
                 deaths = 1 if finished > before else deaths + 1
@@ -76,7 +76,7 @@ class _Workers:
                     ) from None
                 logger.warning(
                     "a worker process died; a new one goes on, %d of %d chunks are done",
-                    *(done, len(chunks)),
+                    *(num_done, len(chunks)),
                 )
                 self.stop()
                 self._pool = self._start()

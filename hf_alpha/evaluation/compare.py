@@ -66,8 +66,8 @@ class EvaluatedModel:
     ) -> dict[str, Any]:
         """Extend the vocabulary as far as the problems need it."""
         task.prepare(self.tokenizer)
-        needed = task.needed_symbols([row["problem"] for row in rows])
-        extend_vocabulary(self.model, self.tokenizer, needed)
+        symbol_counts = task.needed_symbols([row["problem"] for row in rows])
+        extend_vocabulary(self.model, self.tokenizer, symbol_counts)
         limit = settings["max_new_tokens"] or answer_limit(task, self.tokenizer, rows)
         return {**settings, "max_new_tokens": limit}
 
@@ -148,7 +148,7 @@ def draw_problems(
     cells: dict[int, dict[int, list[dict[str, Any]]]] = {}
     for row in load(out, "test"):
         cells.setdefault(row["num_symbols"], {}).setdefault(row["size"], []).append(row)
-    chosen: list[dict[str, Any]] = []
+    chosen_rows: list[dict[str, Any]] = []
     for by_size in cells.values():
         # Round after round, one of each size: small sizes run out of formulas first.
         rounds = [
@@ -156,18 +156,18 @@ def draw_problems(
         ]
         if hard:
             rounds = _hard_first(drawn_task(task), rounds, math.ceil(round(hard * samples, 6)))
-        chosen += rounds[:samples]
-    return chosen
+        chosen_rows += rounds[:samples]
+    return chosen_rows
 
 
-def _hard_first(task: DrawnTask, rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
-    """Put the first hard rows, `most` of them, before all others."""
+def _hard_first(task: DrawnTask, rows: list[dict[str, Any]], max_hard: int) -> list[dict[str, Any]]:
+    """Put the first hard rows, `max_hard` of them, before all others."""
     hard: list[dict[str, Any]] = []
-    others: list[dict[str, Any]] = []
+    easy: list[dict[str, Any]] = []
     for row in rows:
-        is_chosen = len(hard) < most and task.is_hard(task.parse(row["problem"]))
-        (hard if is_chosen else others).append(row)
-    return hard + others
+        is_chosen = len(hard) < max_hard and task.is_hard(task.parse(row["problem"]))
+        (hard if is_chosen else easy).append(row)
+    return hard + easy
 
 
 def choose_rows(
@@ -191,18 +191,18 @@ def choose_rows(
     """
     by_symbols: dict[int, list[tuple[int, dict[str, Any]]]] = {}
     for place, row in enumerate(rows):
-        fits = symbols is None or row["num_symbols"] in symbols
-        if fits and (sizes is None or row["size"] in sizes):
+        in_range = symbols is None or row["num_symbols"] in symbols
+        if in_range and (sizes is None or row["size"] in sizes):
             by_symbols.setdefault(row["num_symbols"], []).append((place, row))
     if not by_symbols:
         raise ValueError("no row of the data has as many symbols and that size")
     rng = random.Random(seed)
-    chosen = [
+    numbered_rows = [
         pair
         for _, pairs in sorted(by_symbols.items())
         for pair in (pairs if samples is None else rng.sample(pairs, min(samples, len(pairs))))
     ]
-    return [row for _, row in sorted(chosen, key=itemgetter(0))]
+    return [row for _, row in sorted(numbered_rows, key=itemgetter(0))]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,7 @@ class CovarianceSample:
 
     @property
     def score(self) -> float:
-        """Equation 2."""
+        """Alpha-covariance of the sample, between 0 and 1 (equation 2)."""
         return 1 - (self.distinct - 1) / (self.renamings - 1)
 
 
@@ -190,7 +190,7 @@ class Names(Protocol):
 
 
 class Answerer(Protocol):
-    """Whoever answers renamed problems."""
+    """What answers renamed problems: a model here, or a service elsewhere."""
 
     @property
     def module(self) -> torch.nn.Module | None:
@@ -198,7 +198,7 @@ class Answerer(Protocol):
 
     @property
     def names(self) -> Names:
-        """Where names are in problems and answers."""
+        """The names of problems and answers, and how they are found."""
 
     def groups(self, source: Any, tables: Iterable[Table]) -> list[Group]:
         """Check all renamings of a problem; those of one group may be answered together.
@@ -357,9 +357,9 @@ class _Renamings:
         ordered, counts = [], []
         for names in classes:
             members = set(names)
-            own = dict.fromkeys(item for item in items if item in members)
-            ordered.append([*own, *(name for name in names if name not in own)])
-            counts.append(len(own))
+            own_names = dict.fromkeys(item for item in items if item in members)
+            ordered.append([*own_names, *(name for name in names if name not in own_names)])
+            counts.append(len(own_names))
         possible = math.prod(math.perm(len(c), k) for c, k in zip(ordered, counts, strict=True))
         return cls(ordered, counts, possible, _choose(possible, limit, rng))
 
@@ -392,10 +392,10 @@ def _choose(possible: int, limit: int | None, rng: random.Random) -> list[int]:
     """Return all renamings, or the identity and a sample without repetition."""
     if limit is None or possible <= limit:
         return list(range(possible))
-    chosen = {0: None}
-    while len(chosen) < limit:
-        chosen[rng.randrange(1, possible)] = None
-    return list(chosen)
+    indices = {0: None}
+    while len(indices) < limit:
+        indices[rng.randrange(1, possible)] = None
+    return list(indices)
 
 
 @dataclass(frozen=True)
@@ -425,8 +425,8 @@ class _Generating:
     def groups(self, source: Any, tables: Iterable[Table]) -> list[Group]:
         """Check that names come back from the tokenizer, and that the model has room."""
         shapes: list[tuple[int, ...]] = []
-        longest, left = 0, iter(tables)
-        while chunk := list(islice(left, CHUNK)):
+        longest, remaining = 0, iter(tables)
+        while chunk := list(islice(remaining, CHUNK)):
             inputs = self.names.inputs(source, [{}, *chunk])
             self.names.check(source, [{}, *chunk], inputs)
             shapes += [tuple(len(values) for values in row.values()) for row in inputs[1:]]
@@ -442,11 +442,11 @@ class _Generating:
         return self.names.answers(generate_rows(self.module, self.tokenizer, inputs, settings))
 
 
-def _generation_settings(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    settings = {**DEFAULT_GENERATION, **(given or {})}
+def _generation_settings(generate_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
+    settings = {**DEFAULT_GENERATION, **(generate_kwargs or {})}
     if "max_length" in settings:
         raise ValueError("give max_new_tokens, which counts the answer alone, and no max_length")
-    if settings["num_beams"] == 1 and "length_penalty" not in (given or {}):
+    if settings["num_beams"] == 1 and "length_penalty" not in (generate_kwargs or {}):
         del settings["length_penalty"]
     if settings["do_sample"] or settings.get("num_return_sequences", 1) != 1:
         raise ValueError(

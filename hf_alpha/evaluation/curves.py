@@ -67,11 +67,11 @@ def draw_curves(
     return path
 
 
-def _shade(axis: "Axes", fewest: int, most: int) -> None:
+def _shade(axis: "Axes", smallest: int, largest: int) -> None:
     """Shade the numbers of symbols of the training data."""
-    axis.axvspan(fewest - 0.5, most + 0.5, color="0.93", zorder=0)
+    axis.axvspan(smallest - 0.5, largest + 0.5, color="0.93", zorder=0)
     axis.text(
-        (fewest + most) / 2, 0.06, "in training", color="0.45", fontsize=9, ha="center",
+        (smallest + largest) / 2, 0.06, "in training", color="0.45", fontsize=9, ha="center",
         transform=axis.get_xaxis_transform(),
     )  # fmt: skip
 

@@ -21,8 +21,8 @@ def trained_model(name: str, model: str, device: torch.device) -> EvaluatedModel
     Raises:
         ValueError: it has no symbols, or cannot be read.
     """
-    loaded, tokenizer = load_checkpoint(model)
-    return EvaluatedModel(name, loaded.to(device), tokenizer)
+    pretrained, tokenizer = load_checkpoint(model)
+    return EvaluatedModel(name, pretrained.to(device), tokenizer)
 
 
 def asked_model(
@@ -43,8 +43,8 @@ def asked_model(
     kind = auto_class(load_config(model))
     if kind not in ANSWERING:
         raise ValueError(f"{model} does not write answers: hf-alpha evaluate measures such models")
-    loaded, tokenizer = load_host(model, kind)
-    return AskedModel(name, LocalModel(loaded.to(device), tokenizer, generation, seed))
+    host, tokenizer = load_host(model, kind)
+    return AskedModel(name, LocalModel(host.to(device), tokenizer, generation, seed))
 
 
 __all__ = ["asked_model", "trained_model"]

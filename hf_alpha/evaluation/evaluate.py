@@ -86,7 +86,7 @@ class Answerer(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What answers depend on, for JSON: a run that resumes has to have the same."""
+        """Settings that answers depend on, for JSON: a run that resumes needs the same."""
 
     def read(self, problems: Sequence[str]) -> Sequence[Any | None]:
         """Read problems; None for one that is outside the vocabulary."""
@@ -251,8 +251,8 @@ def evaluate_answers(
             checker.submit([samples[i] for i in batch], answers)
             run.append(checker.ready())
         run.append(checker.ready(wait=True))
-    outside = _outside(task, samples, inputs)
-    new = {record.index: record for record in [*gather(run.new, run.state), *outside]}
+    outside_records = _outside(task, samples, inputs)
+    new = {record.index: record for record in [*gather(run.new, run.state), *outside_records]}
     records = {**run.done, **new}
     return run.finish(Report(name, settings, [records[i] for i in range(len(samples))]))
 
@@ -260,7 +260,7 @@ def evaluate_answers(
 def _outside(task: Task, samples: Sequence["Sample"], inputs: Sequence[Any | None]) -> list[Record]:
     """Return records of the problems that are outside the vocabulary."""
     pairs = zip(samples, inputs, strict=True)
-    return [sample.record(task, None, (OUTSIDE,)) for sample, read in pairs if read is None]
+    return [sample.record(task, None, (OUTSIDE,)) for sample, features in pairs if features is None]
 
 
 def answer_limit(task: Task, tokenizer: AnyTokenizer, rows: Iterable[Row]) -> int:
@@ -306,8 +306,11 @@ def evaluate_random(
     task = get_task(task) if isinstance(task, str) else task
     name = task.random_name if name is None else name
     samples = read_samples(task, dataset)
-    drawn = [(s.problem, random.Random(f"{seed} {s.index}")) for s in samples]
-    answers = [[task.random_answer(text, rng) for _ in range(top_n)] for text, rng in drawn]
+    generators = [random.Random(f"{seed} {sample.index}") for sample in samples]
+    answers = [
+        [task.random_answer(sample.problem, rng) for _ in range(top_n)]
+        for sample, rng in zip(samples, generators, strict=True)
+    ]
     verdicts = check_answers(task, solver, timeout, _pairs(samples), answers)
     settings = {
         "task": name_of(task),
@@ -334,16 +337,16 @@ class Sample:
     size: int
     facts: Mapping[str, int | None]
 
-    def record(self, task: Task, given: Given | None, verdicts: Sequence[str]) -> Record:
+    def record(self, task: Task, reply: Given | None, verdicts: Sequence[str]) -> Record:
         """Return the record of answers, or of the reason why there is none, and verdicts."""
-        answers = None if given is None else () if isinstance(given, NoAnswer) else tuple(given)
+        answers = None if reply is None else () if isinstance(reply, NoAnswer) else tuple(reply)
         distance = task.distance(self.problem, answers[0] if answers else None, self.target)
         return Record(
             **vars(self),
             answers=answers,
             verdicts=tuple(verdicts),
             distance=distance,
-            reason=given.reason if isinstance(given, NoAnswer) else None,
+            reason=reply.reason if isinstance(reply, NoAnswer) else None,
         )
 
 
@@ -422,7 +425,7 @@ class _Checker:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def submit(self, samples: list[Sample], answers: Sequence[Given]) -> None:
-        """Take on a batch."""
+        """Take on a batch of samples with their answers, to be checked."""
         future = self._schedule(samples, list(answers))
         self._pending.append((samples, list(answers), future))
 
@@ -437,7 +440,7 @@ class _Checker:
             verdicts = self._verdicts(samples, answers, future)
             rows = zip(samples, answers, verdicts, strict=True)
             task = self._arguments[0]
-            records += [sample.record(task, given, checked) for sample, given, checked in rows]
+            records += [sample.record(task, reply, outcomes) for sample, reply, outcomes in rows]
         return records
 
     def _verdicts(
@@ -530,7 +533,7 @@ class _RunFiles:
             self._file.close()
 
     def append(self, records: list[Record]) -> None:
-        """Keep finished records."""
+        """Keep finished records, in the file of the run too if it has a folder."""
         self.new += records
         if self._file is not None:
             self._file.write(json_lines(records))

@@ -256,9 +256,9 @@ def _draw_panel(
 
     axis.set_xlim(sizes.start - 0.5, sizes.stop - 0.5)
     axis.set_ylim(rows.start - 0.5, rows.stop - 0.5)
-    inside = [cell for cell in heatmap.cells if not cell.outside]
-    boxes = [_box(cell, _side(cell.count, full_count)) for cell in inside]
-    shades = colors.to_rgba(np.array([cell.rate for cell in inside]))
+    cells = [cell for cell in heatmap.cells if not cell.outside]
+    boxes = [_box(cell, _side(cell.count, full_count)) for cell in cells]
+    shades = colors.to_rgba(np.array([cell.rate for cell in cells]))
     axis.add_collection(PatchCollection(boxes, facecolors=shades, lw=0))
     for cell in heatmap.cells:
         if cell.outside:
@@ -273,12 +273,12 @@ def _draw_panel(
 
 
 def _side(count: int, full_count: int) -> float:
-    """Side of the box in a cell with so many samples, as a share of the cell's."""
+    """Return the side of the box of a cell with `count` samples, as a share of the cell's."""
     return max(SMALLEST, LARGEST * math.sqrt(min(1.0, count / full_count)))
 
 
 def _box(cell: Cell, side: float, **style: Any) -> "Rectangle":
-    """A box in the middle of a cell."""
+    """Return a box in the middle of a cell."""
     from matplotlib.patches import Rectangle
 
     corner = (cell.size - side / 2, cell.num_symbols - side / 2)
@@ -323,7 +323,7 @@ def _label(
 
 
 def _notes(panels: Sequence[Heatmap], full_count: int) -> str:
-    """What is not said by colours."""
+    """Return what a picture's colours do not say."""
     few = [f"small square: fewer than {full_count} samples"] if full_count > 1 else []
     notes = [*few, "white: no samples"]
     if any(cell.outside for panel in panels for cell in panel.cells):

@@ -58,7 +58,7 @@ Keep = Callable[[str, Reply], None]
 
 
 class Asked(Protocol):
-    """Whoever is asked."""
+    """What replies to prompts: a model here, or a service elsewhere."""
 
     @property
     def module(self) -> torch.nn.Module | None:
@@ -70,14 +70,14 @@ class Asked(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What replies depend on, for JSON."""
+        """Settings that replies depend on, for JSON."""
 
     @property
     def sampled(self) -> bool:
         """Whether replies are drawn at random."""
 
     def length(self, prompt: str) -> int:
-        """Prompts of one length may be asked together."""
+        """Return a prompt's length: prompts of one length may be asked together."""
 
     def ask(self, prompts: Sequence[str], keep: Keep) -> None:
         """Ask different prompts of one length; each reply goes to `keep` as soon as it is there."""
@@ -127,7 +127,7 @@ class LocalModel:
         return bool(self.generation["do_sample"])
 
     def length(self, prompt: str) -> int:
-        """Tokens of a prompt: those of one length need no padding."""
+        """Return the tokens of a prompt: prompts of one length need no padding."""
         return len(self._encode(prompt)["input_ids"])
 
     def ask(self, prompts: Sequence[str], keep: Keep) -> None:
@@ -172,10 +172,10 @@ class KeptReplies:
         folder: where `replies-*.jsonl` are, one of each process; None to keep none.
     """
 
-    def __init__(self, asked: Asked, folder: Path | None):
-        self.asked = asked
+    def __init__(self, model: Asked, folder: Path | None):
+        self.asked = model
         self.replies: dict[str, Reply] = {}
-        self._by = digest(asked.settings)
+        self._by = digest(model.settings)
         self._lock = Lock()
         self._file: Path | None = None
         if folder is not None:
@@ -270,10 +270,12 @@ class Formulas:
 
     def __init__(self, task: Task, problems: Iterable[str]):
         self._task = task
-        own = list(dict.fromkeys(name for text in problems for name in task.symbols_of(text)))
-        count = max(len(own), sum(task.symbol_classes.values()))
-        others = (name for name in task.default_symbols(len(own) + count) if name not in own)
-        self.classes = [[*own, *islice(others, count - len(own))]]
+        own_names = list(dict.fromkeys(name for text in problems for name in task.symbols_of(text)))
+        count = max(len(own_names), sum(task.symbol_classes.values()))
+        free_names = (
+            name for name in task.default_symbols(len(own_names) + count) if name not in own_names
+        )
+        self.classes = [[*own_names, *islice(free_names, count - len(own_names))]]
         self.names = set(self.classes[0])
 
     def read(self, problem: str) -> Items:

@@ -23,7 +23,7 @@ RENAMED_KEYS = ("input_ids", "stream_ids")
 
 
 def rename(items: Iterable[Name], table: Table) -> Items:
-    """Replace the names among the items."""
+    """Return the items with names replaced by a table."""
     return tuple(table.get(item, item) for item in items)
 
 
@@ -85,7 +85,7 @@ class Ids:
         ]
 
     def check(self, source: Features, tables: Sequence[Table], inputs: Sequence[Features]) -> None:
-        """Ids are renamed one by one: nothing can go wrong."""
+        """Accept all: ids are renamed one by one, so nothing can go wrong."""
 
     def answers(self, rows: Sequence[Sequence[int]]) -> list[Items]:
         """Return the items of generated ids."""
@@ -150,8 +150,8 @@ class Words:
         Raises:
             ValueError: with the text, the name and what became of it.
         """
-        seen = self.answers([row["input_ids"] for row in inputs])
-        for table, decoded in zip(tables, seen, strict=True):
+        decoded_rows = self.answers([row["input_ids"] for row in inputs])
+        for table, decoded in zip(tables, decoded_rows, strict=True):
             renamed = rename(source, table)
             text = _join(renamed)
             if (reread := self.read(text)) != renamed:
@@ -166,10 +166,11 @@ class Words:
                     f"{_list(decoded)} instead of {_list(renamed)}: choose names that it keeps "
                     "apart from all other words"
                 )
-            if decoded != rename(seen[0], table):
+            if decoded != rename(decoded_rows[0], table):
                 raise ValueError(
                     f"the tokenizer turns {text!r} into {_join(decoded)!r}, but {_join(source)!r} "
-                    f"into {_join(seen[0])!r}: more than the names differs. Choose other names"
+                    f"into {_join(decoded_rows[0])!r}: more than the names differs. Choose other "
+                    "names"
                 )
 
     def answers(self, rows: Sequence[Sequence[int]]) -> list[Items]:
@@ -232,19 +233,19 @@ def name_classes(symbols: Symbols) -> list[list[str]]:
 
 
 def _marks(tokenizer: Any, names: set[str]) -> set[int]:
-    """Ids of special tokens, which are no text: the `s` of `</s>` is no name.
+    """Return ids of special tokens, which are no text: the `s` of `</s>` is no name.
 
     Unknown tokens are left in: they must not vanish. So are names that are special tokens.
     """
     added = tokenizer.added_tokens_decoder.items()
     special = {index: str(token) for index, token in added if token.special}
     special |= dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True))
-    kept = names | {tokenizer.unk_token}
-    return {index for index, token in special.items() if token not in kept}
+    written_tokens = names | {tokenizer.unk_token}
+    return {index for index, token in special.items() if token not in written_tokens}
 
 
 def _pattern(names: Iterable[str]) -> Any:
-    """Whole words only, where a name's end is a letter; the longest name first."""
+    """Return a pattern of whole words, where a name's end is a letter; longest name first."""
     bounded = (
         (r"(?<!\w)" if regex.match(r"\w", name) else "")
         + regex.escape(name, special_only=True)

@@ -24,8 +24,8 @@ def rows_recipe(models: Sequence[str]) -> RowsRecipe:
     recipe = recipe_of(models[0])
     if not isinstance(recipe, RowsRecipe):
         raise ValueError(f"{models[0]} has no recipe.yaml that says what it is trained for")
-    first, *others = (auto_class(load_config(model)).__name__ for model in models)
-    for model, kind in zip(models[1:], others, strict=True):
+    first, *other_kinds = (auto_class(load_config(model)).__name__ for model in models)
+    for model, kind in zip(models[1:], other_kinds, strict=True):
         if kind != first:
             raise ValueError(
                 f"{model} is a model for {kind}, {models[0]} one for {first}: evaluate them apart"

@@ -58,14 +58,14 @@ class Spread:
 
     @classmethod
     def of(cls, values: dict[int, float], median_rule: float | None = None) -> "Spread":
-        """Summarise values."""
-        measured = list(values.values())
+        """Return smallest, mean and largest value, and the standard deviation of several."""
+        results = list(values.values())
         return cls(
             values,
-            min(measured),
-            statistics.fmean(measured),
-            max(measured),
-            statistics.stdev(measured) if len(measured) > 1 else None,
+            min(results),
+            statistics.fmean(results),
+            max(results),
+            statistics.stdev(results) if len(results) > 1 else None,
             median_rule,
         )
 
@@ -213,10 +213,10 @@ def sensitivity(
     """
     _check_seeds(seeds)
     task = get_task(task) if isinstance(task, str) else task
-    chosen = None
+    median = None
     if validation is not None:
         losses = draw_losses(model, tokenizer, validation, seeds=seeds, progress=progress)
-        chosen = median_seed(losses)
+        median = median_seed(losses)
     values: dict[str, dict[int, float]] = {}
     with other_draws(model):
         for seed in seeds:
@@ -235,7 +235,7 @@ def sensitivity(
                 if name != EDIT_DISTANCE or report.overall.edit_distance is not None:
                     values.setdefault(name, {})[seed] = report.overall.rate(name)
     spreads = {
-        name: Spread.of(by_seed, None if chosen is None else by_seed[chosen])
+        name: Spread.of(by_seed, None if median is None else by_seed[median])
         for name, by_seed in values.items()
     }
     if folder is not None:

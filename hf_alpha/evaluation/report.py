@@ -200,7 +200,7 @@ class Report:
         return list(dict.fromkeys(name for name, value in pairs if value is not None))
 
     def by_fact(self, name: str, pool: int | None = None) -> dict[int, Rates]:
-        """Rates by a fact, such as `witness_length`, where it is known; from `pool` on together."""
+        """Return rates by a known fact, such as `witness_length`; from `pool` on together."""
         groups = self._group(lambda record: _fact(record, name, pool))
         return {value: rates for value, rates in groups.items() if value != UNKNOWN}
 
@@ -320,7 +320,7 @@ def _block(
     groups_of: Groups,
     pool: int | None = None,
 ) -> str:
-    """One table: a column for each group and one for all samples."""
+    """Return one table: a column for each group and one for all samples."""
     groups = [groups_of(report) for report in reports]
     columns = sorted({column for rates in groups for column in rates})
     rows = [["%", title, *(f"{c}+" if c == pool else f"{c}" for c in columns), "all"]]
@@ -339,17 +339,17 @@ def _block(
 
 def _covariance_notes(reports: Sequence[Report]) -> list[str]:
     """Say on how many problems and renamings alpha-covariance was measured: a line for each way."""
-    measured = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
-    ways: dict[tuple[int | None, int], list[tuple[str, AlphaCovariance]]] = {}
-    for model, covariance in measured:
-        way = (covariance.max_renamings, covariance.seed)
-        ways.setdefault(way, []).append((model, covariance))
+    covariances = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
+    by_limits: dict[tuple[int | None, int], list[tuple[str, AlphaCovariance]]] = {}
+    for model, covariance in covariances:
+        limits = (covariance.max_renamings, covariance.seed)
+        by_limits.setdefault(limits, []).append((model, covariance))
     notes = []
-    for (limit, seed), of_models in ways.items():
-        names = f" of {', '.join(model for model, _ in of_models)}" if len(ways) > 1 else ""
+    for (limit, seed), of_models in by_limits.items():
+        names = f" of {', '.join(model for model, _ in of_models)}" if len(by_limits) > 1 else ""
         notes.append(f"alpha-covariance{names}: {_measured_on(limit, seed, of_models)}")
     caveats = [
-        f"{model} {covariance.caveat}" for model, covariance in measured if covariance.caveat
+        f"{model} {covariance.caveat}" for model, covariance in covariances if covariance.caveat
     ]
     return notes + ([f"same answer to all renamings: {', '.join(caveats)}"] if caveats else [])
 
@@ -392,8 +392,8 @@ def _known_metrics(reports: Sequence[Report], measure: str) -> list[str]:
     metrics = [EDIT_DISTANCE, "correct"] if distance else ["correct"]
     # Where distance counts, there is one right answer, unless a check has found another one:
     # correct and exact are the same.
-    others = not distance or any(Verdict.correct in record.verdicts for record in records)
-    if others and any(record.target is not None for record in records):
+    several_answers = not distance or any(Verdict.correct in record.verdicts for record in records)
+    if several_answers and any(record.target is not None for record in records):
         metrics.append("exact")
     if any(len(record.verdicts) > 1 for record in records):
         metrics.append("top_n")
@@ -403,7 +403,7 @@ def _known_metrics(reports: Sequence[Report], measure: str) -> list[str]:
 
 
 def _cell(report: Report, metric: str, rates: Rates | None, num_symbols: int | None = None) -> str:
-    """One cell; the column `all` if `num_symbols` is None."""
+    """Return one cell; that of the column `all` if `num_symbols` is None."""
     if rates is None:
         return ""
     if rates.is_outside:

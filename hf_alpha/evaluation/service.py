@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from hf_alpha.evaluation.instructed import Keep, Reply
+from hf_alpha.modeling.choices import refuse
 
 PATH = "/chat/completions"
 LONGEST_PAUSE = 60.0
@@ -42,7 +43,7 @@ class _Again(Exception):
 
 class _NoRedirection(HTTPRedirectHandler):
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        """Follow none: the key is for the address that was named."""
+        """Follow no redirection: the key is for the address that was named."""
 
 
 class Service:
@@ -82,13 +83,21 @@ class Service:
         pause: float = 1.0,
     ):
         parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{address!r} is no address: write http://localhost:8000/v1")
-        if parts.username or parts.password or parts.query:
-            raise ValueError("an address stands in reports: keep the key out of it")
+        refuse(
+            (
+                parts.scheme not in ("http", "https") or not parts.hostname,
+                f"{address!r} is no address: write http://localhost:8000/v1",
+            ),
+            (
+                parts.username or parts.password or parts.query,
+                "an address stands in reports: keep the key out of it",
+            ),
+            (
+                key is not None and key.split() != [key],
+                "the service's key has a space or a line's end in it, or is empty",
+            ),
+        )
         self.url = address.rstrip("/").removesuffix(PATH) + PATH
-        if key is not None and key.split() != [key]:
-            raise ValueError("the service's key has a space or a line's end in it, or is empty")
         fields = {"model": served, "temperature": 0, **(request or {})}
         self.fields = {name: value for name, value in fields.items() if value is not None}
         self.parallel, self.timeout, self.attempts = parallel, timeout, attempts
@@ -98,7 +107,7 @@ class Service:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What replies depend on; not the key."""
+        """Settings that replies depend on, without the key."""
         return {"address": self.url, "request": self.fields}
 
     @property
@@ -188,8 +197,8 @@ class Service:
             choice = answer["choices"][0]
             text = choice["message"]["content"]
         except UNREADABLE:
-            shown = self._shown(body)
-            raise ServiceError(f"{self.url} answers with something else: {shown}") from None
+            excerpt = self._shown(body)
+            raise ServiceError(f"{self.url} answers with something else: {excerpt}") from None
         usage = answer.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         return Reply(

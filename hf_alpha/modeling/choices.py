@@ -1,16 +1,19 @@
-"""Checks of what configurations are given."""
+"""Checks of values that users give; importing them is cheap."""
 
 import math
-from collections.abc import Iterable, Mapping
-
-from transformers import PreTrainedConfig
-from transformers.activations import ACT2FN
+from collections.abc import Collection, Iterable, Mapping
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise a ValueError for a value that is none of the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; not {value!r}")
+
+
+def check_known(kind: str, value: str | None, choices: Collection[str]) -> None:
+    """Raise a ValueError for a value that is none of the choices; None stands for a default."""
+    if value is not None and value not in choices:
+        raise ValueError(f"unknown {kind} {value!r}: choose one of {', '.join(choices)}")
 
 
 def check_unique(name: str, values: list[str]) -> None:
@@ -21,12 +24,14 @@ def check_unique(name: str, values: list[str]) -> None:
 
 def check_activation(name: str, activation: str) -> None:
     """Raise a ValueError for an activation that Transformers does not know."""
+    from transformers.activations import ACT2FN
+
     if activation not in ACT2FN:
         raise ValueError(f"{name} {activation!r} is unknown")
 
 
 def check_numbers(
-    config: PreTrainedConfig,
+    config: object,
     smallest: Mapping[str, int],
     shares: Iterable[str],
     positive: Iterable[str],
@@ -61,4 +66,11 @@ def refuse(*faults: tuple[object, str]) -> None:
             raise ValueError(message)
 
 
-__all__ = ["check_activation", "check_choice", "check_numbers", "check_unique", "refuse"]
+__all__ = [
+    "check_activation",
+    "check_choice",
+    "check_known",
+    "check_numbers",
+    "check_unique",
+    "refuse",
+]

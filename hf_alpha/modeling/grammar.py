@@ -72,24 +72,24 @@ def is_plain_name(text: str) -> bool:
     """Whether a text is a name that needs no quotes, as far as its characters are concerned."""
     if text.isidentifier():
         return True
-    head, *rest = text.split(".")
-    return head.isidentifier() and all(x and f"_{x}".isidentifier() for x in rest)
+    head, *parts = text.split(".")
+    return head.isidentifier() and all(x and f"_{x}".isidentifier() for x in parts)
 
 
 def unquoted(token: str) -> str:
-    """The name that a token stands for."""
+    """Return the name that a token stands for."""
     return re.sub(r"\\(.)", r"\1", token[1:-1]) if _is_quoted(token) else token
 
 
 def words(text: str) -> list[Lexeme]:
-    """The words of a text, split at whitespace outside double quotes, and where they start."""
+    """Return the words of a text, split at spaces outside double quotes, and their starts."""
     return [(match.group(), match.start()) for match in _SPACED.finditer(text)]
 
 
 def split_at(text: str, signs: str) -> list[str]:
     """Split a text at each of these signs, outside double quotes."""
-    found = re.finditer(rf"{_QUOTED}|[{re.escape(signs)}]", text)
-    edges = [match.start() for match in found if match.group() in signs]
+    matches = re.finditer(rf"{_QUOTED}|[{re.escape(signs)}]", text)
+    edges = [match.start() for match in matches if match.group() in signs]
     starts = [0, *(edge + 1 for edge in edges)]
     return [text[i:j] for i, j in zip(starts, [*edges, len(text)], strict=True)]
 
@@ -148,11 +148,11 @@ class Grammar:
                 raise ValueError(f"{token!r} and another operator of its precedence differ in side")
 
     def _check_types(self) -> None:
-        for name, (meaning, fits) in _FIELDS.items():
+        for name, (meaning, is_valid) in _FIELDS.items():
             value = getattr(self, name)
             table = isinstance(value, dict)
             entries = value.items() if table else []
-            if not table or not all(isinstance(x, str) and x and fits(y) for x, y in entries):
+            if not table or not all(isinstance(x, str) and x and is_valid(y) for x, y in entries):
                 raise ValueError(f"`{name}` of a grammar maps {meaning}, not {_shorten(value)}")
         if not all(isinstance(token, str) and token for token in self.constants):
             raise ValueError(f"`constants` of a grammar are tokens, not {_shorten(self.constants)}")
@@ -160,7 +160,7 @@ class Grammar:
             raise ValueError(f"`glued` of a grammar is a string, not {_shorten(self.glued)}")
 
     def parse(self, text: str, notation: str | None = None) -> list[str]:
-        """Canonical prefix tokens of a formula; names stay as they are written.
+        """Return a formula's canonical prefix tokens; names stay as they are written.
 
         Args:
             text: a formula; whitespace around it does not matter.
@@ -186,7 +186,7 @@ class Grammar:
         return _without_double_negation(self._flatten(self._tree(tokens)))
 
     def read(self, text: str, notation: str | None = None) -> list[str]:
-        """Prefix tokens of a formula as it stands, derived operators among them; see `parse`."""
+        """Return a formula's prefix tokens, derived operators among them; see `parse`."""
         if notation is None:
             return self._read_any(text)
         if notation not in NOTATIONS:
@@ -196,11 +196,11 @@ class Grammar:
         if notation == "compact":
             return self._read_compact(text)
         lexemes = self._lex(self._word_pattern, text)
-        read = self._read_prefix if notation == "prefix" else self._read_infix
-        return read(lexemes, text)
+        reader = self._read_prefix if notation == "prefix" else self._read_infix
+        return reader(lexemes, text)
 
     def _read_any(self, text: str) -> list[str]:
-        """Prefix tokens of a text in the notation that is detected."""
+        """Return the prefix tokens of a text in the notation that is detected."""
         spaced = len(text.split()) > 1
         text = text if spaced else text.strip()
         errors: list[FormulaError] = []
@@ -264,7 +264,7 @@ class Grammar:
         return tokens
 
     def _read_infix(self, lexemes: Iterable[Lexeme], text: str) -> list[str]:
-        """Precedence climbing with two explicit stacks (Dijkstra's shunting yard)."""
+        """Parse infix by precedence climbing with two explicit stacks (the shunting yard)."""
         operands: list[Node] = []
         waiting: list[Lexeme] = []
         want_operand, end = True, len(text)
@@ -287,7 +287,7 @@ class Grammar:
         return self._flatten(operands[0])
 
     def _unglued(self, lexeme: Lexeme, want_operand: bool) -> list[Lexeme]:
-        """The operators glued to the front of a word, and the rest of it."""
+        """Split a word into the operators glued to its front, and the rest of it."""
         word, start = lexeme
         if not self.glued or not self.is_name(word):
             return [lexeme]
@@ -295,28 +295,28 @@ class Grammar:
         cuts = [0] if want_operand or not binary.match(word) else [0, 1]
         while unary.match(word, cuts[-1]):
             cuts.append(cuts[-1] + 1)
-        if (found := constant.match(word, cuts[-1])) and found.end() < len(word):
-            cuts.append(found.end())
+        if (match := constant.match(word, cuts[-1])) and match.end() < len(word):
+            cuts.append(match.end())
         pieces = [word[i:j] for i, j in zip(cuts, [*cuts[1:], None], strict=True)]
         return [(self.spellings.get(x, x), start + i) for x, i in zip(pieces, cuts, strict=True)]
 
     def named(self, lexeme: Lexeme) -> Lexeme:
-        """The same word, but a name in quotes as its token."""
+        """Return the same word, but a name in quotes as its token."""
         token, start = lexeme
         return (self.token_of(unquoted(token)), start) if _is_quoted(token) else lexeme
 
     def token_of(self, name: str) -> str:
-        """The token of a name: the name, in quotes if it would be read as something else."""
+        """Return a name's token: the name, in quotes if it would be read as something else."""
         if is_plain_name(name) and name not in self.arities and name not in self.spellings:
             return name
         return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
 
     def _expected(self, token: str, want_operand: bool) -> str | None:
-        """What infix has to have here instead of a token; None if the token will do."""
+        """Return what infix has to have here instead of a token; None if the token will do."""
         if want_operand:
             return None if token == "(" or self._arity(token) in (0, 1) else _OPERAND
-        fits = token == ")" or self.arities.get(token) == 2
-        return None if fits else "a binary operator, ')' or the end"
+        is_valid = token == ")" or self.arities.get(token) == 2
+        return None if is_valid else "a binary operator, ')' or the end"
 
     def _infix_operand(
         self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
@@ -360,7 +360,7 @@ class Grammar:
         return self._tree(self.derived[token].split(), leaves)
 
     def _tree(self, tokens: list[str], leaves: dict[str, Node] | None = None) -> Node:
-        """The tree of valid prefix tokens, built from the right; operands may be shared."""
+        """Build the tree of valid prefix tokens from the right; operands may be shared."""
         leaves = leaves or {}
         nodes: list[Node] = []
         for token in reversed(tokens):
@@ -385,7 +385,7 @@ class Grammar:
         return tokens
 
     def tree_paths(self, tokens: list[str]) -> list[int]:
-        """Heap numbers of the nodes: root 1, left or only child 2c, right child 2c + 1.
+        """Return the nodes' heap numbers: root 1, left or only child 2c, right child 2c + 1.
 
         Only the 62 steps nearest to a node are kept, below a leading one, so that a number always
         fits int64; 0 is free to mean "no position".
@@ -444,9 +444,9 @@ class Grammar:
                 continue
             (token, *children), bound = top
             if not children:
-                whole = self._whole(token)
-                foreign = self.glued and not whole.isascii()  # Spot takes ASCII only, but in quotes
-                yield f'"{whole}"' if foreign and not _is_quoted(whole) else whole
+                text = self._whole(token)
+                foreign = self.glued and not text.isascii()  # Spot takes ASCII only, but in quotes
+                yield f'"{text}"' if foreign and not _is_quoted(text) else text
             elif len(children) == 1:
                 yield f"{token} " if is_plain_name(token) else token
                 stack.append((children[0], _UNARY))
@@ -463,7 +463,7 @@ class Grammar:
                 ]
 
     def _whole(self, token: str) -> str:
-        """A name or a constant, in quotes if infix would split it or compact notation read it."""
+        """Return a leaf, in quotes if infix would split it or compact notation read it."""
         glued = len(self._unglued((token, 0), True)) > 1
         compact = token[0] in self.operators and self._prefix_end([*token]) == len(token)
         return f'"{token}"' if glued or (compact and len(token) > 1) else token
@@ -488,7 +488,7 @@ class Grammar:
         return _UNARY if self.arities[token] == 1 else self.infix[token][0]
 
     def _prefix_end(self, tokens: list[str]) -> int:
-        """How many tokens make up the first whole formula; len + 1 if it is not complete."""
+        """Return how many tokens make up the first whole formula; len + 1 if it is incomplete."""
         missing = 1
         for index, token in enumerate(tokens):
             missing += self.arities.get(token, 0) - 1
@@ -541,7 +541,7 @@ class Grammar:
     def _unexpected(
         self, text: str, lexeme: Lexeme, expected: str, before: Lexeme = ("", 0)
     ) -> FormulaError:
-        """The error for a token that cannot stand where it does; `before` is its predecessor."""
+        """Return the error for a token out of place; `before` is the token before it."""
         token, start = lexeme
         arity = self._arity(token)
         if before[0] in self.refused and (token == "(" or arity in (0, 1)):
@@ -554,8 +554,8 @@ class Grammar:
         elif token == '"':
             reason = ": this quote is never closed on its line"
         elif arity is None and token != "(":
-            inside = (i for i, x in enumerate(token) if x != "." and not f"_{x}".isidentifier())
-            first = next(inside, 0)
+            bad_places = (i for i, x in enumerate(token) if x != "." and not f"_{x}".isidentifier())
+            first = next(bad_places, 0)
             token, start = (token[first], start + first) if first else (token, start)
             reason = f" has no meaning here: expected {expected} ({self._known})"
         else:
@@ -564,27 +564,29 @@ class Grammar:
 
     @property
     def _known(self) -> str:
-        known = " ".join(self.arities)
+        tokens = " ".join(self.arities)
         rule = "letters, digits, _ and dots, or anything in double quotes"
-        return f'operators and constants: {known}; names are {rule}, such as "x\'"'
+        return f'operators and constants: {tokens}; names are {rule}, such as "x\'"'
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         data = {**asdict(self), "constants": list(self.constants)}
         return {key: value for key, value in data.items() if value or key not in _OPTIONAL}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Grammar":
-        """The inverse of `to_dict`, also after a trip through JSON.
+        """Undo `to_dict`, also after a trip through JSON.
 
         Raises:
             ValueError: the data are no grammar; the message names the entry.
         """
-        known = {entry.name for entry in fields(cls)}
-        if not isinstance(data, dict) or not known.difference(_OPTIONAL) <= data.keys() <= known:
-            found = ", ".join(map(str, data)) if isinstance(data, dict) else _shorten(data)
-            needed = ", ".join(sorted(known))
-            raise ValueError(f"a grammar has the entries {needed}; this one is {found or 'empty'}")
+        names = {entry.name for entry in fields(cls)}
+        if not isinstance(data, dict) or not names.difference(_OPTIONAL) <= data.keys() <= names:
+            entries = ", ".join(map(str, data)) if isinstance(data, dict) else _shorten(data)
+            expected_entries = ", ".join(sorted(names))
+            raise ValueError(
+                f"a grammar has the entries {expected_entries}; this one is {entries or 'empty'}"
+            )
         constants = data["constants"]
         if not isinstance(constants, list | tuple):
             raise ValueError(f"`constants` of a grammar is a list, not {_shorten(constants)}")
@@ -612,16 +614,16 @@ _OPERAND = "a name, a constant, a unary operator or '('"
 
 
 def _without_double_negation(tokens: list[str]) -> list[str]:
-    kept: list[str] = []
+    shortened: list[str] = []
     for token in tokens:
-        if token == "!" and kept and kept[-1] == "!":
-            kept.pop()
+        if token == "!" and shortened and shortened[-1] == "!":
+            shortened.pop()
         else:
-            kept.append(token)
-    return kept
+            shortened.append(token)
+    return shortened
 
 
 def _shorten(value: object) -> str:
     text = value if isinstance(value, str) else repr(value)
-    shown = text if len(text) <= 40 else text[:37] + "..."
-    return repr(shown) if isinstance(value, str) else shown
+    excerpt = text if len(text) <= 40 else text[:37] + "..."
+    return repr(excerpt) if isinstance(value, str) else excerpt

@@ -12,7 +12,6 @@ L source length, T target length, M keys (cached ones included), D model width, 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Self
 
 import torch

@@ -37,9 +37,9 @@ def make_objective(choice: str | Mapping[str, Any]) -> RowsObjective:
     name = settings.pop("name", None)
     if name not in OBJECTIVES:
         raise ValueError(f"no objective {name!r}; known: {', '.join([ANSWER, *OBJECTIVES])}")
-    chosen = OBJECTIVES[name]
-    model_of(chosen).model_validate(settings)
-    return chosen(**settings)
+    objective_class = OBJECTIVES[name]
+    model_of(objective_class).model_validate(settings)
+    return objective_class(**settings)
 
 
 __all__ = [

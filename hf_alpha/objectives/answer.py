@@ -35,7 +35,7 @@ TRIED = 5
 
 
 class Answer(Objective):
-    """To answer with text."""
+    """The objective of models that answer with text."""
 
     name: ClassVar[str] = "answer"
     answers: ClassVar[bool] = True
@@ -60,10 +60,10 @@ class Answer(Objective):
 
 
 class AnswerProblems(Answer):
-    """To answer problems of a task, which are generated or drawn."""
+    """The objective of models that answer a task's problems, which are generated or drawn."""
 
     def examples(self, recipe: Any, say: Say) -> Examples:
-        """Problems are generated, or drawn, when there is a model: that may take hours."""
+        """Return no examples: problems are generated or drawn once there is a model."""
         return Examples()
 
     def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> AnyTokenizer:
@@ -82,7 +82,7 @@ class AnswerProblems(Answer):
 
 
 class AnswerPairs(Answer):
-    """To answer the user's own texts."""
+    """The objective of models that answer the user's own texts."""
 
     def examples(self, recipe: Any, say: Say) -> OwnPairs:
         task = recipe.solved
@@ -131,7 +131,7 @@ class AnswerPairs(Answer):
 
 
 def prepare_data(recipe: Any, tokenizer: AnyTokenizer) -> tuple[Problems, Problems]:
-    """Training and validation problems of a task, generated first if need be, and tokenised.
+    """Return a task's tokenised training and validation problems, generated first if need be.
 
     Args:
         recipe: a [`FormulaRecipe`].
@@ -148,30 +148,30 @@ def _training(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
     data = recipe.data
     if draw := getattr(data, "draw", None):
         with section("data: draw"):
-            drawn = DrawnProblems(recipe.task, tokenizer, **draw)
-        drawn.keys = drawn.keys[: data.max_train_samples]
-        return drawn
+            drawn_problems = DrawnProblems(recipe.task, tokenizer, **draw)
+        drawn_problems.keys = drawn_problems.keys[: data.max_train_samples]
+        return drawn_problems
     with section("data"):
         rows = _generated(recipe, data, "train")
         return _tokenized(rows, data.max_train_samples, tokenizer, recipe)
 
 
 def _validation(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
-    data, most = recipe.data, recipe.data.max_eval_samples
+    data, max_samples = recipe.data, recipe.data.max_eval_samples
     if data.validation is not None:
         with section("data: validation"):
             rows = _generated(recipe, data.validation, "validation")
-            return _tokenized(rows, most, tokenizer, recipe)
+            return _tokenized(rows, max_samples, tokenizer, recipe)
     if draw := getattr(data, "draw", None):
         with section("data: draw"):
-            settings = {**draw, "num_samples": most}
+            settings = {**draw, "num_samples": max_samples}
             return DrawnProblems(recipe.task, tokenizer, split="validation", **settings)
     with section("data"):
-        return _tokenized(load(data.path, "validation"), most, tokenizer, recipe)
+        return _tokenized(load(data.path, "validation"), max_samples, tokenizer, recipe)
 
 
 def _generated(recipe: Any, folder: Any, split: str) -> Dataset:
-    """A split of a dataset, which is generated first if the recipe says how.
+    """Return a split of a dataset, which is generated first if the recipe says how.
 
     That returns at once where the same data has been made, and refuses where other data has.
     """
@@ -181,12 +181,12 @@ def _generated(recipe: Any, folder: Any, split: str) -> Dataset:
     return load(folder.path, split)
 
 
-def _tokenized(rows: Any, most: int | None, tokenizer: AnyTokenizer, recipe: Any) -> Any:
-    return tokenize(first(rows, most), tokenizer, recipe.data.num_workers)
+def _tokenized(rows: Any, max_samples: int | None, tokenizer: AnyTokenizer, recipe: Any) -> Any:
+    return tokenize(first(rows, max_samples), tokenizer, recipe.data.num_workers)
 
 
 def _longest_answer(dataset: Any) -> int:
-    """Tokens of the longest answer; 0 where that is not known, as of a stream."""
+    """Return the tokens of the longest answer; 0 where that is not known, as of a stream."""
     if not isinstance(dataset, Dataset):
         return 0
     lengths = pc.list_value_length(dataset.with_format("arrow")[:]["labels"])
@@ -229,21 +229,21 @@ def _fit_symbols(model: Any, tokenizer: TextTokenizer, pairs: OwnPairs, say: Say
     if model.config.learns_names:
         tokenizer.name_symbols(pairs.texts)
     lacking = pairs.lacking(tokenizer.symbol_classes, training=True)
-    more = {name: count for name, count in lacking.items() if count}
-    if not more:
+    missing_counts = {name: count for name, count in lacking.items() if count}
+    if not missing_counts:
         return
     counts = ", ".join(
-        f"{name} has {count}, and {more[name]} more are needed"
+        f"{name} has {count}, and {missing_counts[name]} more are needed"
         for name, count in tokenizer.symbol_classes.items()
-        if name in more
+        if name in missing_counts
     )
     if reason := model.config.encoding.no_extension:
         raise ValueError(
             f"too few symbols in the checkpoint: {counts}; {reason}, or one of Transformers again "
             "with more --symbols"
         )
-    model.extend_symbols(more)
-    tokenizer.extend_symbols(more)
+    model.extend_symbols(missing_counts)
+    tokenizer.extend_symbols(missing_counts)
     say(f"symbols of the checkpoint: {counts}; they are added")
 
 

@@ -64,7 +64,7 @@ class RowsObjective(Objective):
 
     @property
     def auto(self) -> Any:
-        """That class."""
+        """The class of Transformers that `auto_name` names."""
         return getattr(transformers, self.auto_name)
 
     def auto_of(self, config: PreTrainedConfig) -> Any:
@@ -126,12 +126,13 @@ class RowsObjective(Objective):
             say(f"training: {self.summary(rows, train, data, examples.finder)}")
             if examples.validation is None:
                 return {"train_dataset": train}
-            held = first(examples.validation, data.max_eval_samples)
-            features = self.features(held, data, tokenizer, config, seed=seed, training=False)
+            eval_rows = first(examples.validation, data.max_eval_samples)
+            features = self.features(eval_rows, data, tokenizer, config, seed=seed, training=False)
 
         def metrics(output: EvalPrediction) -> dict[str, float]:
             outputs, labels = output.predictions, output.label_ids
-            return self.score(self.records(outputs, labels, held, features, data, config), config)
+            records = self.records(outputs, labels, eval_rows, features, data, config)
+            return self.score(records, config)
 
         return {
             "train_dataset": train, "eval_dataset": features, "compute_metrics": metrics,
@@ -280,7 +281,7 @@ class Texts:
 
 
 def _transducing(tokenizer: Any, recipe: Any) -> Any:
-    """A tokenizer with the recipe's transducer, if it names one."""
+    """Return a tokenizer with the recipe's transducer, if it names one."""
     with section("transducer"):
         return with_transducer(tokenizer, recipe.transducer) if recipe.transducer else tokenizer
 
@@ -301,8 +302,8 @@ def _say_segments(model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
     if not reads_segments(model):
         say(f"segments: a {kind!r} model takes none: those of the transducer are left out")
         return
-    shown = ", ".join(labels[:5]) + ", ..." * (len(labels) > 5)
-    say(f"segments: {len(labels):,} labels: {shown}")
+    label_names = ", ".join(labels[:5]) + ", ..." * (len(labels) > 5)
+    say(f"segments: {len(labels):,} labels: {label_names}")
 
 
 def rows_of(batch: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
@@ -312,7 +313,7 @@ def rows_of(batch: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
 
 
 def kinds_of(tokenizer: Any) -> dict[str, Any]:
-    """Column -> type of `INPUTS` that a tokenizer gives.
+    """Return column -> type, of those of `INPUTS` that a tokenizer gives.
 
     A batch in which no row has a segment does not say what segments are.
     """
@@ -337,16 +338,16 @@ def check_positions(model: PreTrainedModel, max_length: int) -> None:
     Raises:
         ValueError: naming both lengths.
     """
-    most = num_positions(model)
-    if most is not None and max_length > most:
+    limit = num_positions(model)
+    if limit is not None and max_length > limit:
         raise ValueError(
-            f"max_length is {max_length}, but the model has {most} positions: set max_length, or "
+            f"max_length is {max_length}, but the model has {limit} positions: set max_length, or "
             "model.max_position_embeddings of a new model"
         )
 
 
 def num_positions(model: PreTrainedModel) -> int | None:
-    """How many positions a model's table has; None if it has no table."""
+    """Return how many positions a model's table has; None if it has no table."""
     sizes = [
         module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
         for name, module in model.named_modules()

@@ -80,7 +80,7 @@ class Causal(RowsObjective):
         return {}
 
     def new_tokenizer(self, recipe: Any, examples: Any, start: Any) -> Any:
-        """One that writes an end token; a plain one that a recipe names stays as it is."""
+        """Return a tokenizer that writes an end token; one that the recipe names stays as it is."""
         with section("tokenizer"):
             if start is None and (recipe.symbols or is_made(recipe.tokenizer)):
                 return TextTokenizer.from_texts(examples.texts, recipe.symbols, recipe.tokenizer)
@@ -135,7 +135,7 @@ class Causal(RowsObjective):
         if not any(texts):
             return
         if not self.pairs:
-            ids = _ended(encoded(tokenizer, *texts, where=place)["input_ids"], end)
+            ids = _ended(encoded(tokenizer, *texts, place=place)["input_ids"], end)
             # A sequence begins with the last token of the one before, so that all are predicted.
             for start in range(0, len(ids) - 1, max(self.max_length - 1, 1)):
                 part = ids[start : start + self.max_length]
@@ -144,12 +144,12 @@ class Causal(RowsObjective):
         source, target = texts
         if isinstance(tokenizer, TextTokenizer):  # names of a target are those of its source
             pair = encoded(
-                tokenizer, source, where=place, text_target=target, allow_absent_symbols=True
+                tokenizer, source, place=place, text_target=target, allow_absent_symbols=True
             )
             problem, answer = pair["input_ids"], pair["labels"]
         else:
-            problem = encoded(tokenizer, source, where=place)["input_ids"]
-            answer = encoded(tokenizer, target, where=place, add_special_tokens=False)["input_ids"]
+            problem = encoded(tokenizer, source, place=place)["input_ids"]
+            answer = encoded(tokenizer, target, place=place, add_special_tokens=False)["input_ids"]
         problem, answer = _ended(problem, end), _ended(answer, end)
         if (length := len(problem) + len(answer)) > self.max_length:
             raise ValueError(
@@ -159,7 +159,7 @@ class Causal(RowsObjective):
         yield [*problem, *answer], [*[IGNORE] * len(problem), *answer]
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
-        """Padding is on the right, where no token looks at it."""
+        """Return a function that pads rows on the right, where no token looks at the padding."""
 
         def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
             rows = [{**row, "attention_mask": [1] * len(row["input_ids"])} for row in rows]
@@ -213,7 +213,7 @@ class Causal(RowsObjective):
 
 
 def _ended(ids: list[int], end: int | None) -> list[int]:
-    """The ids, with an end token if they have none."""
+    """Return the ids, with an end token behind them if they have none."""
     return list(ids) if end is None or (ids and ids[-1] == end) else [*ids, end]
 
 

@@ -13,6 +13,7 @@ from datasets import ClassLabel, Dataset, Features, Value
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.data.cache import filling_cache
+from hf_alpha.modeling.choices import check_unique
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 
@@ -64,8 +65,7 @@ class Classes(RowsObjective):
             )
         if self.regression and self.labels:
             raise ValueError("labels are for classes: leave them out with regression")
-        if len(set(self.labels)) < len(self.labels):
-            raise ValueError(f"labels: one is given twice: {self.labels}")
+        check_unique("labels", self.labels)
 
     @property
     def auto_name(self) -> str:
@@ -82,7 +82,7 @@ class Classes(RowsObjective):
         for column in _text_columns(settings):
             for row, value in enumerate(rows[column]):
                 text_in(value, column, row)
-        named = _class_names(rows, settings.target)
+        class_names = _class_names(rows, settings.target)
         for row, value in enumerate(rows[settings.target]):
             fault = None
             if value is None or value == "":
@@ -91,8 +91,8 @@ class Classes(RowsObjective):
                 fault = f"holds {value!r}, which is no single class or number"
             elif self.regression and _number(value) is None:
                 fault = f"holds {value!r}, which is no finite number"
-            elif named and not 0 <= value < len(named):
-                fault = f"holds {value!r}: it is out of range, there are {len(named)} classes"
+            elif class_names and not 0 <= value < len(class_names):
+                fault = f"holds {value!r}: it is out of range, there are {len(class_names)} classes"
             if fault:
                 raise ValueError(f"row {row}: the column {settings.target!r} {fault}")
 
@@ -105,8 +105,8 @@ class Classes(RowsObjective):
     def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
         if self.regression:
             return {"num_labels": 1, "problem_type": "regression"}
-        named = self.labels or _class_names(parts[0], settings.target)
-        names = named or sorted(
+        class_names = self.labels or _class_names(parts[0], settings.target)
+        names = class_names or sorted(
             {name for rows in parts for name in _targets(rows, settings.target)}, key=_order
         )
         if len(names) < 2:
@@ -143,7 +143,7 @@ class Classes(RowsObjective):
             encoding = encoded(
                 tokenizer,
                 *map(list, zip(*texts, strict=True)),
-                where=f"rows from {places[0]} on",
+                place=f"rows from {places[0]} on",
                 truncation=True,
                 max_length=self.max_length,
             )
@@ -161,7 +161,7 @@ class Classes(RowsObjective):
     def _label_ids(
         self, rows: Dataset, settings: DataSource, config: PreTrainedConfig, training: bool
     ) -> list[Any]:
-        """The number of each row's class; one that the model does not know fails in training."""
+        """Return the number of each row's class; a class unknown to the model fails in training."""
         if self.regression:
             return [_number(value) for value in rows[settings.target]]
         names = _targets(rows, settings.target)
@@ -235,19 +235,19 @@ def _text_columns(settings: DataSource) -> list[str]:
 
 
 def _class_names(rows: Dataset, column: str) -> list[str]:
-    """The names of classes that the data itself declares."""
+    """Return the names of classes that the data itself declares; [] if it declares none."""
     kind = rows.features[column]
     return list(kind.names) if isinstance(kind, ClassLabel) else []
 
 
 def _targets(rows: Dataset, column: str) -> list[str]:
-    """The name of each row's class."""
-    named = _class_names(rows, column)
-    return [named[value] if named else str(value) for value in rows[column]]
+    """Return the name of each row's class."""
+    class_names = _class_names(rows, column)
+    return [class_names[value] if class_names else str(value) for value in rows[column]]
 
 
 def _order(name: str) -> tuple[int, str]:
-    """Numbers by their value, other names by the alphabet."""
+    """Return a sort key: numbers by their value, other names by the alphabet."""
     return (int(name), "") if name.isdecimal() else (0, name)
 
 

@@ -96,7 +96,7 @@ def evaluate_model(
         order = np.argsort([len(ids) for ids in features["input_ids"]], kind="stable")
         output = trainer.predict(features.select(order))
     outputs, labels = (
-        _rows_at(each, np.argsort(order)) for each in (output.predictions, output.label_ids)
+        _rows_at(part, np.argsort(order)) for part in (output.predictions, output.label_ids)
     )
     records = objective.records(outputs, labels, rows, features, settings, config)
     groups: dict[str, list[Record]] = {}
@@ -119,8 +119,8 @@ def _groups(objective: RowsObjective, rows: Dataset, by: str) -> list[Any]:
     values = list(rows[by])
     for row, value in enumerate(values):
         if not isinstance(value, str | int | float):
-            shown = "nothing" if value is None else repr(value)
-            raise ValueError(f"row {row}: the column {by!r} holds {shown}, which names no group")
+            content = "nothing" if value is None else repr(value)
+            raise ValueError(f"row {row}: the column {by!r} holds {content}, which names no group")
         if value == ALL:
             raise ValueError(
                 f"row {row}: the column {by!r} holds {ALL!r}, which is what all rows are called: "
@@ -132,7 +132,7 @@ def _groups(objective: RowsObjective, rows: Dataset, by: str) -> list[Any]:
 def _rows_at(values: Any, order: np.ndarray) -> Any:
     """Return the rows of arrays, or of tuples of them, in another order."""
     if isinstance(values, tuple | list):
-        return tuple(_rows_at(each, order) for each in values)
+        return tuple(_rows_at(part, order) for part in values)
     return values[order]
 
 

@@ -17,7 +17,7 @@ Format = Callable[[Path], Iterator[Row]]
 
 
 def squad(path: Path) -> Iterator[Row]:
-    """SQuAD's JSON, 1.1 or 2.0: for each question `id`, `question`, `context` and `answers`."""
+    """Read SQuAD's JSON, 1.1 or 2.0: per question `id`, `question`, `context`, `answers`."""
     with open_text(path) as file:
         try:
             content = json.load(file)
@@ -25,11 +25,11 @@ def squad(path: Path) -> Iterator[Row]:
             raise ValueError(f"{path} is no JSON: {error}") from error
     for article in content["data"]:
         for paragraph in article["paragraphs"]:
-            for asked in paragraph["qas"]:
-                answers = [] if asked.get("is_impossible") else asked["answers"]
+            for question in paragraph["qas"]:
+                answers = [] if question.get("is_impossible") else question["answers"]
                 yield {
-                    "id": asked["id"],
-                    "question": asked["question"],
+                    "id": question["id"],
+                    "question": question["question"],
                     "context": paragraph["context"],
                     "answers": {
                         "text": [answer["text"] for answer in answers],
@@ -39,7 +39,7 @@ def squad(path: Path) -> Iterator[Row]:
 
 
 def conll(path: Path) -> Iterator[Row]:
-    """A word and its tag in a line, as in WNUT-17; or number, word and tag, as in UNER (IOB2).
+    """Read lines of word and tag, as in WNUT-17, or of number, word and tag, as in UNER (IOB2).
 
     Cells are separated by tabs, texts by lines without text. A line that begins with # and has no
     tab is a comment.
@@ -77,8 +77,8 @@ def read_format(name: str, path: str) -> list[Row]:
         ValueError: there is no such format, or the file has another one; the message names the
             line.
     """
-    read = FORMATS.get(name)
-    if read is None:
+    reader = FORMATS.get(name)
+    if reader is None:
         if ":" not in name:
             formats = ", ".join(FORMATS)
             raise ValueError(
@@ -86,12 +86,12 @@ def read_format(name: str, path: str) -> list[Row]:
                 "Formats of a single benchmark are in a checkout of the repository, such as "
                 "benchmarks.studies.formats:clutrr"
             )
-        read = own_object(name, "the format", "package.module:function")
+        reader = own_object(name, "the format", "package.module:function")
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"no file {file} to read as {name!r}")
     try:
-        return list(read(file))
+        return list(reader(file))
     except (KeyError, AttributeError, TypeError, UnicodeDecodeError) as error:
         raise ValueError(f"{file} is not of the format {name!r}: {_reason(error)}") from error
 

@@ -120,8 +120,8 @@ class Masked(RowsObjective):
 
     @property
     def trains(self) -> str:
-        other = " (with sentences: none, AutoModelForMaskedLM)"
-        return self.auto_name + other * (self.sentences != "none")
+        suffix = " (with sentences: none, AutoModelForMaskedLM)"
+        return self.auto_name + suffix * (self.sentences != "none")
 
     def check_training(self, training: Mapping[str, Any]) -> None:
         super().check_training(training)
@@ -145,12 +145,12 @@ class Masked(RowsObjective):
         return marked([row[settings.source] or ""], row, place, finder)
 
     def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:
-        """Yield sentences."""
+        """Yield the sentences of all texts."""
         for (text,) in texts:
             yield from _split(text)
 
     def keys(self, rows: Dataset, settings: DataSource, finder: NameFinder | None) -> Iterable[str]:
-        """Lines count as their document does, and so do the lines without text behind it."""
+        """Return each line's document as its key; lines without text count with the one before."""
         if self.documents == "rows":
             return super().keys(rows, settings, finder)
         lines = [key if _split(key) else "" for key in super().keys(rows, settings, finder)]
@@ -209,7 +209,7 @@ class Masked(RowsObjective):
             raise
 
     def _kinds(self, tokenizer: Any) -> Features:
-        """The columns of features."""
+        """Return column -> type of the features."""
         names = ["input_ids", "token_type_ids", "special_tokens_mask", *_segment_keys(tokenizer)]
         kinds: dict[str, Any] = dict.fromkeys(names, List(Value("int32")))
         if self.whole_words:
@@ -221,7 +221,7 @@ class Masked(RowsObjective):
     def _fingerprint(
         self, rows: Dataset, column: str, tokenizer: Any, seed: int, training: bool
     ) -> str:
-        """Name of the sequences in the cache of `datasets`."""
+        """Return the name of the sequences in the cache of `datasets`."""
         code = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("masked", "names")]
         beneath = [tokenizer.backend_tokenizer.to_str(), getattr(tokenizer, "transducer", None)]
         if (finder := finder_of(tokenizer)) is not None:
@@ -243,7 +243,7 @@ class Masked(RowsObjective):
         seed: int,
         training: bool,
     ) -> Iterator[dict[str, Any]]:
-        """Sequences of parts of the rows, a function of rows and seed: workers change nothing."""
+        """Yield sequences of the rows, a function of rows and seed: workers change nothing."""
         frame = _Frame(tokenizer, self.sentences != "none")
         for start in starts:
             rng, place = random.Random(f"{seed}/{start}"), start << 20
@@ -260,8 +260,8 @@ class Masked(RowsObjective):
     def _documents(
         self, rows: Dataset, start: int, settings: DataSource, tokenizer: Any
     ) -> Iterator[list[Document]]:
-        """Documents as the tokens of their sentences, many at a time; rows count from `start`."""
-        held: list[Document] = []
+        """Yield many documents at a time, as sentences of tokens; rows count from `start`."""
+        documents: list[Document] = []
         current: Document = []
         numbering = Numbering(tokenizer)
         texts = Texts(self, rows, settings, finder_of(tokenizer)).by_row()
@@ -269,14 +269,14 @@ class Masked(RowsObjective):
             sentences = _split(text)
             current += _tokens(sentences, numbering, sum(map(len, current)), row)
             if current and (self.documents == "rows" or not sentences):
-                held.append(current)
+                documents.append(current)
                 current = []
-            if len(held) >= 2 * DOCUMENTS_AT_ONCE:  # so that the last ones are many too
-                yield held[:DOCUMENTS_AT_ONCE]
-                held = held[DOCUMENTS_AT_ONCE:]
-        held += [current] if current else []
-        if held:
-            yield held
+            if len(documents) >= 2 * DOCUMENTS_AT_ONCE:  # so that the last ones are many too
+                yield documents[:DOCUMENTS_AT_ONCE]
+                documents = documents[DOCUMENTS_AT_ONCE:]
+        documents += [current] if current else []
+        if documents:
+            yield documents
 
     def _pairs(
         self, documents: list[Document], tokenizer: Any, rng: random.Random
@@ -292,22 +292,22 @@ class Masked(RowsObjective):
     def _pairs_of(
         self, documents: list[Document], number: int, room: int, rng: random.Random
     ) -> Iterator[Pair]:
-        """The pairs of one document: its sentences, in chunks that fill the sequence."""
-        document, chunk, at = documents[number], list[list[Token]](), 0
+        """Yield the pairs of one document: its sentences, in chunks that fill the sequence."""
+        document, chunk, position = documents[number], list[list[Token]](), 0
         target = self._target(room, rng)
-        while at < len(document):
-            chunk.append(document[at])
-            at += 1
-            if at < len(document) and sum(map(len, chunk)) < target:
+        while position < len(document):
+            chunk.append(document[position])
+            position += 1
+            if position < len(document) and sum(map(len, chunk)) < target:
                 continue
             cut = rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
             first, second = _joined(chunk[:cut]), _joined(chunk[cut:])
             label = 0
             if self.sentences == "nsp" and (not second or rng.random() < 0.5):
-                other = rng.choice([*documents[:number], *documents[number + 1 :]])
-                start = rng.randrange(len(other))
-                second, label = _joined(other[start:])[: max(target - len(first), 1)], 1
-                at -= len(chunk) - cut  # the rest of the chunk is put back
+                other_document = rng.choice([*documents[:number], *documents[number + 1 :]])
+                start = rng.randrange(len(other_document))
+                second, label = _joined(other_document[start:])[: max(target - len(first), 1)], 1
+                position -= len(chunk) - cut  # the rest of the chunk is put back
                 del chunk[cut:]
             elif second and self.sentences == "sop" and rng.random() < 0.5:
                 first, second, label = second, first, 1
@@ -316,7 +316,7 @@ class Masked(RowsObjective):
             chunk, target = [], self._target(room, rng)
 
     def _target(self, room: int, rng: random.Random) -> int:
-        """How many tokens a pair is to have: some are short, as the data of tasks is."""
+        """Draw how many tokens a pair is to have: some are short, as the data of tasks is."""
         return rng.randint(2, room) if rng.random() < self.short_share else room
 
     def summary(
@@ -326,21 +326,21 @@ class Masked(RowsObjective):
         settings: DataSource,
         finder: NameFinder | None,
     ) -> str:
-        """With pairs, sentences for which there is no second part are in no sequence."""
+        """Return the summary; with pairs, how many sentences are in no sequence, too."""
         summary = super().summary(rows, features, settings, finder)
         if self.sentences == "none":
             return summary
         total = sum(1 for _ in self.texts(rows, settings, finder))
-        used = pc.sum(features.with_format("arrow")[:]["sentences"]).as_py()
-        return f"{summary}; {total - used:,} of {total:,} sentences are in none"
+        num_used = pc.sum(features.with_format("arrow")[:]["sentences"]).as_py()
+        return f"{summary}; {total - num_used:,} of {total:,} sentences are in none"
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         return MaskingCollator(self, tokenizer, model, seed)
 
     def reduce(self, outputs: Any, labels: Any) -> Any:
-        """The most likely tokens, and sentence classes: logits of a vocabulary are too large."""
+        """Return the likeliest tokens and sentence classes: logits would take too much memory."""
         if isinstance(outputs, tuple):
-            return tuple(each.argmax(-1) for each in outputs[: 1 + (self.sentences != "none")])
+            return tuple(logits.argmax(-1) for logits in outputs[: 1 + (self.sentences != "none")])
         return outputs.argmax(-1)
 
     def records(
@@ -354,11 +354,11 @@ class Masked(RowsObjective):
     ) -> list[Record]:
         paired = self.sentences != "none"
         predicted, targets = (x[0] if isinstance(x, tuple | list) else x for x in (outputs, labels))
-        asked = targets != IGNORE
-        right = (predicted == targets) & asked
+        has_target = targets != IGNORE
+        right = (predicted == targets) & has_target
         records: list[Record] = [
             {"masked": int(n), "found": int(m)}
-            for n, m in zip(asked.sum(1), right.sum(1), strict=True)
+            for n, m in zip(has_target.sum(1), right.sum(1), strict=True)
         ]
         if paired:
             for record, one, two in zip(records, outputs[1], labels[1], strict=True):
@@ -402,8 +402,8 @@ class MaskingCollator:
         places = [row.pop("place") for row in copies]
         classes = [row.pop("sentence_label", None) for row in copies]
         epoch = self.epoch if places[0] >= 0 else 0
-        drawn = key_of(f"{self.seed} {epoch} {places}")
-        self._mask.generator = torch.Generator().manual_seed(int.from_bytes(drawn[:7], "big"))
+        digest = key_of(f"{self.seed} {epoch} {places}")
+        self._mask.generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
         batch = dict(self._mask(copies))
         if self._has_symbols:
             mask_id, generator = self._mask.tokenizer.mask_token_id, self._mask.generator
@@ -419,9 +419,9 @@ class MaskingCollator:
         width = max(len(row["input_ids"]) for row in rows)
         for row in rows:
             if (spans := row.get("offset_mapping")) is not None:
-                more = [[0, 0]] * (width - len(spans))
+                filling = [[0, 0]] * (width - len(spans))
                 left = self._mask.tokenizer.padding_side == "left"
-                row["offset_mapping"] = more + spans if left else spans + more
+                row["offset_mapping"] = filling + spans if left else spans + filling
 
 
 def with_own_symbols(
@@ -478,47 +478,49 @@ def without_covered(
     """
     ids, starts, ends = (batch[key] for key in SEGMENTS)
     before = nn.functional.pad(masked_BT.cumsum(1), (1, 0))  # masked tokens before each column
-    kept = (ids > 0) & (before.gather(1, ends + 1) == before.gather(1, starts))
-    width = max(1, int(kept.sum(1).max()))
-    order = kept.int().argsort(dim=1, descending=True, stable=True)[:, :width]
-    return {key: (batch[key] * kept).gather(1, order) for key in SEGMENTS}
+    uncovered = (ids > 0) & (before.gather(1, ends + 1) == before.gather(1, starts))
+    width = max(1, int(uncovered.sum(1).max()))
+    order = uncovered.int().argsort(dim=1, descending=True, stable=True)[:, :width]
+    return {key: (batch[key] * uncovered).gather(1, order) for key in SEGMENTS}
 
 
 def _label_name(model: PreTrainedModel) -> str:
-    """What a model calls the labels of sentence pairs: BERT and ALBERT differ."""
+    """Return the name of a model's argument for labels of pairs: BERT's and ALBERT's differ."""
     parameters = inspect.signature(model.forward).parameters
     return "sentence_order_label" if "sentence_order_label" in parameters else "next_sentence_label"
 
 
 def _split(text: str) -> list[str]:
-    """The sentences of a text; none ends in a name or behind its last character."""
-    shown = "".join(
-        plain + "_" * len(text[span.start : span.stop] if span else "")
-        for plain, span in parts(text, getattr(text, "spans", ()))
+    """Return the sentences of a text; none ends in a name or behind its last character."""
+    blanked_text = "".join(
+        between + "_" * len(text[span.start : span.stop] if span else "")
+        for between, span in parts(text, getattr(text, "spans", ()))
     )
-    gaps = [place for match in SENTENCE_END.finditer(shown) for place in match.span()]
+    gaps = [place for match in SENTENCE_END.finditer(blanked_text) for place in match.span()]
     places = zip([0, *gaps][::2], [*gaps, len(text)][::2], strict=True)
-    return [cut_out(text, start, stop) for start, stop in places if shown[start:stop].strip()]
+    return [
+        cut_out(text, start, stop) for start, stop in places if blanked_text[start:stop].strip()
+    ]
 
 
 def _tokens(sentences: list[str], numbering: Numbering, words: int, row: int) -> Document:
-    """The tokens of sentences of a row; their words are numbered from `words` on."""
+    """Return the tokens of a row's sentences; their words are numbered from `words` on."""
     if not sentences:
         return []
-    where = f"row {row}, in its sentences"
-    encoding = encoded(numbering.tokenizer, sentences, where=where, add_special_tokens=False)
-    named = getattr(encoding, "names", [{}] * len(sentences))
+    place = f"row {row}, in its sentences"
+    encoding = encoded(numbering.tokenizer, sentences, place=place, add_special_tokens=False)
+    names_by_sentence = getattr(encoding, "names", [{}] * len(sentences))
     document: Document = []
     for number, ids in enumerate(encoding["input_ids"]):
         places = [words if word is None else words + word for word in encoding.word_ids(number)]
         words = max(places, default=words) + 1
-        tokens = numbering.names(ids, named[number])
+        tokens = numbering.names(ids, names_by_sentence[number])
         document.append(list(zip(tokens, places, _beginning(encoding, number), strict=True)))
     return [sentence for sentence in document if sentence]
 
 
 def _beginning(encoding: Any, number: int) -> list[tuple[Segment, ...]]:
-    """The segments that begin at each token of a sentence."""
+    """Return the segments that begin at each token of a sentence."""
     beginnings: list[tuple[Segment, ...]] = [()] * len(encoding["input_ids"][number])
     columns = [encoding[key][number] for key in SEGMENTS if key in encoding]
     for index, start, end in zip(*columns, strict=True):
@@ -548,19 +550,19 @@ class _Frame:
                 self.pieces.append((part, index, kind))
 
     def __call__(self, pair: Pair, with_words: bool) -> dict[str, Any]:
-        """The columns of a sequence."""
-        written = list[int | Name]()
+        """Return the columns of a sequence."""
+        sequence = list[int | Name]()
         types, special, words = list[int](), list[int](), list[int]()
         segments: list[tuple[int, int, int]] = []  # start, end and id
         for part, index, kind in self.pieces:
             tokens = [(index, -1, ())] if part is None else (pair.second if part else pair.first)
-            segments += _whole(tokens, len(written))
-            written += [token for token, *_ in tokens]
+            segments += _whole(tokens, len(sequence))
+            sequence += [token for token, *_ in tokens]
             words += [word for _, word, _ in tokens]
             types += [kind] * len(tokens)
             special += [int(part is None)] * len(tokens)
         row: dict[str, Any] = {
-            "input_ids": self.numbering.ids(written),
+            "input_ids": self.numbering.ids(sequence),
             "token_type_ids": types,
             "special_tokens_mask": special,
         }
@@ -569,25 +571,25 @@ class _Frame:
                 row[key] = [segment[place] for segment in segments]
         if with_words:
             row["offset_mapping"] = _touching(words)
-        more = {"sentence_label": pair.label, "sentences": pair.sentences}
-        return row | (more if self.paired else {})
+        pair_columns = {"sentence_label": pair.label, "sentences": pair.sentences}
+        return row | (pair_columns if self.paired else {})
 
 
 def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int]]:
-    """First and last column, and id, of the segments that are in a part of a sequence whole.
+    """Yield (first column, last column, id) of segments that are whole in a part of a sequence.
 
     Args:
         tokens: of the part.
         column: of its first token.
     """
     for place, (_, _, segments) in enumerate(tokens):
-        for more, index in segments:
-            if place + more < len(tokens):
-                yield column + place, column + place + more, index
+        for length, index in segments:
+            if place + length < len(tokens):
+                yield column + place, column + place + length, index
 
 
 def _touching(words: Sequence[int]) -> list[list[int]]:
-    """Spans for Transformers' collator: those of one word touch, those of two do not."""
+    """Return spans for Transformers' collator: those of one word touch, of two words do not."""
     spans, end = [], 0
     for place, word in enumerate(words):
         start = end if place and word == words[place - 1] else end + 1
@@ -601,7 +603,7 @@ def _joined(sentences: Iterable[list[Token]]) -> list[Token]:
 
 
 def _filled(documents: Iterable[Document], room: int) -> Iterator[Pair]:
-    """Texts that fill the sequence, each of one document."""
+    """Yield texts that fill the sequence, each of one document."""
     for document in documents:
         ids = _joined(document)
         for start in range(0, len(ids), room):

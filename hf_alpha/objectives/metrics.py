@@ -10,19 +10,19 @@ Metric = Callable[[Values, Values], float]
 
 
 def accuracy(predicted: Values, right: Values) -> float:
-    """Share of rows whose class is the right one."""
+    """Return the share of rows whose class is the right one."""
     return float(np.mean(np.asarray(predicted) == np.asarray(right)))
 
 
 def f1(predicted: Values, right: Values) -> float:
-    """F1 of class 1, as MRPC and QQP are measured; 0 where nothing is found."""
+    """Return the F1 of class 1, as MRPC and QQP are measured; 0 where nothing is found."""
     predicted_ones, right_ones = np.asarray(predicted) == 1, np.asarray(right) == 1
-    both = 2 * np.sum(predicted_ones & right_ones)
-    return float(both / (predicted_ones.sum() + right_ones.sum())) if both else 0.0
+    shared = 2 * np.sum(predicted_ones & right_ones)
+    return float(shared / (predicted_ones.sum() + right_ones.sum())) if shared else 0.0
 
 
 def matthews(predicted: Values, right: Values) -> float:
-    """Matthews' correlation of any number of classes; 0 where one side has one class only."""
+    """Return Matthews' correlation of the classes; 0 where one side has one class only."""
     predictions, targets = np.asarray(predicted, int), np.asarray(right, int)
     classes = int(max(predictions.max(), targets.max())) + 1
     counts = np.zeros((classes, classes))
@@ -33,14 +33,14 @@ def matthews(predicted: Values, right: Values) -> float:
 
 
 def pearson(predicted: Values, right: Values) -> float:
-    """Pearson's correlation; 0 where one side does not vary."""
+    """Return Pearson's correlation; 0 where one side does not vary."""
     one, two = (np.asarray(side, float) - np.mean(side) for side in (predicted, right))
     spread = math.sqrt(float(one @ one) * float(two @ two))
     return float(one @ two) / spread if spread else 0.0
 
 
 def spearman(predicted: Values, right: Values) -> float:
-    """Spearman's rank correlation; equal values share their mean rank."""
+    """Return Spearman's rank correlation; equal values share their mean rank."""
     return pearson(_ranks(predicted), _ranks(right))
 
 

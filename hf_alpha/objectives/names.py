@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from hf_alpha.data.pairs import canonical_text
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.tokenization_symbols import in_row
 from hf_alpha.own_code import import_functions
 
 
@@ -17,7 +18,7 @@ class Name(NamedTuple):
 
 
 def find_names(symbols: Mapping[str, Any]) -> NameFinder | None:
-    """What finds names by a recipe's rules; None without rules.
+    """Return a finder of names by a recipe's rules; None without rules.
 
     Raises:
         ValueError: a rule cannot be used, or its function cannot be imported.
@@ -30,7 +31,7 @@ def find_names(symbols: Mapping[str, Any]) -> NameFinder | None:
 
 
 def finder_of(tokenizer: Any) -> NameFinder | None:
-    """What finds a tokenizer's names; None where there are no symbols.
+    """Return the finder of a tokenizer's names; None where there are no symbols.
 
     Raises:
         ValueError: it needs a function that was not imported: see `hf_alpha.trust`.
@@ -42,7 +43,7 @@ def finder_of(tokenizer: Any) -> NameFinder | None:
 
 
 def name_columns(finder: NameFinder | None) -> list[str]:
-    """The columns of the data that list names."""
+    """Return the columns of the data that list names."""
     rules = finder.rules.values() if finder is not None else ()
     return [rule.column for rule in rules if rule.column is not None]
 
@@ -50,7 +51,7 @@ def name_columns(finder: NameFinder | None) -> list[str]:
 def marked(
     texts: Sequence[str], row: Mapping[str, Any], place: int, finder: NameFinder | None
 ) -> list[str]:
-    """The texts of a row, their names marked.
+    """Return the texts of a row with their names marked.
 
     Args:
         texts: of the row.
@@ -71,24 +72,22 @@ def marked(
             if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
                 raise ValueError(f"row {place}: the column {rule.column!r} holds no list of names")
             names[kind] = listed
-    try:
+    with in_row(place):
         return [finder.mark(text, names) for text in texts]
-    except ValueError as error:
-        raise ValueError(f"row {place}: {error}") from error
 
 
 def key_of_texts(texts: Iterable[str], finder: NameFinder | None) -> str:
-    """What marked texts count as when rows are held out: each is equal to its renamings."""
+    """Return the key that decides whether a row is held out: equal up to renaming."""
     return "\x1f".join(text if finder is None else canonical_text(text, finder) for text in texts)
 
 
-def encoded(tokenizer: Any, *texts: list[str] | str, where: str, **options: Any) -> Any:
-    """What a tokenizer makes of rows of texts.
+def encoded(tokenizer: Any, *texts: list[str] | str, place: str, **options: Any) -> Any:
+    """Encode rows of texts with a tokenizer.
 
     Args:
         tokenizer: any.
         texts: of all rows, and their second texts; or those of one row.
-        where: the rows are, for errors.
+        place: the rows are, for errors.
         options: of the tokenizer.
 
     Raises:
@@ -97,16 +96,18 @@ def encoded(tokenizer: Any, *texts: list[str] | str, where: str, **options: Any)
     try:
         return tokenizer(*texts, **options)
     except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+        raise ValueError(f"{place}: {error}") from error
 
 
 def cut_out(text: str, start: int, stop: int) -> str:
-    """The characters [start, stop) of a text, with the names that lie in there whole."""
+    """Return the characters [start, stop) of a text, with the names that are whole in there."""
     if not isinstance(text, MarkedText):
         return text[start:stop]
     first, last = (bisect_left(text.spans, (place,)) for place in (start, stop))
-    inside = [span for span in text.spans[first:last] if span.stop <= stop]
-    return MarkedText(text[start:stop], [(i - start, j - start, kind) for i, j, kind in inside])
+    spans_inside = [span for span in text.spans[first:last] if span.stop <= stop]
+    return MarkedText(
+        text[start:stop], [(i - start, j - start, kind) for i, j, kind in spans_inside]
+    )
 
 
 class Numbering:
@@ -126,9 +127,13 @@ class Numbering:
             ids: of the text.
             names: symbol token -> name, of the text.
         """
-        found = {self.tokenizer.convert_tokens_to_ids(token): name for token, name in names.items()}
-        known = {index: Name(name, self.tokenizer.class_of(index)) for index, name in found.items()}
-        return [known.get(index, index) for index in ids]
+        names_by_id = {
+            self.tokenizer.convert_tokens_to_ids(token): name for token, name in names.items()
+        }
+        symbols = {
+            index: Name(name, self.tokenizer.class_of(index)) for index, name in names_by_id.items()
+        }
+        return [symbols.get(index, index) for index in ids]
 
     def ids(self, tokens: Sequence[int | Name]) -> list[int]:
         """Return tokens of a sequence, with symbols in place of names.

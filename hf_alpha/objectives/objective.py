@@ -94,7 +94,7 @@ class Objective(ABC):
 
     @abstractmethod
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
-        """Return what makes batches of the data."""
+        """Return a function that makes a batch of rows of the data."""
 
     @abstractmethod
     def datasets(

@@ -24,8 +24,8 @@ def optimizer_of(choice: str | Mapping[str, Any], training: Any) -> tuple[type, 
         ValueError: there is no such optimiser, or it does not take an argument.
         ImportError: the package is not installed.
     """
-    more = {"name": choice} if isinstance(choice, str) else dict(choice)
-    name: Any = more.pop("name", None)
+    extra_arguments = {"name": choice} if isinstance(choice, str) else dict(choice)
+    name: Any = extra_arguments.pop("name", None)
     try:
         from pytorch_optimizer import load_optimizer
     except ImportError:
@@ -34,19 +34,19 @@ def optimizer_of(choice: str | Mapping[str, Any], training: Any) -> tuple[type, 
             f"{install_command(PACKAGE)}"
         ) from None
     try:
-        chosen: Any = load_optimizer(name)
+        optimizer_class: Any = load_optimizer(name)
     except (AttributeError, NotImplementedError) as error:
         raise ValueError(f"no optimiser {name!r} in {PACKAGE}") from error
     arguments = {
         "lr": training.learning_rate,
         "betas": (training.adam_beta1, training.adam_beta2),
         "eps": training.adam_epsilon,
-        **more,
+        **extra_arguments,
     }
-    parameters = signature(chosen).parameters
-    if unknown := [key for key in more if key not in parameters]:
+    parameters = signature(optimizer_class).parameters
+    if unknown := [key for key in extra_arguments if key not in parameters]:
         raise ValueError(f"the optimiser {name!r} takes no {unknown[0]!r}: {', '.join(parameters)}")
-    return chosen, {key: value for key, value in arguments.items() if key in parameters}
+    return optimizer_class, {key: value for key, value in arguments.items() if key in parameters}
 
 
 __all__ = ["optimizer_of"]

@@ -20,7 +20,7 @@ TEXT_FILES = (".txt", ".md", ".rst")
 
 
 class RowSource(Protocol):
-    """How rows are read."""
+    """The settings by which rows are read."""
 
     source: str
     format: str | None
@@ -79,16 +79,16 @@ def read_rows(
 
 
 def _keys(columns: Sequence[str], settings: RowSource) -> dict[str, str]:
-    """Column -> the key of a recipe that names it; empty where the objective has a fixed name."""
+    """Return column -> the recipe's key that names it; "" where the objective fixes the name."""
     fields = ("source", "pair", "target")
-    named = {getattr(settings, field, None): f"data.{field}" for field in fields}
-    return {column: named.get(column, "") for column in columns} | dict.fromkeys(
+    keys = {getattr(settings, field, None): f"data.{field}" for field in fields}
+    return {column: keys.get(column, "") for column in columns} | dict.fromkeys(
         settings.where, "data.where"
     )
 
 
 def _lines(files: Sequence[Path], settings: RowSource) -> DatasetDict:
-    """Plain texts, with a row for each line."""
+    """Return plain texts as a dataset with a row for each line."""
     options = {"encoding": settings.encoding} if settings.encoding else {}
     paths = [escape(str(file)) for file in files]
     lines = read_named(load_dataset, files[0], "text", data_files=paths, **options)
@@ -97,7 +97,7 @@ def _lines(files: Sequence[Path], settings: RowSource) -> DatasetDict:
 
 def kept(rows: Dataset, where: Mapping[str, Any]) -> Dataset:
     """Return the rows that have one of the given values in each of the given columns."""
-    chosen = np.ones(len(rows), dtype=bool)
+    matches = np.ones(len(rows), dtype=bool)
     for column, values in where.items():
         nested = next((value for value in rows[column] if isinstance(value, list | dict)), None)
         if nested is not None:
@@ -105,8 +105,8 @@ def kept(rows: Dataset, where: Mapping[str, Any]) -> Dataset:
                 f"where: the column {column!r} holds {nested!r}: it takes single values"
             )
         accepted = set(values) if isinstance(values, list) else {values}
-        chosen &= np.array([value in accepted for value in rows[column]], dtype=bool)
-    return rows if chosen.all() else rows.select(np.flatnonzero(chosen))
+        matches &= np.array([value in accepted for value in rows[column]], dtype=bool)
+    return rows if matches.all() else rows.select(np.flatnonzero(matches))
 
 
 def hold_out(
@@ -145,11 +145,13 @@ def check_validation(recipe: Any, validation: Any) -> None:
         )
 
 
-def first(rows: Any, most: int | None) -> Any:
+def first(rows: Any, limit: int | None) -> Any:
     """Return the first rows of a dataset or stream, as many as a recipe asks for."""
-    if most is None:
+    if limit is None:
         return rows
-    return rows.take(most) if isinstance(rows, IterableDataset) else rows.take(min(most, len(rows)))
+    return (
+        rows.take(limit) if isinstance(rows, IterableDataset) else rows.take(min(limit, len(rows)))
+    )
 
 
 def text_in(value: Any, column: str, row: int) -> str:

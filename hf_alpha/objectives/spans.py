@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -146,9 +147,9 @@ class Spans(RowsObjective):
                 # A token without characters, as `<join>` is, is no place for an answer.
                 [
                     list(span) if part == 1 and span[0] < span[1] else [-1, -1]
-                    for span, part in zip(*each, strict=True)
+                    for span, part in zip(*spans_and_parts, strict=True)
                 ]
-                for each in zip(
+                for spans_and_parts in zip(
                     encoding["offset_mapping"],
                     map(encoding.sequence_ids, range(len(parts))),
                     strict=True,
@@ -171,10 +172,10 @@ class Spans(RowsObjective):
         )  # fmt: skip
 
     def _encoded(
-        self, questions: list[str], contexts: list[str], tokenizer: Any, where: str
+        self, questions: list[str], contexts: list[str], tokenizer: Any, place: str
     ) -> Any:
-        """Windows of rows; `where` they are is for errors."""
-        questions, longest = self._shortened(questions, tokenizer, where)
+        """Return the encoded windows of rows; `place` says in errors where the rows are."""
+        questions, longest = self._shortened(questions, tokenizer, place)
         room = self.max_length - longest - tokenizer.num_special_tokens_to_add(pair=True)
         if room <= self.stride:
             raise ValueError(
@@ -186,7 +187,7 @@ class Spans(RowsObjective):
             tokenizer,
             questions,
             contexts,
-            where=where,
+            place=place,
             truncation="only_second",
             max_length=self.max_length,
             stride=self.stride,
@@ -194,16 +195,16 @@ class Spans(RowsObjective):
             return_offsets_mapping=True,
         )
 
-    def _shortened(self, questions: list[str], tokenizer: Any, where: str) -> tuple[list[str], int]:
-        """Questions, those that are too long cut, and the most tokens that one has."""
+    def _shortened(self, questions: list[str], tokenizer: Any, place: str) -> tuple[list[str], int]:
+        """Return questions, long ones cut, and how many tokens the longest has."""
         options: dict[str, Any] = {"add_special_tokens": False, "return_offsets_mapping": True}
-        encoding = encoded(tokenizer, questions, where=where, **options)
-        most = self.max_question_length
+        encoding = encoded(tokenizer, questions, place=place, **options)
+        limit = self.max_question_length
         short = [
-            text if len(spans) <= most else cut_out(text, 0, spans[most - 1][1])
+            text if len(spans) <= limit else cut_out(text, 0, spans[limit - 1][1])
             for text, spans in zip(questions, encoding["offset_mapping"], strict=True)
         ]
-        return short, max(map(len, encoded(tokenizer, short, where=where, **options)["input_ids"]))
+        return short, max(map(len, encoded(tokenizer, short, place=place, **options)["input_ids"]))
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         ends = ("start_positions", "end_positions")
@@ -244,39 +245,43 @@ class Spans(RowsObjective):
             if row not in best or score > best[row][0]:
                 best[row] = score, span
         records = []
-        for row, asked in enumerate(rows):
+        for row, question in enumerate(rows):
             score, (start, stop) = best[row]
             null = nothing[row] - score
-            answer = "" if null > self.null_threshold else asked["context"][start:stop]
-            targets = list(asked["answers"]["text"])
+            answer = "" if null > self.null_threshold else question["context"][start:stop]
+            targets = list(question["answers"]["text"])
             records.append(
-                {"id": asked["id"], "prediction": answer, "target": targets, "null_score": null}
+                {"id": question["id"], "prediction": answer, "target": targets, "null_score": null}
             )
         return records
 
     def _best(
         self, starts: np.ndarray, ends: np.ndarray, offsets: Sequence[Sequence[int]]
     ) -> tuple[float, tuple[int, int]]:
-        """The best span of a window: its score, and its characters."""
+        """Return the score of a window's best span and its (start, stop) in characters."""
         length = len(offsets)
-        inside = np.array([start >= 0 for start, _ in offsets])
-        first = np.where(inside, starts[:length], FAR)
-        last = np.where(inside, ends[:length], FAR)
-        tried = [np.argsort(-scores, kind="stable")[: self.best] for scores in (first, last)]
+        is_context = np.array([start >= 0 for start, _ in offsets])
+        start_scores = np.where(is_context, starts[:length], FAR)
+        end_scores = np.where(is_context, ends[:length], FAR)
+        firsts, lasts = (
+            np.argsort(-scores, kind="stable")[: self.best] for scores in (start_scores, end_scores)
+        )
         score, span = FAR, (0, 0)
-        for one in tried[0]:
-            for two in tried[1]:
-                if one <= two < one + self.max_answer_length and inside[one] and inside[two]:
-                    here = float(first[one] + last[two])
-                    if here > score:
-                        score, span = here, (offsets[one][0], offsets[two][1])
+        for first, last in product(firsts, lasts):
+            is_short = first <= last < first + self.max_answer_length
+            if is_short and is_context[first] and is_context[last]:
+                span_score = float(start_scores[first] + end_scores[last])
+                if span_score > score:
+                    score, span = span_score, (offsets[first][0], offsets[last][1])
         return score, span
 
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
         measures = {"exact": squad.exact, "f1": squad.f1}
         scores = {}
         for name, measure in measures.items():
-            values = [squad.best(measure, each["prediction"], each["target"]) for each in records]
+            values = [
+                squad.best(measure, record["prediction"], record["target"]) for record in records
+            ]
             scores[name] = float(np.mean(values))
             for kind, has in (("answerable", True), ("unanswerable", False)):
                 some = [v for v, r in zip(values, records, strict=True) if bool(r["target"]) == has]
@@ -309,16 +314,16 @@ def _is_in_context(row: Mapping[str, Any]) -> bool:
 
 
 def _place(answers: Mapping[str, Any], offsets: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """First and last token of the first answer in a window; (0, 0) if it is not in there whole."""
+    """Return first and last token of the first answer; (0, 0) if the window cuts it off."""
     if not answers["text"]:
         return 0, 0
     start = answers["answer_start"][0]
     stop = start + len(answers["text"][0])
-    inside = [place for place, (one, two) in enumerate(offsets) if one < stop and two > start >= 0]
-    inside = [place for place in inside if offsets[place][0] >= 0]
-    if not inside or offsets[inside[0]][0] > start or offsets[inside[-1]][1] < stop:
+    places = [place for place, (one, two) in enumerate(offsets) if one < stop and two > start >= 0]
+    places = [place for place in places if offsets[place][0] >= 0]
+    if not places or offsets[places[0]][0] > start or offsets[places[-1]][1] < stop:
         return 0, 0
-    return inside[0], inside[-1]
+    return places[0], places[-1]
 
 
 __all__ = ["Spans"]

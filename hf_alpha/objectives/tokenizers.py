@@ -35,7 +35,7 @@ SMALLEST = 300
 def make_tokenizer(
     kind: str, texts: Iterable[str], symbols: Mapping[str, Any] | None = None
 ) -> Any:
-    """The tokenizer that a recipe names, with symbols on top where it has some.
+    """Return the tokenizer that a recipe names, with symbols on top where it has some.
 
     Args:
         kind: `words`, `characters`, `wordpiece:8000` or `bpe:8000`, made from the texts, with
@@ -47,8 +47,8 @@ def make_tokenizer(
         ValueError: there is no such kind, no text, or no name in the texts.
     """
     finder = NameFinder(symbols) if symbols else None
-    plain = NamesInData(finder, texts).rest if finder is not None else lambda: iter(texts)
-    beneath = _beneath(kind, plain)
+    plain_texts = NamesInData(finder, texts).rest if finder is not None else lambda: iter(texts)
+    beneath = _beneath(kind, plain_texts)
     if not symbols:
         return beneath
     names = [*beneath.model_input_names, "stream_ids"]
@@ -179,11 +179,11 @@ def check_room(tokenizer: Any, max_length: int, pair: bool) -> None:
     Raises:
         ValueError: naming the shortest length that will do.
     """
-    needed = tokenizer.num_special_tokens_to_add(pair=pair) + 1 + pair
-    if max_length < needed:
+    fewest_tokens = tokenizer.num_special_tokens_to_add(pair=pair) + 1 + pair
+    if max_length < fewest_tokens:
         raise ValueError(
             f"max_length {max_length} leaves no room for texts: special tokens and a token of each "
-            f"text take {needed}"
+            f"text take {fewest_tokens}"
         )
 
 

@@ -18,6 +18,7 @@ from transformers import DataCollatorForTokenClassification, PreTrainedConfig, P
 
 from hf_alpha.data.cache import filling_cache
 from hf_alpha.modeling.checks import IGNORE
+from hf_alpha.modeling.choices import check_unique
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.settings import meaning
 
@@ -61,8 +62,7 @@ class Tokens(RowsObjective):
     )
 
     def __post_init__(self) -> None:
-        if len(set(self.labels)) < len(self.labels):
-            raise ValueError(f"labels: one is given twice: {self.labels}")
+        check_unique("labels", self.labels)
         if self.spans and (bad := [tag for tag in self.labels if not _marks_spans(tag)]):
             raise ValueError(f"labels: {bad[0]!r} {_NO_SPAN_TAG}")
 
@@ -71,7 +71,7 @@ class Tokens(RowsObjective):
         return "AutoModelForTokenClassification"
 
     def check_training(self, training: Mapping[str, Any]) -> None:
-        """Nothing is refused: the Trainer's label smoothing leaves ignored tokens out."""
+        """Accept everything: the Trainer's label smoothing leaves ignored tokens out."""
 
     def columns(self, settings: DataSource) -> list[str]:
         return [settings.source, settings.target]
@@ -90,8 +90,8 @@ class Tokens(RowsObjective):
         return [word_by_word(text, words) for text in marked([" ".join(words)], row, place, finder)]
 
     def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
-        seen = {tag for rows in parts for tags in _tags(rows, settings.target) for tag in tags}
-        names = self.labels or _tag_names(parts[0], settings.target) or sorted(seen)
+        data_tags = {tag for rows in parts for tags in _tags(rows, settings.target) for tag in tags}
+        names = self.labels or _tag_names(parts[0], settings.target) or sorted(data_tags)
         if len(names) < 2:
             raise ValueError(f"the column {settings.target!r} has one tag only: {names[0]!r}")
         return {
@@ -127,7 +127,7 @@ class Tokens(RowsObjective):
             encoding = encoded(
                 tokenizer,
                 [text for (text,) in texts],
-                where=f"rows from {places[0]} on",
+                place=f"rows from {places[0]} on",
                 truncation=True,
                 max_length=self.max_length,
                 return_offsets_mapping=True,
@@ -152,7 +152,7 @@ class Tokens(RowsObjective):
     def _label_ids(
         self, rows: Dataset, settings: DataSource, config: PreTrainedConfig, training: bool
     ) -> list[list[int]]:
-        """The number of each word's tag; one that the model does not know fails in training."""
+        """Return the number of each word's tag; a tag unknown to the model fails in training."""
         ids = {str(name): index for index, name in config.id2label.items()}
         tags = _tags(rows, settings.target)
         unknown = [(row, tag) for row, some in enumerate(tags) for tag in some if tag not in ids]
@@ -177,11 +177,11 @@ class Tokens(RowsObjective):
         settings: DataSource,
         finder: NameFinder | None,
     ) -> str:
-        total, seen = (
+        total, labelled = (
             sum(map(len, column)) for column in (rows[settings.source], features["words"])
         )
         summary = super().summary(rows, features, settings, finder)
-        return f"{summary}; {total - seen:,} of {total:,} words are cut off or have no token"
+        return f"{summary}; {total - labelled:,} of {total:,} words are cut off or have no token"
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
         pad = DataCollatorForTokenClassification(tokenizer, label_pad_token_id=IGNORE)
@@ -205,21 +205,25 @@ class Tokens(RowsObjective):
         settings: DataSource,
         config: PreTrainedConfig,
     ) -> list[Record]:
-        predicted, asked = np.asarray(outputs), np.asarray(labels) != IGNORE
+        predicted, has_label = np.asarray(outputs), np.asarray(labels) != IGNORE
         records: list[Record] = []
         words, right = rows[settings.source], _tags(rows, settings.target)
-        for row, seen in enumerate(features["words"]):
+        for row, visible_words in enumerate(features["words"]):
             tags = [OUTSIDE] * len(words[row])  # of words that the model does not see
-            for word, index in zip(seen, predicted[row][asked[row]], strict=True):
+            for word, index in zip(visible_words, predicted[row][has_label[row]], strict=True):
                 tags[word] = str(config.id2label[int(index)])
             records.append({"words": words[row], "prediction": tags, "target": right[row]})
         return records
 
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
         pairs = [(record["prediction"], record["target"]) for record in records]
-        same = [one == two for ours, right in pairs for one, two in zip(ours, right, strict=True)]
+        agreements = [
+            one == two
+            for predicted, right in pairs
+            for one, two in zip(predicted, right, strict=True)
+        ]
         exact = span_scores(pairs) if self.spans else {}
-        return {**exact, "accuracy": float(np.mean(same))}
+        return {**exact, "accuracy": float(np.mean(agreements))}
 
 
 def spans_of(tags: Sequence[str]) -> set[Span]:
@@ -235,18 +239,18 @@ def spans_of(tags: Sequence[str]) -> set[Span]:
 
 
 def _spans_at(tags: Sequence[str], places: Iterable[int]) -> Iterator[Span]:
-    """The spans of words that are all outside of gaps, or all in one."""
-    kind, held = "", list[int]()
+    """Yield the spans of words that are all outside of gaps, or all in one."""
+    kind, words = "", list[int]()
     for place in places:
         letter, _, its_kind = tags[place].partition("-")
-        if held and not (letter in "Ii" and its_kind == kind):
-            yield kind, tuple(held)
-            held = []
+        if words and not (letter in "Ii" and its_kind == kind):
+            yield kind, tuple(words)
+            words = []
         if letter not in "Oo":
             kind = its_kind
-            held.append(place)
-    if held:
-        yield kind, tuple(held)
+            words.append(place)
+    if words:
+        yield kind, tuple(words)
 
 
 def span_scores(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> dict[str, float]:
@@ -256,14 +260,16 @@ def span_scores(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> dict[st
         pairs: predicted and right tags of each text. All spans of all texts count alike; a measure
             without any span to count is 0.
     """
-    ours, right, both = 0, 0, 0
+    num_predicted = num_right = num_shared = 0
     for predicted, target in pairs:
-        one, two = spans_of(predicted), spans_of(target)
-        ours, right, both = ours + len(one), right + len(two), both + len(one & two)
+        predicted_spans, right_spans = spans_of(predicted), spans_of(target)
+        num_predicted += len(predicted_spans)
+        num_right += len(right_spans)
+        num_shared += len(predicted_spans & right_spans)
     return {
-        "f1": 2 * both / max(ours + right, 1),
-        "precision": both / max(ours, 1),
-        "recall": both / max(right, 1),
+        "f1": 2 * num_shared / max(num_predicted + num_right, 1),
+        "precision": num_shared / max(num_predicted, 1),
+        "recall": num_shared / max(num_right, 1),
     }
 
 
@@ -277,12 +283,12 @@ def word_by_word(text: str, words: Sequence[str]) -> str:
     if not isinstance(text, MarkedText):
         return text
     starts = accumulate((len(word) + 1 for word in words), initial=0)
-    inside = [
+    spans = [
         (max(span.start, start), min(span.stop, start + len(word)), span.symbol_class)
         for start, word in zip(starts, words, strict=False)
         for span in text.spans
     ]
-    return MarkedText(text, [(start, stop, kind) for start, stop, kind in inside if start < stop])
+    return MarkedText(text, [(start, stop, kind) for start, stop, kind in spans if start < stop])
 
 
 def first_tokens(words: Sequence[str], offsets: Sequence[Sequence[int]]) -> dict[int, int]:
@@ -317,7 +323,7 @@ def _marks_spans(tag: str) -> bool:
 
 
 def _fault(words: Any, tags: Sequence[Any], spans: bool) -> str | None:
-    """What is wrong with a row; None if nothing is."""
+    """Return what is wrong with a row; None if nothing is."""
     if not isinstance(words, list) or not words:
         return f"the words are {words!r}: give a list of words"
     if len(words) != len(tags):
@@ -333,18 +339,18 @@ def _fault(words: Any, tags: Sequence[Any], spans: bool) -> str | None:
 
 
 def _tag_names(rows: Dataset, column: str) -> list[str]:
-    """The names of tags that the data itself declares."""
+    """Return the names of tags that the data itself declares; [] if it declares none."""
     kind = getattr(rows.features[column], "feature", None)
     return list(kind.names) if isinstance(kind, ClassLabel) else []
 
 
 def _tags(rows: Dataset, column: str) -> list[list[Any]]:
-    """The tags of each row by their names; None for a number that names no tag."""
-    named = _tag_names(rows, column)
+    """Return the tags of each row by name; None for a number that names no tag."""
+    tag_names = _tag_names(rows, column)
     lists = [tags if isinstance(tags, list) else [] for tags in rows[column]]
-    if not named:
+    if not tag_names:
         return lists
-    names = dict(enumerate(named))
+    names = dict(enumerate(tag_names))
     return [[names.get(tag) for tag in tags] for tags in lists]
 
 

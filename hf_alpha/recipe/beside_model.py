@@ -25,7 +25,7 @@ def named_code(recipe: Recipe) -> dict[str, str]:
 
 
 def recipe_of(model: str) -> Recipe | None:
-    """The recipe beside a model, in a folder or on the Hub; None if there is none.
+    """Return the recipe beside a model, in a folder or on the Hub; None if there is none.
 
     Raises:
         RecipeError: it cannot be read.
@@ -65,15 +65,15 @@ def _check_code(names: Mapping[str, str], model: str, file: str | Path) -> None:
         model: the folder or Hub name.
         file: what names the code, for errors.
     """
-    if refused := refused_code(model, names):
-        raise UntrustedCodeError(file, refused)
+    if untrusted := refused_code(model, names):
+        raise UntrustedCodeError(file, untrusted)
     if is_trusted(model):
         for key, name in names.items():
             own_object(name, key, "package.module:name", here=False)
 
 
 def recipe_for(model: str, task: str | None = None) -> Recipe:
-    """The recipe beside a model; of one without, what its tokenizer says of its task and names.
+    """Return the recipe beside a model; without one, its tokenizer says task and names.
 
     Args:
         model: folder or Hub name.
@@ -102,12 +102,14 @@ def recipe_for(model: str, task: str | None = None) -> Recipe:
 
 
 def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
-    """What a recipe would say of a model that has none; not where its training data is."""
+    """Return a recipe for a model without one; it does not say where training data is."""
     _, tokenizer = load_parts(model)
     if isinstance(tokenizer, TextTokenizer):
-        own = next(n for n in built_in_tasks() if not isinstance(get_task(n), DrawnTask))
+        own_task = next(n for n in built_in_tasks() if not isinstance(get_task(n), DrawnTask))
         rules = rules_of(tokenizer, model)
-        return PairsRecipe.model_construct(task=own, data=Pairs.model_construct(), symbols=rules)
+        return PairsRecipe.model_construct(
+            task=own_task, data=Pairs.model_construct(), symbols=rules
+        )
     if tokenizer.grammar is not None:
         tasks = ((name, get_task(name)) for name in built_in_tasks())
         fitting = (
@@ -123,7 +125,7 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
 
 
 def rules_of(tokenizer: TextTokenizer, model: str) -> dict[str, Any]:
-    """Class -> rule by which a tokenizer finds names; where symbols are words, those words.
+    """Return class -> the rule for names of a tokenizer, or the words that are its symbols.
 
     Args:
         tokenizer: of the model.

@@ -57,7 +57,7 @@ def describe_settings() -> str:
 
 
 def _paragraph(name: str, schema: Schema, is_required: bool) -> str:
-    """A key: name, type, default, meaning."""
+    """Return a key's paragraph: name, type, default and meaning."""
     head, default = f"{name}: {in_words(schema)}", schema.get("default")
     if is_required:
         head += ", required"
@@ -71,7 +71,7 @@ def _paragraph(name: str, schema: Schema, is_required: bool) -> str:
 def recipe_schema() -> Schema:
     """Return the JSON schema of a recipe's file, before those that it extends are merged in."""
     recipe, models = _recipe(), _models()["properties"]
-    needed = [{"required": ["extends"]}, {"required": recipe["required"]}]
+    alternatives = [{"required": ["extends"]}, {"required": recipe["required"]}]
     recipe["properties"]["objective"]["anyOf"] = [{"type": "string"}, _objectives()]
     schema = _partial(recipe)
     names = {"properties": {key: {} for key in models}, "additionalProperties": False}
@@ -80,20 +80,20 @@ def recipe_schema() -> Schema:
         "anyOf": [NULL, {"type": "object", **names}, ANOTHER_MODEL],
     }
     draft = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": draft, **schema, "anyOf": needed}
+    return {"$schema": draft, **schema, "anyOf": alternatives}
 
 
 def _recipe() -> Schema:
-    """All that recipes of any kind may say."""
+    """Return the schema with all that recipes of any kind may say."""
     recipe = _merged(json_schema(kind) for kind in RECIPES)
     data = _merged(json_schema(kind) for kind in DATA)
-    held = [json_schema(kind)["properties"]["validation"] for kind in (Formulas, Own)]
+    validations = [json_schema(kind)["properties"]["validation"] for kind in (Formulas, Own)]
     data["properties"]["validation"] = {
-        "anyOf": [kind for each in held for kind in each["anyOf"]],
-        "description": " ".join(each["description"] for each in held),
+        "anyOf": [kind for schema in validations for kind in schema["anyOf"]],
+        "description": " ".join(schema["description"] for schema in validations),
     }
-    where = recipe["properties"]["data"]["description"]
-    recipe["properties"] |= {"data": {"description": where, **data}}
+    description = recipe["properties"]["data"]["description"]
+    recipe["properties"] |= {"data": {"description": description, **data}}
     return {**recipe, "properties": {"extends": EXTENDS, **recipe["properties"]}}
 
 
@@ -107,12 +107,12 @@ def _models() -> Schema:
 
 
 def _merged(schemas: Iterable[Schema]) -> Schema:
-    """The schema of a mapping that has the keys of any; required is what all of them require."""
+    """Return a schema with the keys of all; it requires what every one of them requires."""
     every = list(schemas)
     properties: Schema = {}
-    for each in every:
-        properties |= {k: v for k, v in each["properties"].items() if k not in properties}
-    required = set.intersection(*(set(each.get("required", ())) for each in every))
+    for schema in every:
+        properties |= {k: v for k, v in schema["properties"].items() if k not in properties}
+    required = set.intersection(*(set(schema.get("required", ())) for schema in every))
     return {
         "type": "object",
         "properties": properties,
@@ -122,13 +122,13 @@ def _merged(schemas: Iterable[Schema]) -> Schema:
 
 
 def _partial(schema: Schema) -> Schema:
-    """The schema of what a file says of all: null removes a key, and none is required."""
-    changed = {key: value for key, value in schema.items() if key != "required"}
+    """Return the schema of an extending file: nothing is required, null removes a key."""
+    partial = {key: value for key, value in schema.items() if key != "required"}
     if "properties" in schema:
-        changed["properties"] = {k: _or_null(_partial(v)) for k, v in schema["properties"].items()}
+        partial["properties"] = {k: _or_null(_partial(v)) for k, v in schema["properties"].items()}
     if "anyOf" in schema:
-        changed["anyOf"] = [_partial(kind) for kind in schema["anyOf"]]
-    return changed
+        partial["anyOf"] = [_partial(kind) for kind in schema["anyOf"]]
+    return partial
 
 
 def _or_null(schema: Schema) -> Schema:
@@ -137,8 +137,8 @@ def _or_null(schema: Schema) -> Schema:
     if "type" in schema and "enum" not in schema:
         return {**schema, "type": [schema["type"], "null"]}
     kinds = schema.get("anyOf", [{"enum": schema.get("enum")}])
-    rest = {key: value for key, value in schema.items() if key not in ("enum", "type")}
-    return {**rest, "anyOf": [*(kind for kind in kinds if kind != NULL), NULL]}
+    others = {key: value for key, value in schema.items() if key not in ("enum", "type")}
+    return {**others, "anyOf": [*(kind for kind in kinds if kind != NULL), NULL]}
 
 
 __all__ = ["describe_settings", "recipe_schema"]

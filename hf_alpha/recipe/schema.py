@@ -295,7 +295,7 @@ class Recipe(Keys):
         return [self.checkpoint]
 
     def _of_task(self) -> dict[str, Any]:
-        """What the recipe says of its task."""
+        """Return what the recipe says of its task."""
         return {}
 
     @field_validator("objective")
@@ -322,7 +322,7 @@ class Recipe(Keys):
 
     @classmethod
     def _config_class(cls, model_type: Any, values: dict[str, Any]) -> type[PreTrainedConfig]:
-        """The configuration of a type of model that can be trained.
+        """Return the configuration class of a type of model that can be trained.
 
         Args:
             model_type: the type.
@@ -364,7 +364,7 @@ class FormulaRecipe(Recipe):
     @field_validator("data", mode="before")
     @classmethod
     def _choose(cls, data: Any) -> Any:
-        """What has `draw` is drawn: a union would try both, and say what is wrong with each."""
+        """Validate the one kind that `draw` selects: a union would report the faults of both."""
         if not isinstance(data, dict):
             return data
         return (Drawn if data.get("draw") else Generated).model_validate(data)
@@ -451,8 +451,10 @@ class PairsRecipe(OwnRecipe):
         return super().code() | {"check": self.check} | measures
 
     def _of_task(self) -> dict[str, Any]:
-        more = {key: getattr(self, key) for key in ("check", "measures", "ignore_whitespace")}
-        return super()._of_task() | more
+        text_settings = {
+            key: getattr(self, key) for key in ("check", "measures", "ignore_whitespace")
+        }
+        return super()._of_task() | text_settings
 
 
 class RowsRecipe(OwnRecipe):

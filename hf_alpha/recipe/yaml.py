@@ -44,10 +44,10 @@ def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
         raise _with_origin(error, file, origins) from error
 
 
-def parse_recipe(content: dict[str, Any], where: str = "recipe") -> Recipe:
+def parse_recipe(content: dict[str, Any], place: str = "recipe") -> Recipe:
     """Check a recipe's keys and values, and find its kind; see [`read_recipe`]."""
-    _check_private(content, where)
-    return kind_of(content).read(content, where)
+    _check_private(content, place)
+    return kind_of(content).read(content, place)
 
 
 def _find(path: str | Path) -> Path:
@@ -58,7 +58,7 @@ def _find(path: str | Path) -> Path:
 
 
 def _with_origin(error: UnknownKeyError, file: Path, origins: Mapping[str, Path]) -> RecipeError:
-    """The error; of a key that an extended recipe brought, one that says where it stands."""
+    """Return the error; for a key from an extended recipe, one that names that recipe."""
     section = [part for part in error.where.removeprefix(str(file)).split(": ") if part]
     places = {key: origins.get(".".join([*section, str(key)]), file) for key in error.keys}
     key, place = next(iter(places.items()))
@@ -122,7 +122,7 @@ def _find_parent(name: str, folder: Path) -> Path:
 
 
 def _dotted(content: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Dotted keys of all values and mappings."""
+    """Yield the dotted keys of all values and mappings."""
     for key, value in content.items():
         yield f"{prefix}{key}"
         if isinstance(value, dict):
@@ -162,7 +162,7 @@ def check_shareable(file: Path) -> None:
     _check_private(_read(file), str(file))
 
 
-def _check_private(content: Mapping[str, Any], where: str) -> None:
+def _check_private(content: Mapping[str, Any], place: str) -> None:
     """Check that nothing is in a recipe, and nothing uploaded by it, that is for nobody else.
 
     It comes before all checks that quote values, and once more before a recipe is written.
@@ -171,12 +171,12 @@ def _check_private(content: Mapping[str, Any], where: str) -> None:
         section, _, name = key.partition(".")
         if (section == "training" and name.endswith("token")) or HUB_TOKEN.search(value):
             raise RecipeError(
-                f"{where}: {key!r} is a secret, and recipes are shared: leave it out, and log in "
+                f"{place}: {key!r} is a secret, and recipes are shared: leave it out, and log in "
                 "with hf auth login, or set HF_TOKEN in the environment"
             )
         if key == "training.push_to_hub" and value == "true":
             raise RecipeError(
-                f"{where}: {key!r} would upload all that lies in the output folder: leave it out, "
+                f"{place}: {key!r} would upload all that lies in the output folder: leave it out, "
                 "and share the trained model with hf-alpha push"
             )
 
@@ -223,15 +223,15 @@ for _kind in (_Loader, _Dumper):
     _kind.add_implicit_resolver("tag:yaml.org,2002:float", _POWER_OF_TEN, list("-+0123456789"))
 
 
-def _parse_yaml(text: str, where: str) -> Any:
+def _parse_yaml(text: str, place: str) -> Any:
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
-        raise RecipeError(f"{where}: not valid YAML: {error}") from error
+        raise RecipeError(f"{place}: not valid YAML: {error}") from error
 
 
 def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
-    """Settings that are not the same: key, as in an override -> both values, `null` if not set.
+    """Return what differs: key, as in an override -> both values, `null` if not set.
 
     A different output folder is not reported.
     """
@@ -244,7 +244,7 @@ def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
 
 
 def leaves(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted keys and their values as text."""
+    """Yield dotted keys and their values as text."""
     for key, value in content.items():
         if isinstance(value, dict):
             yield from leaves(value, f"{prefix}{key}.")
@@ -279,7 +279,7 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
 
 
 def _without_silent(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What says something; a number does, 0 too."""
+    """Leave out values that say nothing: null, false and empty mappings; numbers stay."""
     silent = (type(None), bool, dict)
     return {key: value for key, value in content.items() if value or not isinstance(value, silent)}
 

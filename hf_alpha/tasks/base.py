@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import cache, lru_cache
 from typing import Any, ClassVar, TypeVar
 
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import NAME, Grammar, unquoted
 
 from .commuting import Fixed, commuted, fixed_tokens
@@ -173,11 +174,11 @@ class Task(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What verdicts depend on beside the task's name: none of a task without settings."""
+        """Settings that verdicts depend on beside the task's name; {} for a task without any."""
         return {}
 
     def answer_line(self, label: str, answer: str) -> str:
-        """What is shown of an answer: its label, and further lines of it below its first one."""
+        """Return an answer's lines for the screen: the first after its label, others indented."""
         return f"  {label:<10} " + (answer or self.empty_answer).replace("\n", f"\n{'':13}")
 
     @property
@@ -187,7 +188,7 @@ class Task(ABC):
 
     @property
     def model_grammar(self) -> Grammar | None:
-        """How the tokenizers of the task's models read problems; by default as the task does."""
+        """Grammar by which tokenizers of the task's models read problems; by default the task's."""
         return self.grammar
 
     @abstractmethod
@@ -229,10 +230,10 @@ class Task(ABC):
         if self.grammar is None or type(self).parse is not Task.parse:  # it has a way of its own
             tokens = self.parse(problem, notation)
             return Problem(" ".join(tokens), problem, tokens, self.symbols_in(tokens))
-        written = self.grammar.read(problem, notation)
-        tokens = self.grammar.rewritten(written)
+        tokens_as_written = self.grammar.read(problem, notation)
+        tokens = self.grammar.rewritten(tokens_as_written)
         text = self.grammar.format(tokens)
-        return Problem(text, problem, tokens, self.symbols_in(tokens), written)
+        return Problem(text, problem, tokens, self.symbols_in(tokens), tokens_as_written)
 
     def parse(self, problem: str, notation: str | None = None) -> list[str]:
         """Return the problem's canonical prefix tokens; a task without a grammar overrides it.
@@ -281,10 +282,7 @@ class Task(ABC):
 
     def canonical_form(self, tokens: Sequence[str], equivalence: str = EQUIVALENCES[0]) -> str:
         """Return the canonical form of a problem given as canonical tokens; see `canonical`."""
-        if equivalence not in EQUIVALENCES:
-            raise ValueError(
-                f"unknown equivalence {equivalence!r}: choose one of {', '.join(EQUIVALENCES)}"
-            )
+        check_known("equivalence", equivalence, EQUIVALENCES)
         if equivalence == "commuting" and not self.commutative.isdisjoint(tokens):
             tokens = commuted(tokens, _fixed_with_arities(type(self)))
         symbols = self.symbols_in(tokens)
@@ -364,8 +362,8 @@ def solver_target(ask: Callable[[], Answer | None], tokens: Sequence[str]) -> An
     try:
         return ask()
     except (TimeoutError, SolverCrashError) as error:
-        shown = " ".join(tokens[:50]) + (" ..." if len(tokens) > 50 else "")
-        logger.warning("no target for a formula of %d tokens, %s: %s", len(tokens), error, shown)
+        excerpt = " ".join(tokens[:50]) + (" ..." if len(tokens) > 50 else "")
+        logger.warning("no target for a formula of %d tokens, %s: %s", len(tokens), error, excerpt)
         return None
 
 
@@ -432,7 +430,7 @@ class DrawnTask(Task):
 
     @property
     def hard(self) -> str:
-        """What a dataset card says of hard problems; empty where the task has none."""
+        """A dataset card's text on hard problems; empty for a task that has none."""
         return ""
 
     def is_hard(self, tokens: Sequence[str]) -> bool:
@@ -496,7 +494,7 @@ class FormulaTask(DrawnTask):
 
     @property
     def hard(self) -> str:
-        """What a dataset card says of hard formulas."""
+        """A dataset card's text on hard formulas."""
         return self.sampler.hard
 
     def is_hard(self, tokens: Sequence[str]) -> bool:

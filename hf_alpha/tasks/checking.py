@@ -61,12 +61,12 @@ def check_answers(
     """
     return [
         (str(Verdict.malformed),)
-        if isinstance(given, NoAnswer)
+        if isinstance(answers_to_problem, NoAnswer)
         else tuple(
             str(check_answer(task, problem, answer, target, solver=solver, timeout=timeout))
-            for answer in given
+            for answer in answers_to_problem
         )
-        for (problem, target), given in zip(problems, answers, strict=True)
+        for (problem, target), answers_to_problem in zip(problems, answers, strict=True)
     ]
 
 

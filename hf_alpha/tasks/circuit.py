@@ -29,7 +29,7 @@ class Circuit:
         self._known: dict[tuple[int, ...], int] = {}
 
     def variable(self) -> int:
-        """Return a variable that is new."""
+        """Return a new variable."""
         self._variables += 1
         return self._variables
 
@@ -46,12 +46,12 @@ class Circuit:
         if y == 1:
             return x
         key = (x, y) if x < y else (y, x)
-        known = self._known.get(key)
-        if known is None:
+        gate = self._known.get(key)
+        if gate is None:
             x, y = key
-            known = self._known[key] = self.variable()
-            self.clauses += [[-known, x], [-known, y], [known, -x, -y]]
-        return known
+            gate = self._known[key] = self.variable()
+            self.clauses += [[-gate, x], [-gate, y], [gate, -x, -y]]
+        return gate
 
     def xor(self, x: int, y: int) -> int:
         """Return x ^ y."""
@@ -61,11 +61,11 @@ class Circuit:
             return -sign
         if x == 1:
             return -sign * y
-        known = self._known.get((x, y, 0))
-        if known is None:
-            known = self._known[x, y, 0] = self.variable()
-            self.clauses += [[-known, x, y], [-known, -x, -y], [known, -x, y], [known, x, -y]]
-        return sign * known
+        gate = self._known.get((x, y, 0))
+        if gate is None:
+            gate = self._known[x, y, 0] = self.variable()
+            self.clauses += [[-gate, x, y], [-gate, -x, -y], [gate, -x, y], [gate, x, -y]]
+        return sign * gate
 
 
 class Solver:
@@ -88,10 +88,10 @@ class Solver:
 
     def _solve(self, assumptions: Sequence[int]) -> bool:
         self._solver.conf_budget(self._conflicts)
-        found: bool | None = self._solver.solve_limited(assumptions=assumptions)
-        if found is None:
+        satisfiable: bool | None = self._solver.solve_limited(assumptions=assumptions)
+        if satisfiable is None:
             raise GaveUpError
-        return found
+        return satisfiable
 
 
 @contextmanager
@@ -107,5 +107,5 @@ def solver(
     """
     from pysat.solvers import Solver as PySatSolver
 
-    with PySatSolver(name, bootstrap_with=clauses) as found:
-        yield Solver(found, conflicts)
+    with PySatSolver(name, bootstrap_with=clauses) as pysat_solver:
+        yield Solver(pysat_solver, conflicts)

@@ -71,21 +71,23 @@ def commuted(tokens: Sequence[str], fixed: Mapping[str, Fixed]) -> list[str]:
         fixed: from `fixed_tokens`.
     """
     tree = _Tree(tokens, fixed)
-    found: list[list[str]] = []
+    candidates: list[list[str]] = []
     pending = [(tree.colours, 1)]
     while pending:
-        tree.colours, tried = pending.pop()
+        tree.colours, num_choices = pending.pop()
         alike = tree.refine_fully()
         if not alike:
-            found.append(tree.in_order())
+            candidates.append(tree.in_order())
             continue
         colours = tree.colours
-        chosen = (colours[alike[0]] + _CHOSEN) ** 2 % _PRIME
+        new_colour = (colours[alike[0]] + _CHOSEN) ** 2 % _PRIME
         alike = tree.not_exchangeable(alike)
-        tried *= len(alike)
-        for name in alike if tried <= MAX_TRIED else alike[:1]:
-            pending.append(({**colours, name: chosen}, tried))
-    return found[0] if len(found) == 1 else min(found, key=lambda each: _numbered(each, fixed))
+        num_choices *= len(alike)
+        for name in alike if num_choices <= MAX_TRIED else alike[:1]:
+            pending.append(({**colours, name: new_colour}, num_choices))
+    if len(candidates) == 1:
+        return candidates[0]
+    return min(candidates, key=lambda candidate: _numbered(candidate, fixed))
 
 
 def _numbered(tokens: Sequence[str], fixed: Mapping[str, Fixed]) -> list[int]:
@@ -114,15 +116,15 @@ class _Tree:
         starts = [size]
         for i in range(size - 1, -1, -1):
             token = tokens[i]
-            known = fixed.get(token)
-            if known is None:
+            meaning = fixed.get(token)
+            if meaning is None:
                 self.names.append((i, token))
-            elif not known.arity:
-                self.codes[i] = known.number
+            elif not meaning.arity:
+                self.codes[i] = meaning.number
             else:
                 starts.pop()
-                right = starts.pop() if known.arity == 2 else size
-                self.operators.append((i, right, starts[-1], known.weight, known.number))
+                right = starts.pop() if meaning.arity == 2 else size
+                self.operators.append((i, right, starts[-1], meaning.weight, meaning.number))
             starts.append(i)
         self.names.reverse()
         self.colours: dict[str, int] = {}
@@ -147,14 +149,19 @@ class _Tree:
 
     def not_exchangeable(self, names: Sequence[str]) -> list[str]:
         """Leave out names that can change places with an earlier one in the same formula."""
-        own = {name: (i * _CHOSEN + _START) ** 2 % _PRIME for i, name in enumerate(self.colours)}
-        same = self._root_code(own)
-        kept: list[str] = []
+        unique_colours = {
+            name: (i * _CHOSEN + _START) ** 2 % _PRIME for i, name in enumerate(self.colours)
+        }
+        code = self._root_code(unique_colours)
+        representatives: list[str] = []
         for name in names:
-            exchanges = ({**own, name: own[other], other: own[name]} for other in kept)
-            if not any(self._root_code(colours) == same for colours in exchanges):
-                kept.append(name)
-        return kept
+            exchanges = (
+                {**unique_colours, name: unique_colours[other], other: unique_colours[name]}
+                for other in representatives
+            )
+            if not any(self._root_code(colours) == code for colours in exchanges):
+                representatives.append(name)
+        return representatives
 
     def _root_code(self, colours: dict[str, int]) -> int:
         self.colours = colours
@@ -168,10 +175,10 @@ class _Tree:
         for i, name in self.names:
             codes[i] = colours[name]
         for i, right, _, weight, number in self.operators:
-            one, other = codes[i + 1], codes[right]
-            if one == other and weight == 1:
+            left_code, right_code = codes[i + 1], codes[right]
+            if left_code == right_code and weight == 1:
                 tied = True
-            code = one + weight * other + number
+            code = left_code + weight * right_code + number
             codes[i] = code * code % _PRIME
         return tied
 
@@ -200,7 +207,7 @@ class _Tree:
                 places[right], places[left] = place, place + end - right
             else:
                 places[left], places[right] = place, place + right - left
-        written = list(self.tokens)
+        ordered_tokens = list(self.tokens)
         for place, token in zip(places, self.tokens, strict=False):
-            written[place] = token
-        return written
+            ordered_tokens[place] = token
+        return ordered_tokens

@@ -52,8 +52,8 @@ class Prompt(ABC):
         parts = [self.instructions]
         for number, (problem, answer) in enumerate(self.examples, 1):
             formula = self.write_problem(self.grammar.parse(problem))
-            shown = f"Formula: {formula}\n{self.label}: {self.write_answer(answer)}"
-            parts.append(f"Example {number}\n{shown}")
+            example = f"Formula: {formula}\n{self.label}: {self.write_answer(answer)}"
+            parts.append(f"Example {number}\n{example}")
         end = f"{self.label}:" if plain else self.request
         parts.append(f"Your turn\nFormula: {self.write_problem(tokens)}\n{end}")
         return "\n\n".join(parts)
@@ -64,16 +64,16 @@ class Prompt(ABC):
         What stands up to the last `</think>` is left out. Of several answers the last one that can
         be read counts: it is what a model says after thinking aloud.
         """
-        said = reply.rpartition(THOUGHT)[2]
-        if THOUGHTS in said:
+        conclusion = reply.rpartition(THOUGHT)[2]
+        if THOUGHTS in conclusion:
             return NoAnswer("thoughts without an end")
-        if not said.strip():
+        if not conclusion.strip():
             return NoAnswer("empty reply")
-        found = [self.read_answer(candidate) for candidate in self.candidates(said)]
-        readable = [answer for answer in found if answer is not None]
+        answers = [self.read_answer(candidate) for candidate in self.candidates(conclusion)]
+        readable = [answer for answer in answers if answer is not None]
         if readable:
             return readable[-1]
-        return NoAnswer(self.unreadable if found else self.missing)
+        return NoAnswer(self.unreadable if answers else self.missing)
 
     @abstractmethod
     def write_problem(self, tokens: Sequence[str]) -> str:

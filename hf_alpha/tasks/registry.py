@@ -131,8 +131,8 @@ def _check(task: Any) -> None:
     if isabstract(task):
         missing = ", ".join(sorted(task.__abstractmethods__))
         raise ValueError(f"{_path(task)} is abstract: it lacks the methods {missing}")
-    bases = [each for each in reversed(task.__mro__) if each.__module__ == Task.__module__]
-    attributes = dict.fromkeys(name for each in bases for name in each.__annotations__)
+    bases = [base for base in reversed(task.__mro__) if base.__module__ == Task.__module__]
+    attributes = dict.fromkeys(name for base in bases for name in base.__annotations__)
     if missing := ", ".join(name for name in attributes if not hasattr(task, name)):
         raise ValueError(f"{_path(task)} lacks the attributes {missing}")
     if task.name in built_in_tasks() and not task.__module__.startswith(f"{_PACKAGE}.{task.name}."):

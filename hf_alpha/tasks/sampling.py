@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hf_alpha.modeling.choices import refuse
+
 
 @dataclass(frozen=True)
 class Sampler(ABC):
@@ -33,10 +35,14 @@ class Sampler(ABC):
     """What makes some of the formulas hard, for the card of a dataset; empty where none is."""
 
     def __post_init__(self) -> None:
-        if self.constant_priority < 0:
-            raise ValueError(f"constant_priority must be >= 0, got {self.constant_priority}")
-        if not self.symbols and not self.constant_priority:
-            raise ValueError("no leaves to draw from: give symbols or a constant_priority above 0")
+        priority = self.constant_priority
+        refuse(
+            (priority < 0, f"constant_priority must be >= 0, got {priority}"),
+            (
+                not self.symbols and not priority,
+                "no leaves to draw from: give symbols or a constant_priority above 0",
+            ),
+        )
 
     def sample(self, rng: random.Random, size: int, min_leaves: int = 1) -> list[str]:
         """Return the prefix tokens of a random formula with exactly `size` tokens.
@@ -70,12 +76,12 @@ class Sampler(ABC):
         order = [i for i, token in enumerate(tokens) if token not in self.operators]
         rng.shuffle(order)
         for position in order:
-            found = positions.get(tokens[position])
-            if found is None or found:
+            places = positions.get(tokens[position])
+            if places is None or places:
                 spare.append(position)
             else:
-                found.append(position)
-        missing = [symbol for symbol, found in positions.items() if not found]
+                places.append(position)
+        missing = [symbol for symbol, places in positions.items() if not places]
         rng.shuffle(missing)
         for symbol, position in zip(missing, spare, strict=False):
             tokens[position] = symbol
@@ -92,4 +98,4 @@ class Sampler(ABC):
 
     @abstractmethod
     def _draw(self, rng: random.Random, size: int, min_leaves: int) -> list[str]:
-        """Do what `sample` says for a feasible size."""
+        """Draw a formula of a feasible size, as `sample` describes."""

@@ -113,7 +113,7 @@ class SolverProcess:
         return value
 
     def _shown(self, tokens: Sequence[str]) -> str:
-        """A function's first argument, for errors."""
+        """Return what an error shows of a function's first argument: how many tokens it has."""
         return f"{len(tokens)} tokens"
 
     def stop(self) -> int | None:
@@ -167,8 +167,8 @@ class SolverProcess:
         while not reply.endswith(b"\n"):
             if request:
                 ready.register(stdin, select.POLLOUT)
-            left = min(end - time.monotonic(), 1e6)  # poll takes no more
-            events = dict(ready.poll(1000 * left)) if left > 0 else {}
+            seconds_left = min(end - time.monotonic(), 1e6)  # poll takes no more
+            events = dict(ready.poll(1000 * seconds_left)) if seconds_left > 0 else {}
             if not events and time.monotonic() >= end:
                 raise TimeoutError
             if stdin in events:
@@ -220,7 +220,7 @@ def _reply(run: Callable[..., Any], seconds: float, arguments: list[Any]) -> tup
 
 
 def _end_like(status: int) -> None:
-    """Die as a fork died; go on if it ended well."""
+    """End this process by the signal or exit code that ended a fork; return if it ended well."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         os.kill(os.getpid(), -code)

@@ -85,13 +85,10 @@ def minimal_cube(table: int, num_variables: int) -> tuple[tuple[int, bool], ...]
         return None
     # m literals cover 2**(k - m) assignments, so fewer literals need more satisfying ones.
     fewest = num_variables - (table.bit_count().bit_length() - 1)
-    for literals in range(fewest, num_variables + 1):
-        found = _keep(table, num_variables, 0, literals)
-        if found is not None:
-            kept, rest = found
-            point = rest.bit_length() - 1
-            return tuple((i, bool(point >> (num_variables - 1 - i) & 1)) for i in kept)
-    raise AssertionError("a satisfiable table has a satisfying total assignment")
+    cubes = (_keep(table, num_variables, 0, n) for n in range(fewest, num_variables + 1))
+    variables, remaining_table = next(cube for cube in cubes if cube is not None)
+    point = remaining_table.bit_length() - 1
+    return tuple((i, bool(point >> (num_variables - 1 - i) & 1)) for i in variables)
 
 
 @cache
@@ -115,9 +112,9 @@ def _keep(
             if not table:
                 return None
         return (), table
-    found = _keep(table, num_variables, first + 1, literals - 1)
-    if found is not None:
-        return (first, *found[0]), found[1]
+    cube = _keep(table, num_variables, first + 1, literals - 1)
+    if cube is not None:
+        return (first, *cube[0]), cube[1]
     shift, mask = quantifiers[first]
     table &= (table >> shift) & mask
     return _keep(table, num_variables, first + 1, literals) if table else None

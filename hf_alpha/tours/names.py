@@ -104,10 +104,10 @@ def _make_data(output: Path, train_rows: int, samples: int, seed: int) -> list[d
     tests: list[Mapping[str, str]] = []
     for count in NAMES:
         variables = (count + 1) // 2
-        drawn = swapping_pairs(
+        test_pairs = swapping_pairs(
             20 * samples, [variables], [count - variables], [LEAVES], seed=seed + 1000 * count
         )
-        new = (pair for pair in drawn if pair_key(pair["source"], finder) not in training_keys)
+        new = (pair for pair in test_pairs if pair_key(pair["source"], finder) not in training_keys)
         tests += islice(new, samples)
     _write_pairs(output / "test.jsonl", tests)
     pairs = read_own(recipe.data, str(output / "test.jsonl"), finder, "test")
@@ -144,10 +144,10 @@ def _recipe(output: Path, steps: int | None) -> PairsRecipe:
 def _show_answers(reports: list[Report], say: Callable[[str], None]) -> None:
     """Show what each answers to a term with many names: one that the first model has right."""
     records = [r for r in reports[0].records if r.num_symbols == NAMES[-1]]
-    chosen = next((record for record in records if record.outcome == "exact"), records[0])
-    say(f"For example {chosen.problem}")
+    example = next((record for record in records if record.outcome == "exact"), records[0])
+    say(f"For example {example.problem}")
     for report in reports[:-1]:
-        record = report.records[chosen.index]
+        record = report.records[example.index]
         answer = record.answers[0] if record.answers else "(outside its vocabulary)"
         say(f"  {report.model:<11} {record.outcome:<7} {answer}")
 

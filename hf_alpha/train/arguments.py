@@ -12,7 +12,7 @@ from hf_alpha.settings import section
 
 
 def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
-    """The arguments of training, with defaults that suit the machine.
+    """Return the arguments of training, with defaults that suit the machine.
 
     Raises:
         RecipeError: a setting of training has a wrong kind or value.

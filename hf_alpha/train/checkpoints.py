@@ -43,7 +43,7 @@ NOTE = r"^# until step (\d+): ([^=]+)=(.*)$"
 
 
 @contextmanager
-def readable_state(checkpoint: str | None, what: str) -> Iterator[None]:
+def readable_state(checkpoint: str | None, content: str) -> Iterator[None]:
     """Say which part of a checkpoint is damaged."""
     try:
         yield
@@ -52,7 +52,7 @@ def readable_state(checkpoint: str | None, what: str) -> Iterator[None]:
     except (*DAMAGED, UnpicklingError) as error:
         reason = " ".join(str(error).split()) or "it is empty"
         raise CheckpointError(
-            f"{checkpoint}: {what} cannot be read: {reason}; without this "
+            f"{checkpoint}: {content} cannot be read: {reason}; without this "
             "folder the run goes on from the checkpoint before, or begins again where there is none"
         ) from error
 
@@ -75,35 +75,35 @@ def whole_checkpoint(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def check_shapes(model: PreTrainedModel, saved: PreTrainedModel, where: Path) -> None:
+def check_shapes(model: PreTrainedModel, saved: PreTrainedModel, place: Path) -> None:
     """Check that a checkpoint's weights fit the model of the recipe.
 
     Raises:
         RecipeError: naming the first tensor that has another shape, or is in one of them only.
     """
-    ours, theirs = (
+    recipe_shapes, saved_shapes = (
         {name: tuple(tensor.shape) for name, tensor in one.state_dict().items()}
         for one in (model, saved)
     )
-    for name in {**ours, **theirs}:
-        if ours.get(name) != theirs.get(name):
+    for name in {**recipe_shapes, **saved_shapes}:
+        if recipe_shapes.get(name) != saved_shapes.get(name):
             raise RecipeError(
-                f"{where} holds another model: tensor {name!r} is {theirs.get(name)} there and "
-                f"{ours.get(name)} by the recipe; choose another training.output_dir"
+                f"{place} holds another model: tensor {name!r} is {saved_shapes.get(name)} there "
+                f"and {recipe_shapes.get(name)} by the recipe; choose another training.output_dir"
             )
 
 
-def check_vocabulary(ours: Any, theirs: Any, where: Path) -> None:
+def check_vocabulary(tokenizer: Any, saved_tokenizer: Any, place: Path) -> None:
     """Check that a vocabulary made from data is still that of the run."""
-    if isinstance(ours, TextTokenizer) and ours.settings() != theirs.settings():
+    if isinstance(tokenizer, TextTokenizer) and tokenizer.settings() != saved_tokenizer.settings():
         raise RecipeError(
-            f"{where} has another vocabulary: the data has changed since that run began; choose "
+            f"{place} has another vocabulary: the data has changed since that run began; choose "
             "another training.output_dir, or bring back the data"
         )
 
 
 def notes_of_changes(recipe: Recipe, out: Path, step: int, allow_changes: bool) -> list[str]:
-    """What to write on top of `recipe.yaml`: until which step other settings held.
+    """Return notes for the top of `recipe.yaml`: until which step other settings held.
 
     Args:
         step: at which the run goes on.
@@ -117,21 +117,23 @@ def notes_of_changes(recipe: Recipe, out: Path, step: int, allow_changes: bool) 
         return []
     changes = differences(read_recipe(file), recipe)
     if changes and not allow_changes:
-        named = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in changes.items())
+        listing = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in changes.items())
         raise RecipeError(
-            f"{out} holds a run with other settings: {named}; choose another training.output_dir, "
-            "or go on with the new ones by --allow-changes"
+            f"{out} holds a run with other settings: {listing}; choose another "
+            "training.output_dir, or go on with the new ones by --allow-changes"
         )
-    held: dict[tuple[int, str], str] = {}
+    earlier_values: dict[tuple[int, str], str] = {}
     for until, key, value in re.findall(NOTE, file.read_text(encoding="utf-8"), re.MULTILINE):
-        held.setdefault((min(int(until), step), key), value)
+        earlier_values.setdefault((min(int(until), step), key), value)
     for key, (old, _) in changes.items():
-        held.setdefault((step, key), old)
-    return [f"# until step {until}: {key}={value}" for (until, key), value in held.items()]
+        earlier_values.setdefault((step, key), old)
+    return [
+        f"# until step {until}: {key}={value}" for (until, key), value in earlier_values.items()
+    ]
 
 
 def starting_point(arguments: Seq2SeqTrainingArguments, resume: bool) -> Path | None:
-    """The run's last checkpoint; the run itself where it is finished and has none any more.
+    """Return a run's last checkpoint; the run itself if it is finished and has none.
 
     Raises:
         RecipeError: the folder holds a run that cannot or may not be resumed.
@@ -183,7 +185,7 @@ def _holds_model(out: Path) -> bool:
 
 
 def final_weights(arguments: Seq2SeqTrainingArguments, start: Path) -> Path:
-    """The folder with the weights of a finished run: its own, or the checkpoint they come from.
+    """Return the folder with a finished run's weights: its own, or a checkpoint's.
 
     Raises:
         CheckpointError: the best checkpoint was to be loaded at the end, and is gone.
@@ -200,7 +202,7 @@ def final_weights(arguments: Seq2SeqTrainingArguments, start: Path) -> Path:
 
 
 def last_checkpoint(output_dir: str | Path, until: float = math.inf) -> Path | None:
-    """The newest complete checkpoint of a run; one cut off while it was written is passed over.
+    """Return the newest complete checkpoint of a run; one that was cut off is passed over.
 
     Args:
         output_dir: the run's folder.

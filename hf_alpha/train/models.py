@@ -22,7 +22,7 @@ def prepare_model(
     finished: Path | None = None,
     say: Callable[[str], object] = print,
 ) -> tuple[PreTrainedModel, Any]:
-    """The model to train and its tokenizer: new ones, or the checkpoint's.
+    """Return the model to train and its tokenizer: new ones, or the checkpoint's.
 
     Args:
         recipe: what is trained.
@@ -54,7 +54,7 @@ def prepare_model(
 def _new_model(
     recipe: Recipe, examples: Examples, settings: Mapping[str, Any], start: Path | None
 ) -> tuple[PreTrainedModel, Any]:
-    """A new model and its tokenizer; `settings` of its configuration follow from the data."""
+    """Return a new model and its tokenizer; `settings` for its configuration are the data's."""
     tokenizer = recipe.aim.new_tokenizer(recipe, examples, start)
     settings = {"model_type": DEFAULT_MODEL_TYPE, **recipe.model, **settings}
     with section("model"):
@@ -69,7 +69,7 @@ def _new_model(
 
 
 def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
-    """A recipe for own pairs, with what its checkpoint says of names.
+    """Return a recipe for own pairs, with what its checkpoint says of names.
 
     Those are the rules, where the recipe has none; or what the only class is called.
     """
@@ -93,17 +93,17 @@ def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
 
 
 def _with_class_of(tokenizer: Any, recipe: OwnRecipe, say: Callable[[str], object]) -> Recipe:
-    """A recipe with one class, called as the only one of a tokenizer: both are all names."""
+    """Return a recipe whose one class is called as the only one of a tokenizer: all names."""
     classes = list(tokenizer.finder.rules) if isinstance(tokenizer, TextTokenizer) else []
-    ((ours, rule),) = recipe.symbols.items()
-    if len(classes) != 1 or classes == [ours]:
+    ((recipe_class, rule),) = recipe.symbols.items()
+    if len(classes) != 1 or classes == [recipe_class]:
         return recipe
-    say(f"symbols: {ours!r} is the class {classes[0]!r} of {recipe.checkpoint}")
+    say(f"symbols: {recipe_class!r} is the class {classes[0]!r} of {recipe.checkpoint}")
     return recipe.model_copy(update={"symbols": {classes[0]: rule}})
 
 
 def config_for(tokenizer: Any, settings: Mapping[str, Any]) -> PreTrainedConfig:
-    """The configuration of a new model for a tokenizer.
+    """Return the configuration of a new model for a tokenizer.
 
     Args:
         tokenizer: the vocabulary comes from it; see the configuration's `for_tokenizer`. Models of
@@ -113,12 +113,12 @@ def config_for(tokenizer: Any, settings: Mapping[str, Any]) -> PreTrainedConfig:
     Raises:
         ValueError: a setting has a wrong kind or value.
     """
-    chosen = dict(settings)
-    config_class = CONFIG_MAPPING[chosen.pop("model_type", DEFAULT_MODEL_TYPE)]
+    values = dict(settings)
+    config_class = CONFIG_MAPPING[values.pop("model_type", DEFAULT_MODEL_TYPE)]
     if hasattr(config_class, "for_tokenizer"):
-        return config_class.for_tokenizer(tokenizer, **chosen)
+        return config_class.for_tokenizer(tokenizer, **values)
     special = {name: getattr(tokenizer, name) for name in SPECIAL_IDS}
-    return config_class(vocab_size=len(tokenizer), **{**special, **chosen})
+    return config_class(vocab_size=len(tokenizer), **{**special, **values})
 
 
 __all__ = ["SPECIAL_IDS", "complete_rules", "config_for", "prepare_model"]

@@ -165,9 +165,11 @@ def _run(
     """Train from the beginning, or from a checkpoint whose weights fit."""
     out = trainer.args.output_dir
     if start is not None:
-        saved, theirs = load_checkpoint(start, answers=isinstance(trainer, AlphaTrainer))
-        check_shapes(trainer.model, saved, start)
-        check_vocabulary(trainer.processing_class, theirs, start)
+        saved_model, saved_tokenizer = load_checkpoint(
+            start, answers=isinstance(trainer, AlphaTrainer)
+        )
+        check_shapes(trainer.model, saved_model, start)
+        check_vocabulary(trainer.processing_class, saved_tokenizer, start)
         say(f"{out}: resuming from {start}, step {state_of(start).global_step}")
     try:
         with stop.listening(alone=trainer.args.world_size == 1):

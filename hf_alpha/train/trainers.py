@@ -67,13 +67,13 @@ class RunTrainer(Trainer):
                 self.add_callback(TrainingProgress())
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """As in the base class; the loss is kept for the end of the step."""
+        """Train on a batch as the base class does, and keep the loss for the end of the step."""
         loss = super().training_step(*args, **kwargs)
         self._losses.append(loss)
         return loss
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
-        """As in the base class: asked once in each step, when all its gradients are there."""
+        """Return the norm; check the step by it, as it is asked once, with all gradients there."""
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
         loss = float(self._of_all(torch.stack(self._losses).sum()).mean())
         self._losses.clear()
@@ -109,31 +109,31 @@ class RunTrainer(Trainer):
         if not self._is_finite():
             raise self._not_finite("training has led to weights that are not finite")
 
-    def _not_finite(self, what: str) -> NotFiniteError:
+    def _not_finite(self, fault: str) -> NotFiniteError:
         good = last_checkpoint(self.args.output_dir, self.finite_steps.proved)
         last = last_checkpoint(self.args.output_dir)
         ahead = "a smaller training.learning_rate and another training.output_dir"
         if good is None:
-            way = f"there is no good checkpoint: begin again with {ahead}"
+            advice = f"there is no good checkpoint: begin again with {ahead}"
         else:
-            way = (
+            advice = (
                 f"the last good checkpoint is {good}: 'checkpoint: {good}' in a recipe goes on "
                 f"from its weights, with {ahead}"
             )
         led = "" if last == good else f" ({last} was saved behind it, and leads here again)"
-        return NotFiniteError(f"{what}; no model is written; {way}{led}")
+        return NotFiniteError(f"{fault}; no model is written; {advice}{led}")
 
     def _of_all(self, number: torch.Tensor) -> torch.Tensor:
-        """A number of each process: (processes,)."""
+        """Gather a number from each process: (processes,)."""
         return self.accelerator.gather(number.reshape(1))
 
     def _is_finite(self) -> bool:
         """Whether the weights are, those in other processes too."""
-        mine = torch.tensor(is_finite(self.model), device=self.args.device)
-        return bool(self._of_all(mine).all())
+        finite_here = torch.tensor(is_finite(self.model), device=self.args.device)
+        return bool(self._of_all(finite_here).all())
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
-        """As in the base class; but a loss that is not known is none, and the mean is of all steps.
+        """Log as the base class does, without unknown losses and with the mean of all steps.
 
         The Trainer takes a loss that is not finite for the mean of the others, or for 0.
         """
@@ -155,7 +155,7 @@ class RunTrainer(Trainer):
             super()._save_checkpoint(*args, **kwargs)
 
     def _losses_since_log(self) -> dict[str, Any]:
-        """What the next log and the mean of a resumed run need: sums, one of each process."""
+        """Return sums, one of each process, for the next log and a resumed run's mean."""
         return {
             "since_log": self._of_all(self._tr_loss).tolist(),
             "total": self._total_loss_scalar,
@@ -167,15 +167,15 @@ class RunTrainer(Trainer):
         """Take up the sums of losses of a checkpoint; one without them begins to count anew."""
         self._first_counted = self.state.global_step
         self.finite_steps.proved = self.state.global_step - 1
-        kept = self.state.stateful_callbacks.get(LOSSES)
-        if kept is None:
+        losses = self.state.stateful_callbacks.get(LOSSES)
+        if losses is None:
             return
-        sums = kept["since_log"]
-        same = len(sums) == self.args.world_size
-        self._tr_loss += sums[self.args.process_index] if same else math.fsum(sums) / len(sums)
-        self._total_loss_scalar = kept["total"]
-        self._globalstep_last_logged = kept["last_logged"]
-        self._first_counted = kept["first_counted"]
+        sums = losses["since_log"]
+        is_same = len(sums) == self.args.world_size
+        self._tr_loss += sums[self.args.process_index] if is_same else math.fsum(sums) / len(sums)
+        self._total_loss_scalar = losses["total"]
+        self._globalstep_last_logged = losses["last_logged"]
+        self._first_counted = losses["first_counted"]
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         with readable_state(checkpoint, "the optimiser's state"):
@@ -197,7 +197,7 @@ class RunTrainer(Trainer):
         return BucketSampler(bucket_keys(dataset), self._train_batch_size, seed=seed)
 
     def _get_eval_sampler(self, eval_dataset: Dataset) -> Sampler | None:
-        """In order: metrics compare outputs with rows. The base class may sort them by length."""
+        """Return a sampler in order, as metrics need it: the base class may sort by length."""
         return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
 
 
@@ -240,7 +240,7 @@ class AlphaTrainer(RunTrainer, Seq2SeqTrainer):
             raise ValueError(LABEL_SMOOTHING)
 
     def evaluation_loop(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
-        """As in the base class; problems are answered too, if there are some."""
+        """Evaluate as the base class does; answer problems too, if there are some."""
         output = super().evaluation_loop(*args, metric_key_prefix=metric_key_prefix, **kwargs)
         if self._answer_rates is not None:
             rates = self._answer_rates(self.accelerator.unwrap_model(self.model))
@@ -264,7 +264,7 @@ class AnswerRates:
 
     @cached_property
     def limit(self) -> int:
-        """How long an answer may be, in tokens."""
+        """The most tokens of an answer."""
         return answer_limit(self.task, self.tokenizer, self.rows)
 
     def __call__(self, model: Any) -> dict[str, float]:
@@ -354,7 +354,7 @@ class _KeepLosses(TrainerCallback):
 
 
 def bucket_keys(dataset: Dataset | DrawnProblems) -> np.ndarray:
-    """(number of symbols, input length) of each tokenised row: (N, 2); without symbols (N, 1)."""
+    """Return number of symbols and input length of each row: (N, 2); without symbols (N, 1)."""
     if isinstance(dataset, DrawnProblems):
         return dataset.keys
     table = dataset.with_format("arrow")[:]
@@ -411,7 +411,7 @@ class StopOnInterrupt(TrainerCallback):
         control: TrainerControl,
         **kwargs: Any,
     ) -> None:
-        """In the middle of an epoch nothing is due; at its end, what is due goes into the save."""
+        """Put what is due at an epoch's end into the save; in its middle nothing is due."""
         if self.interrupted:
             is_whole = float(state.epoch or 0).is_integer()
             control.should_log &= is_whole

@@ -41,7 +41,7 @@ def draw(words: Sequence[str], segments: Sequence[tuple[int, str, int]], title: 
 
 
 def _column_widths(words: Sequence[str], segments: Sequence[tuple[int, str, int]]) -> list[float]:
-    """Widths in which the words, and the labels over them, have room."""
+    """Return widths in which the words, and the labels over them, have room."""
     widths = [_width(word) + 14 for word in words]
     for start, label, end in sorted(segments, key=lambda s: s[2] - s[0]):
         missing = _width(label) + 16 - sum(widths[start : end + 1])

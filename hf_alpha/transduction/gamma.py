@@ -21,13 +21,13 @@ Found = tuple[int, int, int]
 
 def leftmost_longest(segments: Iterable[Found]) -> list[Found]:
     """Choose segments from the left, each time the longest one, all labels of the same span."""
-    chosen: list[Found] = []
+    segments_found: list[Found] = []
     last = (-1, -1)
     for segment in sorted(segments, key=lambda s: (s[0], -s[1], s[2])):
         if segment[:2] == last or segment[0] > last[1]:
-            chosen.append(segment)
+            segments_found.append(segment)
             last = segment[:2]
-    return chosen
+    return segments_found
 
 
 @dataclass(frozen=True)

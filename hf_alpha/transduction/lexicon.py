@@ -87,10 +87,10 @@ class Lexicon:
 
     def __or__(self, other: "Lexicon") -> "Lexicon":
         """Return the entries of both; a phrase of both has the labels of both."""
-        joined = dict(self.entries)
+        entries = dict(self.entries)
         for phrase, labels in other.entries.items():
-            joined[phrase] = tuple(dict.fromkeys((*joined.get(phrase, ()), *labels)))
-        return Lexicon(joined)
+            entries[phrase] = tuple(dict.fromkeys((*entries.get(phrase, ()), *labels)))
+        return Lexicon(entries)
 
 
 def plural(phrase: str) -> str:
@@ -114,13 +114,13 @@ def _entries_of_file(path: Path, label: str | None, header: bool) -> Iterator[tu
                 if not line.strip() or (header and number == 1):
                     continue
                 place = f"{path}, line {number}"
-                phrase, tab, rest = line.partition("\t")
+                phrase, tab, tail = line.partition("\t")
                 if not tab and label is None:
                     raise ValueError(
                         f"{place}: {line!r} has no tab: write phrase, tab, label, or give one "
                         "label for the whole file"
                     )
-                entry_label = rest.partition("\t")[0].strip() if label is None else label
+                entry_label = tail.partition("\t")[0].strip() if label is None else label
                 _check_entry(phrase, entry_label, place)
                 yield phrase, entry_label
         except UnicodeDecodeError as error:

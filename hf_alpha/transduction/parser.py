@@ -128,10 +128,10 @@ class RuleParser:
         return self._joined(items)
 
     def _joined(self, items: Sequence[Any]) -> Any:
-        joined = items[0].copy()
+        product = items[0].copy()
         for item in items[1:]:
-            joined.concat(item)
-        return joined
+            product.concat(item)
+        return product
 
     def _item(self) -> Any:
         token = self._tokens.pop(0)

@@ -189,13 +189,13 @@ class Transducer:
                 f"{lexicon} is not the file that {SETTINGS_FILE} was saved with: compile the "
                 "transducer again"
             )
-        loaded = cls(content.decode(), rules, Options(**record))
-        if loaded.labels != labels:
+        transducer = cls(content.decode(), rules, Options(**record))
+        if transducer.labels != labels:
             raise ValueError(
                 f"{path} is damaged: its labels are not those of the lexicon and the rules, "
-                f"{', '.join(loaded.labels)}"
+                f"{', '.join(transducer.labels)}"
             )
-        return loaded
+        return transducer
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "Transducer":
@@ -210,16 +210,16 @@ class Transducer:
             ValueError: a key or a value is none of these, or a file is faulty.
             OSError: a file cannot be read.
         """
-        chosen = dict(settings)
-        lexicon, rules = chosen.pop("lexicon", None), chosen.pop("rules", None)
-        check_settings(chosen, cls.compile, "transducer")
+        options = dict(settings)
+        lexicon, rules = options.pop("lexicon", None), options.pop("rules", None)
+        check_settings(options, cls.compile, "transducer")
         place = "transducer: rules"
         if isinstance(rules, str | PathLike):
             place, rules = f"{rules}", read_rules(rules)
         elif rules is not None:
             rules = rules_of(rules, place)
         try:
-            return cls.compile(_lexicon_of(lexicon), rules or (), **chosen)
+            return cls.compile(_lexicon_of(lexicon), rules or (), **options)
         except RuleError as error:
             raise RuleError(f"{place}: {error}") from None
 
@@ -228,12 +228,14 @@ def _lexicon_of(sources: Any) -> Lexicon | None:
     """Read the lexicons that settings name, and join them."""
     if sources is None:
         return None
-    joined = Lexicon({})
+    lexicon = Lexicon({})
     for entry in sources if isinstance(sources, list) else [sources]:
-        chosen: dict[str, Any] = dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)}
-        check_settings(chosen, Lexicon.from_file, "transducer: lexicon")
-        joined |= Lexicon.from_file(**chosen)
-    return joined
+        settings: dict[str, Any] = (
+            dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)}
+        )
+        check_settings(settings, Lexicon.from_file, "transducer: lexicon")
+        lexicon |= Lexicon.from_file(**settings)
+    return lexicon
 
 
 def _table(lexicon: Lexicon, options: Options) -> str:

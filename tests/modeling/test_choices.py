@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hf_alpha.modeling.choices import check_numbers, refuse
+from hf_alpha.modeling.choices import check_known, check_numbers, refuse
 
 RANGES = ({"layers": 1}, ("dropout",), ("scale",))
 
@@ -27,6 +27,13 @@ def test_a_number_outside_its_range_is_named(change, message):
     settings = {"layers": 1, "dropout": 0.1, "scale": 1.0} | change
     with pytest.raises(ValueError, match=message):
         check_numbers(SimpleNamespace(**settings), *RANGES)
+
+
+def test_an_unknown_value_is_named_with_the_choices_and_none_is_a_default():
+    for value in ("infix", None):
+        check_known("notation", value, ("prefix", "infix"))
+    with pytest.raises(ValueError, match=r"^unknown notation 'fix': choose one of prefix, infix$"):
+        check_known("notation", "fix", ("prefix", "infix"))
 
 
 def test_the_first_fault_is_said_and_none_is_no_error():

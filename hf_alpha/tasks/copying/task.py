@@ -7,6 +7,7 @@ from functools import cache
 from math import comb
 from typing import ClassVar
 
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import FormulaError, is_plain_name
 from hf_alpha.tasks.base import DrawnTask, Verdict
 from hf_alpha.tasks.registry import register_task
@@ -76,16 +77,16 @@ class CopyingTask(DrawnTask):
             raise ValueError(f"no string of length {size} over {len(symbols)} symbol(s)")
         if not exactly:
             symbols = rng.sample(list(symbols), rng.randint(1, min(len(symbols), size)))
-        missing, used, count = list(symbols), list[str](), len(symbols)
-        rng.shuffle(missing)
+        unused_symbols, used_symbols, count = list(symbols), list[str](), len(symbols)
+        rng.shuffle(unused_symbols)
         tokens: list[str] = []
         uniform = rng.random
-        for left in range(size, 0, -1):
-            if missing and uniform() < _chance_of_new(left, len(missing), count):
-                used.append(missing.pop())
-                tokens.append(used[-1])
+        for length in range(size, 0, -1):
+            if unused_symbols and uniform() < _chance_of_new(length, len(unused_symbols), count):
+                used_symbols.append(unused_symbols.pop())
+                tokens.append(used_symbols[-1])
             else:
-                tokens.append(used[int(uniform() * len(used))])
+                tokens.append(used_symbols[int(uniform() * len(used_symbols))])
         return tokens
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str:
@@ -94,8 +95,7 @@ class CopyingTask(DrawnTask):
         Raises:
             ValueError: if the method is unknown.
         """
-        if method not in (None, *self.targets):
-            raise ValueError(f"unknown targets {method!r}: choose one of {', '.join(self.targets)}")
+        check_known("targets", method, self.targets)
         return self.write(tokens)
 
     def distance(self, problem: str, answer: str | None, target: str | None = None) -> int:
@@ -137,7 +137,7 @@ class CopyingTask(DrawnTask):
             FormulaError: if the problem cannot be read.
             ValueError: if the notation is unknown.
         """
-        _check_notation(notation)
+        check_known("notation", notation, NOTATIONS)
         symbols = self.read(problem).tokens
         try:
             copy = self.parse(answer, notation) if answer.strip() else []
@@ -152,7 +152,7 @@ class CopyingTask(DrawnTask):
             FormulaError: if it is empty or holds something that is no name.
             ValueError: if the notation is unknown.
         """
-        _check_notation(notation)
+        check_known("notation", notation, NOTATIONS)
         tokens = _split(problem, notation)
         if not tokens:
             raise FormulaError("the string is empty: write at least one symbol", 0)
@@ -167,7 +167,7 @@ class CopyingTask(DrawnTask):
 
 
 def _split(text: str, notation: str | None = None) -> list[str]:
-    """Words if there are several, else characters."""
+    """Split a text at whitespace if it then has several words, else into characters."""
     words = text.split()
     if notation == "prefix" or (notation is None and len(words) > 1):
         return words
@@ -175,15 +175,10 @@ def _split(text: str, notation: str | None = None) -> list[str]:
     return [text] if _NUMBERED.fullmatch(text) else list(text)
 
 
-def _check_notation(notation: str | None) -> None:
-    if notation not in (None, *NOTATIONS):
-        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
-
-
 @cache
-def _chance_of_new(left: int, missing: int, count: int) -> float:
-    """Chance that the next of `left` symbols is one of the `missing` that have to come yet."""
-    return missing * _words(left - 1, missing - 1, count) / _words(left, missing, count)
+def _chance_of_new(length: int, missing: int, count: int) -> float:
+    """Return the chance that the next of `length` tokens is one of the `missing` symbols."""
+    return missing * _words(length - 1, missing - 1, count) / _words(length, missing, count)
 
 
 def _words(length: int, required: int, count: int) -> int:

@@ -46,17 +46,17 @@ class Shape:
 
     @cached_property
     def full(self) -> Table:
-        """The table of *true*."""
+        """The table of *true*: as many ones as there are positions in all words."""
         return (1 << self.steps * self.words) - 1
 
     @cached_property
     def _block(self) -> Table:
-        """The table of *true* at position 0."""
+        """The table of *true* at position 0 alone: a one for each word."""
         return (1 << self.words) - 1
 
     @cached_property
     def _shifts(self) -> tuple[int, int, int]:
-        """Where the second, the first repeated and the last block begin."""
+        """The bits at which the blocks of the second, first repeated and last position begin."""
         return self.words, self.loop * self.words, (self.steps - 1) * self.words
 
     def evaluate(self, tokens: Sequence[str], leaves: Mapping[str, Pair]) -> Pair:
@@ -69,13 +69,13 @@ class Shape:
         stack: list[Pair] = []
         push, pop, leaf = stack.append, stack.pop, leaves.get
         for token in reversed(tokens):
-            known = leaf(token)
-            if known is not None:
-                push(known)
+            tables = leaf(token)
+            if tables is not None:
+                push(tables)
             elif token == "&":
                 (a, a_may), (b, b_may) = pop(), pop()
-                both = a & b
-                push((both, both if a is a_may and b is b_may else a_may & b_may))
+                conjunction = a & b
+                push((conjunction, conjunction if a is a_may and b is b_may else a_may & b_may))
             elif token == "!":
                 must, may = pop()
                 no = full ^ may
@@ -90,8 +90,8 @@ class Shape:
                 if single:
                     push((b, b_may))
                     continue
-                kept = until(a, b)
-                push((kept, kept if a is a_may and b is b_may else until(a_may, b_may)))
+                fixpoint = until(a, b)
+                push((fixpoint, fixpoint if a is a_may and b is b_may else until(a_may, b_may)))
             elif token == "|":
                 (a, a_may), (b, b_may) = pop(), pop()
                 either = a | b
@@ -112,14 +112,14 @@ class Shape:
     def _until(self, a: Table, b: Table) -> Table:
         """Return the least fixpoint of z = b | (a & X z)."""
         (second, entry, last), block = self._shifts, self._block
-        found, more = b, a & ~b
-        while more:
-            after = found >> second | (found >> entry & block) << last
-            if not more & after:
+        reached, candidates = b, a & ~b
+        while candidates:
+            predecessors = reached >> second | (reached >> entry & block) << last
+            if not candidates & predecessors:
                 break
-            found |= more & after
-            more &= ~after
-        return found
+            reached |= candidates & predecessors
+            candidates &= ~predecessors
+        return reached
 
 
 @cache
@@ -170,7 +170,7 @@ def is_contradictory(step: Step) -> bool | None:
 
 @lru_cache(maxsize=65536)
 def _reading(step: Step) -> tuple[Cube, bool]:
-    """What a step says of single symbols, and whether that is all it says.
+    """Return the values that a step forces on single symbols, and whether that is all it says.
 
     A disjunction can say nothing of single symbols; where it is all, other values are free.
     """

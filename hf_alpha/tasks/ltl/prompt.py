@@ -86,12 +86,12 @@ There are no other numbers."""
 
 
 def _traces(line: str) -> Iterator[str]:
-    """What may be a trace in a line: from its start, a colon or the last trace to a brace."""
-    head, *others = split_at(line, OPEN)
-    for part in others:
-        inside, *after = split_at(part, CLOSE)
+    """Yield what may be a trace in a line: from its start, a colon or the last trace to a brace."""
+    head, *parts = split_at(line, OPEN)
+    for part in parts:
+        loop, *after = split_at(part, CLOSE)
         if after and _BEFORE.search(head):
-            yield f"{split_at(head, ':')[-1].lstrip(MARKUP)}{OPEN}{inside}{CLOSE}"
+            yield f"{split_at(head, ':')[-1].lstrip(MARKUP)}{OPEN}{loop}{CLOSE}"
         head = CLOSE.join(after)
 
 

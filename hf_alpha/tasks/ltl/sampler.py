@@ -83,7 +83,7 @@ class LtlSampler(Sampler):
         return size >= 1 and sum(self._by_unary(size, min_leaves)) > 0
 
     def _by_unary(self, size: int, min_leaves: int) -> list[float]:
-        """Weights by number of unary nodes, which is size + 1 - 2 * leaves."""
+        """Return weights by number of unary nodes, which is size + 1 - 2 * leaves."""
         return self._weights.by_unary(size)[: max(0, size + 2 - 2 * min_leaves)]
 
     @property
@@ -99,15 +99,15 @@ class LtlSampler(Sampler):
     ) -> tuple[list[str], int]:
         """Draw a subtree without identical operands: its tokens and its number."""
         tokens, nodes = self._shape(rng, node)
-        done: list[int] = []
+        operands: list[int] = []
         for index in range(len(tokens) - 1, -1, -1):
             token = tokens[index]
             if token not in self.operators:
-                done.append(subtrees.number(token))
+                operands.append(subtrees.number(token))
             elif token in "!X":
-                done.append(subtrees.number(token, done.pop()))
+                operands.append(subtrees.number(token, operands.pop()))
             else:
-                left, right = done.pop(), done.pop()
+                left, right = operands.pop(), operands.pop()
                 size = nodes[index][0]
                 while size == 3 and left == right:
                     leaves = [
@@ -117,10 +117,10 @@ class LtlSampler(Sampler):
                     left, right = map(subtrees.number, leaves)
                 number = subtrees.binary(token, left, right)
                 if number is None:
-                    drawn, number = self._draw_node(rng, nodes[index], subtrees)
-                    tokens[index : index + size] = drawn
-                done.append(number)
-        return tokens, done[0]
+                    subtree_tokens, number = self._draw_node(rng, nodes[index], subtrees)
+                    tokens[index : index + size] = subtree_tokens
+                operands.append(number)
+        return tokens, operands[0]
 
     def _shape(self, rng: random.Random, root: Node) -> tuple[list[str], list[Node]]:
         """Draw a tree top-down whose operands may be identical: its tokens and their nodes."""
@@ -176,12 +176,12 @@ class _Subtrees:
         """Return the number of an until or a conjunction; None if operands are identical."""
         if token == "U":
             return None if left == right else self.number(token, left, right)
-        one = self._conjuncts.get(left) or frozenset((left,))
-        other = self._conjuncts.get(right) or frozenset((right,))
-        if one & other:
+        left_conjuncts = self._conjuncts.get(left) or frozenset((left,))
+        right_conjuncts = self._conjuncts.get(right) or frozenset((right,))
+        if left_conjuncts & right_conjuncts:
             return None
-        number = self.number(token, one | other)
-        self._conjuncts[number] = one | other
+        number = self.number(token, left_conjuncts | right_conjuncts)
+        self._conjuncts[number] = left_conjuncts | right_conjuncts
         return number
 
 
@@ -200,8 +200,8 @@ class _LtlWeights:
     def __init__(self, num_symbols: int, constant_priority: float):
         leaves = num_symbols + 2 * constant_priority
         self._leaf = {
-            place: np.array([(num_symbols + len(kept) * constant_priority) / leaves])
-            for place, kept in _KEPT.items()
+            place: np.array([(num_symbols + len(constants) * constant_priority) / leaves])
+            for place, constants in _KEPT.items()
         }
         self._same_symbol = num_symbols / leaves**2
         self._any = [np.zeros(1), self._leaf[""]]
@@ -236,11 +236,11 @@ class _LtlWeights:
         key = left, right, unary
         if key not in self._splits:
             # The place of a leaf does not matter: it has no unary nodes.
-            one, other = np.zeros(unary + 1), np.zeros(unary + 1)
-            for array, size in ((one, left), (other, right)):
-                known = self._any[size][: unary + 1]
-                array[: len(known)] = known
-            self._splits[key] = list(accumulate((one * other[::-1]).tolist()))
+            left_weights, right_weights = np.zeros(unary + 1), np.zeros(unary + 1)
+            for array, size in ((left_weights, left), (right_weights, right)):
+                weights = self._any[size][: unary + 1]
+                array[: len(weights)] = weights
+            self._splits[key] = list(accumulate((left_weights * right_weights[::-1]).tolist()))
         return self._splits[key]
 
     def _weigh(self, size: int) -> dict[tuple[str, int], np.ndarray]:
@@ -253,14 +253,14 @@ class _LtlWeights:
         for operator, places in _PLACES.items():
             for left in range(1, size - 1):
                 sizes = left, size - 1 - left
-                one, other = (
+                left_weights, right_weights = (
                     self._leaf[place] if part == 1 else self._any[part]
                     for part, place in zip(sizes, places, strict=True)
                 )
-                both = np.convolve(one, other)
+                num_pairs = np.convolve(left_weights, right_weights)
                 if size == 3:
-                    both = np.maximum(both - self._same_symbol, 0)
-                terms[operator, left] = _padded(share / (size - 2) * both, size)
+                    num_pairs = np.maximum(num_pairs - self._same_symbol, 0)
+                terms[operator, left] = _padded(share / (size - 2) * num_pairs, size)
         return terms
 
 

@@ -97,8 +97,8 @@ def find_trace(
         Steps, each a conjunction of literals as canonical prefix tokens, and the index of the
         first one that is repeated; None if the formula is unsatisfiable.
     """
-    found = _tracer.call("find_trace", timeout, tokens, list(options or ()))
-    return None if found is None else (found[0], found[1])
+    trace = _tracer.call("find_trace", timeout, tokens, list(options or ()))
+    return None if trace is None else (trace[0], trace[1])
 
 
 def is_satisfiable(tokens: Sequence[str], timeout: float = TIMEOUT) -> bool:

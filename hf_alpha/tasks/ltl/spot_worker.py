@@ -142,9 +142,12 @@ def _is_satisfiable(tokens: Sequence[str]) -> bool:
 
 def _are_equivalent(left: Sequence[str], right: Sequence[str]) -> bool:
     formula = prepare().formula
-    one, other = _formula(left), _formula(right)
-    both = [[one, formula.Not(other)], [other, formula.Not(one)]]
-    return all(formula.And(pair).translate(*FAST).is_empty() for pair in both)
+    left_formula, right_formula = _formula(left), _formula(right)
+    contradictions = [
+        [left_formula, formula.Not(right_formula)],
+        [right_formula, formula.Not(left_formula)],
+    ]
+    return all(formula.And(pair).translate(*FAST).is_empty() for pair in contradictions)
 
 
 SERVED: dict[str, Callable[..., Any]] = {

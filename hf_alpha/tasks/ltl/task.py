@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks.base import (
     FormulaTask,
@@ -89,7 +90,7 @@ class LTLTask(FormulaTask):
 
     @property
     def model_grammar(self) -> Grammar:
-        """The task's, with `|` rewritten too."""
+        """The task's grammar, which here rewrites `|` too."""
         return LTL_WITHOUT_OR
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
@@ -99,8 +100,7 @@ class LTLTask(FormulaTask):
             ValueError: if the method is unknown.
             MissingSolverError: if the method is `deepltl` and Spot is not installed.
         """
-        if method not in (None, *self.targets):
-            raise ValueError(f"unknown targets {method!r}: choose one of {', '.join(self.targets)}")
+        check_known("targets", method, self.targets)
         if method == "deepltl":
             trace = _spot_trace(tokens)
         else:
@@ -164,8 +164,7 @@ class LTLTask(FormulaTask):
             FormulaError: if the problem cannot be read.
             ValueError: if the solver or the notation is unknown.
         """
-        if solver not in SOLVERS:
-            raise ValueError(f"unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}")
+        check_known("solver", solver, SOLVERS)
         tokens = self.read(problem).tokens
         trace = read_trace(answer, notation)
         contradictions = set() if trace is None else set(map(_is_contradictory, trace.steps))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import NOTATIONS, FormulaError, split_at
 
 from .grammar import LTL
@@ -48,20 +49,19 @@ def read_trace(text: str, notation: str | None = None) -> Trace | None:
     """
     if notation is None:
         likely = "prefix" if len(text.split()) > 1 else "compact"
-        readings = (read_trace(text, each) for each in (likely, "infix"))
+        readings = (read_trace(text, candidate) for candidate in (likely, "infix"))
         return next((trace for trace in readings if trace is not None), None)
-    if notation not in NOTATIONS:
-        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+    check_known("notation", notation, NOTATIONS)
     text = text.strip()
-    head, *inside = split_at(text, OPEN + CLOSE)
-    if len(inside) != 2 or text[len(head)] != OPEN or not text.endswith(CLOSE):
+    head, *loops = split_at(text, OPEN + CLOSE)
+    if len(loops) != 2 or text[len(head)] != OPEN or not text.endswith(CLOSE):
         return None
     *prefix, last = split_at(head, SEPARATOR)
     last = last.strip().removesuffix(CYCLE) if notation == "infix" else last
     if last.strip():
         return None
     steps = []
-    for part in (*prefix, *split_at(inside[0], SEPARATOR)):
+    for part in (*prefix, *split_at(loops[0], SEPARATOR)):
         step = _read_step(part.strip(), notation)
         if step is None:
             return None
@@ -76,12 +76,11 @@ def write_trace(trace: Trace, notation: str | None = None) -> str:
         FormulaError: a name is too long for compact notation.
         ValueError: the notation is unknown.
     """
-    if notation not in (None, *NOTATIONS):
-        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+    check_known("notation", notation, NOTATIONS)
     if notation == "infix":
-        shown = [LTL.format(list(step), "infix") for step in trace.steps]
-        prefix = "".join(f"{step}; " for step in shown[: trace.loop])
-        return f"{prefix}{CYCLE}{{{'; '.join(shown[trace.loop :])}}}"
+        steps = [LTL.format(list(step), "infix") for step in trace.steps]
+        prefix = "".join(f"{step}; " for step in steps[: trace.loop])
+        return f"{prefix}{CYCLE}{{{'; '.join(steps[trace.loop :])}}}"
     tokens = list(trace_tokens(trace))
     if notation is None:
         notation = "compact" if all(len(token) == 1 for token in tokens) else "prefix"

@@ -97,8 +97,8 @@ def _search(
     word: tuple[Literal, ...] | None
     if values <= _TABLE_WORDS:
         words = shape(steps, loop, 1 << values)
-        found = words.first(words.evaluate(tokens, _all_words(steps, num_symbols))[0])
-        word = _word(_lowest(found), steps, num_symbols) if found else None
+        truths = words.first(words.evaluate(tokens, _all_words(steps, num_symbols))[0])
+        word = _word(_lowest(truths), steps, num_symbols) if truths else None
     else:
         word = _solve(tokens, num_symbols, steps, loop)
     if word is None:
@@ -132,7 +132,7 @@ def _word(index: int, steps: int, num_symbols: int) -> tuple[Literal, ...]:
 
 @lru_cache(maxsize=64)
 def _all_words(steps: int, num_symbols: int) -> dict[str, Pair]:
-    """Tables of the symbols in all words of a shape, the ones that are true early first."""
+    """Return tables of the symbols in all words of a shape, those that are true early first."""
     values = steps * num_symbols
     index = np.arange(1 << values)
     columns = [~index >> (values - 1 - value) & 1 for value in range(values)]
@@ -182,19 +182,19 @@ def _drop_literals(
     for step, symbol, value in word:
         must[symbol] |= value << step
         may[symbol] |= value << step
-    kept = []
+    needed_literals = []
     for step, symbol, value in reversed(word):
         bit = 1 << step
         must[symbol], may[symbol] = must[symbol] & ~bit, may[symbol] | bit
         pairs = zip(must, may, strict=True)
         leaves = {f"p{index}": pair for index, pair in enumerate(pairs)}
         if not words.evaluate(tokens, leaves)[0] & 1:
-            kept.append((step, symbol, value))
+            needed_literals.append((step, symbol, value))
             if value:
                 must[symbol] |= bit
             else:
                 may[symbol] &= ~bit
-    return tuple(kept)
+    return tuple(needed_literals)
 
 
 def _solve(
@@ -206,8 +206,8 @@ def _solve(
     """
     encoding = _Encoding(num_symbols, steps, loop)
     root = encoding.formula(tokens)
-    with solver([*encoding.clauses, [root]], name="glucose4") as asked:
-        model = asked.model()
+    with solver([*encoding.clauses, [root]], name="glucose4") as sat_solver:
+        model = sat_solver.model()
     if model is None:
         return None
     return tuple(
@@ -262,22 +262,22 @@ class _Encoding(Circuit):
 
     def _until(self, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
         first, _ = self._entries[0]
-        again = self._unrolled(a, b, -1, first)
-        return self._unrolled(a, b, self._entered(again))
+        second_round = self._unrolled(a, b, -1, first)
+        return self._unrolled(a, b, self._entered(second_round))
 
     def _unrolled(
-        self, a: tuple[int, ...], b: tuple[int, ...], held: int, first: int = 0
+        self, a: tuple[int, ...], b: tuple[int, ...], value_after: int, first: int = 0
     ) -> tuple[int, ...]:
         """Return `until` at each step from the first on, given what it is after the last one."""
         result = []
         for step in range(self.steps - 1, first - 1, -1):
-            held = self.or_(b[step], self.and_(a[step], held))
-            result.append(held)
+            value_after = self.or_(b[step], self.and_(a[step], value_after))
+            result.append(value_after)
         return (*[-1] * first, *reversed(result))
 
     def _entered(self, values: Sequence[int]) -> int:
         """Return the value at the loop's first step."""
-        found = -1
+        value = -1
         for step, starts in self._entries:
-            found = self.or_(found, self.and_(starts, values[step]))
-        return found
+            value = self.or_(value, self.and_(starts, values[step]))
+        return value

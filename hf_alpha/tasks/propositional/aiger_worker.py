@@ -29,19 +29,19 @@ def build(tokens: Sequence[str], negate: bool = False) -> Any:
     """
     aiger, _ = prepare()
     false, node = aiger.aig.ConstFalse(), aiger.aig.Input
-    known: dict[Any, Any] = {}
+    gates: dict[Any, Any] = {}
 
     def remember(key: Any, gate: Any) -> Any:
         hash(gate)
-        return known.setdefault(key, gate)
+        return gates.setdefault(key, gate)
 
     def invert(gate: Any) -> Any:
         key = (id(gate),)
-        return known[key] if key in known else remember(key, ~gate)
+        return gates[key] if key in gates else remember(key, ~gate)
 
     def both(left: Any, right: Any) -> Any:
         key = (id(left), id(right))
-        return known[key] if key in known else remember(key, left & right)
+        return gates[key] if key in gates else remember(key, left & right)
 
     def either(left: Any, right: Any) -> Any:
         return invert(both(invert(left), invert(right)))
@@ -57,8 +57,8 @@ def build(tokens: Sequence[str], negate: bool = False) -> Any:
             stack.append(either(stack.pop(), stack.pop()))
         elif token in ("=", "^"):
             left, right = stack.pop(), stack.pop()
-            same = either(both(left, right), both(invert(left), invert(right)))
-            stack.append(same if token == "=" else invert(same))
+            equality = either(both(left, right), both(invert(left), invert(right)))
+            stack.append(equality if token == "=" else invert(equality))
         elif token in ("0", "1"):
             stack.append(false if token == "0" else invert(false))
         else:

@@ -2,6 +2,7 @@
 
 import re
 
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import NAME, FormulaError, split_at, words
 
 from .grammar import PROPOSITIONAL
@@ -33,8 +34,7 @@ def read_assignment(text: str, notation: str | None = None) -> Assignment | None
     Raises:
         ValueError: if the notation is unknown.
     """
-    if notation not in (None, *NOTATIONS):
-        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+    check_known("notation", notation, NOTATIONS)
     if not text or text.isspace():
         return {}
     if notation in (None, "compact"):
@@ -42,9 +42,9 @@ def read_assignment(text: str, notation: str | None = None) -> Assignment | None
         if _COMPACT.fullmatch(stripped):
             return _unique([*stripped[::2]], [*stripped[1::2]])
     if notation in (None, "prefix"):
-        found = [PROPOSITIONAL.named(word)[0] for word in words(text)]
-        if len(found) % 2 == 0 and all(value in _VALUES for value in found[1::2]):
-            return _unique(found[::2], found[1::2])
+        tokens = [PROPOSITIONAL.named(word)[0] for word in words(text)]
+        if len(tokens) % 2 == 0 and all(value in _VALUES for value in tokens[1::2]):
+            return _unique(tokens[::2], tokens[1::2])
     if notation == "infix" or (notation is None and ("=" in text or ":" in text)):
         equations = _read_equations(text)
         if equations is not None:

@@ -81,13 +81,13 @@ There are no other numbers."""
         start = text.find("{")
         while start >= 0:
             try:
-                found, end = decoder.raw_decode(text, start)
+                value, end = decoder.raw_decode(text, start)
             except ValueError:
                 end = start + 1
             except RecursionError:  # for each brace again, that takes very long
                 return
             else:
-                yield found
+                yield value
             start = text.find("{", end)
 
     def read_answer(self, candidate: Any) -> str | None:

@@ -21,22 +21,22 @@ def is_satisfiable(tokens: Sequence[str], conflicts: int = FEW_CONFLICTS) -> boo
 
 
 def implies(
-    tokens: Sequence[str], given: Mapping[str, bool], conflicts: int = FEW_CONFLICTS
+    tokens: Sequence[str], assignment: Mapping[str, bool], conflicts: int = FEW_CONFLICTS
 ) -> bool | None:
     """Decide whether every completion of a partial assignment satisfies a formula.
 
     Args:
         tokens: canonical prefix tokens.
-        given: values of symbols, also of some that the formula lacks.
+        assignment: values of symbols, also of some that the formula lacks.
         conflicts: of the solver, beyond which the answer is None.
     """
-    circuit, leaves = Circuit(0), {name: 1 if value else -1 for name, value in given.items()}
+    circuit, leaves = Circuit(0), {name: 1 if value else -1 for name, value in assignment.items()}
     root = _encode(circuit, tokens, leaves)
     if abs(root) == 1:
         return root == 1
-    with solver(circuit.clauses, conflicts) as asked:
+    with solver(circuit.clauses, conflicts) as query:
         try:
-            return asked.model([-root]) is None
+            return query.model([-root]) is None
         except GaveUpError:
             return None
 
@@ -58,20 +58,20 @@ def prime_implicant(tokens: Sequence[str], symbols: Sequence[str]) -> dict[str, 
     circuit = Circuit(len(symbols))
     variables = {symbol: number for number, symbol in enumerate(symbols, start=2)}
     root = _encode(circuit, tokens, dict(variables))
-    with solver(circuit.clauses) as asked:
+    with solver(circuit.clauses) as query:
         try:
-            model = asked.model([root])
+            model = query.model([root])
             if model is None:
                 return None
-            kept = [x if x in model else -x for x in variables.values()]
-            core = asked.core([-root, *kept]) or set()
-            for literal in reversed(kept):
+            model_literals = [x if x in model else -x for x in variables.values()]
+            core = query.core([-root, *model_literals]) or set()
+            for literal in reversed(model_literals):
                 if literal in core:
-                    rest = [x for x in kept if x in core and x != literal]
-                    core = asked.core([-root, *rest]) or core
+                    candidates = [x for x in model_literals if x in core and x != literal]
+                    core = query.core([-root, *candidates]) or core
         except GaveUpError:
             return None
-    literals = zip(variables.items(), kept, strict=True)
+    literals = zip(variables.items(), model_literals, strict=True)
     return {symbol: literal == x for (symbol, x), literal in literals if literal in core}
 
 

@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks import truth_table
 from hf_alpha.tasks.base import (
@@ -109,8 +110,7 @@ class PropositionalTask(FormulaTask):
             ValueError: if the method is unknown.
             MissingSolverError: if the method is `papers` and py-aiger-sat is not installed.
         """
-        if method not in (None, *self.targets):
-            raise ValueError(f"unknown targets {method!r}: choose one of {', '.join(self.targets)}")
+        check_known("targets", method, self.targets)
         symbols = self.symbols_in(tokens)
         if method == "papers":
             core = _papers_core(tokens)
@@ -163,8 +163,7 @@ class PropositionalTask(FormulaTask):
             ValueError: if the solver or the notation is unknown, or the formula is too big for
                 the truth table that was asked for.
         """
-        if solver not in SOLVERS:
-            raise ValueError(f"unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}")
+        check_known("solver", solver, SOLVERS)
         problem = self.read(problem)
         tokens, symbols = problem.tokens, problem.symbols
         assignment = read_assignment(answer, notation)

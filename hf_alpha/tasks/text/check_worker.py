@@ -18,21 +18,21 @@ def prepare() -> None:
 @cache
 def _function(path: str) -> Any:
     module, _, name = path.partition(":")
-    found: Any = import_module(module)
+    value: Any = import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def check(texts: list[str | None], path: str) -> str | bool | None:
     """Call the check with source, answer and target; its verdict as text, or yes or no."""
     with redirect_stdout(sys.stderr):  # on standard output are the replies
-        found = _function(path)(*texts)
-    if found is None or isinstance(found, bool):
-        return found
-    if isinstance(found, Real) or type(found).__name__ in ("bool_", "bool"):  # NumPy's
-        return bool(found)
-    return str(getattr(found, "value", found))
+        verdict = _function(path)(*texts)
+    if verdict is None or isinstance(verdict, bool):
+        return verdict
+    if isinstance(verdict, Real) or type(verdict).__name__ in ("bool_", "bool"):  # NumPy's
+        return bool(verdict)
+    return str(getattr(verdict, "value", verdict))
 
 
 SERVED = {"check": check}

@@ -62,21 +62,21 @@ def swapping_pairs(
 
 
 def _spread(rng: random.Random, names: list[str], count: int) -> list[str]:
-    """So many names, each of those given at least once, in random order."""
-    chosen = [*names, *rng.choices(names, k=count - len(names))]
-    rng.shuffle(chosen)
-    return chosen
+    """Return `count` names in random order, each of those given at least once."""
+    spread_names = [*names, *rng.choices(names, k=count - len(names))]
+    rng.shuffle(spread_names)
+    return spread_names
 
 
 def _term(rng: random.Random, leaves: list[str], functions: list[str]) -> list[str]:
-    """A random binary tree over the leaves, in prefix order."""
+    """Draw a binary tree over the leaves, as tokens in prefix order."""
     if len(leaves) == 1:
         return leaves
-    left = rng.randint(1, len(leaves) - 1)
+    num_left_leaves = rng.randint(1, len(leaves) - 1)
     return [
         functions[0],
-        *_term(rng, leaves[:left], functions[1:left]),
-        *_term(rng, leaves[left:], functions[left:]),
+        *_term(rng, leaves[:num_left_leaves], functions[1:num_left_leaves]),
+        *_term(rng, leaves[num_left_leaves:], functions[num_left_leaves:]),
     ]
 
 

@@ -114,7 +114,7 @@ class TextTask(Task):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What verdicts depend on."""
+        """Settings that verdicts depend on: symbols, the check and its code, whitespace."""
         code = own_source(self.own_check) if self.own_check is not None else ""
         return {
             "symbols": self.finder.to_dict(),
@@ -168,13 +168,13 @@ class TextTask(Task):
 
     def needed_symbols(self, problems: Sequence[str]) -> Mapping[str, int]:
         """Return the most names of each class in a problem."""
-        most = dict.fromkeys(self.finder.rules, 0)
+        largest_counts = dict.fromkeys(self.finder.rules, 0)
         for problem in problems:
             tokens = problem.tokens if isinstance(problem, Problem) else self._split(problem)
             names = {(token.symbol_class, token) for token in tokens if isinstance(token, Name)}
             for kind, count in Counter(kind for kind, _ in names).items():
-                most[kind] = max(most[kind], count)
-        return most
+                largest_counts[kind] = max(largest_counts[kind], count)
+        return largest_counts
 
     def canonical_form(self, tokens: Sequence[str], equivalence: str = EQUIVALENCES[0]) -> str:
         """Return the tokens with names numbered by first occurrence: equal up to renaming."""
