@@ -3,12 +3,17 @@
 import copy
 import os
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from huggingface_hub.dataclasses import strict
 
 from .choices import check_activation, check_choice
 from .configuration_symbols import SymbolModelConfig
+
+if TYPE_CHECKING:  # None is only given, never read: `__post_init__` resolves it
+    Switch = bool
+else:
+    Switch = bool | None
 
 AGGREGATED = ("encoder_aggregated_attention", "decoder_aggregated_attention")
 CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
@@ -86,9 +91,9 @@ class AlphaConfig(SymbolModelConfig):
     decoder_ffn_dim: int = 768
 
     encoder_per_stream_attention: bool = True
-    encoder_aggregated_attention: bool | None = None
+    encoder_aggregated_attention: Switch = None  # type: ignore[assignment]
     decoder_per_stream_attention: bool = True
-    decoder_aggregated_attention: bool | None = None
+    decoder_aggregated_attention: Switch = None  # type: ignore[assignment]
     cross_attention: list[str] = field(default_factory=lambda: ["per_stream"])
     aggregated_attention_norm: str = "post"
 
