@@ -17,8 +17,7 @@ IN_THE_MIDDLE = {
 }
 ALONE = {"symbol_classes": {"function": 1, "proposition": 4}}
 VOCABULARIES = [{}, TWO_CLASSES, IN_THE_MIDDLE, ALONE]
-ONE_STREAM = {"encoder_aggregated_attention": False, "decoder_aggregated_attention": False}
-OTHERS = [{}, PLAIN, {"scale_embedding": True}, ONE_STREAM]
+OTHERS = [{}, PLAIN, {"scale_embedding": True}]
 RENAMINGS = ["none", "random", "first_occurrence"]
 A = BASE + 1
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
