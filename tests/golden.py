@@ -40,7 +40,10 @@ SIZES = {
     "decoder_attention_heads": 2,
     "encoder_ffn_dim": 24,
     "decoder_ffn_dim": 24,
-    "adacos": True,  # the default when they were pinned
+    # The defaults when they were pinned.
+    "adacos": True,
+    "encoder_aggregated_attention": True,
+    "decoder_aggregated_attention": True,
 }
 VARIANTS: dict[str, dict[str, Any]] = {
     "learned": {"symbol_encoding": "learned"},

@@ -13,6 +13,8 @@ BASE = 10
 SMALL = {
     "num_base_tokens": BASE,
     "encoder_position": "tree",
+    "encoder_aggregated_attention": True,  # for all encodings: what holds, holds with it too
+    "decoder_aggregated_attention": True,
     "d_model": 16,
     "encoder_layers": 2,
     "decoder_layers": 2,

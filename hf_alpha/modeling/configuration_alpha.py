@@ -1,14 +1,21 @@
 """Configuration of the symbol-invariant encoder-decoder."""
 
 import copy
+import os
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from huggingface_hub.dataclasses import strict
 
 from .choices import check_activation, check_choice
 from .configuration_symbols import SymbolModelConfig
 
+if TYPE_CHECKING:  # None is only given, never read: `__post_init__` resolves it
+    Switch = bool
+else:
+    Switch = bool | None
+
+AGGREGATED = ("encoder_aggregated_attention", "decoder_aggregated_attention")
 CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
 ENCODER_POSITIONS = ("tree", "rope", "sinusoidal", "none")
 DECODER_POSITIONS = ("rope", "sinusoidal", "none")
@@ -32,7 +39,10 @@ class AlphaConfig(SymbolModelConfig):
             decoder_attention_heads, decoder_ffn_dim: sizes, at least 1; layers at least 0.
         encoder_per_stream_attention, encoder_aggregated_attention, decoder_per_stream_attention,
             decoder_aggregated_attention, cross_attention: the six switches EP, EA, DP, DA, CP, CA
-            of Table 6; `cross_attention` lists `"per_stream"` and `"aggregated"` in order.
+            of Table 6; `cross_attention` lists `"per_stream"` and `"aggregated"` in order. By
+            default EA and DA are on where the encoding opens streams, which have something to
+            aggregate, and off for one stream; in a file that lacks them they are on, as they were
+            for every encoding when such files were written.
         aggregated_attention_norm: `"post"`, as Algorithm 3 has it, or `"pre"`: the norm sits
             inside the branch, so that a zero output projection makes the block an exact identity.
         encoder_position: `"rope"`, `"tree"` (Shiv & Quirk 2019; needs `tree_paths`, which a
@@ -81,9 +91,9 @@ class AlphaConfig(SymbolModelConfig):
     decoder_ffn_dim: int = 768
 
     encoder_per_stream_attention: bool = True
-    encoder_aggregated_attention: bool = True
+    encoder_aggregated_attention: Switch = None  # type: ignore[assignment]
     decoder_per_stream_attention: bool = True
-    decoder_aggregated_attention: bool = True
+    decoder_aggregated_attention: Switch = None  # type: ignore[assignment]
     cross_attention: list[str] = field(default_factory=lambda: ["per_stream"])
     aggregated_attention_norm: str = "post"
 
@@ -107,7 +117,25 @@ class AlphaConfig(SymbolModelConfig):
 
     def __post_init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("auto_map", dict(AUTO_MAP))
+        for switch in AGGREGATED:
+            if getattr(self, switch) is None:
+                setattr(self, switch, self.encoding.opens_streams)
         super().__post_init__(**kwargs)
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
+        """Returns the configuration that a file holds; see [`PreTrainedConfig.from_dict`].
+
+        Args:
+            config_dict: what the file says.
+            kwargs: settings to use in place of the file's.
+        """
+        return super().from_dict({**dict.fromkeys(AGGREGATED, True), **config_dict}, **kwargs)
+
+    @classmethod
+    def from_json_file(cls, json_file: str | os.PathLike) -> Any:
+        """Returns the configuration that a file holds, as `from_pretrained` would."""
+        return cls.from_dict(cls._dict_from_json_file(json_file))
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:

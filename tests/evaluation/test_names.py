@@ -214,7 +214,8 @@ def test_texts_with_names_are_renamed_as_ids(encoding: str, seed: int):
     tokenizer = TextTokenizer.from_texts(TEXTS, CLASSES)
     torch.manual_seed(seed)  # of a model whose answers have names
     sizes = {"d_model": 24, "encoder_layers": 1, "decoder_layers": 1}
-    config = AlphaConfig.for_tokenizer(tokenizer, symbol_encoding=encoding, **sizes)
+    blocks = {"encoder_aggregated_attention": True, "decoder_aggregated_attention": True}
+    config = AlphaConfig.for_tokenizer(tokenizer, symbol_encoding=encoding, **sizes, **blocks)
     model = AlphaForConditionalGeneration(config).eval()
     settings = {"num_beams": 1, "max_new_tokens": 5}
     measured = alpha_covariance(

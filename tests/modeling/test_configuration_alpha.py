@@ -1,3 +1,4 @@
+import copy
 import dataclasses
 import json
 from types import UnionType
@@ -62,6 +63,42 @@ def test_files_keep_the_order_of_classes(tmp_path):
     assert list(loaded.symbol_ranges.items()) == [("z", [[10, 12], [15, 16]]), ("a", [[12, 15]])]
     assert {**loaded.to_dict(), "_name_or_path": ""} == config.to_dict()
     assert set(loaded.auto_map) == {"AutoConfig", "AutoModel", "AutoModelForSeq2SeqLM"}
+
+
+SWITCHES = ("encoder_aggregated_attention", "decoder_aggregated_attention")
+
+
+def switches(config: AlphaConfig) -> list[bool]:
+    return [getattr(config, name) for name in SWITCHES]
+
+
+@pytest.mark.parametrize("encoding", ["learned", "dual_part", "streams", "relational"])
+def test_aggregated_attention_is_on_where_there_are_streams(encoding, tmp_path):
+    config = AlphaConfig(symbol_encoding=encoding)
+    assert switches(config) == [encoding == "streams"] * 2
+    assert switches(copy.deepcopy(config)) == switches(config)
+    assert AlphaConfig(**config.to_dict()).to_dict() == config.to_dict()
+    for use_diff in (True, False):
+        assert set(SWITCHES) <= json.loads(config.to_json_string(use_diff=use_diff)).keys()
+    config.save_pretrained(tmp_path)
+    assert switches(AutoConfig.from_pretrained(tmp_path)) == switches(config)
+    for chosen in ([True, False], [False, True]):
+        settings = dict(zip(SWITCHES, chosen, strict=True))
+        assert switches(AlphaConfig(symbol_encoding=encoding, **settings)) == chosen
+
+
+@pytest.mark.parametrize("encoding", ["learned", "dual_part", "streams", "relational"])
+def test_a_file_that_does_not_say_it_has_aggregated_attention(encoding, tmp_path):
+    """As all models had by default when such a file could be written."""
+    file = tmp_path / "config.json"
+    content = json.loads(AlphaConfig(symbol_encoding=encoding).to_json_string())
+    file.write_text(json.dumps({k: v for k, v in content.items() if k not in SWITCHES}))
+    assert switches(AutoConfig.from_pretrained(tmp_path)) == [True, True]
+    assert switches(AlphaConfig.from_json_file(file)) == [True, True]
+    chosen = AutoConfig.from_pretrained(tmp_path, decoder_aggregated_attention=False)
+    assert switches(chosen) == [True, False]
+    chosen.save_pretrained(tmp_path)
+    assert switches(AutoConfig.from_pretrained(tmp_path)) == [True, False]
 
 
 NUMBERS = [
