@@ -1,6 +1,7 @@
 """Shared fixtures. No test reaches the real Hub: the address of the loopback stub is set here,
 before huggingface_hub is imported (it reads its environment once), with a cache of its own."""
 
+import gc
 import os
 import sys
 import tempfile
@@ -21,6 +22,14 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("usual", deadline=None)
 settings.register_profile("long", deadline=None, max_examples=1000)  # --hypothesis-profile long
 settings.load_profile("usual")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _frozen_modules() -> None:
+    """What is imported by now stays, and no collection of garbage looks through it again: there is
+    one wherever a trainer is made, and it would take longer than the steps of a small model."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

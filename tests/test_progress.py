@@ -48,28 +48,45 @@ def test_a_resumed_run_counts_its_own_steps(command, tmp_path):
     assert LINE.search(done.out)[1] == "5" and "trained 2 steps in " in done.out, done.out
 
 
-@pytest.mark.parametrize("bar", [True, False])
-def test_a_terminal_shows_a_bar_unless_it_is_switched_off(command, tmp_path, bar):
-    settings = [f"training.output_dir={tmp_path}", f"training.disable_tqdm={not bar}"]
-    text = in_a_terminal([*command, *settings, "training.max_steps=6"])
-    bars = re.findall(r"(\d)/6 \[[^\]\n]*step.*loss=([\d.]+), lr=[\d.e-]+", text)
-    losses = [match[2] for match in LINE.finditer(text)]
-    state = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
-    last = f"{[row['loss'] for row in state if 'loss' in row][-1]:#.4g}"
-    assert [step for step, _ in EVALUATION.findall(text)] == ["3", "6"] and "{" not in text
-    assert "trained 6 steps in " in text
-    if bar:
-        assert ("6", last) in bars and not losses and "eval_loss=" in text
-    else:
-        assert not bars and losses[-1] == last and len(losses) == 6
+def test_a_terminal_shows_a_bar_unless_it_is_switched_off(command, tmp_path):
+    kinds = ("bar", "lines")
+    texts = in_a_terminal([
+        [*command, f"training.output_dir={tmp_path / kind}", "training.max_steps=6",
+         f"training.disable_tqdm={kind == 'lines'}"] for kind in kinds
+    ])  # fmt: skip
+    for kind, text in zip(kinds, texts, strict=True):
+        bars = re.findall(r"(\d)/6 \[[^\]\n]*step.*loss=([\d.]+), lr=[\d.e-]+", text)
+        losses = [match[2] for match in LINE.finditer(text)]
+        state = json.loads((tmp_path / kind / "trainer_state.json").read_text())["log_history"]
+        last = f"{[row['loss'] for row in state if 'loss' in row][-1]:#.4g}"
+        assert [step for step, _ in EVALUATION.findall(text)] == ["3", "6"] and "{" not in text
+        assert "trained 6 steps in " in text
+        if kind == "bar":
+            assert ("6", last) in bars and not losses and "eval_loss=" in text
+        else:
+            assert not bars and losses[-1] == last and len(losses) == 6
 
 
-def in_a_terminal(arguments: list[str]) -> str:
-    """What `hf-alpha ARGUMENTS` shows in a terminal of 120 columns, bars over each other."""
+SEVERAL = """
+import json, sys
+from hf_alpha.cli import main
+
+for arguments in json.loads(sys.argv[1]):
+    sys.argv[1:] = arguments
+    try:
+        main()
+    except SystemExit as stop:
+        assert not stop.code, stop.code
+    print("\\f", flush=True)
+"""
+
+
+def in_a_terminal(commands: list[list[str]]) -> list[str]:
+    """What each `hf-alpha ARGUMENTS` shows in a terminal of 120 columns, bars over each other."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 120))
     process = own_process.Process(
-        "-m", "hf_alpha", *arguments, cwd=Path(__file__).parent, output=theirs
+        "-c", SEVERAL, json.dumps(commands), cwd=Path(__file__).parent, output=theirs
     )
     os.close(theirs)
     parts = []
@@ -84,4 +101,4 @@ def in_a_terminal(arguments: list[str]) -> str:
     os.close(ours)
     text = b"".join(parts).decode()
     assert process.wait(timeout=60) == 0, text
-    return text.replace("\r\n", "\n")
+    return text.replace("\r\n", "\n").split("\f\n")[:-1]

@@ -1,12 +1,15 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import sys
 import textwrap
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import own_process
 import pytest
 import torch
 import trajectories
+from commands import hf_alpha
 from datasets import Dataset
 from hosts import make_host
 from safetensors.torch import load_file
@@ -61,6 +65,8 @@ PARAMETERS = {
     "copying": 2_389_120,  # by the formula that gives the table: no paper has this model
 }
 QUIET = ["training.disable_tqdm=true", "training.logging_steps=1"]
+SHORT = ["training.max_steps=2", "training.eval_strategy=no"]
+LONGER = ["training.max_steps=3", "training.eval_strategy=no"]
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +74,21 @@ def data_dir(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("data") / "propositional-debug"
 
 
+@pytest.fixture(scope="module")
+def short_run(tmp_path_factory) -> Path:
+    """A finished run of two steps, for copies: it ends with a checkpoint."""
+    out = tmp_path_factory.mktemp("short") / "out"
+    train(copying(out, *SHORT))
+    return out
+
+
 def debug(data_dir, out, *overrides: str):
     places = [f"data.path={data_dir}", f"training.output_dir={out}"]
     return read_recipe("propositional/debug", [*places, *QUIET, *overrides])
+
+
+def copying(out, *overrides: str):
+    return read_recipe("copying/debug", [f"training.output_dir={out}", *QUIET, *overrides])
 
 
 def weights(folder) -> dict[str, torch.Tensor]:
@@ -164,11 +182,11 @@ FEW = [
     "data.path=data",
     "data.generate={num_samples: 300, sizes: [1, 5], num_symbols: 3}",
     "training.output_dir=out",
-    "training.max_steps=400",
+    "training.max_steps=300",
     "training.learning_rate=5.0e-3",
     "training.warmup_steps=5",
     "training.per_device_train_batch_size=32",
-    "training.eval_steps=200",
+    "training.eval_steps=150",
 ]
 
 
@@ -606,22 +624,21 @@ def test_a_run_without_checkpoints_is_not_overwritten(data_dir, tmp_path):
     assert (tmp_path / "model.safetensors").stat().st_mtime_ns == trained
 
 
-def test_a_damaged_checkpoint_is_not_resumed(data_dir, tmp_path):
-    train(debug(data_dir, tmp_path, "training.eval_strategy=no"))
-    damaged = tmp_path / "checkpoint-10" / "model.safetensors"
+def test_a_damaged_checkpoint_is_not_resumed(short_run, tmp_path):
+    out = shutil.copytree(short_run, tmp_path / "out")
+    damaged = out / "checkpoint-2" / "model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:1000])
-    more = debug(data_dir, tmp_path, "training.eval_strategy=no", "training.max_steps=20")
-    with pytest.raises(ValueError, match=r"checkpoint-10: model\.safetensors cannot be read"):
-        train(more, allow_changes=True)
+    with pytest.raises(ValueError, match=r"checkpoint-2: model\.safetensors cannot be read"):
+        train(copying(out, *LONGER), allow_changes=True)
 
 
 @pytest.mark.parametrize("size", [0, 300])
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])
-def test_a_damaged_state_of_training_is_named(data_dir, tmp_path, name, size):
-    train(debug(data_dir, tmp_path))
-    os.truncate(tmp_path / "checkpoint-10" / name, size)
-    with pytest.raises(CheckpointError, match=r"checkpoint-10: the .* cannot be read: [^;]"):
-        train(debug(data_dir, tmp_path, "training.max_steps=12"), allow_changes=True)
+def test_a_damaged_state_of_training_is_named(short_run, tmp_path, name, size):
+    out = shutil.copytree(short_run, tmp_path / "out")
+    os.truncate(out / "checkpoint-2" / name, size)
+    with pytest.raises(CheckpointError, match=r"checkpoint-2: the .* cannot be read: [^;]"):
+        train(copying(out, *LONGER), allow_changes=True)
 
 
 class Evil:
@@ -635,14 +652,13 @@ class Evil:
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "scaler.pt"])
-def test_a_state_of_training_that_is_none_is_named_and_runs_nothing(tmp_path, name):
-    out, folder = tmp_path / "out", tmp_path / "made"
-    train(copying(out, "training.max_steps=2", "training.eval_strategy=no"))
+def test_a_state_of_training_that_is_none_is_named_and_runs_nothing(short_run, tmp_path, name):
+    out, folder = shutil.copytree(short_run, tmp_path / "out"), tmp_path / "made"
 
     def resume(content: Any) -> None:
         torch.save(content, out / "checkpoint-2" / name)
         train(
-            copying(out, "training.max_steps=3", "training.eval_strategy=no"),
+            copying(out, *LONGER),
             allow_changes=True,
             make_trainer=Scaled if name == "scaler.pt" else AlphaTrainer,
         )
@@ -658,55 +674,44 @@ def test_a_state_of_training_that_is_none_is_named_and_runs_nothing(tmp_path, na
     assert not folder.exists()
 
 
-def test_a_scaler_that_nothing_needs_is_left_aside(tmp_path):
-    changes = ["training.eval_strategy=no", "training.save_steps=2"]
-    train(copying(tmp_path, *changes, "training.max_steps=2"))
-    torch.save(Evil(tmp_path / "made"), tmp_path / "checkpoint-2" / "scaler.pt")
-    train(copying(tmp_path, *changes, "training.max_steps=3"), allow_changes=True)
-    assert (tmp_path / "model.safetensors").exists() and not (tmp_path / "made").exists()
+def test_a_scaler_that_nothing_needs_is_left_aside(short_run, tmp_path):
+    out = shutil.copytree(short_run, tmp_path / "out")
+    torch.save(Evil(tmp_path / "made"), out / "checkpoint-2" / "scaler.pt")
+    assert train(copying(out, *LONGER), allow_changes=True).state.global_step == 3
+    assert not (tmp_path / "made").exists()
 
 
 def test_saving_shows_no_bars_of_others(tmp_path, capfd):
-    train(copying(tmp_path, "training.max_steps=2", "training.eval_strategy=no"))
+    train(copying(tmp_path, *SHORT))
     assert transformers_logging.is_progress_bar_enabled()
     assert "shards" not in capfd.readouterr().err
 
 
-def test_a_full_disk_ends_training_with_the_last_whole_checkpoint(data_dir, tmp_path):
-    """No file may be as large as one of a checkpoint: what the system says is the same."""
-    script = """
-        import json, resource, signal, sys
-        from hf_alpha.cli import main
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        for limit, arguments in json.loads(sys.argv[1]):
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-            sys.argv[1:] = arguments
-            try:
-                main()
-            except SystemExit as stop:
-                print("code", stop.code)
-    """
-    data = ["data.path=" + str(data_dir), "data.generate={}", "training.eval_strategy=no"]
-    train(debug(data_dir, tmp_path / "first", "training.eval_strategy=no"))
-    sizes = {f.name: f.stat().st_size for f in (tmp_path / "first/checkpoint-5").iterdir()}
-    runs = []
-    for name in ("model.safetensors", "optimizer.pt"):
-        out = tmp_path / name
-        shutil.copytree(tmp_path / "first" / "checkpoint-5", out / "checkpoint-5")
-        command = ["train", "propositional/debug", *data, *QUIET, f"training.output_dir={out}"]
-        runs.append((sizes[name] - 1, command))
-    done = own_process.run("-c", textwrap.dedent(script), json.dumps(runs))
-    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
-    assert done.stdout.count("code 2") == 2
-    for name in ("model.safetensors", "optimizer.pt"):
-        out = tmp_path / name
-        assert f"error: {out}/checkpoint-10 cannot be written: " in done.stderr
-        assert last_checkpoint(out) == out / "checkpoint-5"
-        assert not (out / "checkpoint-10").exists()
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """No file of this process may be larger: what the system says is as of a full disk."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
-def copying(out, *overrides: str):
-    return read_recipe("copying/debug", [f"training.output_dir={out}", *QUIET, *overrides])
+def test_a_full_disk_ends_training_with_the_last_whole_checkpoint(short_run, tmp_path):
+    sizes = {file.name: file.stat().st_size for file in (short_run / "checkpoint-2").iterdir()}
+    for name in ("model.safetensors", "optimizer.pt"):
+        out = tmp_path / name
+        shutil.copytree(short_run / "checkpoint-2", out / "checkpoint-2")
+        arguments = ["copying/debug", *QUIET, *LONGER, f"training.output_dir={out}"]
+        with largest_file(sizes[name] - 1):
+            done = hf_alpha("train", *arguments)
+        assert done.code == 2 and "Traceback" not in done.err
+        assert f"error: {out}/checkpoint-3 cannot be written: " in done.err
+        assert last_checkpoint(out) == out / "checkpoint-2"
+        assert not (out / "checkpoint-3").exists()
 
 
 def test_data_is_drawn_as_it_is_needed(tmp_path):
@@ -790,9 +795,9 @@ ENCODINGS = [
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path, encoding):
-    # 16 steps are an epoch: the run is killed after or while it writes a checkpoint of the second
+    # 15 steps are an epoch: the run is killed after or while it writes a checkpoint of the second
     # one. Dropout and AdaCos are on.
-    changes = ["training.max_steps=60", "training.save_steps=7", "training.eval_steps=7", *encoding]
+    changes = ["training.max_steps=36", "training.save_steps=5", "training.eval_steps=5", *encoding]
     train(debug(data_dir, tmp_path / "whole", *changes))
 
     out = tmp_path / "killed"
@@ -808,20 +813,20 @@ def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path, enc
     env = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
     process = own_process.Process(*command, env=env)
     deadline = time.monotonic() + 120
-    while not (out / "checkpoint-28" / "trainer_state.json").exists():
+    while not (out / "checkpoint-20" / "trainer_state.json").exists():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert not (out / "model.safetensors").exists()
     killed_at = last_checkpoint(out)
-    assert killed_at is not None and 21 <= int(killed_at.name.removeprefix("checkpoint-")) < 56
+    assert killed_at is not None and 15 <= int(killed_at.name.removeprefix("checkpoint-")) < 35
 
     trainer = train(debug(data_dir, out, *changes))
-    assert trainer.state.global_step == 60
+    assert trainer.state.global_step == 36
     assert_same(weights(out), weights(tmp_path / "whole"))
     if encoding:
-        assert int(weights(out)["model.symbol_draws.step"]) == 60
+        assert int(weights(out)["model.symbol_draws.step"]) == 36
 
 
 @pytest.mark.parametrize(
@@ -879,11 +884,11 @@ TWO_PROCESSES = """
 
     run("together", "training.max_steps=6", "training.optim=sgd", "training.learning_rate=0.1",
         "model.dropout=0.0")
-    stopping = ["training.save_steps=20", "training.lr_scheduler_type=constant",
-                "training.logging_steps=8"]
-    run("whole", "training.max_steps=24", *stopping)
-    run("resumed", "training.max_steps=20", *stopping)
-    run("resumed", "training.max_steps=24", *stopping)
+    stopping = ["training.save_steps=11", "training.lr_scheduler_type=constant",
+                "training.logging_steps=4"]
+    run("whole", "training.max_steps=14", *stopping)
+    run("resumed", "training.max_steps=11", *stopping)
+    run("resumed", "training.max_steps=14", *stopping)
 """
 
 
@@ -891,8 +896,9 @@ TWO_PROCESSES = """
 def test_two_processes_are_one_with_twice_the_accumulation(tmp_path, encoding):
     data, script = tmp_path / "data", tmp_path / "script.py"
     script.write_text(textwrap.dedent(TWO_PROCESSES))
-    changes = [*QUIET, "training.per_device_train_batch_size=16", "training.eval_strategy=no"]
-    changes += encoding
+    # Ten steps are an epoch.
+    changes = [*QUIET, "training.per_device_train_batch_size=16", "training.eval_strategy=no",
+               "data.generate.num_samples=400", *encoding]  # fmt: skip
     result = own_process.run_in_two(script, data, tmp_path, *changes)
     assert result.returncode == 0, result.stderr[-3000:]
     made = json.loads((data / "generation.json").read_text())["rows"]
@@ -904,7 +910,7 @@ def test_two_processes_are_one_with_twice_the_accumulation(tmp_path, encoding):
             "training.gradient_accumulation_steps=2",
         )
     )  # fmt: skip
-    assert sum(made.values()) == 600
+    assert sum(made.values()) == 400
     inode = (data / "data" / "train-00000-of-00001.parquet").stat().st_ino
     scale = float(alone.model.logit_scale.scale)
     assert abs(scale - alone.model.config.initial_logit_scale) > 0.01

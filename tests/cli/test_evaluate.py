@@ -18,8 +18,8 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
     assert json.loads((converted / "config.json").read_text())["decoder_aggregated_attention"]
 
     arguments = ["evaluate", vanilla, converted, "--out", out, "--quiet", "--symbols", "2-4",
-                 "--sizes", "3-8", "--samples", 2, "--beams", 2, "--top-n", 2, "--covariance", 1,
-                 "--trained-symbols", 3, "--trained-size", 6]  # fmt: skip
+                 "--sizes", "3-8", "--samples", 1, "--beams", 2, "--top-n", 2, "--covariance", 1,
+                 "--renamings", 2, "--trained-symbols", 3, "--trained-size", 6]  # fmt: skip
     done = hf_alpha(*arguments)
     assert done.code == 0 and done.err == ""
     assert "vanilla" in done.out and "converted" in done.out and "random assignment" in done.out
@@ -28,6 +28,7 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
     heatmap = json.loads((out / "vanilla" / "heatmap.json").read_text())
     assert "[[0, 3], [1, 6]]" in json.dumps(heatmap)
 
+    little = ["--quiet", "--symbols", "2-3", "--sizes", "3-4", "--samples", 1, "--covariance", 0]
     few = ["evaluate", vanilla, "--out", tmp_path / "few", "--quiet", "--samples", 2]
     assert "--draws is for models with random parts, and" in hf_alpha(*few, "--draws", 2).error
     assert "--split is for --data, and formulas are" in hf_alpha(*few, "--split", "test").error
@@ -47,8 +48,7 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
     config = json.loads((dual / "config.json").read_text())
     assert (config["symbol_encoding"], config["random_dim"]) == ("dual_part", 9)
     assert config["symbol_seed"] == 3 and (dual / "random_numbers.py").is_file()
-    again = ["evaluate", dual, "--out", tmp_path / "dual report", *arguments[5:]]
-    assert hf_alpha(*again).code == 0
+    assert hf_alpha("evaluate", dual, "--out", tmp_path / "dual report", *little).code == 0
     error = hf_alpha("convert", vanilla, dual, "--to", "x").error
     assert "choose streams, relational or dual_part" in error
 
@@ -59,8 +59,8 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
     assert "It has to be trained" in done.out and (relational / "relations.py").is_file()
     done = hf_alpha("convert", vanilla, tmp_path / "mean", "--to", "relational")
     assert done.code == 0 and "without symbols all states are identical" in done.out
-    again = ["evaluate", relational, "--out", tmp_path / "relational report", *arguments[5:]]
-    assert hf_alpha(*again).code == 0
+    said = ["evaluate", relational, "--out", tmp_path / "relational report", *little]
+    assert hf_alpha(*said).code == 0
     again = hf_alpha("convert", relational, tmp_path / "again", "--to", "relational")
     assert "'relational' already" in again.error and not (tmp_path / "again").exists()
 

@@ -78,8 +78,10 @@ PROCESSES = """
     from hf_alpha.recipe import parse_recipe
     from hf_alpha.train import train
 
-    trainer = train(parse_recipe(json.loads(sys.argv[1])))
-    assert trainer.args.world_size == 2 and trainer.state.global_step == 3
+    for said in json.loads(sys.argv[1]):
+        trainer = train(parse_recipe(said))
+        assert trainer.args.world_size == 2 and trainer.state.global_step == 3
+        assert trainer.args.gradient_checkpointing == said["training"]["gradient_checkpointing"]
 """
 FOLNET = {
     "model_type": "folnet",
@@ -93,24 +95,27 @@ FOLNET = {
 }
 
 
-@pytest.mark.parametrize("checkpointing", [False, True])
-def test_processes_train_models_with_weights_that_no_loss_reaches(tmp_path, checkpointing):
+def test_processes_train_models_with_weights_that_no_loss_reaches(tmp_path):
     """The last binary deduction of a FOLNet with a head for classes is such a weight."""
     rows = [{"source": f"a b {i}", "target": i % 2} for i in range(24)]
-    said = {
-        "task": "text",
-        "objective": "class",
-        "data": {"train": write_rows(tmp_path / "rows.jsonl", rows)},
-        "model": FOLNET,
-        "training": {
-            "output_dir": str(tmp_path / "out"),
-            "max_steps": 3,
-            "per_device_train_batch_size": 2,
-            "gradient_checkpointing": checkpointing,
-            "report_to": "none",
-            "disable_tqdm": True,
-        },
-    }
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    said = [
+        {
+            "task": "text",
+            "objective": "class",
+            "data": {"train": file},
+            "model": FOLNET,
+            "training": {
+                "output_dir": str(tmp_path / f"out-{checkpointing}"),
+                "max_steps": 3,
+                "per_device_train_batch_size": 2,
+                "gradient_checkpointing": checkpointing,
+                "report_to": "none",
+                "disable_tqdm": True,
+            },
+        }
+        for checkpointing in (False, True)
+    ]
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(PROCESSES))
     done = own_process.run_in_two(script, json.dumps(said))
