@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,7 @@ def processor() -> dict[str, Any]:
     }
 
 
+@cache
 def library_speeds(repeats: int = 10) -> dict[str, dict[str, float]]:
     """GFLOP/s of linear layers by oneDNN, as the package calls it, and by `F.linear`.
 

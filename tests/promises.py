@@ -142,7 +142,7 @@ SEARCHES = ({}, {"num_beams": 3, "num_return_sequences": 3})
 class Renaming(Family):
     """1. A renamed input gives the same logits in renamed columns, and the renamed answers."""
 
-    renamings, generated_renamings, most_renamings = 30, 5, 2_000
+    renamings, generated_renamings, most_renamings = 20, 5, 2_000
 
     def check_renaming(
         self, seed: int, sizes: Sizes, variant: dict[str, Any], generate: bool
@@ -312,7 +312,7 @@ class Caching(Family):
     attentions: Sequence[str] = ("sdpa", "eager")
     search: ClassVar[dict[str, Any]] = {}
     """Further arguments of `generate`."""
-    cached = 5
+    cached = 4
 
     def test_caches_change_nothing(self):
         def check(seed: int, sizes: Sizes, variant: dict[str, Any], attention: str) -> None:
@@ -356,7 +356,7 @@ class Conversion(Family):
     placeholder; those of the others are gone.
     """
 
-    conversions = 15
+    conversions = 8
     conversion_atol = 0.0
 
     def converted(self, seed: int, data: Any) -> tuple[PreTrainedModel, PreTrainedModel, int]:
@@ -416,7 +416,9 @@ class RoundTrip(Family):
 
     def test_saved_and_loaded_models_are_identical(self, tmp_path):
         folders = self.save_and_load(tmp_path)
-        self.load_elsewhere(dict(itertools.islice(folders.items(), self.elsewhere)), tmp_path)
+        if self.elsewhere:
+            chosen = itertools.islice(folders.items(), self.elsewhere)
+            self.load_elsewhere(dict(chosen), tmp_path)
 
     @pytest.mark.slow
     def test_all_saved_models_are_loaded_without_the_package(self, tmp_path):

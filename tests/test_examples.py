@@ -1,10 +1,8 @@
-"""The examples run as they are, in a process and a folder of their own, with a few steps only."""
+"""The examples run as they are, in a folder of their own, with a few steps only."""
 
 import json
-import os
+import runpy
 from pathlib import Path
-
-import own_process
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NOTEBOOK = EXAMPLES / "own_task.ipynb"
@@ -22,26 +20,26 @@ def filled(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def test_the_notebook_runs(tmp_path):
+def test_the_notebook_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OWN_TASK_STEPS", "3")
     script = tmp_path / "notebook.py"
     script.write_text("\n\n".join(cells(NOTEBOOK)), encoding="utf-8")
-    environment = {**os.environ, "OWN_TASK_STEPS": "3", "HF_HOME": str(tmp_path / "home")}
-    done = own_process.run(script, env=environment, cwd=tmp_path, timeout=600)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    runpy.run_path(str(script), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
     rates = [line for line in lines if "% right" in line]
     assert [int(line.split()[0]) for line in rates] == list(range(3, 12))
     assert any(line.startswith("alpha-covariance 1.0000 over ") for line in lines)
     assert (tmp_path / "curves.png").is_file()
 
 
-def test_a_model_of_transformers_gets_names(tmp_path):
+def test_a_model_of_transformers_gets_names(tmp_path, monkeypatch, capsys):
     """A renaming of a text is answered by a renaming of its answer, by any weights."""
-    environment = {**os.environ, "RETROFIT_STEPS": "2", "HF_HOME": str(tmp_path / "home")}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RETROFIT_STEPS", "2")
     script = EXAMPLES / "retrofit.py"
-    done = own_process.run(script, env=environment, cwd=tmp_path, timeout=600)
-    assert done.returncode == 0, done.stderr
-    one, two = done.stdout.splitlines()[-2:]
+    runpy.run_path(str(script), run_name="__main__")
+    one, two = capsys.readouterr().out.splitlines()[-2:]
     renaming = str.maketrans({"x": "k9", "y": "m", "F": "G", "G": "Q3"})
     assert one.translate(renaming) == two
     saved = {file.name for file in (tmp_path / "runs" / "retrofit").iterdir()}

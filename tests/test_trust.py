@@ -195,11 +195,21 @@ def test_code_that_a_folder_names_does_not_run(plant, name, command, here, trans
     assert not [path for path in ("o", "r", "mine") if (here / path).exists()]
 
 
+INFO = ("info", "m")
+TRUSTED = [(p, c) for p, _, c in ATTACKS if c not in BARE and p is not by_kernel]
+
+
+def is_quick(plant: Callable[[Path], None], command: tuple[Any, ...]) -> bool:
+    """Each way to name code with one command, and one of them with all."""
+    one = {by_config: SOLVE, by_tokenizer_class: INFO}
+    return plant is by_tokenizer or (command is one[plant] if plant in one else command != SOLVE)
+
+
 @pytest.mark.parametrize(
     ("plant", "command"),
     [
-        *[(p, c) for p, _, c in ATTACKS if c not in BARE and p is not by_kernel],
-        (by_tokenizer_class, ("info", "m")),
+        pytest.param(plant, command, marks=() if is_quick(plant, command) else pytest.mark.slow)
+        for plant, command in [*TRUSTED, (by_tokenizer_class, INFO)]
     ],
     ids=name_of,
 )
@@ -292,6 +302,7 @@ def test_perturb_takes_no_task_from_the_data(here):
     assert "'wicked:Task', which is code" in done.error and not (here / "RAN").exists()
 
 
+@pytest.mark.slow  # in this process, all commands are told "y" above
 def test_no_question_is_asked(here):
     """`echo y | hf-alpha info m` in a process of its own."""
     by_config(here / "m")

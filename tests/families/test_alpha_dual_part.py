@@ -8,6 +8,7 @@ class TestDualPart(AlphaFamily, Extension, Batching, DecoderPrompts, Caching, Ro
     encoding = "dual_part"
     answers_are_names_of_the_input = False
     saved = (TWO_CLASSES, {"symbol_renaming": "first_occurrence"}, {"symbol_renaming": "random"})
+    elsewhere = 0  # test_alpha_streams.py shows it
 
 
 class TestDualPartByFirstOccurrence(AlphaFamily, Renaming, Extension, Batching, Caching, Training):

@@ -7,6 +7,7 @@ from strategies import TWO_CLASSES, AlphaFamily
 class TestLearned(AlphaFamily, NoExtension, Batching, DecoderPrompts, Caching, RoundTrip, Training):
     encoding = "learned"
     saved = (TWO_CLASSES, {"symbol_renaming": "first_occurrence"}, {"symbol_renaming": "random"})
+    elsewhere = 0  # test_alpha_streams.py shows it
 
 
 class TestLearnedByFirstOccurrence(AlphaFamily, Renaming, NoExtension, Batching, Caching, Training):

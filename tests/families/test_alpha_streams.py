@@ -21,8 +21,8 @@ class TestStreams(
     AlphaFamily, ExactExtension, Batching, DecoderPrompts, Caching, Conversion, RoundTrip, Training
 ):
     encoding = "streams"
-    renamings, generated_renamings, most_renamings = 50, 8, 10_000
-    extensions, batches, cached = 15, 20, 8
+    renamings, generated_renamings, most_renamings = 25, 5, 10_000
+    extensions, batches, cached = 10, 12, 5
 
     def converted(self, seed, data):
         positions = data.draw(st.sampled_from(POSITIONS), label="positions")

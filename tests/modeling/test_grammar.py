@@ -438,10 +438,10 @@ def test_ten_thousand_operators_deep(text: str) -> None:
     [
         "F" * 10_000 + "_a",
         "F" * 10_000,
-        "XG(" * 10_000 + "_a" + ")" * 10_000,
-        "_a Ub & Wc" * 10_000,
-        "_a UFb U" * 10_000 + "c",
-        '"Grant" W ' * 15 + "b",
+        "XG(" * 5_000 + "_a" + ")" * 5_000,
+        "_a Ub & Wc" * 3_400,
+        "_a UFb U" * 3_400 + "c",
+        '"Grant" W ' * 13 + "b",
         '"' * 10_000,
     ],
 )

@@ -99,7 +99,7 @@ def test_a_task_of_ones_own_from_data_to_solved_problems(tmp_path):
     recipe = {
         "task": OWN,
         "num_symbols": 4,
-        "data": {"path": str(data), "generate": generate, "num_workers": 2},
+        "data": {"path": str(data), "generate": generate},
         "model": {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1,
                   "encoder_attention_heads": 2, "decoder_attention_heads": 2,
                   "encoder_ffn_dim": 16, "decoder_ffn_dim": 16},

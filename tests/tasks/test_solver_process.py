@@ -88,7 +88,7 @@ def test_a_process_killed_from_outside_is_replaced(solver: SolverProcess):
     solver.call("nothing", 10, [])
     threading.Timer(0.2, os.kill, (solver._process.pid, signal.SIGKILL)).start()
     with pytest.raises(SolverCrashError, match="exit code -9"):
-        solver.call("wait", 2, ["60"])  # the limit is for the fork, which does not see the kill
+        solver.call("wait", 0.5, ["60"])  # the limit is for the fork, which does not see the kill
     solver.call("nothing", 10, [])
     os.kill(solver._process.pid, signal.SIGKILL)  # between two answers
     time.sleep(0.1)
@@ -96,14 +96,15 @@ def test_a_process_killed_from_outside_is_replaced(solver: SolverProcess):
 
 
 @pytest.mark.parametrize("size", [1, 100_000], ids=["small", "larger than a pipe"])
-def test_a_stopped_process_keeps_nobody_waiting(solver: SolverProcess, size: int):
+def test_a_stopped_process_keeps_nobody_waiting(solver: SolverProcess, size: int, monkeypatch):
+    monkeypatch.setattr(solver_process, "GRACE", 0.2)
     solver.call("nothing", 10, [])
     stopped = solver._process.pid
     os.kill(stopped, signal.SIGSTOP)
     late = threading.Timer(20, os.kill, (stopped, signal.SIGCONT))  # who still waits gets an answer
     late.start()
-    with pytest.raises(TimeoutError, match=r"more than 0\.5 s"):
-        solver.call("join", 0.5, ["a"] * size, "")
+    with pytest.raises(TimeoutError, match=r"more than 0\.2 s"):
+        solver.call("join", 0.2, ["a"] * size, "")
     late.cancel()
     with pytest.raises(ProcessLookupError):
         os.kill(stopped, 0)
@@ -112,9 +113,9 @@ def test_a_stopped_process_keeps_nobody_waiting(solver: SolverProcess, size: int
 
 def test_a_process_that_never_starts_is_an_error(tmp_path: Path, monkeypatch):
     (tmp_path / "worker.py").write_text("import time\ntime.sleep(60)\n")
-    monkeypatch.setattr(solver_process, "START", 0.5)
+    monkeypatch.setattr(solver_process, "START", 0.2)
     process = SolverProcess(tmp_path / "worker.py")
-    with pytest.raises(SolverCrashError, match=r"was not ready within 0\.5 s"):
+    with pytest.raises(SolverCrashError, match=r"was not ready within 0\.2 s"):
         process.call("join", 10, ["a"], "")
 
 

@@ -100,7 +100,7 @@ def cascades(draw):
     return phrases, rules, known
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     cascades(), st.lists(WORDS, max_size=9), st.sampled_from(["all", "longest"]),
     st.integers(2, 9), st.integers(1, 9),

@@ -135,15 +135,15 @@ ANSWERS = st.one_of(st.text(), st.text("ab01!&|=^()~ ,:;é\n\t<>"), st.text("a01
 
 
 @given(FORMULAS, ANSWERS, st.sampled_from([None, "compact", "prefix", "infix"]))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_any_answer_gets_a_verdict(problem, answer, notation):
     assert isinstance(TASK.check(problem, answer, "a1", notation), Verdict)
 
 
 def test_huge_answers_get_a_verdict():
-    for answer in ("a1" * 10**6, "!" * 10**6, "(" * 10**6, "a & " * 10**5 + "a", "1" * 10**6):
+    for answer in ("a1" * 10**5, "!" * 10**5, "(" * 10**5, "a & " * 10**4 + "a", "1" * 10**6):
         assert TASK.check("a", answer) == Verdict.malformed
-    many = " ".join(f"s{i} 1" for i in range(10**5))
+    many = " ".join(f"s{i} 1" for i in range(10**4))
     assert TASK.check("s0", many) == Verdict.correct
 
 
@@ -226,7 +226,7 @@ def test_the_time_limit_holds():
     for problem in (pigeons(16), parity_twice(50)):
         assert TASK.check(problem, "", solver="sat") == Verdict.undecided
         start = time.monotonic()
-        assert TASK.check(problem, "", timeout=1) == Verdict.timeout
+        assert TASK.check(problem, "", timeout=0.3) == Verdict.timeout
         assert time.monotonic() - start < 30  # without a limit it takes hours
     with pytest.raises(TimeoutError, match=r"more than 0\.5 s"):
         aiger.reduced_model(["!", *parity_twice(50).split()], timeout=0.5)

@@ -124,10 +124,12 @@ def test_an_answer_is_right_if_it_is_the_target(answer, target, loose, verdict):
 
 
 def test_own_checks(own: Path):
-    def verdict_of(name: str, answer: str = "y x", target: str | None = "x y") -> Verdict:
+    def verdict_of(
+        name: str, answer: str = "y x", target: str | None = "x y", timeout: float = 10
+    ) -> Verdict:
         task = TextTask(SYMBOLS, check=f"own_checks:{name}")
         assert task.has_check
-        return task.check("a b", answer, target, timeout=2)
+        return task.check("a b", answer, target, timeout=timeout)
 
     assert verdict_of("same_length") is Verdict.correct
     assert verdict_of("same_length", "x y") is Verdict.exact
@@ -139,7 +141,7 @@ def test_own_checks(own: Path):
     assert verdict_of("prints") is Verdict.correct
     assert verdict_of("share") is Verdict.correct and verdict_of("share", "x") is Verdict.wrong
     assert verdict_of("raises") is Verdict.undecided
-    assert verdict_of("hangs") is Verdict.timeout
+    assert verdict_of("hangs", timeout=0.1) is Verdict.timeout
     raised = r"check raised .* the problem 'a' with the answer 'b': KeyError: 'no such thing'"
     with pytest.raises(SolverCrashError, match=raised):
         TextTask(SYMBOLS, check="own_checks:raises").ask("a", "b", "c")
