@@ -157,7 +157,8 @@ def convert(
         str,
         typer.Argument(
             help="Folder or Hub name of a model of Transformers that writes text, a 'learned' "
-            "model, or with --transducer an encoder; or the settings of an original FOLNet, its .cfg file."
+            "model, or with --transducer an encoder; or the settings of an original FOLNet, its "
+            ".cfg file."
         ),
     ],
     out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],

@@ -150,20 +150,19 @@ class AlphaAttention(nn.Module):
         query = query.reshape(n * r, -1, heads, self.head_dim).transpose(1, 2)
         mask = self._fold_mask(mask, r, queries, t)
         related: dict[str, Any] = {}
+        fold = Fold(n, r, beams, queries, heads)
         if self.gates is not None and relations is not None:
             gates = self.gates(hidden_BSTD)[:, 0]
             if relations.prefers_slots:
                 query = relations.extend_queries(query, gates, self.scaling)
                 key = relations.extend_keys(key)
+                value = relations.extend_keys(value)  # fused kernels want them as wide as queries
             else:
                 matrices = tuple(matrix.view(n, 1, -1, m) for matrix in relations.matrices)
                 related = {"gates": gates, "relations": matrices}
-            if output_masses or not related:  # fused kernels want values as wide as queries
-                value = relations.extend_keys(value)
-        # Fused kernels take no values of another width than keys.
-        widened = bool(related and output_masses)
-        products = widened or prefers_products(mask, related.get("gates"), t, m)
-        attend = self._interface(products, output_weights)
+        summed = bool(related and output_masses)  # which takes the weights themselves
+        products = summed or prefers_products(mask, related.get("gates"), t, m)
+        attend = self._interface(products, output_weights or summed)
         if related and attend is not eager_attention:
             mask, related = add_relations(mask, **related), {}
         out, weights = attend(
@@ -174,10 +173,14 @@ class AlphaAttention(nn.Module):
             mask,
             scaling=self.scaling,
             dropout=self.config.attention_dropout if self.training else 0.0,
-            **({"fold": Fold(n, r, beams, queries, heads)} if output_weights else {}),
+            **({"fold": fold} if output_weights else {}),
             **related,
         )
-        masses = out[..., self.head_dim :].reshape(b, t, heads, -1) if output_masses else None
+        masses = None
+        if output_masses and relations is not None:
+            folded = fold.fold_weights(weights) if output_weights else weights
+            sums = relations.sums(folded) if summed else out[..., self.head_dim :]
+            masses = sums.reshape(b, t, heads, -1)
         if out.shape[-1] > self.head_dim:
             out = out[..., : self.head_dim]
         if r > 1:

@@ -117,10 +117,12 @@ class Relations:
     Attributes:
         queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
         keys: 1 for the symbol at a key: (B, M, S).
+        dense: `matrices`, where attention prefers those and several layers share them.
     """
 
     queries: tuple[torch.Tensor, ...]
     keys: torch.Tensor
+    dense: tuple[torch.Tensor, ...] = ()
 
     @classmethod
     def of(cls, queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Self:
@@ -133,7 +135,10 @@ class Relations:
         number = queries[0].shape[-1]
         missing = -number % SLOTS
         keys = one_hot(own_BM, number + missing, queries[0].dtype)
-        return cls(tuple(F.pad(query, (0, missing)) for query in queries), keys)
+        relations = cls(tuple(F.pad(query, (0, missing)) for query in queries), keys)
+        if relations.prefers_slots:
+            return relations
+        return replace(relations, dense=relations.matrices)
 
     @property
     def prefers_slots(self) -> bool:
@@ -152,7 +157,7 @@ class Relations:
     @property
     def matrices(self) -> tuple[torch.Tensor, ...]:
         """Of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M)."""
-        return self.made or tuple((query @ self.keys.mT)[:, None] for query in self.queries)
+        return self.dense or tuple((query @ self.keys.mT)[:, None] for query in self.queries)
 
     def extend_queries(
         self, query_NHTK: torch.Tensor, gates_BTG: torch.Tensor, scaling: float
@@ -181,6 +186,11 @@ class Relations:
         keys = self.keys[:: len(self.keys) // n, None].to(x_NHMK)  # beams share their source
         return torch.cat((x_NHMK, keys.expand(-1, heads, -1, -1)), -1)
 
+    def sums(self, weights_NHTM: torch.Tensor) -> torch.Tensor:
+        """Returns the sums of attention's weights over each symbol: (N, T, H, S)."""
+        keys = self.keys[:: len(self.keys) // len(weights_NHTM), None].to(weights_NHTM)
+        return (weights_NHTM @ keys).transpose(1, 2)
+
     def last(self, num_keys: int) -> Self:
         """Returns the relations to the last keys, where attention keeps a window of them."""
         if self.keys.shape[1] == num_keys:
@@ -190,7 +200,8 @@ class Relations:
     def to(self, device: torch.device) -> Self:
         """Returns the same relations on another device."""
         queries = tuple(query.to(device) for query in self.queries)
-        return type(self)(queries, self.keys.to(device))
+        dense = tuple(matrix.to(device) for matrix in self.dense)
+        return type(self)(queries, self.keys.to(device), dense)
 
 
 @dataclass(frozen=True)
