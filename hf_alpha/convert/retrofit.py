@@ -51,7 +51,7 @@ from hf_alpha.generation import fit_tokenizer, raise_limit
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
-from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
+from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM, check_keeps_keys
 from hf_alpha.modeling.names_in_text import NameRule
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
@@ -229,6 +229,11 @@ def check_host(model: PreTrainedModel) -> None:
         )
     if not _writes_text(config):
         _refuse(config)
+    if not config.is_encoder_decoder:
+        try:
+            check_keeps_keys(model)
+        except ValueError as error:
+            raise ConversionError(str(error)) from None
     if model.get_output_embeddings() is None:
         raise ConversionError(
             f"{type(model).__name__} has no language modelling head: load it by "

@@ -45,13 +45,8 @@ class RetrofitForCausalLM(RetrofitModel):
                 "take RetrofitForConditionalGeneration"
             )
         super().__init__(config, backbone)
-        takes = inspect.signature(self.backbone.forward).parameters
-        if "past_key_values" not in takes:
-            raise ValueError(
-                f"a {config.host_config.model_type!r} model has no past_key_values, keys and "
-                "values of earlier tokens: take a decoder such as gpt2 or llama"
-            )
-        self.takes_positions = "position_ids" in takes
+        check_keeps_keys(self.backbone)
+        self.takes_positions = "position_ids" in inspect.signature(self.backbone.forward).parameters
         # Relative positions have no limit.
         self.num_positions = getattr(config.decoder_config, "max_position_embeddings", None)
         self.post_init()
@@ -194,8 +189,17 @@ class RetrofitForCausalLM(RetrofitModel):
         return super().generate(inputs, *args, **kwargs)
 
 
+def check_keeps_keys(backbone: PreTrainedModel) -> None:
+    """Raise a ValueError for a decoder that keeps no keys and values of earlier tokens."""
+    if "past_key_values" not in inspect.signature(backbone.forward).parameters:
+        raise ValueError(
+            f"a {backbone.config.model_type!r} model has no past_key_values, keys and values of "
+            "earlier tokens: take a decoder such as gpt2 or llama"
+        )
+
+
 def _length(cache: Cache | None) -> int:
     return 0 if cache is None else int(cache.get_seq_length())
 
 
-__all__ = ["RetrofitForCausalLM"]
+__all__ = ["RetrofitForCausalLM", "check_keeps_keys"]

@@ -22,8 +22,8 @@ from transformers import (
     BigBirdPegasusConfig,
     BigBirdPegasusForConditionalGeneration,
     ByT5Tokenizer,
-    GPT2Config,
-    GPT2LMHeadModel,
+    MambaConfig,
+    MambaForCausalLM,
     PreTrainedTokenizerFast,
     ProphetNetConfig,
     ProphetNetForConditionalGeneration,
@@ -321,6 +321,48 @@ def test_a_model_that_was_trained_with_vectors_for_names_becomes_one_without():
         assert torch.equal(logits(model, tokenizer, [text])[..., columns], expected[..., columns])
 
 
+# -- decoders alone -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["relational", "streams", "dual_part", "learned"])
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_a_decoder_is_converted_and_writes_names(name, encoding, tmp_path):
+    tokenizer = unigram(end=True)
+    make_host(name, vocab_size=len(tokenizer), **IDS).save_pretrained(tmp_path / "host")
+    tokenizer.save_pretrained(tmp_path / "host")
+    lines = []
+    convert_host(
+        tmp_path / "host", tmp_path / "out", SymbolConfig(symbols=FIVE, encoding=encoding),
+        lines.append,
+    )  # fmt: skip
+    assert f"a {name!r} model with {encoding!r} symbols" in lines[0]
+    model, symbol_tokenizer = load_checkpoint(tmp_path / "out")
+    assert type(model).__name__ == "RetrofitForCausalLM"
+    first, second = (
+        symbol_tokenizer([text], return_tensors="pt") for text in ("x y not x", "z x not z")
+    )
+    answers = [
+        model.generate(**batch, max_new_tokens=8, do_sample=False) for batch in (first, second)
+    ]
+    assert torch.equal(*answers)  # names are symbols in the order in which they come
+    texts = [
+        symbol_tokenizer.batch_decode(answer, names=batch.names)[0]
+        for answer, batch in zip(answers, (first, second), strict=True)
+    ]
+    assert texts[0].startswith("x y not x") and texts[1].startswith("z x not z")
+
+
+def test_relations_have_to_reach_each_layer_of_a_decoder(monkeypatch):
+    """One layer that calls another function than the configuration names."""
+    tokenizer = unigram(end=True)
+    host = make_host("llama", vocab_size=len(tokenizer), **IDS)
+    attention = host.model.layers[1].self_attn
+    forward = attention.forward
+    attention.forward = lambda *args, symbol_relations=None, **kwargs: forward(*args, **kwargs)
+    with pytest.raises(ConversionError, match="relations do not reach its layer 1's attention"):
+        get_symbol_model(host, tokenizer, SymbolConfig(encoding="relational", symbols=FIVE))
+
+
 # -- what cannot be converted ---------------------------------------------------------------------
 
 
@@ -334,8 +376,8 @@ BERT = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "int
         "vocab_size": 90}  # fmt: skip
 
 
-def gpt2():
-    return GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=90))
+def mamba():
+    return MambaForCausalLM(MambaConfig(hidden_size=8, num_hidden_layers=1, vocab_size=90))
 
 
 def whisper():
@@ -353,7 +395,7 @@ def sparse():
 @pytest.mark.parametrize(
     ("make", "config", "message"),
     [
-        (gpt2, {}, r"'gpt2' model is a decoder alone; only .* \(T5, BART, Pegasus .* are planned"),
+        (mamba, {}, "'mamba' model has no past_key_values, keys and values"),
         (lambda: BertForMaskedLM(BertConfig(**BERT)), {}, "'bert' model is an encoder alone"),
         (lambda: BertModel(BertConfig(**BERT)), {}, "encoder alone, .*take an encoder-decoder"),
         (lambda: make_host("t5", vocab_size=90).encoder, {}, "no language modelling head"),
@@ -581,9 +623,9 @@ def test_nothing_is_written_and_no_weight_is_made_up(folder, tmp_path):
         convert_host(folder, out, SymbolConfig(actual="bartholomew"))
     with pytest.raises(FileNotFoundError, match="no checkpoint folder"):
         convert_host(tmp_path / "none", out, SymbolConfig())
-    gpt2().save_pretrained(tmp_path / "gpt2")
-    with pytest.raises(ConversionError, match="decoder alone"):
-        convert_host(tmp_path / "gpt2", out, SymbolConfig())
+    BertConfig(**BERT).save_pretrained(tmp_path / "bert")
+    with pytest.raises(ConversionError, match="encoder alone"):
+        convert_host(tmp_path / "bert", out, SymbolConfig())
     WhisperConfig().save_pretrained(tmp_path / "whisper")
     with pytest.raises(ConversionError, match="'whisper' model reads no text, or writes none"):
         convert_host(tmp_path / "whisper", out, SymbolConfig())
