@@ -99,26 +99,11 @@ class RetrofitForCausalLM(RetrofitModel):
             past_key_values = DynamicCache(config=self.config.get_text_config(decoder=True))
         positions = self._positions(input_ids, attention_mask, position_ids, past_key_values)
         streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
-        number = self.host.number(streams)
-        rows = self.symbols.rows(input_ids, streams).flatten(0, 1)
-        relations = self.host.relations(self._table("decoder"), rows, streams)
         head = HeadCall(streams, cache=past_key_values)
-        with self._known(head=head), self._adding("decoder", input_ids, streams):
-            outputs = self.backbone(
-                input_ids=rows,
-                attention_mask=repeat_rows(attention_mask, number),
-                past_key_values=past_key_values,
-                use_cache=use_cache,
-                return_dict=True,
-                **{
-                    name: repeat_rows(x, number) if len(x) > 1 else x
-                    for name, x in positions.items()
-                },
-                **kwargs,
-                **relations,
-            )
+        outputs = self._decode(input_ids, attention_mask, positions, head, use_cache, kwargs)
         output = HostOutput(outputs.logits, head)
         logits, loss = self.predict(output, streams, next_BT, num_items_in_batch)
+        number = self.host.number(streams)
         return CausalLMOutputWithPast(
             loss=loss,
             logits=logits,
@@ -126,6 +111,41 @@ class RetrofitForCausalLM(RetrofitModel):
             hidden_states=each(packed, outputs.get("hidden_states"), number),
             attentions=each(by_sample, outputs.get("attentions"), number),
         )
+
+    def _decode(
+        self,
+        ids_BT: torch.Tensor,
+        mask: Any,
+        positions: dict[str, torch.Tensor],
+        head: HeadCall,
+        use_cache: bool,
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Returns what the backbone gives for the rows of its batch; `head` keeps what passes it.
+
+        Args:
+            positions: that the backbone is given, see `_positions`.
+            kwargs: for the backbone.
+        """
+        streams = head.streams
+        number = self.host.number(streams)
+        rows = self.symbols.rows(ids_BT, streams).flatten(0, 1)
+        relations = self.host.relations(self._table("decoder"), rows, streams)
+        # One row of positions is for all.
+        place = {
+            name: x if len(x) == 1 else repeat_rows(x, number) for name, x in positions.items()
+        }
+        with self._known(head=head), self._adding("decoder", ids_BT, streams):
+            return self.backbone(
+                input_ids=rows,
+                attention_mask=repeat_rows(mask, number),
+                past_key_values=head.cache,
+                use_cache=use_cache,
+                return_dict=True,
+                **place,
+                **kwargs,
+                **relations,
+            )
 
     def _next_tokens(
         self,

@@ -74,6 +74,23 @@ def test_what_is_entered_and_pointed_at_against_loops():
             torch.testing.assert_close(scores[b, t, s], score)
 
 
+def test_what_a_decoder_is_told_of_earlier_positions():
+    """Which hold the same symbol, and which stand behind it; padding is no symbol."""
+    model = make_retrofit("gpt2", symbol_encoding="relational")
+    first, *_ = model.config.vocabulary.symbol_ids(torch.arange(3)).tolist()
+    ids = torch.tensor([[first, first, 3, first + 1, 4, first, 5]])
+    mask = torch.tensor([[0, 1, 1, 1, 1, 1, 1]])
+    streams = model.symbols.open(ids, mask, torch.tensor([[first, first + 1]]), False)
+    related = model.host.go_on(streams, mask, None).related
+    own = [-1, 0, -1, 1, -1, 0, -1]
+    for place, relation in ((0, related.within), (1, related.behind)):
+        expected = [
+            [float(own[t] >= 0 and j >= place and own[j - place] == own[t]) for j in range(7)]
+            for t in range(7)
+        ]
+        assert relation.matrices[0][0, 0].tolist() == expected
+
+
 @torch.no_grad()
 def test_a_decoder_points_at_the_mean_over_a_symbols_positions_so_far():
     torch.manual_seed(0)
