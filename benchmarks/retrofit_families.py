@@ -1,9 +1,10 @@
-"""Which encoder-decoders of Transformers take names, with which encoding, and which are refused.
+"""Which models of Transformers take names, with which encoding, and which are refused.
 
     python benchmarks/retrofit_families.py
 
 prints the table of docs/retrofit.md: a small model with random weights of every family behind
-`AutoModelForSeq2SeqLM` that goes from text to text is converted into each encoding. `yes` means
+`AutoModelForSeq2SeqLM` that goes from text to text, and of many behind `AutoModelForCausalLM`, is
+converted into each encoding. `yes` means
 that the conversion's proof holds; a number leads to the words of the refusal below the table.
 `tests/test_benchmarks.py` compares them with the document.
 """
@@ -17,6 +18,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
     AutoConfig,
+    AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSpeechSeq2Seq,
     BertConfig,
@@ -137,6 +139,23 @@ BERT = {
 }
 
 
+DECODER = {
+    **IDS,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 64,
+}
+GPT2 = {**IDS, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64}
+OPT = {**IDS, "hidden_size": 16, "ffn_dim": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
+       "max_position_embeddings": 64, "word_embed_proj_dim": 16}  # fmt: skip
+DEEPSEEK = {"kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 4, "qk_nope_head_dim": 4,
+            "v_head_dim": 8, "n_routed_experts": 2, "num_experts_per_tok": 1, "n_group": 1,
+            "topk_group": 1, "moe_intermediate_size": 8, "first_k_dense_replace": 1}  # fmt: skip
+
+
 def of(model_type: str, **settings: Any) -> Callable[[], Any]:
     return lambda: AutoConfig.for_model(model_type, **settings)
 
@@ -210,6 +229,29 @@ FAMILIES: dict[str, Callable[[], Any]] = {
     "Whisper": of("whisper", **{**BART, "num_mel_bins": 8}),
     "BERT and BERT": pair(bert),
     "BERT and GPT-2": pair(gpt2),
+    "GPT-2": of("gpt2", **GPT2),
+    "GPT-NeoX, Pythia": of("gpt_neox", **DECODER),
+    "GPT-J": of("gptj", **GPT2, rotary_dim=4),
+    "OPT": of("opt", **OPT),
+    "BLOOM": of("bloom", **IDS, n_layer=2, n_head=2, hidden_size=16),
+    "Falcon": of("falcon", **DECODER),
+    "Llama": of("llama", **DECODER),
+    "Mistral": of("mistral", **DECODER),
+    "Mixtral": of("mixtral", **DECODER, num_local_experts=2),
+    "Qwen2": of("qwen2", **DECODER),
+    "Qwen3": of("qwen3", **DECODER, head_dim=8),
+    "Qwen3-MoE": of("qwen3_moe", **DECODER, head_dim=8, num_experts=8, moe_intermediate_size=8),
+    "Gemma": of("gemma", **DECODER, head_dim=8),
+    "Gemma 2": of("gemma2", **DECODER, head_dim=8),
+    "Gemma 3": of("gemma3_text", **DECODER, head_dim=8),
+    "Phi-3": of("phi3", **DECODER),
+    "OLMo 2": of("olmo2", **DECODER),
+    "Granite": of("granite", **DECODER),
+    "SmolLM3": of("smollm3", **DECODER),
+    "gpt-oss": of("gpt_oss", **DECODER, head_dim=8, num_local_experts=4),
+    "DeepSeek-V3": of("deepseek_v3", **DECODER, **DEEPSEEK),
+    "BERT as a decoder": of("bert", **BERT, is_decoder=True),
+    "Mamba": of("mamba", **IDS, hidden_size=16, num_hidden_layers=2),
 }  # fmt: skip
 
 
@@ -225,7 +267,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
 def made(family: str) -> PreTrainedModel:
     torch.manual_seed(0)
     config = FAMILIES[family]()
-    auto = AutoModelForSpeechSeq2Seq if family == "Whisper" else AutoModelForSeq2SeqLM
+    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    if family == "Whisper":
+        auto = AutoModelForSpeechSeq2Seq
     model: PreTrainedModel = auto.from_config(config).eval()
     return model
 

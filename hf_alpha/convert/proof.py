@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import CONFIG_MAPPING, PreTrainedModel
 
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
@@ -89,10 +89,11 @@ class Family:
 
     def refusal(self, why: str) -> ConversionError:
         """Return the error that says what the family does not take, why, and which ones do."""
+        pair = getattr(CONFIG_MAPPING[self.model_type], "is_encoder_decoder", False) is True
+        examples = "T5, BART, mBART and Pegasus" if pair else "GPT-2, Llama, Mistral and Qwen"
         return ConversionError(
             f"a {self.model_type!r} model does not take symbol_encoding {self.encoding}: {why}. "
-            "T5, BART, mBART and Pegasus take every encoding; docs/retrofit.md says what other "
-            "families take"
+            f"{examples} take every encoding; docs/retrofit.md says what other families take"
         )
 
     @contextmanager

@@ -267,7 +267,9 @@ class DecoderRelational(HostRelational):
     def make_relations(self) -> nn.Module:
         config = self.config.decoder_config
         heads, width = config.num_attention_heads, self.model.width
-        head_dim = getattr(config, "head_dim", None) or width // heads
+        # DeepSeek's values have another width than its queries.
+        widths = (getattr(config, name, None) for name in ("qk_head_dim", "head_dim"))
+        head_dim = next(filter(None, widths), width // heads)
         return DecoderRelations(width, self.model.num_slots, heads, head_dim)
 
     def additions(self, ids_BL: torch.Tensor, streams: Streams) -> None:
