@@ -20,7 +20,7 @@ class TestRelational(
 ):
     encoding = "relational"
     renamings, generated_renamings, most_renamings = 25, 5, 10_000
-    extensions, batches, cached = 10, 12, 5
+    extensions, batches, cached = 10, 12, 8
     elsewhere = 0  # test_alpha_streams.py shows it
     conversion_atol = 1e-5
 

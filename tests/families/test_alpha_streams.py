@@ -22,7 +22,7 @@ class TestStreams(
 ):
     encoding = "streams"
     renamings, generated_renamings, most_renamings = 25, 5, 10_000
-    extensions, batches, cached = 10, 12, 5
+    extensions, batches, cached = 10, 12, 8
 
     def converted(self, seed, data):
         positions = data.draw(st.sampled_from(POSITIONS), label="positions")
