@@ -27,11 +27,14 @@ def overfit(model, tokenizer, pairs: dict[str, str], steps: int = 120):
     """Let a model learn a few answers by heart; a `streams` model knows them under any names."""
     batch = tokenizer(list(pairs), text_target=list(pairs.values()), padding=True,
                       return_tensors="pt")  # fmt: skip
+    kernel = model.config._attn_implementation
+    model.set_attn_implementation("eager")  # the seed was chosen with it
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(steps):
         optimiser.zero_grad()
         model(**batch).loss.backward()
         optimiser.step()
+    model.set_attn_implementation(kernel)
     return model.eval()
 
 

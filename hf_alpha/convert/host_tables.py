@@ -125,7 +125,8 @@ def row_length(host: PreTrainedModel, rows: Sequence[int]) -> list[float]:
         ConversionError: as `resize_tables`.
     """
     _entries(host)
-    table = next(iter(_inputs(host).values()))
+    tables = _inputs(host)
+    table = tables.get("encoder", tables["decoder"])
     ids = torch.tensor(list(rows), device=table.weight.device)
     with torch.no_grad():
         input_rows, output_rows = table(ids), _output(host).weight[ids]
@@ -158,9 +159,10 @@ def _entries(host: PreTrainedModel) -> list[tuple[Tensor, int]]:
 
 def _inputs(host: PreTrainedModel) -> dict[str, nn.Embedding]:
     """Return the input embeddings by the part that has them."""
-    parts = {"decoder": host.get_decoder(), "model": host}
+    parts = {"model": host}
     if host.config.is_encoder_decoder:
-        parts = {"encoder": host.get_encoder(), **parts}
+        parts["encoder"] = host.get_encoder()
+    parts["decoder"] = host.get_decoder()
     tables = {}
     for role, part in parts.items():
         try:
