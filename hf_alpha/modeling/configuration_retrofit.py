@@ -35,7 +35,7 @@ class RetrofitConfig(SymbolModelConfig):
     r"""Settings of a backbone and of its symbols.
 
     They are those of [`RetrofitForConditionalGeneration`] or, where the backbone is a decoder
-    alone, of [`RetrofitForCausalLM`], which takes `symbol_encoding="learned"` only.
+    alone, of [`RetrofitForCausalLM`].
 
     Those of symbols are described in [`SymbolModelConfig`]. The head is the backbone's own: its
     vectors are not normalised, and logits have no scale.

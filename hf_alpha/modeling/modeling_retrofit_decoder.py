@@ -1,4 +1,4 @@
-"""A symbol layer around any decoder of Transformers: a vanilla model with a vector for each symbol.
+"""A symbol layer around any decoder of Transformers, which stays as Transformers made it.
 
 A sample is one sequence: the problem with its end token, which tells it from what follows, then the
 answer with its own.
