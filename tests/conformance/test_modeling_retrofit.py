@@ -149,3 +149,14 @@ class TestLlamaCanonical(DecoderConformance, unittest.TestCase):
         **RetrofitConformance.switched_off,
         "test_tied_weights_keys": "ties tables by our configuration; the backbone's own says it",
     }
+
+
+class TestLlamaRelational(DecoderConformance, unittest.TestCase):
+    host = "llama"
+    settings: ClassVar = {"symbol_encoding": "relational"}
+    switched_off: ClassVar = {
+        **TestLlamaCanonical.switched_off,
+        "test_training_gradient_checkpointing_use_reentrant_true": "refused: layers share relations",
+        "test_attention_outputs": AROUND,
+        "test_can_set_attention_dynamically": AROUND,
+    }
