@@ -156,7 +156,7 @@ class TestLlamaRelational(DecoderConformance, unittest.TestCase):
     settings: ClassVar = {"symbol_encoding": "relational"}
     switched_off: ClassVar = {
         **TestLlamaCanonical.switched_off,
-        "test_training_gradient_checkpointing_use_reentrant_true": "refused: layers share relations",
+        "test_training_gradient_checkpointing_use_reentrant_true": "refused for `relational`",
         "test_attention_outputs": AROUND,
         "test_can_set_attention_dynamically": AROUND,
     }
