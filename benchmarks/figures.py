@@ -58,7 +58,7 @@ RATES: tuple[tuple[str, str, Place, str, str], ...] = (
     (f"propositional checks, {SIZE}, a formula read for each", "propositional",
      (*PARTS, propositional.EACH), AIGER, "py-aiger-sat, as the papers do"),
 )  # fmt: skip
-"""Rows of the README: what, result, place of the rates in it, the peer there and in words."""
+"""Rows of `peers`: what, result, place of the rates in it, the peer there and in words."""
 LTL_CHECKS = (("a model's beams", BEAMS), ("right and corrupted answers", MIXED))
 LTL_RATIOS: tuple[tuple[str, str, str, Place, str], ...] = (
     ("LTL pairs, 5 symbols, 35 tokens", "Spot's default translation", "20", PAIRS_5, DEFAULT),
@@ -129,7 +129,7 @@ def median_ratio(one: Sequence[float], two: Sequence[float]) -> float:
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def readme() -> str:
+def peers() -> str:
     """What is done in a second, ours and peers'."""
     rows = []
     for work, result, place, peer, name in RATES:
@@ -383,7 +383,7 @@ def share(cells: Cells, chosen: set[tuple[int, int]]) -> str:
 
 
 TABLES = {
-    "readme": readme,
+    "peers": peers,
     "released": released,
     "streams": streams,
     "memory": memory,
@@ -430,7 +430,7 @@ def sentences() -> Iterator[tuple[str, str]]:
     """Documents, and what they say of results outside of tables."""
     step, search = costs("training step", "BART"), costs("generation", "BART")
     yield (
-        "README.md",
+        "docs/performance.md",
         (
             "a training step takes {:.1f} times that of a same-size BART with 1 symbol in the "
             "formulas, {:.1f} times with 3, {:.1f} with 5 and {:.1f} with 10; generation with 3 "
@@ -441,7 +441,7 @@ def sentences() -> Iterator[tuple[str, str]]:
         statistics.median(stored(result)["data"]["ratios"]) for _, result, _ in STREAMS
     )
     yield (
-        "README.md",
+        "docs/performance.md",
         (
             f"a training step on LTL data takes {training:.2f} times less, beam search {five:.2f} "
             f"(5 symbols) to {ten:.2f} times less (10)"
@@ -453,10 +453,16 @@ def sentences() -> Iterator[tuple[str, str]]:
         )
         for times in stored("evaluation")["data"].values()
     ]
-    yield "README.md", f"takes {min(shares):.2f} to {max(shares):.2f} times as long as generating"
+    yield (
+        "docs/performance.md",
+        f"takes {min(shares):.2f} to {max(shares):.2f} times as long as generating",
+    )
     times = stored("startup")["data"]
     start = median_ratio(times["hf-alpha --help"], times["import transformers"])
-    yield "README.md", f"`hf-alpha --help` {start:.2f} times as long as importing Transformers"
+    yield (
+        "docs/performance.md",
+        f"`hf-alpha --help` {start:.2f} times as long as importing Transformers",
+    )
     learned, beams = costs("training step", "learned"), costs("generation", "learned")
     yield (
         "docs/performance.md",
