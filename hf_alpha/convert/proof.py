@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import CONFIG_MAPPING, PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
@@ -77,23 +77,23 @@ class Family:
     """A family of models, an encoding that it is to take, and how it is refused.
 
     Args:
-        model_type: of the family.
+        config: of a model of the family.
         encoding: name of the encoding.
         aggregated: whether blocks of aggregated attention are added.
     """
 
-    def __init__(self, model_type: str, encoding: str, aggregated: bool):
-        self.model_type = model_type
+    def __init__(self, config: PreTrainedConfig, encoding: str, aggregated: bool):
+        self.config = config
         self.encoding = f"{encoding!r} with aggregated attention" if aggregated else repr(encoding)
         self.relates = issubclass(encoding_class(encoding), RelationalEncoding)
 
     def refusal(self, why: str) -> ConversionError:
         """Return the error that says what the family does not take, why, and which ones do."""
-        pair = getattr(CONFIG_MAPPING[self.model_type], "is_encoder_decoder", False) is True
+        pair = self.config.is_encoder_decoder
         examples = "T5, BART, mBART and Pegasus" if pair else "GPT-2, Llama, Mistral and Qwen"
         return ConversionError(
-            f"a {self.model_type!r} model does not take symbol_encoding {self.encoding}: {why}. "
-            f"{examples} take every encoding; docs/retrofit.md says what other families take"
+            f"a {self.config.model_type!r} model does not take symbol_encoding {self.encoding}: "
+            f"{why}. {examples} take every encoding; docs/retrofit.md says what other families take"
         )
 
     @contextmanager

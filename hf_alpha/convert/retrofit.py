@@ -173,7 +173,7 @@ def _symbol_model(
     probe = random_probe(model, plan.base)
     before = plain_logits(model, probe)
     aggregated = bool(config.aggregated_attention)
-    family = Family(model.config.model_type, config.encoding, aggregated)
+    family = Family(model.config, config.encoding, aggregated)
     if family.relates and getattr(model.config, "attention_type", None) == "block_sparse":
         # Inputs as short as those of the proof get full attention.
         raise family.refusal("its sparse attention takes no relations")

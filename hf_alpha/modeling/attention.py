@@ -149,8 +149,8 @@ class AlphaAttention(nn.Module):
             query = query.view(n, beams, r, queries * t, heads, self.head_dim).transpose(1, 2)
         query = query.reshape(n * r, -1, heads, self.head_dim).transpose(1, 2)
         mask = self._fold_mask(mask, r, queries, t)
-        related: dict[str, Any] = {}
         fold = Fold(n, r, beams, queries, heads)
+        related: dict[str, Any] = {}
         if self.gates is not None and relations is not None:
             gates = self.gates(hidden_BSTD)[:, 0]
             if relations.prefers_slots:

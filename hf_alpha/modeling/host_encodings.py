@@ -20,9 +20,10 @@ from .checks import can_look
 from .host_attention import relate_attention
 from .host_calls import HeadCall
 from .host_relations import DecoderRelations, HostRelations
+from .masks import full_mask
 from .relations import Relations, SymbolRelations, one_hot
 from .streams import Streams
-from .symbol_encodings import written
+from .symbol_encodings import symbols_so_far
 from .symbols import mean_streams
 
 if TYPE_CHECKING:
@@ -84,19 +85,6 @@ class HostEncoding:
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
         """Returns the streams with what the encoder found about each symbol, if asked for."""
         return streams
-
-    def follow(
-        self, source: Streams, ids_BT: torch.Tensor, mask: Any, cache: Cache | None
-    ) -> Streams:
-        """Returns the streams over the tokens of a decoder with a source.
-
-        Args:
-            source: over the sources.
-            ids_BT: without those that the cache holds.
-            mask: of the decoder.
-            cache: of its attention to itself.
-        """
-        return source.expand(ids_BT.shape[0]).over(ids_BT)
 
     def go_on(self, streams: Streams, mask: Any, cache: Cache | None) -> Streams:
         """Returns the streams over the tokens of a decoder alone, with those of the cache before.
@@ -237,11 +225,6 @@ class HostRelational(HostEncoding):
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
         return self._added.remember(hidden_BLD, streams)
 
-    def follow(
-        self, source: Streams, ids_BT: torch.Tensor, mask: Any, cache: Cache | None
-    ) -> Streams:
-        return self.symbols.follow(source, ids_BT, full(mask), cache, self.model.num_slots)
-
     def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
         """Returns logits; a symbol's is that of its class and what is known about the symbol."""
         vocabulary = self.config.vocabulary
@@ -283,7 +266,9 @@ class DecoderRelational(HostRelational):
         return {"symbol_relations": self._added.relations(streams)}
 
     def go_on(self, streams: Streams, mask: Any, cache: Cache | None) -> Streams:
-        own_BT, own_BM, position_T = written(streams.own, full(mask), cache, self.model.num_slots)
+        own_BT, own_BM, position_T = symbols_so_far(
+            streams.own, full_mask(mask), cache, self.model.num_slots
+        )
         same_BTS = one_hot(own_BT, streams.ids.shape[1], streams.weights.dtype)
         related = SymbolRelations(
             within=Relations.of((same_BTS,), own_BM),
@@ -297,11 +282,6 @@ class DecoderRelational(HostRelational):
         assert head.hidden_BSTD is not None
         hidden_BTD, slot = head.hidden_BSTD[:, 0], self.model.num_slots + 1
         return self._added.point(hidden_BTD, streams, head.cache, slot)
-
-
-def full(mask: Any) -> Any:
-    """Returns the mask of full attention, where there is one for each kind of layers."""
-    return mask["full_attention"] if isinstance(mask, dict) else mask
 
 
 def _has_no_symbols(streams: Streams) -> bool:

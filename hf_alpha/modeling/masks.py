@@ -80,6 +80,11 @@ def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
 
 
+def full_mask(mask: Any) -> Any:
+    """Returns the mask of full attention, where there is one for each kind of layers."""
+    return mask["full_attention"] if isinstance(mask, dict) else mask
+
+
 def own_part(cache: Any) -> Any:
     """Returns the part of a cache that is for the decoder's own tokens; None for no cache."""
     return cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
@@ -89,6 +94,7 @@ __all__ = [
     "additive",
     "causal_mask",
     "first_states",
+    "full_mask",
     "own_part",
     "padding_mask",
     "shown_tokens",

@@ -347,8 +347,9 @@ class AlphaEncoder(AlphaStack):
         states = ReturnedStates(self.config.d_model, output_hidden_states)
         hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
+        shared = streams.for_layers()
         for layer in self.layers:
-            hidden, weights = layer(hidden, streams, mask, rope, output_attentions)
+            hidden, weights = layer(hidden, shared, mask, rope, output_attentions)
             hidden = states.keep(hidden)
             attentions += (weights,) if output_attentions else ()
         streams = self.symbols.remember(hidden[:, 0], streams)
@@ -427,7 +428,8 @@ class AlphaDecoder(AlphaStack):
         rows = sources or samples
         encoder_mask = padding_mask(match_rows(encoder_attention_mask, rows), hidden.dtype)
         encoder_view = self._encoder_view(encoder_NSLD, source)
-        context = (encoder_NSLD, encoder_view, streams, mask, encoder_mask, rope, cross_rope)
+        shared = streams.for_layers()
+        context = (encoder_NSLD, encoder_view, shared, mask, encoder_mask, rope, cross_rope)
         calls = {"past_key_values": past_key_values, "output_attentions": attentions_on}
         states = ReturnedStates(self.config.d_model, states_on)
         hidden = states.keep(hidden)

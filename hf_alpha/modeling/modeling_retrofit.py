@@ -45,7 +45,7 @@ from .host_calls import (
 from .host_encodings import HostOutput, host_encoding
 from .host_layers import hidden_of, layers_of, with_hidden
 from .host_relations import DecoderRelations, silent
-from .masks import causal_mask, own_part, padding_mask
+from .masks import causal_mask, full_mask, own_part, padding_mask
 from .positions import decoder_positions, rotary, token_positions
 from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
@@ -520,7 +520,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             past_key_values = self._new_cache()
         history = None if past_key_values is None else past_key_values.self_attention_cache
         known = Streams.of(source, source.last_hidden_state.dtype)
-        streams = self.host.follow(known, ids_BT, mask, history)
+        streams = self.symbols.follow(known, ids_BT, full_mask(mask), history, self.num_slots)
         number = self.host.number(streams)
         hidden = unpack_streams(match_rows(source.last_hidden_state, rows), self.width)
         decoder_rows = self.symbols.rows(ids_BT, streams).flatten(0, 1)
@@ -580,8 +580,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
     def _decoder_call(
         self, ids_BT: torch.Tensor, mask: Any, streams: Streams, cache: EncoderDecoderCache | None
     ) -> StackCall:
-        if isinstance(mask, dict):  # one for each kind of the backbone's layers
-            mask = mask["full_attention"]
+        mask = full_mask(mask)
         visible = causal_mask(ids_BT, mask, cache, self.dtype)
         return StackCall(streams, visible, decoder_positions(ids_BT, mask, cache), cache)
 

@@ -21,6 +21,7 @@ from .checks import IGNORE, check_label_rows, check_positions, refuse_vectors
 from .configuration_retrofit import RetrofitConfig
 from .host_calls import HeadCall, by_sample, each, packed, repeat_rows
 from .host_encodings import HostOutput
+from .masks import full_mask
 from .modeling_retrofit import RetrofitModel
 from .positions import decoder_positions
 from .streams import Streams
@@ -192,9 +193,7 @@ class RetrofitForCausalLM(RetrofitModel):
         if not self.takes_positions:
             return {}
         if given_BT is None:
-            if isinstance(mask, dict):  # one for each kind of the backbone's layers
-                mask = mask["full_attention"]
-            given_BT = decoder_positions(ids_BT, mask, cache)
+            given_BT = decoder_positions(ids_BT, full_mask(mask), cache)
         if self.num_positions is not None:
             check_positions(given_BT, self.num_positions)
         return {"position_ids": given_BT}

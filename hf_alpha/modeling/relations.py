@@ -117,7 +117,7 @@ class Relations:
     Attributes:
         queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
         keys: 1 for the symbol at a key: (B, M, S).
-        dense: `matrices`, where attention prefers those and several layers share them.
+        dense: `matrices`, once they are made for several layers.
     """
 
     queries: tuple[torch.Tensor, ...]
@@ -135,10 +135,11 @@ class Relations:
         number = queries[0].shape[-1]
         missing = -number % SLOTS
         keys = one_hot(own_BM, number + missing, queries[0].dtype)
-        relations = cls(tuple(F.pad(query, (0, missing)) for query in queries), keys)
-        if relations.prefers_slots:
-            return relations
-        return replace(relations, dense=relations.matrices)
+        return cls(tuple(F.pad(query, (0, missing)) for query in queries), keys)
+
+    def for_layers(self) -> Self:
+        """Returns the same relations for several layers, which make matrices once between them."""
+        return self if self.prefers_slots else replace(self, dense=self.matrices)
 
     @property
     def prefers_slots(self) -> bool:
@@ -182,14 +183,17 @@ class Relations:
 
         Extended values make attention sum its weights over each symbol.
         """
-        n, heads = x_NHMK.shape[:2]
-        keys = self.keys[:: len(self.keys) // n, None].to(x_NHMK)  # beams share their source
-        return torch.cat((x_NHMK, keys.expand(-1, heads, -1, -1)), -1)
+        keys_N1MS = self._keys_of_sources(x_NHMK)
+        return torch.cat((x_NHMK, keys_N1MS.expand(-1, x_NHMK.shape[1], -1, -1)), -1)
 
     def sums(self, weights_NHTM: torch.Tensor) -> torch.Tensor:
         """Returns the sums of attention's weights over each symbol: (N, T, H, S)."""
-        keys = self.keys[:: len(self.keys) // len(weights_NHTM), None].to(weights_NHTM)
-        return (weights_NHTM @ keys).transpose(1, 2)
+        return (weights_NHTM @ self._keys_of_sources(weights_NHTM)).transpose(1, 2)
+
+    def _keys_of_sources(self, like_N: torch.Tensor) -> torch.Tensor:
+        """Returns the slots of keys, (N, 1, M, S), in the type of what has a row for a source."""
+        step = len(self.keys) // len(like_N)  # beams share their source
+        return self.keys[::step, None].to(like_N)
 
     def last(self, num_keys: int) -> Self:
         """Returns the relations to the last keys, where attention keeps a window of them."""
@@ -230,6 +234,11 @@ class SymbolRelations:
     pointer: torch.Tensor | None = None
     behind: Relations | None = None
     positions: torch.Tensor | None = None
+
+    def for_layers(self) -> Self:
+        """Returns the same, with relations for several layers."""
+        within, across = (x and x.for_layers() for x in (self.within, self.across))
+        return replace(self, within=within, across=across)
 
     def to(self, device: torch.device) -> Self:
         """Returns the same on another device."""

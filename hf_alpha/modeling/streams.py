@@ -128,6 +128,12 @@ class Streams:
             return replace(self, related=SymbolRelations(**values))
         return replace(self, related=replace(self.related, **values))
 
+    def for_layers(self) -> "Streams":
+        """Returns the same streams for layers whose attention makes matrices of relations."""
+        if self.related is None:
+            return self
+        return replace(self, related=self.related.for_layers())
+
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
         """Returns one view of all streams of a state (B, S, L, ...) by Algorithm 2: (B, 1, L, ...).
 

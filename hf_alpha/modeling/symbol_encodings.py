@@ -57,6 +57,7 @@ class SymbolEncoding:
             then hold no others.
         opens_streams: whether a hidden state has a stream for each symbol of the input.
         num_histories: slots of a decoder's cache that the encoding needs for itself.
+        output_fields: of an encoder's output that only this encoding has.
         sees_names: whether results depend on what symbols are called, so that a renaming matters.
         random_parts: whether symbols have random vectors, drawn anew in each step of training.
         rows_per_class: trained rows that the symbols of a class share; None where each has its own.
@@ -69,6 +70,7 @@ class SymbolEncoding:
     lists_symbols: ClassVar[bool] = False
     opens_streams: ClassVar[bool] = False
     num_histories: ClassVar[int] = 0
+    output_fields: ClassVar[tuple[str, ...]] = ()
     sees_names: ClassVar[bool] = True
     random_parts: ClassVar[bool] = False
     rows_per_class: ClassVar[int | None] = None
@@ -116,7 +118,9 @@ class SymbolEncoding:
         return None
 
     @classmethod
-    def gates(cls, width: int, num_heads: int, num_relations: int = 1) -> RelationGates | None:
+    def gates(
+        cls, width: int, num_heads: int, num_relations: int = 1, starting: int = 1
+    ) -> RelationGates | None:
         """Returns the gates of an attention block for relations, if the encoding has such.
 
         Args:
@@ -124,6 +128,7 @@ class SymbolEncoding:
             num_heads: of the block.
             num_relations: of the block: that of the same symbol and, in cross-attention, that of a
                 symbol already written.
+            starting: how many of them half of the heads begin with.
         """
         return None
 
@@ -404,6 +409,7 @@ class RelationalEncoding(SymbolEncoding):
     promises = frozenset({"renaming", "extension"})
     lists_symbols = True
     num_histories = 1  # which symbols were written
+    output_fields = ("symbol_memory",)
     sees_names = False
     rows_per_class = 1
 
@@ -421,8 +427,10 @@ class RelationalEncoding(SymbolEncoding):
         return SymbolMemory(config.hidden_size, num_heads)
 
     @classmethod
-    def gates(cls, width: int, num_heads: int, num_relations: int = 1) -> RelationGates:
-        return RelationGates(width, num_heads, num_relations)
+    def gates(
+        cls, width: int, num_heads: int, num_relations: int = 1, starting: int = 1
+    ) -> RelationGates:
+        return RelationGates(width, num_heads, num_relations, starting=starting)
 
     @classmethod
     def binary_atoms(cls, num_relations: int, width: int) -> nn.Linear:
@@ -454,7 +462,7 @@ class RelationalEncoding(SymbolEncoding):
         slot: int,
     ) -> Streams:
         streams = super().follow(source, ids_BT, mask, cache, slot)
-        own_BT, own_BM, position_T = written(streams.own, mask, cache, slot)
+        own_BT, own_BM, position_T = symbols_so_far(streams.own, mask, cache, slot)
         dtype, number = streams.weights.dtype, streams.ids.shape[1]
         same_BTS = one_hot(own_BT, number, dtype)
         written_BTS = written_symbols(first_positions(own_BM, number), position_T).to(dtype)
@@ -513,7 +521,7 @@ class RelationalEncoding(SymbolEncoding):
         return self.join(base, own, streams)
 
 
-def written(
+def symbols_so_far(
     own_BT: torch.Tensor, mask: torch.Tensor | None, cache: Cache | None, slot: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Returns which symbols stand at a decoder's tokens, -1 for none: (B, T), and all: (B, M).
@@ -525,6 +533,9 @@ def written(
         mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
         cache: of the decoder's attention to itself, which keeps those of earlier tokens.
         slot: where it keeps them.
+
+    Raises:
+        ValueError: the cache has no such slot, and gets none.
     """
     past = 0 if cache is None else cache.get_seq_length()
     position_T = torch.arange(own_BT.shape[1], device=own_BT.device) + past
@@ -532,6 +543,12 @@ def written(
         own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
     own_BM = own_BT
     if cache is not None:
+        if slot >= len(cache.layers) and cache.layer_class_to_replicate is None:
+            raise ValueError(
+                f"past_key_values has {len(cache.layers)} layers, and none to keep symbols in: "
+                "give a DynamicCache() without a configuration, or one with that of "
+                "model.config.get_text_config(decoder=True)"
+            )
         states = own_BT[:, None, :, None]
         # What static caches hold behind the last token comes too late to count, and is masked.
         own_BM = cache.update(states, states, slot)[0][:, 0, :, 0]
@@ -568,5 +585,5 @@ __all__ = [
     "encoding_class",
     "encoding_names",
     "register_encoding",
-    "written",
+    "symbols_so_far",
 ]

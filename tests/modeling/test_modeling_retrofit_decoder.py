@@ -4,7 +4,7 @@ import pytest
 import torch
 from hosts import DECODERS, make_host
 from retrofits import DecoderFamily, make_retrofit
-from transformers import DynamicCache, MambaConfig
+from transformers import DynamicCache, MambaConfig, StaticCache
 
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
@@ -48,6 +48,19 @@ def test_without_renamings_it_is_its_host(host):
     unused = [[i] for i in range(model.config.vocab_size, 45)]
     answers = bare.generate(**batch, **search, bad_words_ids=unused)
     assert torch.equal(model.generate(**batch, **search), answers)
+
+
+def test_a_cache_without_room_for_symbols_is_refused():
+    model = make_retrofit("llama", symbol_encoding="relational")
+    batch = DecoderFamily().make_batch(1, model.config, SIZES, "left")
+    expected = model(**batch).logits
+    own = model.config.get_text_config(decoder=True)
+    for cache in (DynamicCache(), DynamicCache(config=own), StaticCache(own, max_cache_len=16)):
+        torch.testing.assert_close(model(**batch, past_key_values=cache).logits, expected)
+    for cache in (DynamicCache(config=model.backbone.config),
+                  StaticCache(model.backbone.config, max_cache_len=16)):  # fmt: skip
+        with pytest.raises(ValueError, match="has 2 layers, and none to keep symbols in: give a"):
+            model(**batch, past_key_values=cache)
 
 
 @hosts
