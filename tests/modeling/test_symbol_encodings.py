@@ -3,6 +3,7 @@
 import pytest
 import torch
 from strategies import BASE, make_model, random_batch, random_renaming, rename_batch
+from transformers import DynamicCache
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.modeling.symbol_encodings import (
@@ -10,6 +11,7 @@ from hf_alpha.modeling.symbol_encodings import (
     encoding_class,
     encoding_names,
     register_encoding,
+    symbols_so_far,
 )
 
 
@@ -105,3 +107,15 @@ def test_the_default_model_takes_plain_ids():
     ids = torch.tensor([[3, 11, 4, 12, 11, 2]])
     assert model(input_ids=ids, labels=ids).loss.isfinite()
     assert model.generate(ids, max_new_tokens=3).shape[0] == 1
+
+
+def test_symbols_go_on_from_those_that_a_cache_holds():
+    """With padding, which may hold any id, in front."""
+    own = torch.tensor([[2, 0, -1, 1, 0]])
+    mask = torch.tensor([[0, 1, 1, 1, 1]])
+    cache = DynamicCache()
+    for first, last in ((0, 3), (3, 4), (4, 5)):
+        new, so_far, places = symbols_so_far(own[:, first:last], mask[:, :last], cache, 0)
+        assert new.tolist() == [[-1, 0, -1, 1, 0][first:last]]
+        assert so_far.tolist() == [[-1, 0, -1, 1, 0][:last]]
+        assert places.tolist() == [*range(first, last)]
