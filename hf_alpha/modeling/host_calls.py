@@ -6,8 +6,10 @@ goes through hooks, which find it in `Calls` while a call is under way.
 Shapes: B batch, S streams, L source length, T target length, M keys, D width, H heads.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from threading import local
 from typing import Any
 
@@ -16,6 +18,7 @@ from torch import nn
 from torch.nn import functional as F
 from transformers.cache_utils import Cache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
+from transformers.utils import TransformersKwargs
 
 from .streams import Streams
 from .symbols import pack_streams
@@ -119,6 +122,21 @@ class HostEncoderOutput(BaseModelOutput):
         return None
 
 
+def taken_arguments(call: Callable[..., Any]) -> frozenset[str]:
+    """Returns the names of keyword arguments that a call of a backbone does something with."""
+    return frozenset((*inspect.signature(call).parameters, *TransformersKwargs.__annotations__))
+
+
+def check_arguments(kwargs: dict[str, Any], taken: frozenset[str]) -> None:
+    """Raise a TypeError for an argument with a value that a backbone would take and forget."""
+    for name, value in kwargs.items():
+        if value is None or name in taken:
+            continue
+        similar = get_close_matches(name, sorted(taken), n=1)
+        hint = f": did you mean {similar[0]!r}?" if similar else ""
+        raise TypeError(f"forward got {name!r}, which the backbone does not take{hint}")
+
+
 def keep_weights(model: nn.Module) -> None:
     """Mark a model's weights as they are: the model around it initialises only its own."""
     for module in model.modules():
@@ -166,8 +184,10 @@ __all__ = [
     "HostEncoderOutput",
     "StackCall",
     "by_sample",
+    "check_arguments",
     "each",
     "keep_weights",
     "packed",
     "repeat_rows",
+    "taken_arguments",
 ]

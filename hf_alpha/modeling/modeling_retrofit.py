@@ -37,10 +37,12 @@ from .host_calls import (
     HostEncoderOutput,
     StackCall,
     by_sample,
+    check_arguments,
     each,
     keep_weights,
     packed,
     repeat_rows,
+    taken_arguments,
 )
 from .host_encodings import HostOutput, host_encoding
 from .host_layers import hidden_of, layers_of, with_hidden
@@ -331,6 +333,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
 
     def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
         super().__init__(config, backbone)
+        self.taken = taken_arguments(self.stack("encoder").forward)
         self._add_blocks()
         self.post_init()
 
@@ -431,7 +434,8 @@ class RetrofitForConditionalGeneration(RetrofitModel):
                 backbone does it.
             num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
                 divided by it.
-            **kwargs: for the backbone's encoder; tensors with a row for each sample.
+            **kwargs: for the backbone's encoder, which has to take them; tensors with a row for
+                each sample.
 
         Returns:
             The loss is that of the answers alone: what a backbone adds to its own, such as that of
@@ -440,6 +444,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             -1e4.
         """
         refuse_vectors(kwargs)
+        check_arguments(kwargs, self.taken)
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:
