@@ -10,7 +10,7 @@ Shapes: B batch, S streams (1 unless the encoding opens streams), L source lengt
 D width of the backbone, R rows of its table, V vocabulary.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar
@@ -124,6 +124,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     auto: ClassVar[Any]
     sides: ClassVar[tuple[str, ...]]
     base_model_prefix = ""
+    _tied_weights_keys: ClassVar[dict[str, str]] = {}  # the backbone's are all
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
     _supports_sdpa = True
@@ -150,8 +151,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         self.host.relate_attention()
         if self.relations is not None:
             self.relations.to(backbone.dtype)
-        if self.symbols.encoding.rows_per_class is not None:
-            backbone.get_output_embeddings().register_forward_pre_hook(Hook(self, "_before_head"))
+        self._watch_head()
         for side in self.sides:
             self._watch_table(side)
 
@@ -188,9 +188,31 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         Adapters may have put a module of their own in its place.
         """
         table = self._table(side)
-        watched = any(isinstance(hook, Hook) for hook in table._forward_hooks.values())
-        if self.host.adds_vectors and not watched:
+        if self.host.adds_vectors and not self._watches(table._forward_hooks):
             table.register_forward_hook(Hook(self, "_behind_table"))
+
+    def _watch_head(self) -> None:
+        """Have a hook before the head, where symbols need what goes into it.
+
+        Adapters may have put a module of their own in its place.
+        """
+        head = self.get_output_embeddings()
+        needed = self.symbols.encoding.rows_per_class is not None
+        if needed and not self._watches(head._forward_pre_hooks):
+            head.register_forward_pre_hook(Hook(self, "_before_head"))
+
+    def _watches(self, hooks: Mapping[int, Any]) -> bool:
+        """Returns whether one of these hooks is this model's; copies of a part have others' too."""
+        return any(isinstance(hook, Hook) and hook.model is self for hook in hooks.values())
+
+    def tie_weights(self, *args: Any, **kwargs: Any) -> None:
+        """Ties as Transformers does; the configuration says whether all tables of tokens are one.
+
+        Its own tables are the backbone's to tie: this is for PEFT, which trains rows of them.
+        """
+        super().tie_weights(*args, **kwargs)
+        head = self.get_output_embeddings().weight
+        self.config.tie_word_embeddings = all(self._table(x).weight is head for x in self.sides)
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -248,6 +270,13 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             yield
         finally:
             self._calls.now = before
+
+    @contextmanager
+    def _passing(self, head: HeadCall) -> Iterator[None]:
+        """Has what passes the head kept within a `with` block."""
+        self._watch_head()
+        with self._known(head=head):
+            yield
 
     @contextmanager
     def _adding(self, side: str, ids_BL: torch.Tensor, streams: Streams) -> Iterator[None]:
@@ -533,7 +562,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         head = HeadCall(streams)
         call = partial(self._decoder_call, ids_BT, mask, streams, past_key_values)
         with (
-            self._known(head=head),
+            self._passing(head),
             self._calling("decoder", call),
             self._adding("decoder", ids_BT, streams),
         ):

@@ -164,7 +164,7 @@ class RetrofitForCausalLM(RetrofitModel):
         place = {
             name: x if len(x) == 1 else repeat_rows(x, number) for name, x in positions.items()
         }
-        with self._known(head=head), self._adding("decoder", ids_BT, streams):
+        with self._passing(head), self._adding("decoder", ids_BT, streams):
             return self.backbone(
                 input_ids=rows,
                 attention_mask=repeat_rows(mask, number),
