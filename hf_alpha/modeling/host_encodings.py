@@ -54,6 +54,8 @@ class HostEncoding:
         self.model = model
         self.symbols = model.symbols
         self.config = model.config
+        # Configurations are slow to ask.
+        self._cap = getattr(model.config.decoder_config, "final_logit_softcapping", None)
 
     def make_relations(self) -> nn.Module | None:
         """Returns the trained part that is added to the backbone, if there is such."""
@@ -105,10 +107,6 @@ class HostEncoding:
     def _shifted(self, logits: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
         """Returns logits with something added to the products that they come from."""
         return self._capped(self._products(logits) + more).to(logits.dtype)
-
-    @property
-    def _cap(self) -> float | None:
-        return getattr(self.config.decoder_config, "final_logit_softcapping", None)
 
     def _products(self, logits: torch.Tensor) -> torch.Tensor:
         """Returns what logits were before they were squashed, if they were."""
@@ -263,6 +261,8 @@ class DecoderRelational(HostRelational):
     ) -> dict[str, Any]:
         if _has_no_symbols(streams):
             return {}
+        if rows_BL.shape[1] == 1:  # whose scores go into masks
+            streams = streams.for_layers()
         return {"symbol_relations": self._added.relations(streams)}
 
     def go_on(self, streams: Streams, mask: Any, cache: Cache | None) -> Streams:
