@@ -97,13 +97,18 @@ class HeadCall:
 
     Attributes:
         streams: of the decoder's sequence.
-        hidden_BSTD: what goes in, stream by stream; seen when it does.
+        keep: how many of the last positions get logits; 0 for all.
+        hidden_BSTD: what goes in of the positions that get logits, stream by stream; seen when it
+            does.
+        all_BSTD: the same of all positions.
         averaged: whether the head has seen the mean over streams.
         cache: of a decoder alone.
     """
 
     streams: Streams
+    keep: int = 0
     hidden_BSTD: torch.Tensor | None = None
+    all_BSTD: torch.Tensor | None = None
     averaged: bool = False
     cache: Cache | None = None
 

@@ -229,7 +229,7 @@ class HostRelational(HostEncoding):
         assert output.head.hidden_BSTD is not None
         rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
         index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
-        scores_BTS = self._point(output.head, streams)
+        scores_BTS = self._point(output.head, streams)[:, -output.logits.shape[1] :]
         added_BTS = scores_BTS * self.config.random_scale[1]
         own_BTS = self._shifted(output.logits.gather(-1, index), added_BTS)
         return self.symbols.encoding.join(output.logits, own_BTS, streams)
@@ -279,8 +279,8 @@ class DecoderRelational(HostRelational):
         return replace(streams, own=own_BT, related=related)
 
     def _point(self, head: HeadCall, streams: Streams) -> torch.Tensor:
-        assert head.hidden_BSTD is not None
-        hidden_BTD, slot = head.hidden_BSTD[:, 0], self.model.num_slots + 1
+        assert head.all_BSTD is not None  # the cache keeps states of all positions
+        hidden_BTD, slot = head.all_BSTD[:, 0], self.model.num_slots + 1
         return self._added.point(hidden_BTD, streams, head.cache, slot)
 
 

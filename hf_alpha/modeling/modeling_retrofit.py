@@ -192,13 +192,12 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             table.register_forward_hook(Hook(self, "_behind_table"))
 
     def _watch_head(self) -> None:
-        """Have a hook before the head, where symbols need what goes into it.
+        """Have a hook before the head: symbols need what goes into it.
 
         Adapters may have put a module of their own in its place.
         """
         head = self.get_output_embeddings()
-        needed = self.symbols.encoding.rows_per_class is not None
-        if needed and not self._watches(head._forward_pre_hooks):
+        if not self._watches(head._forward_pre_hooks):
             head.register_forward_pre_hook(Hook(self, "_before_head"))
 
     def _watches(self, hooks: Mapping[int, Any]) -> bool:
@@ -309,6 +308,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     def _before_head(self, head: nn.Module, args: tuple) -> tuple | None:
         """Keep what goes into the head, and let it see the mean over streams where that is linear.
 
+        It sees the positions that are to get logits.
         A head's matrix has as many rows as there are tokens, so that it may cost as much as all
         layers together; the mean of its outputs is its output for the mean.
         """
@@ -320,12 +320,13 @@ class RetrofitModel(SymbolHead, GenerationMixin):
                 f"the head gets states of shape {tuple(args[0].shape)}, not (rows, tokens, width)"
             )
         number = self.host.number(call.streams)
-        call.hidden_BSTD = args[0].unflatten(0, (-1, number))
+        call.all_BSTD = args[0].unflatten(0, (-1, number))
+        call.hidden_BSTD = call.all_BSTD[:, :, -call.keep :]
         # Adapters that go around the head see each stream; so do weights that are not there yet.
         plain = type(head) is nn.Linear and head is self.get_output_embeddings()
         call.averaged = number > 1 and plain and not head.weight.is_meta
         if not call.averaged:
-            return None
+            return (args[0][:, -call.keep :], *args[1:]) if call.keep else None
         weights = call.streams.weights.to(args[0])
         return (mean_streams(call.hidden_BSTD, weights), *args[1:])
 
@@ -463,8 +464,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
                 backbone does it.
             num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
                 divided by it.
-            **kwargs: for the backbone's encoder, which has to take them; tensors with a row for
-                each sample.
+            **kwargs: that the backbone's encoder takes; tensors with a row for each sample.
 
         Returns:
             The loss is that of the answers alone: what a backbone adds to its own, such as that of
@@ -473,7 +473,6 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             -1e4.
         """
         refuse_vectors(kwargs)
-        check_arguments(kwargs, self.taken)
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:
@@ -509,6 +508,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         **kwargs: Any,
     ) -> SymbolEncoderOutput:
         """Returns the encoder's output, which is made unless it is given, with its streams."""
+        check_arguments(kwargs, self.taken)
         if encoder_outputs is None:
             if input_ids is None:
                 raise ValueError("give input_ids or encoder_outputs")

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.modeling_utils import PreTrainedModel
-from transformers.utils import can_return_tuple
+from transformers.utils import ModelOutput, can_return_tuple
 
 from .checks import (
     IGNORE,
@@ -81,6 +81,7 @@ class RetrofitForCausalLM(RetrofitModel):
         labels: torch.Tensor | None = None,
         use_cache: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
+        logits_to_keep: int = 0,
         **kwargs: Any,
     ) -> CausalLMOutputWithPast:
         """Returns scores of the next token at each position, and the loss where labels are given.
@@ -89,8 +90,7 @@ class RetrofitForCausalLM(RetrofitModel):
             input_ids: (B, T); without the tokens that `past_key_values` holds.
             attention_mask: 1 for tokens, 0 for padding on either side: (B, M).
             position_ids: (B, T); by default counted from the first token that is not padding. Where
-                they start again, without a mask, a row holds several texts, whose names have
-                nothing to do with one another.
+                they start again, without a mask, a row holds several texts, each with its names.
             stream_ids: the problems' symbols by first occurrence, -1 padded: (B, S); looked at
                 where `config.needs_stream_ids`. Derived from `input_ids` when absent.
             labels: the same ids, -100 where no loss is wanted, as in the problem: (B, T). The model
@@ -98,41 +98,53 @@ class RetrofitForCausalLM(RetrofitModel):
                 there are some, are for training with labels.
             num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
                 divided by it.
+            logits_to_keep: how many of the last positions get logits; 0 for all.
             **kwargs: for the backbone, which has to take them; and `shift_labels`, in place of
                 `labels`: the token that follows each one, (B, T). Where a text is cut into parts,
                 the last token of a part needs it.
 
         Returns:
-            `logits` (B, T, V); where `config.needs_stream_ids`, columns of symbols that are not in
-            a sample's problem hold -1e4.
+            `logits` (B, T, V), or of the last positions; where `config.needs_stream_ids`, columns
+            of symbols that are not in a sample's problem hold -1e4.
 
         Raises:
             ValueError: an input is missing or does not fit the others.
             TypeError: the backbone does not take an argument.
         """
-        refuse_vectors(kwargs)
-        if input_ids is None:
-            raise ValueError("input_ids are missing")
         self._check(input_ids, attention_mask, position_ids, past_key_values, kwargs)
+        assert input_ids is not None  # as was checked
         texts = self._texts(input_ids, attention_mask, position_ids, past_key_values)
         if texts is not None:
-            given = {"labels": labels, "position_ids": position_ids, "stream_ids": stream_ids}
-            return self._forward_apart(
-                texts, input_ids, given, num_items_in_batch=num_items_in_batch, **kwargs
-            )
+            given = {"labels": labels, "position_ids": position_ids}
+            kwargs["num_items_in_batch"] = num_items_in_batch
+            return self._forward_apart(texts, input_ids, stream_ids, given, kwargs)
         next_BT = self._next_tokens(input_ids, labels, kwargs)
         learns = next_BT is not None
-        use_cache = self.config.use_cache if use_cache is None else use_cache
-        use_cache = use_cache and not (learns or self._recomputes())
-        if use_cache and past_key_values is None:
-            past_key_values = DynamicCache(config=self.config.get_text_config(decoder=True))
+        if learns and logits_to_keep:
+            raise ValueError("logits_to_keep beside labels: leave it out, a loss needs all logits")
+        use_cache, past_key_values = self._with_cache(use_cache, past_key_values, learns)
         positions = self._positions(input_ids, attention_mask, position_ids, past_key_values)
         streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
-        head = HeadCall(streams, cache=past_key_values)
+        head = HeadCall(streams, logits_to_keep, cache=past_key_values)
         outputs = self._decode(input_ids, attention_mask, positions, head, use_cache, kwargs)
         output = HostOutput(outputs.logits, head)
-        logits, loss = self.predict(output, streams, next_BT, num_items_in_batch)
-        number = self.host.number(streams)
+        scores = self.predict(output, streams, next_BT, num_items_in_batch)
+        return self._scored(outputs, self.host.number(streams), *scores)
+
+    def _with_cache(
+        self, use_cache: bool | None, cache: Cache | None, learns: bool
+    ) -> tuple[bool, Cache | None]:
+        """Returns whether a cache is used, and which."""
+        use_cache = self.config.use_cache if use_cache is None else use_cache
+        use_cache = use_cache and not (learns or self._recomputes())
+        if use_cache and cache is None:
+            cache = DynamicCache(config=self.config.get_text_config(decoder=True))
+        return use_cache, cache
+
+    def _scored(
+        self, outputs: ModelOutput, number: int, logits: torch.Tensor, loss: torch.Tensor | None
+    ) -> CausalLMOutputWithPast:
+        """Returns the backbone's output, of `number` streams, with scores."""
         return CausalLMOutputWithPast(
             loss=loss,
             logits=logits,
@@ -178,13 +190,16 @@ class RetrofitForCausalLM(RetrofitModel):
 
     def _check(
         self,
-        ids_BT: torch.Tensor,
+        ids_BT: torch.Tensor | None,
         mask: Any,
         position_ids: torch.Tensor | None,
         cache: Cache | None,
         kwargs: dict[str, Any],
     ) -> None:
-        """Raise an error for arguments that do not fit one another, or that nothing takes."""
+        """Raise an error for arguments that are missing, do not fit, or that nothing takes."""
+        refuse_vectors(kwargs)
+        if ids_BT is None:
+            raise ValueError("input_ids are missing")
         rows, length = ids_BT.shape
         check_arguments(kwargs, self.taken)
         check_position_shape(position_ids, rows, length)
@@ -217,18 +232,20 @@ class RetrofitForCausalLM(RetrofitModel):
         self,
         texts: PackedTexts,
         ids_BT: torch.Tensor,
+        stream_ids: torch.Tensor | None,
         given: dict[str, torch.Tensor | None],
-        **kwargs: Any,
+        kwargs: dict[str, Any],
     ) -> CausalLMOutputWithPast:
         """Returns what `forward` does for packed rows: with a row for each text.
 
         Args:
             texts: of the rows.
             ids_BT: tokens.
-            given: `labels`, `position_ids` and `stream_ids`.
-            **kwargs: for `forward`.
+            stream_ids: which cannot be given.
+            given: `labels` and `position_ids`, of the packed rows.
+            kwargs: for `forward`; `shift_labels`, if there are some, are of the packed rows too.
         """
-        if given.pop("stream_ids") is not None:
+        if stream_ids is not None:
             raise ValueError(
                 "stream_ids list the names of a row, and these rows hold several texts: leave them "
                 "out, and the names of each text are found"

@@ -139,8 +139,7 @@ def packed(lengths):
     """Packed rows as TRL and DataCollatorWithFlattening make them, and their texts alone."""
     ids = torch.tensor(PACKED[lengths])
     positions = torch.cat([torch.arange(length) for length in lengths]).view_as(ids)
-    labels = ids.masked_fill(positions == 0, -100)
-    rows = {"input_ids": ids, "position_ids": positions, "labels": labels}
+    rows = {"input_ids": ids, "position_ids": positions, "labels": ids}
     texts = [{"input_ids": text[None]} for text in ids.flatten().split(lengths)]
     return rows, texts
 
@@ -150,6 +149,9 @@ def packed(lengths):
 def test_texts_in_one_row_are_as_alone(settings, lengths):
     model = make_retrofit("llama", **settings)
     rows, texts = packed(lengths)
+    labels = rows["labels"].masked_fill(rows["position_ids"] == 0, -100)  # as collators make them
+    if settings is LEARNED:  # whose loss is of packed rows
+        rows["labels"] = labels
     found = model(**rows, output_hidden_states=True)
     alone = [model(**text, output_hidden_states=True) for text in texts]
     expected = torch.cat([output.logits[0] for output in alone])
@@ -161,7 +163,7 @@ def test_texts_in_one_row_are_as_alone(settings, lengths):
     tokens = torch.tensor([length - 1 for length in lengths])
     mean = (torch.stack([x.nan_to_num() for x in losses]) * tokens).sum() / tokens.sum()
     torch.testing.assert_close(found.loss, mean)
-    shifted = {**rows, "labels": None, "shift_labels": rows["labels"].roll(-1)}
+    shifted = {**rows, "labels": None, "shift_labels": labels.roll(-1)}
     torch.testing.assert_close(model(**shifted).loss, mean)
     lengths = {"cu_seq_lens_q": torch.tensor([0, 5]), "max_length_q": 5}
     assert model(**rows, **lengths).loss.equal(found.loss)
@@ -219,3 +221,26 @@ def test_arguments_that_fit_no_other_or_nothing_takes_are_refused(host, settings
         step["stream_ids"] = torch.full((3, 1), -1)
     with pytest.raises(ValueError, match="3 rows of 8 tokens: give 1 for each"):
         model(**step, attention_mask=mask)
+
+
+@encodings
+def test_logits_of_the_last_tokens_are_those_of_all(settings):
+    """As `generate` asks for them, with a cache behind; the head sees no other."""
+    model = make_retrofit("llama", **settings)
+    batch = batch_of(model)
+    listed = {"stream_ids": model.symbols.open(*batch.values(), None, False).ids}
+    whole = model(**batch)
+    rows = []
+    model.backbone.lm_head.register_forward_hook(lambda *x: rows.append(x[1][0].shape[1]))
+    last = model(**batch, logits_to_keep=2)
+    assert last.logits.shape[1] == 2 and rows == [2]
+    torch.testing.assert_close(last.logits, whole.logits[:, -2:])
+    step = {"input_ids": batch["input_ids"][:, -1:], **listed}
+    step["attention_mask"] = torch.nn.functional.pad(batch["attention_mask"], (0, 1), value=1)
+    found = model(**step, past_key_values=last.past_key_values).logits
+    torch.testing.assert_close(found, model(**step, past_key_values=whole.past_key_values).logits)
+    rows.clear()
+    model.generate(**batch, max_new_tokens=3, do_sample=False, min_new_tokens=3)
+    assert rows == [1, 1, 1]
+    with pytest.raises(ValueError, match="logits_to_keep beside labels: leave it out"):
+        model(**batch, labels=batch["input_ids"], logits_to_keep=2)
