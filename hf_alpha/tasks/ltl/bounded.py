@@ -15,6 +15,7 @@ from . import bounded_worker
 from .trace import Trace
 from .witness import generalised
 
+
 class OpenError(Exception):
     """No lasso of the steps that were allowed satisfies a formula, which proves nothing."""
 
