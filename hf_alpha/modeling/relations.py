@@ -196,7 +196,7 @@ class Relations:
 
     def _keys_of_sources(self, like_N: torch.Tensor) -> torch.Tensor:
         """Returns the slots of keys, (N, 1, M, S), in the type of what has a row for a source."""
-        return match_rows(self.keys, len(like_N))[:, None].to(like_N)
+        return match_rows(self.keys, like_N.shape[0])[:, None].to(like_N)
 
     def last(self, num_keys: int) -> Self:
         """Returns the relations to the last keys, where attention keeps a window of them."""

@@ -158,7 +158,7 @@ class SymbolEncoding:
         """
         if not self.config.needs_stream_ids:
             return torch.full_like(ids_BL, -1)
-        return own_streams(ids_BL, match_rows(listed_NS, len(ids_BL)))
+        return own_streams(ids_BL, match_rows(listed_NS, ids_BL.shape[0]))
 
     def relate(self, streams: Streams, mask_BL: torch.Tensor | None) -> Streams:
         """Returns the streams of an input with the relations between its positions.
