@@ -107,6 +107,8 @@ FEW_SYMBOLS = 0.25
 
 def num_slots(num_symbols: int) -> int:
     """Returns a number of slots that is enough for so many symbols."""
+    if torch.compiler.is_compiling():  # rounded up, it would be a condition of the size
+        return num_symbols
     return num_symbols + -num_symbols % SLOTS
 
 
