@@ -21,7 +21,7 @@ from .host_attention import relate_attention
 from .host_calls import HeadCall
 from .host_relations import DecoderRelations, HostRelations
 from .masks import full_mask
-from .relations import Relations, SymbolRelations, one_hot
+from .relations import Relations, SymbolRelations, num_slots, one_hot
 from .streams import Streams
 from .symbol_encodings import symbols_so_far
 from .symbols import mean_streams
@@ -269,7 +269,7 @@ class DecoderRelational(HostRelational):
         own_BT, own_BM, position_T = symbols_so_far(
             streams.own, full_mask(mask), cache, self.model.num_slots
         )
-        same_BTS = one_hot(own_BT, streams.ids.shape[1], streams.weights.dtype)
+        same_BTS = one_hot(own_BT, num_slots(streams.ids.shape[1]), streams.weights.dtype)
         related = SymbolRelations(
             within=Relations.of((same_BTS,), own_BM),
             behind=Relations.of((same_BTS,), F.pad(own_BM[:, :-1], (1, 0), value=-1)),
