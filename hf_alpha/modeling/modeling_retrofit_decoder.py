@@ -10,25 +10,23 @@ import inspect
 from typing import Any
 
 import torch
-from torch.nn import functional as F
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import can_return_tuple
 
-from .checks import IGNORE, check_label_rows, check_positions, refuse_vectors
+from .causal_head import CausalHead
+from .checks import check_positions, refuse_vectors
 from .configuration_retrofit import RetrofitConfig
 from .host_calls import HeadCall, by_sample, each, packed, repeat_rows
 from .host_encodings import HostOutput
 from .masks import full_mask
 from .modeling_retrofit import RetrofitModel
 from .positions import decoder_positions
-from .streams import Streams
-from .symbols import first_occurrence
 
 
-class RetrofitForCausalLM(RetrofitModel):
+class RetrofitForCausalLM(CausalHead, RetrofitModel):
     """A decoder with a symbol layer around it; arguments as of [`RetrofitModel`].
 
     Raises:
@@ -36,8 +34,13 @@ class RetrofitForCausalLM(RetrofitModel):
             before.
     """
 
+    config: RetrofitConfig
     auto = AutoModelForCausalLM
     sides = ("decoder",)
+
+    @property
+    def first_free_slot(self) -> int:
+        return self.num_slots
 
     def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
         if config.is_encoder_decoder:
@@ -90,9 +93,8 @@ class RetrofitForCausalLM(RetrofitModel):
             ValueError: an input is missing or does not fit the others.
         """
         refuse_vectors(kwargs)
-        if input_ids is None:
-            raise ValueError("input_ids are missing")
         next_BT = self._next_tokens(input_ids, labels, kwargs)
+        assert input_ids is not None  # as `_next_tokens` has looked
         learns = next_BT is not None
         use_cache = self.config.use_cache if use_cache is None else use_cache
         use_cache = use_cache and not (learns or self._recomputes())
@@ -148,40 +150,6 @@ class RetrofitForCausalLM(RetrofitModel):
                 **relations,
             )
 
-    def _next_tokens(
-        self,
-        ids_BT: torch.Tensor,
-        labels_BT: torch.Tensor | None,
-        kwargs: dict[str, Any],
-    ) -> torch.Tensor | None:
-        """Returns the label of each position, (B, T): the token behind it; None without labels."""
-        # No parameter: Trainer would ask for whatever is called labels.
-        next_BT = kwargs.pop("shift_labels", None)
-        if next_BT is None and labels_BT is not None:
-            check_label_rows(labels_BT, *ids_BT.shape)
-            next_BT = F.pad(labels_BT[:, 1:], (0, 1), value=IGNORE)
-        check_label_rows(next_BT, *ids_BT.shape)
-        return next_BT
-
-    def _open(
-        self,
-        ids_BT: torch.Tensor,
-        mask: Any,
-        stream_ids: torch.Tensor | None,
-        cache: Cache | None,
-        learns: bool,
-    ) -> Streams:
-        """Opens the problems' symbols, with what they are called inside the model."""
-        if self.config.needs_stream_ids and stream_ids is None and _length(cache):
-            raise ValueError(
-                "stream_ids are missing: the model names symbols by the problem, which only the "
-                "cache holds; pass those that the tokenizer made for it"
-            )
-        plain = isinstance(mask, torch.Tensor) and mask.dim() == 2
-        mask_BT = mask[:, -ids_BT.shape[1] :] if plain else None
-        streams = self.symbols.open(ids_BT, mask_BT, stream_ids, self.training and learns)
-        return self.host.go_on(streams, mask, cache)
-
     def _positions(
         self,
         ids_BT: torch.Tensor,
@@ -198,15 +166,6 @@ class RetrofitForCausalLM(RetrofitModel):
             check_positions(given_BT, self.num_positions)
         return {"position_ids": given_BT}
 
-    def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
-        """Generates as Transformers does; the symbols of a sample are those of its prompt."""
-        prompt = kwargs.get("input_ids") if inputs is None else inputs
-        if self.config.needs_stream_ids and kwargs.get("stream_ids") is None and prompt is not None:
-            symbol, mask = self.config.vocabulary.is_symbol(prompt), kwargs.get("attention_mask")
-            symbol = symbol if mask is None else symbol & (mask > 0)
-            kwargs["stream_ids"] = first_occurrence(prompt, symbol)
-        return super().generate(inputs, *args, **kwargs)
-
 
 def check_keeps_keys(backbone: PreTrainedModel) -> None:
     """Raise a ValueError for a decoder that keeps no keys and values of earlier tokens."""
@@ -215,10 +174,6 @@ def check_keeps_keys(backbone: PreTrainedModel) -> None:
             f"a {backbone.config.model_type!r} model has no past_key_values, keys and values of "
             "earlier tokens: take a decoder such as gpt2 or llama"
         )
-
-
-def _length(cache: Cache | None) -> int:
-    return 0 if cache is None else int(cache.get_seq_length())
 
 
 __all__ = ["RetrofitForCausalLM", "check_keeps_keys"]
