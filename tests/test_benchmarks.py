@@ -759,7 +759,10 @@ def test_geometric_prints_a_line_for_each_side(capsys, tmp_path):
 
 
 FAMILIES = load("retrofit_families")
-NAMED_IN_WORDS = ["Marian, two vocabularies", "LED", "ProphetNet", "Whisper"]
+NAMED_IN_WORDS = [
+    *("Marian, two vocabularies", "LED", "ProphetNet", "Whisper"),
+    *("GPT-J", "BLOOM", "Falcon"),
+]
 
 
 def without_numbers(words: str) -> str:

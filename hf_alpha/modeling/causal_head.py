@@ -14,7 +14,7 @@ from transformers.cache_utils import Cache
 from transformers.generation import GenerationMixin
 
 from .checks import IGNORE, check_label_rows
-from .masks import full_mask, own_part
+from .masks import full_mask, is_by_token, own_part
 from .streams import Streams
 from .symbol_model import SymbolHead
 from .symbols import first_occurrence
@@ -74,8 +74,7 @@ class CausalHead(SymbolHead, GenerationMixin):
                 "stream_ids are missing: the model names symbols by the problem, which only the "
                 "cache holds; pass those that the tokenizer made for it"
             )
-        plain = isinstance(mask, torch.Tensor) and mask.dim() == 2
-        mask_BT = mask[:, -ids_BT.shape[1] :] if plain else None
+        mask_BT = mask[:, -ids_BT.shape[1] :] if is_by_token(mask) else None
         symbols = self.symbol_layer
         streams = symbols.open(ids_BT, mask_BT, stream_ids, self.training and learns)
         own_cache = own_part(cache)

@@ -234,7 +234,8 @@ class SymbolLayer:
     ) -> Streams:
         renaming = self._renaming(ids_BL, mask_BL, listed_BS, training)
         weights = stream_weights(listed_BS, self.owner.dtype)
-        streams = Streams(listed_BS, own_streams(ids_BL, listed_BS), weights, renaming)
+        own = self.encoding.own(ids_BL, listed_BS)
+        streams = Streams(listed_BS, own, weights, renaming)
         return self.encoding.relate(streams, mask_BL)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:

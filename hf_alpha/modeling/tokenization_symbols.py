@@ -422,10 +422,10 @@ def check_counts(value: Any, classes: Collection[str] | None = None) -> None:
     """Refuse what is not class -> number of symbols; `classes` are those that there are."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value):
         raise ValueError(f"{value!r} symbols: give class -> number")
-    for name, count in value.items():
-        if type(count) is not int or not 0 <= count <= MAX_SYMBOLS:
+    for name, number in value.items():
+        if type(number) is not int or not 0 <= number <= MAX_SYMBOLS:
             raise ValueError(
-                f"cannot add {count!r} symbols to class {name!r}: give 0 to {MAX_SYMBOLS:,}"
+                f"cannot add {number!r} symbols to class {name!r}: give 0 to {MAX_SYMBOLS:,}"
             )
         if classes is not None and name not in classes:
             listed = ", ".join(map(repr, classes)) or "none"
