@@ -90,10 +90,10 @@ class HostEncoding:
 
     def scores_of_new(self, output: HostOutput) -> torch.Tensor | None:
         """Returns logits of a symbol that the text lacks, (B, T, C), if there may be such."""
-        if not self.config.new_symbols:
+        if (rows := self.model.new_symbols) is None:
             return None
         assert output.head.hidden_BSTD is not None
-        new_BTC = self.model.new_symbols(output.head.hidden_BSTD[:, 0])
+        new_BTC = rows(output.head.hidden_BSTD[:, 0])
         return self._capped(new_BTC).to(output.logits)
 
     # -- logits that some backbones squash: cap * tanh(products / cap) -----------------------------

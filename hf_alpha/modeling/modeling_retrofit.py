@@ -152,9 +152,8 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         self.host.relate_attention()
         if self.relations is not None:
             self.relations.to(backbone.dtype)
-        self.new_symbols = None
-        if config.new_symbols:
-            self.new_symbols = NewSymbols(self.width, len(config.symbol_classes))
+        classes = len(config.symbol_classes)
+        self.new_symbols = NewSymbols(self.width, classes) if config.new_symbols else None
         self._watch_head()
         for side in self.sides:
             self._watch_table(side)

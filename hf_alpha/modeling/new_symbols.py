@@ -128,17 +128,19 @@ class WrittenSymbols:
     def first_unused(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the first symbol of each class that is unused, and whether there is one.
 
-        Ids and truth values, each (B, T, C).
+        Ids and truth values, each (B, T, C). Where there is none, it is the first of the class.
         """
         index_N = torch.arange(self.first.shape[1], device=self.first.device)
         class_N = self.vocabulary.classes(self.vocabulary.symbol_ids(index_N))
-        unused_BTN = ~self.written_BTN
-        of_classes = [
-            unused_BTN & (class_N == number) for number in range(1, len(self.vocabulary.ranges) + 1)
-        ]
-        places = [unused.to(torch.int8).argmax(-1) for unused in of_classes]
-        exists = torch.stack([unused.any(-1) for unused in of_classes], -1)
-        return self.vocabulary.symbol_ids(torch.stack(places, -1)), exists
+        unused_BTN, places, exists = ~self.written_BTN, [], []
+        for number in range(1, len(self.vocabulary.ranges) + 1):
+            members_N = class_N == number
+            own_BTN = unused_BTN & members_N
+            exists.append(own_BTN.any(-1))
+            # Members count once, those that are unused twice.
+            places.append((own_BTN.to(torch.int8) + members_N).argmax(-1))
+        ids_BTC = self.vocabulary.symbol_ids(torch.stack(places, -1))
+        return ids_BTC, torch.stack(exists, -1)
 
     def labels(self, labels_BT: torch.Tensor) -> torch.Tensor:
         """Returns labels in which what is new at a token is the first unused symbol of its class.
@@ -167,7 +169,7 @@ class WrittenSymbols:
         usable_BTV = self.vocabulary.join(base, written_BTN, dim=-1)
         logits_BTV = logits_BTV.masked_fill(~usable_BTV, UNUSABLE)
         ids_BTC, exists_BTC = self.first_unused()
-        # Where no symbol is left, any column gets what it has.
+        # Where no symbol is left, a column gets what it has.
         new_BTC = torch.where(exists_BTC, new_BTC, logits_BTV.gather(-1, ids_BTC))
         return logits_BTV.scatter(-1, ids_BTC, new_BTC)
 

@@ -533,8 +533,8 @@ class RelationalEncoding(SymbolEncoding):
     def enter(
         self, vectors_BSLD: torch.Tensor, streams: Streams, layer: "SymbolLayer"
     ) -> torch.Tensor:
-        if isinstance(layer.memory, TextMemory):
-            return vectors_BSLD + layer.memory.enter(streams)[:, None]
+        if isinstance(found := layer.memory, TextMemory):  # in a decoder alone
+            return vectors_BSLD + found.enter(streams)[:, None]
         memory = streams.memory
         if memory is None:  # in an encoder
             return vectors_BSLD
@@ -549,7 +549,9 @@ class RelationalEncoding(SymbolEncoding):
         slot: int,
         layer: "SymbolLayer",
     ) -> Streams:
-        return streams.relating(pointer=layer.memory.point(hidden_BTD, streams, cache, slot + 1))
+        found = layer.memory
+        assert isinstance(found, TextMemory)
+        return streams.relating(pointer=found.point(hidden_BTD, streams, cache, slot + 1))
 
     def point(
         self, streams: Streams, masses_BTHS: torch.Tensor | None, layer: "SymbolLayer"

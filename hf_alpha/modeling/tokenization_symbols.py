@@ -365,10 +365,10 @@ class SymbolTokenizer(SavesCode):
         if spelling is None:
             return names
         table = {**getattr(self, "symbol_names", {}), **(names or {})}
-        used = {*table.values(), *self.get_vocab()}
+        used = {*table.values(), *self.get_vocab()}  # type: ignore[attr-defined]
         numbers = count(1)
         for index in dict.fromkeys(i for i in ids if i >= 0):
-            token = self.convert_ids_to_tokens(index)
+            token = self.convert_ids_to_tokens(index)  # type: ignore[attr-defined]
             if token in self._symbol_ids and token not in table:
                 table[token] = self._new_name(spelling, numbers, self.class_of(index), used)
                 used.add(table[token])
