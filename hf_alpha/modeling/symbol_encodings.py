@@ -533,8 +533,8 @@ class RelationalEncoding(SymbolEncoding):
     def enter(
         self, vectors_BSLD: torch.Tensor, streams: Streams, layer: "SymbolLayer"
     ) -> torch.Tensor:
-        if isinstance(found := layer.memory, TextMemory):  # in a decoder alone
-            return vectors_BSLD + found.enter(streams)[:, None]
+        if streams.related is not None and streams.related.positions is not None:
+            return vectors_BSLD + layer.memory.enter(streams)[:, None]  # in a decoder alone
         memory = streams.memory
         if memory is None:  # in an encoder
             return vectors_BSLD
@@ -549,9 +549,7 @@ class RelationalEncoding(SymbolEncoding):
         slot: int,
         layer: "SymbolLayer",
     ) -> Streams:
-        found = layer.memory
-        assert isinstance(found, TextMemory)
-        return streams.relating(pointer=found.point(hidden_BTD, streams, cache, slot + 1))
+        return streams.relating(pointer=layer.memory.point(hidden_BTD, streams, cache, slot + 1))
 
     def point(
         self, streams: Streams, masses_BTHS: torch.Tensor | None, layer: "SymbolLayer"

@@ -19,7 +19,6 @@ from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolModelConfig
 from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols
 from .random_numbers import draw_key, sample_keys, symbol_vectors
-from .relations import SymbolMemory, TextMemory
 from .steps import StepCounter
 from .streams import Streams
 from .symbol_encodings import SymbolEncoding
@@ -320,8 +319,8 @@ class SymbolLayer:
         return self.encoding.recall(streams, hidden_BTD, cache, slot, self)
 
     @property
-    def memory(self) -> SymbolMemory | TextMemory:
-        """What is found about symbols goes through it, where the encoding has such."""
+    def memory(self) -> Any:
+        """What is found about symbols goes through it: a [`SymbolMemory`] or [`TextMemory`]."""
         # Looked up at each use, as the embedding is: adapters may take its place.
         return self.owner.symbol_memory
 
