@@ -109,13 +109,19 @@ class PairFiles:
         self.save(**vars(parser.parse_args(argv)))
 
 
-def shape(text: str, names: Collection[str]) -> str:
-    """Return a text with its names numbered by first occurrence: what renaming leaves of it."""
-    pool, numbers = frozenset(names), dict[str, str]()
+def shape(text: str, names: Collection[str], spelling: Callable[[int], str] = "#{}".format) -> str:
+    """Return a text with its names numbered by first occurrence: what renaming leaves of it.
+
+    Args:
+        text: the text.
+        names: that it may have.
+        spelling: how a number is written.
+    """
+    pool, spelled = frozenset(names), dict[str, str]()
 
     def number(word: re.Match[str]) -> str:
         name = word[0]
-        return numbers.setdefault(name, f"#{len(numbers)}") if name in pool else name
+        return spelled.setdefault(name, spelling(len(spelled))) if name in pool else name
 
     return re.sub(r"\w+", number, text)
 
