@@ -49,7 +49,7 @@ class Way:
     Attributes:
         encoding: of the model.
         changes: to the recipe.
-        new_symbols: whether it has a way of its own to write new names, where a task needs them.
+        new_symbols: whether it has a way of its own to write what its text lacks so far.
         numbered: names are numbered before the model sees a pair.
     """
 
@@ -66,8 +66,7 @@ WAYS = {
     "renamed": Way("learned", ("model.symbol_renaming=random",)),
     "canonical": Way("learned", numbered=True),
 }
-TASKS = {"anf": True, "tseitin": True, "extract": True, "proofs": False}
-"""Task -> whether its answers have new names."""
+TASKS = ("anf", "tseitin", "extract", "proofs")
 TESTS = {"test": "names seen", "new-names": "names never seen"}
 RIGHT = (Verdict.exact, Verdict.correct)
 BETWEEN = "\n\n\n"  # source and target, where both are numbered
@@ -127,10 +126,9 @@ def recipe_of(task: str, name: str, seed: int, args: argparse.Namespace) -> Reci
     """The task's recipe, as one that learns to go on from sources: models may differ in names."""
     way, drawn = WAYS[name], import_module(f"hf_alpha.tasks.text.{task}")
     (symbol_class,) = read_recipe(f"text/{task}").symbols
-    new_symbols = [f"model.new_symbols={'true' if way.new_symbols else 'null'}"]
     changes = [
         *HOSTS[args.host],
-        *(new_symbols if TASKS[task] else ["model.new_symbols=null"]),
+        f"model.new_symbols={'true' if way.new_symbols else 'null'}",
         f"model.symbol_encoding={way.encoding}",
         *way.changes,
         f"symbols.{symbol_class}.count={len(drawn.SEEN) + len(drawn.UNSEEN)}",
