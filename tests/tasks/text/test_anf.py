@@ -23,8 +23,8 @@ def test_right_answers(answer):
 @pytest.mark.parametrize(
     "answer",
     [
-        "let c = a & b ; let r = c ^ c ; let s = c | r ; s",  # c is a name of the source
-        "let p = a & b ; let p = c ^ p ; let s = p | p ; s",  # bound twice
+        "let p = a & b ; let c = c ^ p ; let s = p | c ; s",  # c is a name of the source
+        "let p = a & b ; let r = c ^ p ; let p = p | r ; p",  # bound twice
         "let s = p | r ; let p = a & b ; let r = c ^ p ; s",  # used before
         "let p = a & b ; let r = p ^ c ; let s = p | r ; s",  # sides exchanged
         "let p = a & b ; let r = c ^ p ; let s = r | p ; s",

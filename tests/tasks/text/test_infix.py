@@ -24,7 +24,22 @@ def test_a_term_is_read_as_it_is_written(term):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a &", "& a", "a b", "( a", "a )", "a & b & c", "a + b", "~", "a ~ b", "( )"]
+    "text",
+    [
+        "",
+        "a &",
+        "& a",
+        "a b",
+        "( a",
+        "a )",
+        "a & b & c",
+        "a + b",
+        "~",
+        "a ~ b",
+        "( )",
+        "a & ~",
+        "& & a",
+    ],
 )
 def test_what_is_no_term_is_an_error(text):
     with pytest.raises(ValueError, match="no term"):
