@@ -2,10 +2,12 @@
 
     python benchmarks/retrofit.py --threads 1 --out retrofit              # T5-small's sizes
     python benchmarks/retrofit.py --host bart --threads 1 --out retrofit-bart   # BART-base's
+    python benchmarks/retrofit.py --host llama --threads 1 --out retrofit-llama  # a decoder alone
 
-The backbone has random weights and a vocabulary of its family's size. Every sample holds all names
-of its batch; what else it says is drawn at random, and so are the weights: neither changes the
-time. The sides:
+The backbone has random weights and a vocabulary of its family's size; decoders alone, `llama` and
+`gpt2`, have width 256 and 8,000 tokens, and read a source and its answer as one sequence. Every
+sample holds all names of its batch; what else it says is drawn at random, and so are the weights:
+neither changes the time. The sides:
 
 - backbone: the model of Transformers, alone; a name is a token like any other.
 - `streams`: one row of the backbone's batch for each name; `aggregated`: with blocks of aggregated
@@ -26,12 +28,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers import AutoModelForSeq2SeqLM, BartConfig, PreTrainedConfig, T5Config
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    BartConfig,
+    GPT2Config,
+    LlamaConfig,
+    PreTrainedConfig,
+    T5Config,
+)
 
 import memory
 from hf_alpha.cli.options import integers
+from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbols import first_occurrence
 from measure import add_out, finish, in_turns, ratios, table, three
@@ -55,12 +67,21 @@ WORKS = {
     "beams": f"Generation, {BEAMS} beams",
 }
 BASE = 1000  # first of the base tokens that are drawn: special ones come before
+SMALL = {"vocab_size": 8000, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 HOSTS: dict[str, PreTrainedConfig] = {
     "t5": T5Config(dropout_rate=0.0, decoder_start_token_id=0),
     "bart": BartConfig(
         encoder_layers=6, decoder_layers=6, d_model=768, encoder_ffn_dim=3072, decoder_ffn_dim=3072,
         encoder_attention_heads=12, decoder_attention_heads=12, dropout=0.0,
         forced_eos_token_id=None,
+    ),
+    "llama": LlamaConfig(
+        **SMALL, hidden_size=256, intermediate_size=704, num_hidden_layers=6, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=512,
+    ),
+    "gpt2": GPT2Config(
+        **SMALL, n_embd=256, n_layer=6, n_head=4, n_positions=512, resid_pdrop=0.0, embd_pdrop=0.0,
+        attn_pdrop=0.0,
     ),
     "tiny": T5Config(
         d_model=32, d_kv=8, num_layers=1, num_heads=2, d_ff=32, vocab_size=1100, dropout_rate=0.0,
@@ -73,8 +94,9 @@ def make_model(args: argparse.Namespace, side: str) -> Any:
     """A side, with random weights; names have the last ids of the backbone's vocabulary."""
     torch.manual_seed(0)
     host, most = HOSTS[args.host], max(args.names)
+    pair = host.is_encoder_decoder
     if side == BACKBONE:
-        return AutoModelForSeq2SeqLM.from_config(host)
+        return (AutoModelForSeq2SeqLM if pair else AutoModelForCausalLM).from_config(host)
     settings, end = SIDES[side], host.vocab_size
     free = end - most
     num_rows = encoding_class(settings["symbol_encoding"]).rows_per_class or 0
@@ -85,7 +107,7 @@ def make_model(args: argparse.Namespace, side: str) -> Any:
         class_rows={"name": list(range(free, free + num_rows))},
         **settings,
     )
-    return RetrofitForConditionalGeneration(config)
+    return (RetrofitForConditionalGeneration if pair else RetrofitForCausalLM)(config)
 
 
 def draw_batch(args: argparse.Namespace, names: int, seed: int = 0) -> Batch:
@@ -112,12 +134,26 @@ def draw_batch(args: argparse.Namespace, names: int, seed: int = 0) -> Batch:
     }
 
 
+def one_sequence(batch: Batch) -> Batch:
+    """What a decoder alone reads: sources and answers as one, without a loss in the source."""
+    ids, labels = batch["input_ids"], batch["labels"]
+    whole = torch.cat((ids, labels), dim=1)
+    return {
+        **batch,
+        "input_ids": whole,
+        "attention_mask": torch.ones_like(whole),
+        "labels": torch.cat((torch.full_like(ids, IGNORE), labels), dim=1),
+    }
+
+
 def prepare(args: argparse.Namespace, side: str, work: str, names: int, model: Any = None) -> Step:
     """One training step or one generation of a side; without a model, of a new one."""
     model = make_model(args, side).to(args.device) if model is None else model
     batch = {key: value.to(args.device) for key, value in draw_batch(args, names).items()}
     if side == BACKBONE:
         del batch["stream_ids"]
+    if work == "training" and not HOSTS[args.host].is_encoder_decoder:
+        batch = one_sequence(batch)
     if work == "training":
         return training_step(model, batch)
     return generation(model, batch, BEAMS if work == "beams" else 1, args.target)
@@ -223,7 +259,10 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--threads", type=int, help="CPU threads of torch")
     add("--child", nargs=3, help=argparse.SUPPRESS)
     add_out(parser)
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if not HOSTS[args.host].is_encoder_decoder and "aggregated" in args.sides:
+        args.sides = [side for side in args.sides if side != "aggregated"]  # joins streams
+    return args
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -171,7 +171,8 @@ def generation(model: PreTrainedModel, batch: Batch, beams: int, new_tokens: int
         model.eval()
         with torch.inference_mode():
             out = model.generate(**inputs, **settings, do_sample=False)
-        assert out.shape[1] == 1 + new_tokens, out.shape
+        first = 1 if model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
+        assert out.shape[1] == first + new_tokens, out.shape
 
     return step
 

@@ -12,6 +12,7 @@ from hf_alpha.auto import register_when_imported
 
 # For type checkers; `X as X` says that it is public.
 if TYPE_CHECKING:
+    from hf_alpha.adapters import adapter_settings as adapter_settings
     from hf_alpha.convert import to_dual_part as to_dual_part
     from hf_alpha.convert import to_geometric as to_geometric
     from hf_alpha.convert import to_relational as to_relational
@@ -133,6 +134,7 @@ _MODULES = {
     "TextTokenizer": "hf_alpha.modeling.tokenization_text",
     "Transducer": "hf_alpha.transduction",
     "Verdict": "hf_alpha.tasks",
+    "adapter_settings": "hf_alpha.adapters",
     "alpha_covariance": "hf_alpha.evaluation",
     "evaluate": "hf_alpha.evaluation",
     "generate_answers": "hf_alpha.generation",

@@ -814,7 +814,10 @@ def test_new_names_numbers_source_and_target_alike(task):
 
 
 FAMILIES = load("retrofit_families")
-NAMED_IN_WORDS = ["Marian, two vocabularies", "LED", "ProphetNet", "Whisper"]
+NAMED_IN_WORDS = [
+    *("Marian, two vocabularies", "LED", "ProphetNet", "Whisper"),
+    *("GPT-J", "BLOOM", "Falcon"),
+]
 
 
 def without_numbers(words: str) -> str:

@@ -30,7 +30,7 @@ LAYERS = [
         "resources",
         "settings",
     },
-    {"code_links", "own_code", "trust"},
+    {"adapters", "code_links", "own_code", "trust"},
     {"tasks", "loading", "transduction"},
     {"build_tokenizer", "generation"},
     {"data"},

@@ -36,8 +36,8 @@ class Encoding:
         str | None,
         typer.Option(
             help="Symbol whose vector becomes the actual one (a), or, with --to relational, that "
-            "of its class (the mean); commas for classes. Of Transformers' models any tokens, for "
-            "their mean, or name=a,number=1."
+            "of its class (the mean); commas for classes. Of Transformers' models any words, for "
+            "the mean of their tokens, or name=a,number=1."
         ),
     ] = None
     placeholder: Annotated[

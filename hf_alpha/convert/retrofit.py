@@ -78,8 +78,9 @@ class SymbolConfig:
             says how many. An int, or a rule alone, is for the only class, `name`.
         symbol_tokens: tokens of the tokenizer that become the symbols, by class or for the only
             one, in place of `symbols`; ids stay.
-        actual: tokens whose rows the actual row of a class begins with (`streams`), or the one row
-            that it has (others): one, or several for their mean; by class if there are several.
+        actual: words, names for one, with whose tokens' rows the actual row of a class begins
+            (`streams`), or the one row that it has (others): with their mean, so that a name means
+            to the model what these words do on average; by class if there are several.
             Without it, rows of symbols that were tokens before count, of `streams` that of the
             first symbol that is not the placeholder, else the mean of all; rows of new symbols
             begin as those of the vocabulary are on average.
@@ -451,6 +452,18 @@ def _token_id(tokenizer: Any, token: str) -> int:
     )
 
 
+def _word_ids(tokenizer: Any, word: str) -> list[int]:
+    """Return the ids of a word's tokens; a token may be written as it is in the vocabulary.
+
+    Raises:
+        ConversionError: a part of it is unknown.
+    """
+    ids = tokenizer(word, add_special_tokens=False)["input_ids"]
+    if len(ids) < 2 or tokenizer.unk_token_id in ids or word in tokenizer.get_vocab():
+        return [_token_id(tokenizer, word)]
+    return ids
+
+
 # -- rows of the backbone -------------------------------------------------------------------------
 
 
@@ -511,7 +524,10 @@ class _Rows:
         tokens = {} if role_tokens is None else by_class(role_tokens, list(self.ranges))
         if unknown := tokens.keys() - self.ranges.keys():
             raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
-        return {name: [_token_id(plain, token) for token in some] for name, some in tokens.items()}
+        return {
+            name: [index for word in words for index in _word_ids(plain, word)]
+            for name, words in tokens.items()
+        }
 
     def _defaults(self, name: str, rows: list[list[int]], num_tokens: int) -> list[list[int]]:
         """Return the rows of a class, those that nothing is named for filled in.

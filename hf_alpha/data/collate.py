@@ -50,7 +50,7 @@ class AlphaCollator:
         features = [{name: row[name] for name in COLUMNS if name in row} for row in rows]
         side = None
         if self.for_decoder:
-            features, side = [_one_sequence(row) for row in features], "right"
+            features, side = [one_sequence(row) for row in features], "right"
         return dict(self.tokenizer.pad(features, padding_side=side, return_tensors="pt"))
 
     def _check_labels(self, index: int, row: Mapping[str, Any]) -> None:
@@ -70,7 +70,7 @@ class AlphaCollator:
             )
 
 
-def _one_sequence(row: Mapping[str, Any]) -> dict[str, Any]:
+def one_sequence(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row whose answer, if it has one, goes on from its problem."""
     problem, answer = row["input_ids"], row.get("labels")
     sequence = {**row, "input_ids": [*problem, *(answer or ())]}
@@ -128,4 +128,4 @@ def _fingerprint(dataset: Dataset, tokenizer: AnyTokenizer) -> str:
     return Hasher.hash([dataset._fingerprint, *tokenizer.settings(), code])
 
 
-__all__ = ["AlphaCollator", "tokenize"]
+__all__ = ["AlphaCollator", "one_sequence", "tokenize"]

@@ -222,6 +222,8 @@ class AlphaAttention(nn.Module):
 
     def _by_stream(self, cached: torch.Tensor) -> torch.Tensor:
         """Moves the streams from heads to rows: (N, R * H, M, K) -> (N * R, H, M, K)."""
+        if cached.shape[1] == self.num_heads:  # a view would cost a call for each step and block
+            return cached
         return cached.reshape(-1, self.num_heads, *cached.shape[2:])
 
     @staticmethod

@@ -222,6 +222,15 @@ def check_positions(positions: torch.Tensor, longest: int) -> None:
         )
 
 
+def check_position_shape(position_ids: torch.Tensor | None, rows: int, length: int) -> None:
+    """Raise a ValueError for positions that are not one for each token; one row may be for all."""
+    if position_ids is not None and position_ids.shape not in ((rows, length), (1, length)):
+        raise ValueError(
+            f"position_ids are {tuple(position_ids.shape)}, and there are {rows} rows of {length} "
+            "tokens: give one for each token, or leave them out"
+        )
+
+
 def check_classes(labels: torch.Tensor, num_labels: int, name: str = "labels") -> None:
     """Raise a ValueError for a class outside of the model's; -100 is no class."""
     if not can_look(labels):
@@ -389,6 +398,7 @@ __all__ = [
     "check_mask",
     "check_memory",
     "check_multi_labels",
+    "check_position_shape",
     "check_positions",
     "check_prefix",
     "check_rows",

@@ -93,7 +93,7 @@ class RetrofitConfig(SymbolModelConfig):
 
     use_cache: bool = True
     is_encoder_decoder: bool = True
-    tie_word_embeddings: bool = False  # the backbone ties its own
+    tie_word_embeddings: bool = False  # the backbone ties its own; what it has done is written here
 
     def __post_init__(self, **kwargs: Any) -> None:
         if isinstance(self.backbone_config, dict):

@@ -24,7 +24,8 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from .relations import Relations
+from .masks import additive
+from .relations import Relations, add_relations
 
 PREFIX = "relational_"
 CROSS = re.compile("cross|encoder_attn|EncDec")
@@ -103,6 +104,13 @@ def relational_attention(
     attend = _function(name, block)
     if symbol_relations is None:
         return attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
+    if _adds_to_mask(name, symbol_relations, query, kwargs):
+        if attention_mask is not None and attention_mask.dtype == torch.bool:
+            attention_mask = additive(attention_mask, query.dtype)
+        for relations, gates in symbol_relations.of(block, query):
+            seen = relations.last(key.shape[2]).to(query.device)
+            attention_mask = add_relations(attention_mask, gates.to(query.device), seen.matrices)
+        return attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     width = value.shape[-1]
     for relations, gates in symbol_relations.of(block, query):
@@ -112,6 +120,25 @@ def relational_attention(
     value = F.pad(value, (0, key.shape[-1] - width))  # as wide, which fused kernels ask for
     output, weights = attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
     return output[..., :width], weights
+
+
+def _adds_to_mask(
+    name: str,
+    symbol_relations: StackRelations | LayerRelations,
+    query_BHTK: torch.Tensor,
+    kwargs: dict[str, Any],
+) -> bool:
+    """Returns whether scores of relations go into the mask, and not into queries and keys.
+
+    Of one new token they are a number for each key, and keys, of all tokens before, would be copied
+    to be extended. What is in a mask is not squashed (Gemma 2).
+    """
+    return (
+        isinstance(symbol_relations, LayerRelations)
+        and query_BHTK.shape[2] == 1
+        and name in ("eager", "sdpa")
+        and kwargs.get("softcap") is None
+    )
 
 
 def _function(name: str, block: nn.Module) -> Callable[..., Any]:

@@ -6,8 +6,10 @@ goes through hooks, which find it in `Calls` while a call is under way.
 Shapes: B batch, S streams, L source length, T target length, M keys, D width, H heads.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from threading import local
 from typing import Any
 
@@ -16,6 +18,7 @@ from torch import nn
 from torch.nn import functional as F
 from transformers.cache_utils import Cache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
+from transformers.utils import TransformersKwargs
 
 from .streams import Streams
 from .symbols import pack_streams
@@ -94,13 +97,18 @@ class HeadCall:
 
     Attributes:
         streams: of the decoder's sequence.
-        hidden_BSTD: what goes in, stream by stream; seen when it does.
+        keep: how many of the last positions get logits; 0 for all.
+        hidden_BSTD: what goes in of the positions that get logits, stream by stream; seen when it
+            does.
+        all_BSTD: the same of all positions.
         averaged: whether the head has seen the mean over streams.
         cache: of a decoder alone.
     """
 
     streams: Streams
+    keep: int = 0
     hidden_BSTD: torch.Tensor | None = None
+    all_BSTD: torch.Tensor | None = None
     averaged: bool = False
     cache: Cache | None = None
 
@@ -117,6 +125,21 @@ class HostEncoderOutput(BaseModelOutput):
         if "_" not in name.strip("_"):
             raise AttributeError(name)
         return None
+
+
+def taken_arguments(call: Callable[..., Any]) -> frozenset[str]:
+    """Returns the names of keyword arguments that a call of a backbone does something with."""
+    return frozenset((*inspect.signature(call).parameters, *TransformersKwargs.__annotations__))
+
+
+def check_arguments(kwargs: dict[str, Any], taken: frozenset[str]) -> None:
+    """Raise a TypeError for an argument with a value that a backbone would take and forget."""
+    for name, value in kwargs.items():
+        if value is None or name in taken:
+            continue
+        similar = get_close_matches(name, sorted(taken), n=1)
+        hint = f": did you mean {similar[0]!r}?" if similar else ""
+        raise TypeError(f"forward got {name!r}, which the backbone does not take{hint}")
 
 
 def keep_weights(model: nn.Module) -> None:
@@ -166,8 +189,10 @@ __all__ = [
     "HostEncoderOutput",
     "StackCall",
     "by_sample",
+    "check_arguments",
     "each",
     "keep_weights",
     "packed",
     "repeat_rows",
+    "taken_arguments",
 ]

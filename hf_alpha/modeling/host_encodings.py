@@ -21,7 +21,7 @@ from .host_attention import relate_attention
 from .host_calls import HeadCall
 from .host_relations import DecoderRelations, HostRelations
 from .masks import full_mask
-from .relations import Relations, SymbolRelations, one_hot
+from .relations import Relations, SymbolRelations, num_slots, one_hot
 from .streams import Streams
 from .symbol_encodings import symbols_so_far
 from .symbols import mean_streams
@@ -54,6 +54,8 @@ class HostEncoding:
         self.model = model
         self.symbols = model.symbols
         self.config = model.config
+        # Configurations are slow to ask.
+        self._cap = getattr(model.config.decoder_config, "final_logit_softcapping", None)
 
     def make_relations(self) -> nn.Module | None:
         """Returns the trained part that is added to the backbone, if there is such."""
@@ -105,10 +107,6 @@ class HostEncoding:
     def _shifted(self, logits: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
         """Returns logits with something added to the products that they come from."""
         return self._capped(self._products(logits) + more).to(logits.dtype)
-
-    @property
-    def _cap(self) -> float | None:
-        return getattr(self.config.decoder_config, "final_logit_softcapping", None)
 
     def _products(self, logits: torch.Tensor) -> torch.Tensor:
         """Returns what logits were before they were squashed, if they were."""
@@ -231,7 +229,7 @@ class HostRelational(HostEncoding):
         assert output.head.hidden_BSTD is not None
         rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
         index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
-        scores_BTS = self._point(output.head, streams)
+        scores_BTS = self._point(output.head, streams)[:, -output.logits.shape[1] :]
         added_BTS = scores_BTS * self.config.random_scale[1]
         own_BTS = self._shifted(output.logits.gather(-1, index), added_BTS)
         return self.symbols.encoding.join(output.logits, own_BTS, streams)
@@ -263,13 +261,15 @@ class DecoderRelational(HostRelational):
     ) -> dict[str, Any]:
         if _has_no_symbols(streams):
             return {}
+        if rows_BL.shape[1] == 1:  # whose scores go into masks
+            streams = streams.for_layers()
         return {"symbol_relations": self._added.relations(streams)}
 
     def go_on(self, streams: Streams, mask: Any, cache: Cache | None) -> Streams:
         own_BT, own_BM, position_T = symbols_so_far(
             streams.own, full_mask(mask), cache, self.model.num_slots
         )
-        same_BTS = one_hot(own_BT, streams.ids.shape[1], streams.weights.dtype)
+        same_BTS = one_hot(own_BT, num_slots(streams.ids.shape[1]), streams.weights.dtype)
         related = SymbolRelations(
             within=Relations.of((same_BTS,), own_BM),
             behind=Relations.of((same_BTS,), F.pad(own_BM[:, :-1], (1, 0), value=-1)),
@@ -279,8 +279,8 @@ class DecoderRelational(HostRelational):
         return replace(streams, own=own_BT, related=related)
 
     def _point(self, head: HeadCall, streams: Streams) -> torch.Tensor:
-        assert head.hidden_BSTD is not None
-        hidden_BTD, slot = head.hidden_BSTD[:, 0], self.model.num_slots + 1
+        assert head.all_BSTD is not None  # the cache keeps states of all positions
+        hidden_BTD, slot = head.all_BSTD[:, 0], self.model.num_slots + 1
         return self._added.point(hidden_BTD, streams, head.cache, slot)
 
 

@@ -14,7 +14,7 @@ from transformers import initialization as init
 from transformers.cache_utils import Cache
 
 from .host_attention import LayerRelations, StackRelations
-from .relations import RelationGates, at_symbols, by_source, one_hot
+from .relations import RelationGates, by_source, one_hot
 from .streams import Streams
 
 
@@ -74,14 +74,13 @@ class HostRelations(nn.Module):
     def enter(streams: Streams) -> torch.Tensor:
         """Returns what the decoder adds to the vectors of its tokens: (B, T, D)."""
         assert streams.memory is not None
-        return at_symbols(streams.own, streams.memory[:, :, 0])
+        return by_source(streams.here, streams.memory[:, :, 0])
 
     def point(self, hidden_BTD: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns what is added to the score of each symbol of the input: (B, T, S)."""
         assert streams.memory is not None and streams.related is not None
         assert streams.related.written is not None  # as `follow` found it
-        number = streams.ids.shape[1]
-        last_BTS = one_hot(streams.own, number, hidden_BTD.dtype)
+        last_BTS = streams.here.to(hidden_BTD)
         products_BTS = by_source(hidden_BTD, streams.memory[:, :, 1].transpose(1, 2))
         repeated = torch.stack((streams.related.written.to(last_BTS), last_BTS), dim=-1)
         return products_BTS + self.repeat(repeated)[..., 0]

@@ -80,6 +80,11 @@ def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
 
 
+def is_by_token(mask: Any) -> bool:
+    """Returns whether a mask is 1 for tokens and 0 for padding, not prepared for attention."""
+    return isinstance(mask, torch.Tensor) and mask.dim() == 2
+
+
 def full_mask(mask: Any) -> Any:
     """Returns the mask of full attention, where there is one for each kind of layers."""
     return mask["full_attention"] if isinstance(mask, dict) else mask
@@ -95,6 +100,7 @@ __all__ = [
     "causal_mask",
     "first_states",
     "full_mask",
+    "is_by_token",
     "own_part",
     "padding_mask",
     "shown_tokens",

@@ -45,9 +45,11 @@ class AlphaDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
 
     Attributes:
         last_hidden_state: (B, T, S * D).
+        own_streams: index of the stream of the symbol at each position, or -1: (B, T).
         symbol_pointer: (B, T, S), where the encoding has such; see [`Streams`].
     """
 
+    own_streams: torch.Tensor | None = None
     symbol_pointer: torch.Tensor | None = None
 
 
@@ -449,6 +451,7 @@ class AlphaDecoder(AlphaStack):
             hidden_states=states.packed or None,
             attentions=attentions or None,
             cross_attentions=cross or None,
+            own_streams=streams.own,
             symbol_pointer=streams.pointer,
         )
 
@@ -609,6 +612,7 @@ class AlphaModel(AlphaPreTrainedModel):
             renaming=match_rows(encoder_outputs.renaming, decoder_input_ids.shape[0]),
             symbol_memory=encoder_outputs.symbol_memory,
             symbol_pointer=decoded.symbol_pointer,
+            own_streams=decoded.own_streams,
         )
 
 
@@ -620,13 +624,14 @@ class AlphaModelOutput(Seq2SeqModelOutput):
         last_hidden_state: (B, T, S * D).
         stream_ids: (B, S), as in [`SymbolEncoderOutput`]; `renaming` (B, symbols) likewise.
         symbol_memory: as in [`SymbolEncoderOutput`], one for each source: (N, S, 2, D).
-        symbol_pointer: as in [`AlphaDecoderOutput`]: (B, T, S).
+        symbol_pointer: as in [`AlphaDecoderOutput`]: (B, T, S); `own_streams` (B, T) likewise.
     """
 
     stream_ids: torch.Tensor | None = None
     renaming: torch.Tensor | None = None
     symbol_memory: torch.Tensor | None = None
     symbol_pointer: torch.Tensor | None = None
+    own_streams: torch.Tensor | None = None
 
 
 class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, GenerationMixin):
@@ -715,8 +720,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         samples = outputs.encoder_last_hidden_state.shape[0]
         check_label_rows(labels, samples)
         features_BSTD = unpack_streams(outputs.last_hidden_state, self.config.d_model)
-        assert decoder_input_ids is not None  # or the model has raised its error
-        streams = Streams.of(outputs, features_BSTD.dtype).over(decoder_input_ids)
+        streams = Streams.of(outputs, features_BSTD.dtype)
         logits, loss = self.predict(features_BSTD, streams, labels, num_items_in_batch)
         return _scored(outputs, logits, loss)
 

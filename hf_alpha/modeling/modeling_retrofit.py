@@ -10,7 +10,7 @@ Shapes: B batch, S streams (1 unless the encoding opens streams), L source lengt
 D width of the backbone, R rows of its table, V vocabulary.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar
@@ -37,10 +37,12 @@ from .host_calls import (
     HostEncoderOutput,
     StackCall,
     by_sample,
+    check_arguments,
     each,
     keep_weights,
     packed,
     repeat_rows,
+    taken_arguments,
 )
 from .host_encodings import HostOutput, host_encoding
 from .host_layers import hidden_of, layers_of, with_hidden
@@ -122,6 +124,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     auto: ClassVar[Any]
     sides: ClassVar[tuple[str, ...]]
     base_model_prefix = ""
+    _tied_weights_keys: ClassVar[dict[str, str]] = {}  # the backbone's are all
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
     _supports_sdpa = True
@@ -148,8 +151,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         self.host.relate_attention()
         if self.relations is not None:
             self.relations.to(backbone.dtype)
-        if self.symbols.encoding.rows_per_class is not None:
-            backbone.get_output_embeddings().register_forward_pre_hook(Hook(self, "_before_head"))
+        self._watch_head()
         for side in self.sides:
             self._watch_table(side)
 
@@ -186,9 +188,30 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         Adapters may have put a module of their own in its place.
         """
         table = self._table(side)
-        watched = any(isinstance(hook, Hook) for hook in table._forward_hooks.values())
-        if self.host.adds_vectors and not watched:
+        if self.host.adds_vectors and not self._watches(table._forward_hooks):
             table.register_forward_hook(Hook(self, "_behind_table"))
+
+    def _watch_head(self) -> None:
+        """Have a hook before the head: symbols need what goes into it.
+
+        Adapters may have put a module of their own in its place.
+        """
+        head = self.get_output_embeddings()
+        if not self._watches(head._forward_pre_hooks):
+            head.register_forward_pre_hook(Hook(self, "_before_head"))
+
+    def _watches(self, hooks: Mapping[int, Any]) -> bool:
+        """Returns whether one of these hooks is this model's; copies of a part have others' too."""
+        return any(isinstance(hook, Hook) and hook.model is self for hook in hooks.values())
+
+    def tie_weights(self, *args: Any, **kwargs: Any) -> None:
+        """Ties as Transformers does; the configuration says whether all tables of tokens are one.
+
+        Its own tables are the backbone's to tie: this is for PEFT, which trains rows of them.
+        """
+        super().tie_weights(*args, **kwargs)
+        head = self.get_output_embeddings().weight
+        self.config.tie_word_embeddings = all(self._table(x).weight is head for x in self.sides)
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -248,6 +271,13 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             self._calls.now = before
 
     @contextmanager
+    def _passing(self, head: HeadCall) -> Iterator[None]:
+        """Has what passes the head kept within a `with` block."""
+        self._watch_head()
+        with self._known(head=head):
+            yield
+
+    @contextmanager
     def _adding(self, side: str, ids_BL: torch.Tensor, streams: Streams) -> Iterator[None]:
         """Has what the encoding adds to vectors of tokens added within a `with` block.
 
@@ -278,6 +308,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     def _before_head(self, head: nn.Module, args: tuple) -> tuple | None:
         """Keep what goes into the head, and let it see the mean over streams where that is linear.
 
+        It sees the positions that are to get logits.
         A head's matrix has as many rows as there are tokens, so that it may cost as much as all
         layers together; the mean of its outputs is its output for the mean.
         """
@@ -289,12 +320,13 @@ class RetrofitModel(SymbolHead, GenerationMixin):
                 f"the head gets states of shape {tuple(args[0].shape)}, not (rows, tokens, width)"
             )
         number = self.host.number(call.streams)
-        call.hidden_BSTD = args[0].unflatten(0, (-1, number))
+        call.all_BSTD = args[0].unflatten(0, (-1, number))
+        call.hidden_BSTD = call.all_BSTD[:, :, -call.keep :]
         # Adapters that go around the head see each stream; so do weights that are not there yet.
         plain = type(head) is nn.Linear and head is self.get_output_embeddings()
         call.averaged = number > 1 and plain and not head.weight.is_meta
         if not call.averaged:
-            return None
+            return (args[0][:, -call.keep :], *args[1:]) if call.keep else None
         weights = call.streams.weights.to(args[0])
         return (mean_streams(call.hidden_BSTD, weights), *args[1:])
 
@@ -331,6 +363,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
 
     def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
         super().__init__(config, backbone)
+        self.taken = taken_arguments(self.stack("encoder").forward)
         self._add_blocks()
         self.post_init()
 
@@ -431,7 +464,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
                 backbone does it.
             num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
                 divided by it.
-            **kwargs: for the backbone's encoder; tensors with a row for each sample.
+            **kwargs: that the backbone's encoder takes; tensors with a row for each sample.
 
         Returns:
             The loss is that of the answers alone: what a backbone adds to its own, such as that of
@@ -475,6 +508,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         **kwargs: Any,
     ) -> SymbolEncoderOutput:
         """Returns the encoder's output, which is made unless it is given, with its streams."""
+        check_arguments(kwargs, self.taken)
         if encoder_outputs is None:
             if input_ids is None:
                 raise ValueError("give input_ids or encoder_outputs")
@@ -528,7 +562,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         head = HeadCall(streams)
         call = partial(self._decoder_call, ids_BT, mask, streams, past_key_values)
         with (
-            self._known(head=head),
+            self._passing(head),
             self._calling("decoder", call),
             self._adding("decoder", ids_BT, streams),
         ):

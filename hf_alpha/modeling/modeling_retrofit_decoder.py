@@ -15,14 +15,31 @@ from transformers import AutoModelForCausalLM
 from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.modeling_utils import PreTrainedModel
-from transformers.utils import can_return_tuple
+from transformers.utils import ModelOutput, can_return_tuple
 
-from .checks import IGNORE, check_label_rows, check_positions, refuse_vectors
+from .checks import (
+    IGNORE,
+    can_look,
+    check_label_rows,
+    check_mask,
+    check_position_shape,
+    check_positions,
+    refuse_vectors,
+)
 from .configuration_retrofit import RetrofitConfig
-from .host_calls import HeadCall, by_sample, each, packed, repeat_rows
+from .host_calls import (
+    HeadCall,
+    by_sample,
+    check_arguments,
+    each,
+    packed,
+    repeat_rows,
+    taken_arguments,
+)
 from .host_encodings import HostOutput
-from .masks import full_mask
+from .masks import full_mask, is_by_token
 from .modeling_retrofit import RetrofitModel
+from .packed_texts import LENGTHS, PackedTexts, packed_texts
 from .positions import decoder_positions
 from .streams import Streams
 from .symbols import first_occurrence
@@ -47,6 +64,7 @@ class RetrofitForCausalLM(RetrofitModel):
             )
         super().__init__(config, backbone)
         check_keeps_keys(self.backbone)
+        self.taken = taken_arguments(self.backbone.forward) | {"shift_labels"}
         self.takes_positions = "position_ids" in inspect.signature(self.backbone.forward).parameters
         # Relative positions have no limit.
         self.num_positions = getattr(config.decoder_config, "max_position_embeddings", None)
@@ -63,6 +81,7 @@ class RetrofitForCausalLM(RetrofitModel):
         labels: torch.Tensor | None = None,
         use_cache: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
+        logits_to_keep: int = 0,
         **kwargs: Any,
     ) -> CausalLMOutputWithPast:
         """Returns scores of the next token at each position, and the loss where labels are given.
@@ -70,7 +89,8 @@ class RetrofitForCausalLM(RetrofitModel):
         Args:
             input_ids: (B, T); without the tokens that `past_key_values` holds.
             attention_mask: 1 for tokens, 0 for padding on either side: (B, M).
-            position_ids: (B, T); by default counted from the first token that is not padding.
+            position_ids: (B, T); by default counted from the first token that is not padding. Where
+                they start again, without a mask, a row holds several texts, each with its names.
             stream_ids: the problems' symbols by first occurrence, -1 padded: (B, S); looked at
                 where `config.needs_stream_ids`. Derived from `input_ids` when absent.
             labels: the same ids, -100 where no loss is wanted, as in the problem: (B, T). The model
@@ -78,33 +98,53 @@ class RetrofitForCausalLM(RetrofitModel):
                 there are some, are for training with labels.
             num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
                 divided by it.
-            **kwargs: for the backbone; and `shift_labels`, in place of `labels`: the token that
-                follows each one, (B, T). Where a text is cut into parts, the last token of a part
-                needs it.
+            logits_to_keep: how many of the last positions get logits; 0 for all.
+            **kwargs: for the backbone, which has to take them; and `shift_labels`, in place of
+                `labels`: the token that follows each one, (B, T). Where a text is cut into parts,
+                the last token of a part needs it.
 
         Returns:
-            `logits` (B, T, V); where `config.needs_stream_ids`, columns of symbols that are not in
-            a sample's problem hold -1e4.
+            `logits` (B, T, V), or of the last positions; where `config.needs_stream_ids`, columns
+            of symbols that are not in a sample's problem hold -1e4.
 
         Raises:
             ValueError: an input is missing or does not fit the others.
+            TypeError: the backbone does not take an argument.
         """
-        refuse_vectors(kwargs)
-        if input_ids is None:
-            raise ValueError("input_ids are missing")
+        self._check(input_ids, attention_mask, position_ids, past_key_values, kwargs)
+        assert input_ids is not None  # as was checked
+        texts = self._texts(input_ids, attention_mask, position_ids, past_key_values)
+        if texts is not None:
+            given = {"labels": labels, "position_ids": position_ids}
+            kwargs["num_items_in_batch"] = num_items_in_batch
+            return self._forward_apart(texts, input_ids, stream_ids, given, kwargs)
         next_BT = self._next_tokens(input_ids, labels, kwargs)
         learns = next_BT is not None
-        use_cache = self.config.use_cache if use_cache is None else use_cache
-        use_cache = use_cache and not (learns or self._recomputes())
-        if use_cache and past_key_values is None:
-            past_key_values = DynamicCache(config=self.config.get_text_config(decoder=True))
+        if learns and logits_to_keep:
+            raise ValueError("logits_to_keep beside labels: leave it out, a loss needs all logits")
+        use_cache, past_key_values = self._with_cache(use_cache, past_key_values, learns)
         positions = self._positions(input_ids, attention_mask, position_ids, past_key_values)
         streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
-        head = HeadCall(streams, cache=past_key_values)
+        head = HeadCall(streams, logits_to_keep, cache=past_key_values)
         outputs = self._decode(input_ids, attention_mask, positions, head, use_cache, kwargs)
         output = HostOutput(outputs.logits, head)
-        logits, loss = self.predict(output, streams, next_BT, num_items_in_batch)
-        number = self.host.number(streams)
+        scores = self.predict(output, streams, next_BT, num_items_in_batch)
+        return self._scored(outputs, self.host.number(streams), *scores)
+
+    def _with_cache(
+        self, use_cache: bool | None, cache: Cache | None, learns: bool
+    ) -> tuple[bool, Cache | None]:
+        """Returns whether a cache is used, and which."""
+        use_cache = self.config.use_cache if use_cache is None else use_cache
+        use_cache = use_cache and not (learns or self._recomputes())
+        if use_cache and cache is None:
+            cache = DynamicCache(config=self.config.get_text_config(decoder=True))
+        return use_cache, cache
+
+    def _scored(
+        self, outputs: ModelOutput, number: int, logits: torch.Tensor, loss: torch.Tensor | None
+    ) -> CausalLMOutputWithPast:
+        """Returns the backbone's output, of `number` streams, with scores."""
         return CausalLMOutputWithPast(
             loss=loss,
             logits=logits,
@@ -136,7 +176,7 @@ class RetrofitForCausalLM(RetrofitModel):
         place = {
             name: x if len(x) == 1 else repeat_rows(x, number) for name, x in positions.items()
         }
-        with self._known(head=head), self._adding("decoder", ids_BT, streams):
+        with self._passing(head), self._adding("decoder", ids_BT, streams):
             return self.backbone(
                 input_ids=rows,
                 attention_mask=repeat_rows(mask, number),
@@ -147,6 +187,88 @@ class RetrofitForCausalLM(RetrofitModel):
                 **kwargs,
                 **relations,
             )
+
+    def _check(
+        self,
+        ids_BT: torch.Tensor | None,
+        mask: Any,
+        position_ids: torch.Tensor | None,
+        cache: Cache | None,
+        kwargs: dict[str, Any],
+    ) -> None:
+        """Raise an error for arguments that are missing, do not fit, or that nothing takes."""
+        refuse_vectors(kwargs)
+        if ids_BT is None:
+            raise ValueError("input_ids are missing")
+        rows, length = ids_BT.shape
+        check_arguments(kwargs, self.taken)
+        check_position_shape(position_ids, rows, length)
+        cached = 0 if cache is None else cache.get_seq_length()
+        # Static caches count on the device.
+        if is_by_token(mask) and (isinstance(cached, int) or can_look(cached)):
+            check_mask(mask, rows, int(cached) + length)
+        if position_ids is None and kwargs.get("cu_seq_lens_q") is not None:
+            raise ValueError(
+                "cu_seq_lens_q says that rows hold several texts, and position_ids are missing: "
+                "give those that start again with each text"
+            )
+
+    # -- several texts in a row --------------------------------------------------------------------
+
+    def _texts(
+        self,
+        ids_BT: torch.Tensor,
+        mask: Any,
+        position_ids: torch.Tensor | None,
+        cache: Cache | None,
+    ) -> PackedTexts | None:
+        """Returns the texts of packed rows, where names have to start anew with each."""
+        # Where names are no matter, the backbone itself tells its texts apart.
+        if position_ids is None or ids_BT.shape[1] == 1 or not self.config.needs_stream_ids:
+            return None
+        return packed_texts(ids_BT, mask, position_ids, cache)
+
+    def _forward_apart(
+        self,
+        texts: PackedTexts,
+        ids_BT: torch.Tensor,
+        stream_ids: torch.Tensor | None,
+        given: dict[str, torch.Tensor | None],
+        kwargs: dict[str, Any],
+    ) -> CausalLMOutputWithPast:
+        """Returns what `forward` does for packed rows: with a row for each text.
+
+        Args:
+            texts: of the rows.
+            ids_BT: tokens.
+            stream_ids: which cannot be given.
+            given: `labels` and `position_ids`, of the packed rows.
+            kwargs: for `forward`; `shift_labels`, if there are some, are of the packed rows too.
+        """
+        if stream_ids is not None:
+            raise ValueError(
+                "stream_ids list the names of a row, and these rows hold several texts: leave them "
+                "out, and the names of each text are found"
+            )
+        given["shift_labels"] = kwargs.pop("shift_labels", None)
+        rows = {
+            name: texts.apart(x, IGNORE if "labels" in name else 0)
+            for name, x in given.items()
+            if x is not None
+        }
+        kwargs = {name: value for name, value in kwargs.items() if name not in LENGTHS}
+        ids_NL, settings = texts.apart(ids_BT, 0), {"use_cache": False, "return_dict": True}
+        outputs = self.forward(ids_NL, texts.mask, **rows, **{**kwargs, **settings})
+        if outputs.attentions is not None:
+            raise ValueError(
+                "output_attentions of rows with several texts: give each text a row of its own"
+            )
+        hidden = outputs.hidden_states
+        return CausalLMOutputWithPast(
+            loss=outputs.loss,
+            logits=texts.together(outputs.logits),
+            hidden_states=hidden and tuple(texts.together(state) for state in hidden),
+        )
 
     def _next_tokens(
         self,
@@ -177,8 +299,7 @@ class RetrofitForCausalLM(RetrofitModel):
                 "stream_ids are missing: the model names symbols by the problem, which only the "
                 "cache holds; pass those that the tokenizer made for it"
             )
-        plain = isinstance(mask, torch.Tensor) and mask.dim() == 2
-        mask_BT = mask[:, -ids_BT.shape[1] :] if plain else None
+        mask_BT = mask[:, -ids_BT.shape[1] :] if is_by_token(mask) else None
         streams = self.symbols.open(ids_BT, mask_BT, stream_ids, self.training and learns)
         return self.host.go_on(streams, mask, cache)
 

@@ -43,8 +43,9 @@ def rotary(
 
     The first half of the sines has the sign with which `rotate` uses it.
     """
-    exponent = torch.arange(0, width, 2, device=positions_BT.device, dtype=torch.float32) / width
-    angles = positions_BT[:, None, :, None, None].float() * theta**-exponent
+    steps = torch.arange(0, -width, -2, device=positions_BT.device, dtype=torch.float32)
+    rows, length = positions_BT.shape
+    angles = positions_BT.float().view(rows, 1, length, 1, 1) * theta ** (steps / width)
     cos, sin = angles.cos(), angles.sin()
     return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
 

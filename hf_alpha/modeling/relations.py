@@ -12,12 +12,13 @@ L source length, T target length, M keys (cached ones included), D model width, 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Self, TypeVar
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 from transformers import initialization as init
+
+Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
 START = 2.0  # score of the same symbol, in the half of the heads that begin with one
 
@@ -104,6 +105,13 @@ FEW_SYMBOLS = 0.25
 """Of the number of keys; up to here slots are faster than matrices."""
 
 
+def num_slots(num_symbols: int) -> int:
+    """Returns a number of slots that is enough for so many symbols."""
+    if torch.compiler.is_compiling():  # rounded up, it would be a condition of the size
+        return num_symbols
+    return num_symbols + -num_symbols % SLOTS
+
+
 @dataclass(frozen=True)
 class Relations:
     """Relations between queries and keys, with a slot for each symbol of a sample.
@@ -116,7 +124,7 @@ class Relations:
 
     Attributes:
         queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
-        keys: 1 for the symbol at a key: (B, M, S).
+        keys: 1 for the symbol at a key: (B, M, S), or (N, M, S) where beams share their source.
         dense: `matrices`, once they are made for several layers.
     """
 
@@ -126,16 +134,13 @@ class Relations:
 
     @classmethod
     def of(cls, queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Self:
-        """Returns relations to keys, with a multiple of `SLOTS` slots.
+        """Returns relations to keys.
 
         Args:
-            queries: of each relation, 1 for the symbols that a query looks for: (B, T, symbols).
-            own_BM: index of the symbol at each key, -1 for none.
+            queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
+            own_BM: index of the symbol at each key, -1 for none; of a source for all its beams.
         """
-        number = queries[0].shape[-1]
-        missing = -number % SLOTS
-        keys = one_hot(own_BM, number + missing, queries[0].dtype)
-        return cls(tuple(F.pad(query, (0, missing)) for query in queries), keys)
+        return cls(queries, one_hot(own_BM, queries[0].shape[-1], queries[0].dtype))
 
     def for_layers(self) -> Self:
         """Returns the same relations for several layers, which make matrices once between them."""
@@ -158,7 +163,8 @@ class Relations:
     @property
     def matrices(self) -> tuple[torch.Tensor, ...]:
         """Of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M)."""
-        return self.dense or tuple((query @ self.keys.mT)[:, None] for query in self.queries)
+        keys = self.keys.mT
+        return self.dense or tuple(by_source(query, keys)[:, None] for query in self.queries)
 
     def extend_queries(
         self, query_NHTK: torch.Tensor, gates_BTG: torch.Tensor, scaling: float
@@ -192,8 +198,7 @@ class Relations:
 
     def _keys_of_sources(self, like_N: torch.Tensor) -> torch.Tensor:
         """Returns the slots of keys, (N, 1, M, S), in the type of what has a row for a source."""
-        step = len(self.keys) // len(like_N)  # beams share their source
-        return self.keys[::step, None].to(like_N)
+        return match_rows(self.keys, like_N.shape[0])[:, None].to(like_N)
 
     def last(self, num_keys: int) -> Self:
         """Returns the relations to the last keys, where attention keeps a window of them."""
@@ -320,6 +325,15 @@ def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> t
     return (own_BL[:, None] == symbols[:, None]).to(dtype)
 
 
+def match_rows(x: Rows, rows: int) -> Rows:
+    """Repeat each row for the beams of its sample, or keep one for each sample; None stays None."""
+    if x is None or x.shape[0] == rows:
+        return x
+    if x.shape[0] > rows:
+        return x[:: x.shape[0] // rows]  # type: ignore[return-value]
+    return x.repeat_interleave(rows // x.shape[0], dim=0)  # type: ignore[return-value]
+
+
 def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
     """Multiplies the rows of each sample's beams by what its beams share: (B, T, F)."""
     b, t, _ = x_BTE.shape
@@ -338,16 +352,6 @@ def masses(weights_BHTL: torch.Tensor, own_NL: torch.Tensor, num_symbols: int) -
     return torch.stack(tuple(heads), 2)
 
 
-def at_symbols(own_BT: torch.Tensor, known_NSD: torch.Tensor) -> torch.Tensor:
-    """Returns what is known about the symbol at each position, 0 where there is none: (B, T, D).
-
-    Args:
-        own_BT: index of the symbol at each position, -1 for none.
-        known_NSD: a vector of each symbol, which all beams of a sample share.
-    """
-    return by_source(one_hot(own_BT, known_NSD.shape[1], known_NSD.dtype), known_NSD)
-
-
 def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> torch.Tensor:
     """Returns the mean of hidden states at each symbol's positions, 0 for none: (B, S, D)."""
     count_BS1 = occurrences_BSL.sum(-1, keepdim=True).clamp(min=1)
@@ -364,24 +368,16 @@ def one_hot(own_BL: torch.Tensor, num_slots: int, dtype: torch.dtype) -> torch.T
     return (own_BL[..., None] == torch.arange(num_slots, device=own_BL.device)).to(dtype)
 
 
-def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
-    """Returns where each symbol stands first, M for those that do not: (B, S)."""
-    count = own_BM.shape[1]
-    # A column beyond the table takes what is no symbol, and is cut off.
-    column = torch.where(own_BM >= 0, own_BM, num_symbols)
-    positions = torch.arange(count, device=own_BM.device).expand_as(column)
-    first = column.new_full((column.shape[0], num_symbols + 1), count)
-    return first.scatter_reduce(1, column, positions, "amin")[:, :-1]
-
-
-def written_symbols(first_BS: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
-    """Returns whether each symbol was written up to each position: (B, T, S).
+def written_symbols(so_far_BMS: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
+    """Returns 1 for the symbols that were written up to each position: (B, T, S).
 
     Args:
-        first_BS: from `first_positions`.
+        so_far_BMS: 1 for the symbol at each key.
         position_T: places of the queries among the keys.
     """
-    return first_BS[:, None] <= position_T[:, None]
+    place_M = torch.arange(so_far_BMS.shape[1], device=so_far_BMS.device)
+    seen_TM = (place_M <= position_T[:, None]).to(so_far_BMS.dtype)
+    return (seen_TM @ so_far_BMS).clamp(max=1)
 
 
 __all__ = [
@@ -392,11 +388,11 @@ __all__ = [
     "SymbolRelations",
     "add_relations",
     "add_relations_",
-    "at_symbols",
     "by_source",
-    "first_positions",
     "masses",
+    "match_rows",
     "mean_by_symbol",
+    "num_slots",
     "occurrences",
     "one_hot",
     "written_symbols",

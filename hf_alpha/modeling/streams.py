@@ -5,15 +5,20 @@ width; `...` is whatever follows the stream axis of a hidden state.
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from .relations import Relations, SymbolRelations, masses, mean_by_symbol, occurrences
+from .relations import (
+    Relations,
+    SymbolRelations,
+    masses,
+    match_rows,
+    mean_by_symbol,
+    occurrences,
+)
 from .symbols import aggregate, own_streams, stream_weights
-
-Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,12 @@ class Streams:
     def within(self) -> Relations | None:
         """Relations between positions of this sequence, where the encoding has such."""
         return None if self.related is None else self.related.within
+
+    @property
+    def here(self) -> torch.Tensor:
+        """1 for the symbol at each position of this sequence, as relations have it: (B, L, S)."""
+        assert self.within is not None
+        return self.within.queries[0][..., : self.ids.shape[1]]
 
     @property
     def across(self) -> Relations | None:
@@ -170,15 +181,6 @@ class SymbolEncoderOutput(BaseModelOutput):
     own_streams: torch.Tensor = None  # type: ignore[assignment]
     renaming: torch.Tensor | None = None
     symbol_memory: torch.Tensor | None = None
-
-
-def match_rows(x: Rows, rows: int) -> Rows:
-    """Repeat each row for the beams of its sample, or keep one for each sample; None stays None."""
-    if x is None or x.shape[0] == rows:
-        return x
-    if x.shape[0] > rows:
-        return x[:: x.shape[0] // rows]  # type: ignore[return-value]
-    return x.repeat_interleave(rows // x.shape[0], dim=0)  # type: ignore[return-value]
 
 
 __all__ = ["Streams", "SymbolEncoderOutput", "match_rows"]

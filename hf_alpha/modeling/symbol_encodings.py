@@ -22,15 +22,15 @@ from .relations import (
     Relations,
     SymbolMemory,
     SymbolRelations,
-    at_symbols,
     by_source,
-    first_positions,
+    match_rows,
+    num_slots,
     one_hot,
     written_symbols,
 )
-from .streams import Streams, match_rows
+from .streams import Streams
 from .symbol_vocabulary import SymbolVocabulary
-from .symbols import mean_streams
+from .symbols import mean_streams, own_streams
 
 if TYPE_CHECKING:
     from .configuration_symbols import SymbolModelConfig
@@ -149,6 +149,17 @@ class SymbolEncoding:
 
     # -- what a backbone passes on: nothing is added here, for encodings by relations to override --
 
+    def own(self, ids_BL: torch.Tensor, listed_NS: torch.Tensor) -> torch.Tensor:
+        """Returns the index of the symbol at each position among those listed, -1 for none: (B, L).
+
+        Args:
+            ids_BL: token ids.
+            listed_NS: symbols by first occurrence, -1 padded; those of a source for all its beams.
+        """
+        if not self.config.needs_stream_ids:
+            return torch.full_like(ids_BL, -1)
+        return own_streams(ids_BL, match_rows(listed_NS, ids_BL.shape[0]))
+
     def relate(self, streams: Streams, mask_BL: torch.Tensor | None) -> Streams:
         """Returns the streams of an input with the relations between its positions.
 
@@ -176,7 +187,7 @@ class SymbolEncoding:
         slot: int,
     ) -> Streams:
         """Returns the streams over a decoder's tokens; arguments as of `SymbolLayer.follow`."""
-        return source.expand(ids_BT.shape[0]).over(ids_BT)
+        return replace(source.expand(ids_BT.shape[0]), own=self.own(ids_BT, source.ids))
 
     def enter(self, vectors_BSLD: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns the vectors of tokens with what the streams hold about symbols added."""
@@ -438,8 +449,8 @@ class RelationalEncoding(SymbolEncoding):
 
     def relate(self, streams: Streams, mask_BL: torch.Tensor | None) -> Streams:
         own_BL = streams.own if mask_BL is None else torch.where(mask_BL > 0, streams.own, -1)
-        same_BLS = one_hot(own_BL, streams.ids.shape[1], streams.weights.dtype)
-        within = Relations.of((same_BLS,), own_BL)
+        same_BLS = one_hot(own_BL, num_slots(streams.ids.shape[1]), streams.weights.dtype)
+        within = Relations((same_BLS,), same_BLS)
         return replace(streams, own=own_BL, related=SymbolRelations(within))
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams, layer: "SymbolLayer") -> Streams:
@@ -463,15 +474,16 @@ class RelationalEncoding(SymbolEncoding):
     ) -> Streams:
         streams = super().follow(source, ids_BT, mask, cache, slot)
         own_BT, own_BM, position_T = symbols_so_far(streams.own, mask, cache, slot)
-        dtype, number = streams.weights.dtype, streams.ids.shape[1]
+        dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
         same_BTS = one_hot(own_BT, number, dtype)
-        written_BTS = written_symbols(first_positions(own_BM, number), position_T).to(dtype)
+        so_far_BMS = same_BTS if own_BM is own_BT else one_hot(own_BM, number, dtype)
+        written_BTS = written_symbols(so_far_BMS, position_T)
         related = SymbolRelations(
-            within=Relations.of((same_BTS,), own_BM),
-            across=Relations.of((same_BTS, written_BTS), match_rows(source.own, len(ids_BT))),
+            within=Relations((same_BTS,), so_far_BMS),
+            across=Relations.of((same_BTS, written_BTS), source.own),
             memory=streams.memory,
             source=source.own,
-            written=written_BTS,
+            written=written_BTS[..., : streams.ids.shape[1]],
         )
         return replace(streams, own=own_BT, related=related)
 
@@ -480,7 +492,7 @@ class RelationalEncoding(SymbolEncoding):
         if memory is None:  # in an encoder
             return vectors_BSLD
         entries_NSD = memory[:, :, 0].to(vectors_BSLD.device)
-        return vectors_BSLD + at_symbols(streams.own, entries_NSD)[:, None]
+        return vectors_BSLD + by_source(streams.here, entries_NSD)[:, None]
 
     def point(
         self, streams: Streams, masses_BTHS: torch.Tensor | None, layer: "SymbolLayer"
@@ -490,9 +502,8 @@ class RelationalEncoding(SymbolEncoding):
         written_BTS = streams.related.written
         assert written_BTS is not None  # as `follow` found it
         number, device = streams.ids.shape[1], masses_BTHS.device
-        last_BTS = one_hot(streams.own.to(device), number, written_BTS.dtype)
-        pointer = layer.memory.pointer(written_BTS.to(device), last_BTS, masses_BTHS[..., :number])
-        return streams.relating(pointer=pointer)
+        known = (written_BTS.to(device), streams.here.to(device), masses_BTHS[..., :number])
+        return streams.relating(pointer=layer.memory.pointer(*known))
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         return self.vocabulary.rows(ids_BL, per_class=1)[:, None]

@@ -24,7 +24,6 @@ from .symbol_encodings import UNUSABLE, SymbolEncoding
 from .symbols import (
     canonical_renaming,
     first_occurrence,
-    own_streams,
     random_renaming,
     rename_columns,
     rename_ids,
@@ -232,7 +231,8 @@ class SymbolLayer:
     ) -> Streams:
         renaming = self._renaming(ids_BL, mask_BL, listed_BS, training)
         weights = stream_weights(listed_BS, self.owner.dtype)
-        streams = Streams(listed_BS, own_streams(ids_BL, listed_BS), weights, renaming)
+        own = self.encoding.own(ids_BL, listed_BS)
+        streams = Streams(listed_BS, own, weights, renaming)
         return self.encoding.relate(streams, mask_BL)
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:

@@ -119,13 +119,22 @@ class SymbolVocabulary:
             per_class: how many rows a class has.
             nth: which of them a symbol gets.
         """
-        number = self.classes(ids)
         if self.class_rows is None:
-            row = self.num_base_tokens + per_class * (number - 1) + nth
-            return torch.where(number > 0, row, ids - self.symbols_before(ids))
+            return self._rows_behind(ids, per_class, nth)
+        number = self.classes(ids)
         for index, name in enumerate(self.ranges, start=1):
             ids = torch.where(number == index, self.class_rows[name][nth], ids)
         return ids
+
+    def _rows_behind(self, ids: torch.Tensor, per_class: int, nth: int) -> torch.Tensor:
+        """Returns the rows of `rows` in a table where those of classes follow the base tokens'."""
+        rows, before = ids, 0
+        for start, stop, number in self.spans:
+            row = self.num_base_tokens + per_class * (number - 1) + nth
+            before += stop - start
+            behind = torch.where(ids < stop, row, ids - before)
+            rows = torch.where(ids < start, rows, behind)
+        return rows
 
     def join(self, base: torch.Tensor, symbols: torch.Tensor, dim: int) -> torch.Tensor:
         """Merge the entries of base tokens and of symbols into one tensor, ordered by id.

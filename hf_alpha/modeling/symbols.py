@@ -36,9 +36,14 @@ def first_occurrence(ids_BL: torch.Tensor, symbol_BL: torch.Tensor) -> torch.Ten
 
 
 def own_streams(ids_BL: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tensor:
-    """Returns the index of the stream centred on each token, -1 where there is none: (B, L)."""
-    match = (ids_BL[:, None, :] == stream_ids_BS[:, :, None]) & (stream_ids_BS >= 0)[:, :, None]
-    return torch.where(match.any(1), match.to(torch.int8).argmax(1), -1)
+    """Returns the index of the stream centred on each token, -1 where there is none: (B, L).
+
+    Args:
+        ids_BL: token ids, none below 0.
+        stream_ids_BS: each stream's symbol, -1 padded.
+    """
+    index_S1 = torch.arange(stream_ids_BS.shape[1], device=ids_BL.device)[:, None]
+    return torch.where(ids_BL[:, None] == stream_ids_BS[..., None], index_S1, -1).amax(1)
 
 
 def canonical_renaming(symbol_ids_BS: torch.Tensor, vocabulary: SymbolVocabulary) -> torch.Tensor:
@@ -112,10 +117,9 @@ def stream_weights(stream_ids_BS: torch.Tensor, dtype: torch.dtype) -> torch.Ten
     """
     if stream_ids_BS.shape[1] == 1:
         return torch.ones_like(stream_ids_BS, dtype=dtype)
-    active = stream_ids_BS >= 0
-    first = torch.arange(active.shape[1], device=active.device) == 0
-    active = active | (first & ~active.any(1, keepdim=True))
-    return active.to(dtype) / active.sum(1, keepdim=True).to(dtype)
+    active = (stream_ids_BS >= 0).to(dtype)
+    active[:, 0] = 1  # padding stands behind symbols: here it is the only stream
+    return active / active.sum(1, keepdim=True)
 
 
 def mean_streams(x: torch.Tensor, weights_BS: torch.Tensor) -> torch.Tensor:

@@ -237,6 +237,8 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
         "padding_side": tokenizer.padding_side,
         "truncation_side": tokenizer.truncation_side,
     }
+    if tokenizer.chat_template is not None:
+        special["chat_template"] = copy.deepcopy(tokenizer.chat_template)
     if (template := _target_template(tokenizer)) not in (None, state["post_processor"]):
         special["target_template"] = template
     if "eos_token" not in special:

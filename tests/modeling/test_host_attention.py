@@ -13,6 +13,7 @@ from hf_alpha.modeling.host_attention import (
     StackRelations,
     relational_attention,
 )
+from hf_alpha.modeling.masks import additive
 from hf_alpha.modeling.relations import Relations, one_hot
 
 SIZES = [(7, 3), (5, 2)]  # tokens of source and target of each sample
@@ -104,6 +105,36 @@ def test_layers_have_gates_of_their_own_decided_by_queries():
             scores = scores + gate[..., None] * relation.matrices[0]
         expected = (scores.softmax(-1) @ value).transpose(1, 2)
         torch.testing.assert_close(output, expected)
+
+
+@pytest.mark.parametrize("mask_type", [None, torch.float32, torch.bool])
+def test_one_new_token_attends_as_the_last_of_all(mask_type, monkeypatch):
+    """Its relations go into the mask, and the keys of all tokens before are not copied."""
+    generator = torch.Generator().manual_seed(0)
+    length = TARGET.shape[1]
+    same = one_hot(TARGET, NAMES, torch.float32)
+    weight = torch.randn(1, HEADS, WIDTH, 1, generator=generator)
+    bias = torch.randn(1, HEADS, 1, generator=generator)
+    query, key, value = torch.randn(3, 2, HEADS, length, WIDTH, generator=generator)
+    shown = torch.ones(2, 1, length, length, dtype=torch.bool).tril()
+    shown[1, ..., 0] = mask_type is None
+    made = block(False)
+    made.layer_idx = 0
+
+    def attend(start, mask):
+        relations = Relations.of((same[:, start:],), TARGET)
+        return relational_attention(
+            "sdpa", made, query[:, :, start:], key, value, mask,
+            symbol_relations=LayerRelations((relations,), weight, bias),
+        )[0]  # fmt: skip
+
+    whole = attend(0, additive(shown, torch.float32))
+    last = (
+        shown[:, :, -1:] if mask_type is torch.bool else additive(shown[:, :, -1:], torch.float32)
+    )
+    monkeypatch.setattr(Relations, "extend_keys", lambda *_: pytest.fail("keys are copied"))
+    found = attend(length - 1, None if mask_type is None else last)
+    torch.testing.assert_close(found, whole[:, -1:])
 
 
 @pytest.mark.parametrize("host", ["t5", "bart", "t5gemma"])

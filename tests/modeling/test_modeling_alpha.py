@@ -18,6 +18,7 @@ from strategies import (
     make_model,
     random_batch,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import DynamicCache, GenerationConfig
 from transformers.testing_utils import CaptureLogger
 from transformers.utils import logging
@@ -522,3 +523,26 @@ def test_generation_warns_of_no_limit_that_the_caller_did_not_set(how):
         out = model.generate(**batch, **how)
     assert not log.out and out.shape[1] == (5 if how else 129)
     assert model.generation_config.max_length == 129
+
+
+class OperatorCalls(TorchDispatchMode):
+    """Counts what PyTorch is called for: of small models, most of the time goes there."""
+
+    number = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.number += 1
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("encoding", "most"), [("learned", 321), ("relational", 569)])
+def test_a_new_token_takes_few_operator_calls(encoding, most):
+    model = make_model(symbol_encoding=encoding)
+    batch = random_batch(2, model.config, [(6, 3), (5, 2)])
+    inputs = {key: batch[key] for key in ("input_ids", "attention_mask", "tree_paths")}
+    numbers = []
+    for tokens in (4, 5):
+        with OperatorCalls() as calls:
+            model.generate(**inputs, min_new_tokens=tokens, max_new_tokens=tokens)
+        numbers.append(calls.number)
+    assert numbers[1] - numbers[0] <= most

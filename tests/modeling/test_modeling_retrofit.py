@@ -408,9 +408,11 @@ def test_attention_without_scores_is_refused():
         logits(model, random_batch(1, model.config, SIZES))
 
 
-def test_a_cache_without_room_for_the_source_is_refused():
+def test_arguments_that_do_not_fit_are_refused():
     model = make_retrofit("bart")
     batch = random_batch(1, model.config, SIZES)
+    with pytest.raises(TypeError, match="'atention_mask', which the backbone does not take"):
+        model(**batch, atention_mask=batch["attention_mask"])
     with pytest.raises(ValueError, match="is a DynamicCache: give an EncoderDecoderCache"):
         model(**batch, past_key_values=DynamicCache())
 

@@ -121,3 +121,126 @@ def test_what_does_not_fit_is_refused():
     )
     with pytest.raises(ValueError, match="'mamba' model has no past_key_values"):
         RetrofitForCausalLM(config)
+
+
+# -- several texts in a row -----------------------------------------------------------------------
+
+# One row, in which names come again in another text; then two rows.
+PACKED = {
+    (5, 4, 3): [[5, 10, 6, 11, 10, 7, 11, 10, 8, 11, 20, 11]],
+    (4, 2, 1, 5): [[5, 10, 6, 10, 7, 11], [12, 10, 8, 12, 7, 10]],
+}
+RELATIONAL = {"symbol_encoding": "relational"}
+STREAMS = {"symbol_encoding": "streams"}
+encodings = pytest.mark.parametrize("settings", [RELATIONAL, STREAMS, CANONICAL, LEARNED])
+
+
+def packed(lengths):
+    """Packed rows as TRL and DataCollatorWithFlattening make them, and their texts alone."""
+    ids = torch.tensor(PACKED[lengths])
+    positions = torch.cat([torch.arange(length) for length in lengths]).view_as(ids)
+    rows = {"input_ids": ids, "position_ids": positions, "labels": ids}
+    texts = [{"input_ids": text[None]} for text in ids.flatten().split(lengths)]
+    return rows, texts
+
+
+@encodings
+@pytest.mark.parametrize("lengths", PACKED)
+def test_texts_in_one_row_are_as_alone(settings, lengths):
+    model = make_retrofit("llama", **settings)
+    rows, texts = packed(lengths)
+    labels = rows["labels"].masked_fill(rows["position_ids"] == 0, -100)  # as collators make them
+    if settings is LEARNED:  # whose loss is of packed rows
+        rows["labels"] = labels
+    found = model(**rows, output_hidden_states=True)
+    alone = [model(**text, output_hidden_states=True) for text in texts]
+    expected = torch.cat([output.logits[0] for output in alone])
+    torch.testing.assert_close(found.logits.flatten(0, 1), expected, atol=1e-5, rtol=1e-5)
+    if settings is not STREAMS:  # whose states are as wide as there are names
+        states = torch.cat([output.hidden_states[-1][0] for output in alone])
+        torch.testing.assert_close(found.hidden_states[-1].flatten(0, 1), states)
+    losses = [model(**text, labels=text["input_ids"]).loss for text in texts]
+    tokens = torch.tensor([length - 1 for length in lengths])
+    mean = (torch.stack([x.nan_to_num() for x in losses]) * tokens).sum() / tokens.sum()
+    torch.testing.assert_close(found.loss, mean)
+    shifted = {**rows, "labels": None, "shift_labels": labels.roll(-1)}
+    torch.testing.assert_close(model(**shifted).loss, mean)
+    lengths = {"cu_seq_lens_q": torch.tensor([0, 5]), "max_length_q": 5}
+    assert model(**rows, **lengths).loss.equal(found.loss)
+
+
+@encodings
+def test_texts_that_would_see_one_another_are_refused(settings):
+    model = make_retrofit("llama", **settings)
+    rows, _ = packed((5, 4, 3))
+    seen = rows | {"attention_mask": torch.ones_like(rows["input_ids"])}
+    if settings is LEARNED:  # what its host makes of it
+        expected = model.backbone(**seen).logits[..., : model.config.vocab_size]
+        assert model(**seen).logits.equal(expected)
+        return
+    with pytest.raises(ValueError, match=r"start again within a row.* would see one another"):
+        model(**seen)
+    with pytest.raises(ValueError, match="hold several texts: leave them out"):
+        model(**rows, stream_ids=torch.tensor([[10, 11, 20]]))
+    with pytest.raises(ValueError, match="output_attentions of rows with several texts"):
+        model.set_attn_implementation("eager")
+        model(**rows, output_attentions=True)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_positions_of_padding_are_no_new_texts(side):
+    model = make_retrofit("llama", **RELATIONAL)
+    batch = batch_of(model, side)
+    positions = (batch["attention_mask"].cumsum(-1) - 1).masked_fill(
+        batch["attention_mask"] == 0, 1
+    )
+    kept = batch["attention_mask"].bool()
+    found = model(**batch, position_ids=positions).logits[kept]
+    torch.testing.assert_close(found, model(**batch).logits[kept])
+
+
+@hosts
+@pytest.mark.parametrize("settings", [LEARNED, RELATIONAL])
+def test_arguments_that_fit_no_other_or_nothing_takes_are_refused(host, settings):
+    model = make_retrofit(host, **settings)
+    batch = batch_of(model)
+    mask = batch.pop("attention_mask")
+    with pytest.raises(TypeError, match=r"'atention_mask', .* did you mean 'attention_mask'"):
+        model(**batch, atention_mask=mask)
+    with pytest.raises(ValueError, match=r"attention_mask is \(3, 6\), .* 3 rows of 7 tokens"):
+        model(**batch, attention_mask=mask[:, 1:])
+    with pytest.raises(ValueError, match=r"attention_mask is \(2, 7\)"):
+        model(**batch, attention_mask=mask[:2])
+    with pytest.raises(ValueError, match=r"position_ids are \(2, 7\), and there are 3 rows"):
+        model(**batch, position_ids=mask[:2])
+    with pytest.raises(ValueError, match="position_ids are missing: give those that start again"):
+        model(**batch, cu_seq_lens_q=torch.tensor([0, 4, 7]))
+    cache = model(**batch, attention_mask=mask).past_key_values
+    step = {"input_ids": batch["input_ids"][:, -1:], "past_key_values": cache}
+    if model.config.needs_stream_ids:
+        step["stream_ids"] = torch.full((3, 1), -1)
+    with pytest.raises(ValueError, match="3 rows of 8 tokens: give 1 for each"):
+        model(**step, attention_mask=mask)
+
+
+@encodings
+def test_logits_of_the_last_tokens_are_those_of_all(settings):
+    """As `generate` asks for them, with a cache behind; the head sees no other."""
+    model = make_retrofit("llama", **settings)
+    batch = batch_of(model)
+    listed = {"stream_ids": model.symbols.open(*batch.values(), None, False).ids}
+    whole = model(**batch)
+    rows = []
+    model.backbone.lm_head.register_forward_hook(lambda *x: rows.append(x[1][0].shape[1]))
+    last = model(**batch, logits_to_keep=2)
+    assert last.logits.shape[1] == 2 and rows == [2]
+    torch.testing.assert_close(last.logits, whole.logits[:, -2:])
+    step = {"input_ids": batch["input_ids"][:, -1:], **listed}
+    step["attention_mask"] = torch.nn.functional.pad(batch["attention_mask"], (0, 1), value=1)
+    found = model(**step, past_key_values=last.past_key_values).logits
+    torch.testing.assert_close(found, model(**step, past_key_values=whole.past_key_values).logits)
+    rows.clear()
+    model.generate(**batch, max_new_tokens=3, do_sample=False, min_new_tokens=3)
+    assert rows == [1, 1, 1]
+    with pytest.raises(ValueError, match="logits_to_keep beside labels: leave it out"):
+        model(**batch, labels=batch["input_ids"], logits_to_keep=2)

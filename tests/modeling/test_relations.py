@@ -23,10 +23,10 @@ from hf_alpha.modeling.relations import (
     add_relations,
     add_relations_,
     by_source,
-    first_positions,
     mean_by_symbol,
     occurrences,
     one_hot,
+    written_symbols,
 )
 
 
@@ -86,9 +86,10 @@ def test_where_symbols_stand(rows, others):
     assert occurrences(own, 5, torch.float32).tolist() == [
         [[float(x == symbol) for x in row] for symbol in range(5)] for row in own.tolist()
     ]
-    length = own.shape[1]
-    assert first_positions(own, 5).tolist() == [
-        [row.index(symbol) if symbol in row else length for symbol in range(5)]
+    places = range(own.shape[1])
+    written = written_symbols(one_hot(own, 5, torch.float32), torch.tensor(places))
+    assert written.tolist() == [
+        [[float(symbol in row[: place + 1]) for symbol in range(5)] for place in places]
         for row in own.tolist()
     ]
 
@@ -158,11 +159,12 @@ def test_products_of_slots_are_gated_relations(seed, sources, beams, symbols):
     gates = torch.randn(rows, length, 2 * heads, generator=generator)
     query = torch.randn(sources, heads, beams * length, width, generator=generator)
     key = torch.randn(sources, heads, keys, width, generator=generator)
-    relations = Relations.of(tuple(wanted), own.repeat_interleave(beams, 0))
-    matrices = tuple(matrix.view(sources, 1, -1, keys) for matrix in relations.matrices)
-    expected = add_relations(query @ key.mT * scaling, gates, matrices)
-    products = relations.extend_queries(query, gates, scaling) @ relations.extend_keys(key).mT
-    torch.testing.assert_close(products * scaling, expected)
+    for own_of_keys in (own, own.repeat_interleave(beams, 0)):
+        relations = Relations.of(tuple(wanted), own_of_keys)
+        matrices = tuple(matrix.view(sources, 1, -1, keys) for matrix in relations.matrices)
+        expected = add_relations(query @ key.mT * scaling, gates, matrices)
+        products = relations.extend_queries(query, gates, scaling) @ relations.extend_keys(key).mT
+        torch.testing.assert_close(products * scaling, expected)
 
 
 def test_a_new_model_begins_with_the_same_symbol_and_no_pointer():

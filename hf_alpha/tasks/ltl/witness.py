@@ -8,7 +8,7 @@ literal after another. Before the first large shape of two steps or more, one qu
 there is a word of any shape: most formulas that get there have none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import lru_cache
 from itertools import combinations
 
@@ -66,6 +66,34 @@ def shortest_witness(tokens: Sequence[str], symbols: Sequence[str]) -> Trace | N
     return None
 
 
+def generalised(
+    tokens: Sequence[str], symbols: Sequence[str], word: Sequence[Container[str]], loop: int
+) -> Trace:
+    """Return a symbolic trace of the shape of a concrete word that satisfies a formula.
+
+    It is proved, and has as few literals as `shortest_witness` gives that shape.
+
+    Args:
+        tokens: canonical prefix tokens.
+        symbols: the formula's symbols by first occurrence.
+        word: what is true at each step.
+        loop: index of the first step that is repeated.
+
+    Raises:
+        ValueError: the word does not satisfy the formula.
+    """
+    literals = [
+        (step, number, symbol in truths)
+        for step, truths in enumerate(word)
+        for number, symbol in enumerate(symbols)
+    ]
+    numbered = _numbered(tokens, symbols)
+    kept_literals = _fewest_literals(numbered, len(symbols), len(word), loop, literals)
+    if kept_literals is None:
+        raise ValueError(f"no lasso of {len(word)} steps that returns to step {loop} satisfies it")
+    return _trace(kept_literals, symbols, len(word), loop)
+
+
 def is_satisfiable_step(step: Step) -> bool | None:
     """Decide whether a Boolean formula can hold, by SAT; None beyond `circuit.MAX_CONFLICTS`."""
     symbols = symbols_in(step)
@@ -101,9 +129,14 @@ def _search(
         word = _word(_lowest(truths), steps, num_symbols) if truths else None
     else:
         word = _solve(tokens, num_symbols, steps, loop)
-    if word is None:
-        return None
-    if values <= _TABLE_CUBES:
+    return None if word is None else _fewest_literals(tokens, num_symbols, steps, loop, word)
+
+
+def _fewest_literals(
+    tokens: Sequence[str], num_symbols: int, steps: int, loop: int, word: Sequence[Literal]
+) -> tuple[Literal, ...] | None:
+    """Leave out what a trace need not say; None if the word does not satisfy the formula."""
+    if steps * num_symbols <= _TABLE_CUBES:
         return _best_cube(tokens, num_symbols, steps, loop)
     return _drop_literals(tokens, num_symbols, shape(steps, loop, 1), word)
 

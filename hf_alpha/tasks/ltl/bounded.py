@@ -1,0 +1,59 @@
+"""Witnesses of LTL formulas of any length by bounded search: lassos of k steps, k growing, by SAT.
+
+The search (`bounded_worker`) runs in a process of its own, so that a limit of time holds. It often
+refutes a formula that has no witness; where it does not, only an automaton can (`spot`).
+`witness` finds data's targets: the same traces up to `MAX_STEPS`, within limits that give the same
+result on every machine.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hf_alpha.tasks.solver_process import TIMEOUT, SolverProcess
+
+from . import bounded_worker
+from .trace import Trace
+from .witness import generalised
+
+
+class OpenError(Exception):
+    """No lasso of the steps that were allowed satisfies a formula, which proves nothing."""
+
+
+def find_trace(
+    tokens: Sequence[str],
+    symbols: Sequence[str],
+    timeout: float = TIMEOUT,
+    max_steps: int | None = None,
+) -> Trace | None:
+    """Return a symbolic trace with as few steps as possible all of whose words satisfy a formula.
+
+    Among those it has the shortest loop, then few literals: the fewest that the three-valued
+    evaluation proves where the shape is small (`witness.shortest_witness` says when), else as many
+    of which none can be left out.
+
+    Args:
+        tokens: canonical prefix tokens.
+        symbols: the formula's symbols by first occurrence.
+        timeout: seconds, not counting the start of the process nor the choice of literals.
+        max_steps: longest lasso that is looked for; by default there is no limit.
+
+    Returns:
+        None if it is proved that no word satisfies the formula.
+
+    Raises:
+        OpenError: no lasso of at most `max_steps` satisfies it, but it is not refuted either.
+        TimeoutError: if the time is up.
+        SolverCrashError: if the solver fails.
+        MissingSolverError: if python-sat is not installed.
+    """
+    lasso = _process.call("search", timeout, tokens, max_steps)
+    if lasso is None:
+        raise OpenError(f"no lasso of at most {max_steps} steps satisfies the formula")
+    if lasso is False:
+        return None
+    word, loop = lasso
+    return generalised(tokens, symbols, list(map(set, word)), loop)
+
+
+_process = SolverProcess(Path(bounded_worker.__file__))
