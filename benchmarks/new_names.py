@@ -13,7 +13,9 @@ says which answers are right, whatever their new names are called. Ways are:
 - `dual_part`: each sequence has random vectors for its names
 - `learned`: a vector for each name
 - `renamed`: the same, each sequence renamed at random in training
-- `canonical`: the same, names of a pair being numbered by first occurrence, those of its answer too
+- `ordered`: as `learned`, new names in the data being the first ones that a source lacks, which
+  greedy search has an easier time with than with any of many
+- `canonical`: as `learned`, names of a pair being numbered by first occurrence, new ones too
 
 All have symbols for the names of both sets. `--host llama` puts symbols around a Llama of that size
 in place of the package's own decoder. Runs that are finished are not trained or tested again.
@@ -25,7 +27,7 @@ the smallest. There is a table for each column of the tests that has several val
 import argparse
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -33,8 +35,9 @@ from typing import Any
 
 import measure
 from hf_alpha.cli.options import integers
+from hf_alpha.evaluation.evaluate import answer_limit
 from hf_alpha.folders import write_text
-from hf_alpha.generation import generate_answers, room_for
+from hf_alpha.generation import generate_answers
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import Recipe, read_recipe
 from hf_alpha.tasks import Verdict
@@ -50,13 +53,13 @@ class Way:
         encoding: of the model.
         changes: to the recipe.
         new_symbols: whether it has a way of its own to write what its text lacks so far.
-        numbered: names are numbered before the model sees a pair.
+        names: how the names of a pair are changed before the model sees it, a key of `NAMES`.
     """
 
     encoding: str
     changes: tuple[str, ...] = ()
     new_symbols: bool = False
-    numbered: bool = False
+    names: str = ""
 
 
 WAYS = {
@@ -64,7 +67,8 @@ WAYS = {
     "dual_part": Way("dual_part"),
     "learned": Way("learned"),
     "renamed": Way("learned", ("model.symbol_renaming=random",)),
-    "canonical": Way("learned", numbered=True),
+    "ordered": Way("learned", names="ordered"),
+    "canonical": Way("learned", names="numbered"),
 }
 TASKS = ("anf", "tseitin", "extract", "proofs")
 TESTS = {"test": "names seen", "new-names": "names never seen"}
@@ -89,29 +93,41 @@ HOSTS: dict[str, tuple[str, ...]] = {
 
 
 def make_data(task: str, args: argparse.Namespace) -> None:
-    """Draw the pairs, once, and write them with numbered names as well."""
+    """Draw the pairs, once, and write them with other names as well."""
     drawn: Any = import_module(f"hf_alpha.tasks.text.{task}")
-    folder, numbered = (folder_of(task, way, args) for way in (Way(""), Way("", numbered=True)))
+    folder = folder_of(task, "", args)
     if not (folder / "new-names.jsonl").is_file():  # written last
         drawn.FILES.save(folder, args.rows, args.tests)
-    for part in ("train", *TESTS):
-        if not (file := numbered / f"{part}.jsonl").is_file():
-            pairs = [number_names(row, drawn) for row in rows_of(folder / file.name)]
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_text(file, "".join(json.dumps(pair) + "\n" for pair in pairs))
+    for names, change in NAMES.items():
+        for part in ("train", *TESTS):
+            if not (file := folder_of(task, names, args) / f"{part}.jsonl").is_file():
+                pairs = [change(row, drawn) for row in rows_of(folder / file.name)]
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_text(file, "".join(json.dumps(pair) + "\n" for pair in pairs))
 
 
-def number_names(row: Row, drawn: Any) -> Row:
+def numbered(row: Row, drawn: Any) -> Row:
     """A pair with the first names of the task, by first occurrence."""
     text = f"{row['source']}{BETWEEN}{row['target']}"
-    numbered = shape(text, [*drawn.SEEN, *drawn.UNSEEN], drawn.SEEN.__getitem__)
-    source, target = numbered.split(BETWEEN)
+    changed = shape(text, [*drawn.SEEN, *drawn.UNSEEN], drawn.SEEN.__getitem__)
+    source, target = changed.split(BETWEEN)
     return {**row, "source": source, "target": target}
 
 
-def folder_of(task: str, way: Way, args: argparse.Namespace) -> Path:
+def ordered(row: Row, drawn: Any) -> Row:
+    """A pair whose new names are the first ones of the task that the source lacks."""
+    words = set(re.findall(r"\w+", row["source"]))
+    new_names = {*drawn.SEEN, *drawn.UNSEEN} - words
+    unused = [name for name in drawn.SEEN if name not in words]
+    return {**row, "target": shape(row["target"], new_names, unused.__getitem__)}
+
+
+NAMES: dict[str, Callable[[Row, Any], Row]] = {"numbered": numbered, "ordered": ordered}
+
+
+def folder_of(task: str, names: str, args: argparse.Namespace) -> Path:
     """Where the pairs are that a model is trained and tested on."""
-    return args.runs / f"data-{task}{'-numbered' if way.numbered else ''}"
+    return args.runs / f"data-{task}{names and '-'}{names}"
 
 
 def rows_of(file: Path) -> list[Row]:
@@ -136,7 +152,7 @@ def recipe_of(task: str, name: str, seed: int, args: argparse.Namespace) -> Reci
         "objective.pairs=true",
         f"objective.max_length={args.length}",
         "check=null",
-        f"data.train={folder_of(task, way, args) / 'train.jsonl'}",
+        f"data.train={folder_of(task, way.names, args) / 'train.jsonl'}",
         "data.validation={}",
         "data.test=null",
         "training.eval_strategy=no",
@@ -152,7 +168,7 @@ def test(task: str, name: str, part: str, model: Path, args: argparse.Namespace)
     """Whether each answer to the problems of a file is right, found out once."""
     file = model / f"{part}-right.json"
     if not file.is_file():
-        rows = rows_of(folder_of(task, WAYS[name], args) / f"{part}.jsonl")
+        rows = rows_of(folder_of(task, WAYS[name].names, args) / f"{part}.jsonl")
         write_text(file, json.dumps(judged(task, rows, model)))
     return list(json.loads(file.read_text(encoding="utf-8")))
 
@@ -160,17 +176,16 @@ def test(task: str, name: str, part: str, model: Path, args: argparse.Namespace)
 def judged(task: str, rows: Sequence[Row], folder: Path) -> list[bool]:
     """Whether each answer of a model is right."""
     model, tokenizer = load_checkpoint(folder)
-    targets = [row["target"] for row in rows]
-    longest = max(map(len, tokenizer.backend_tokenizer.encode_batch(targets)))
+    solved = read_recipe(f"text/{task}").solved
+    pairs = [{"problem": row["source"], "answer": row["target"]} for row in rows]
     answers = generate_answers(
         model,
         tokenizer,
         [row["source"] for row in rows],
         num_beams=1,
-        max_new_tokens=room_for(longest),
+        max_new_tokens=answer_limit(solved, tokenizer, pairs),
         progress=False,
     )
-    solved = read_recipe(f"text/{task}").solved
     return [
         given is not None and solved.check(row["source"], spelled(given[0]), row["target"]) in RIGHT
         for row, given in zip(rows, answers, strict=True)
@@ -253,7 +268,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             model = train_once(recipe, Path(recipe.training["output_dir"]))
             for part, seeds in results[name].items():
                 seeds.append(test(args.task, name, part, model, args))
-    rows = rows_of(folder_of(args.task, Way(""), args) / "test.jsonl")
+    rows = rows_of(folder_of(args.task, "", args) / "test.jsonl")
     measure.finish(tables(rows, results), results, args.out, argv)
 
 

@@ -787,6 +787,20 @@ def test_new_names_has_a_line_for_each_way_and_set_of_names(capsys, monkeypatch,
     assert lines[4] in capsys.readouterr().out
 
 
+def test_new_names_finds_answers_right(tmp_path):
+    """Those of a model that knows its few problems by heart, to their end."""
+    args = NEW_NAMES.parse(["--task=anf", "--host=llama", "--steps=80", f"--runs={tmp_path}"])
+    args.change = ["training.disable_tqdm=true", "training.learning_rate=0.004"]
+    args.rows, args.tests = 12, 1
+    NEW_NAMES.make_data("anf", args)
+    recipe = NEW_NAMES.recipe_of("anf", "ordered", 0, args)
+    recipe.training["warmup_steps"] = 5
+    train(recipe)
+    rows = NEW_NAMES.rows_of(tmp_path / "data-anf-ordered" / "train.jsonl")
+    right = NEW_NAMES.judged("anf", rows, Path(recipe.training["output_dir"]))
+    assert len(right) == 12 and sum(right) >= 10
+
+
 def test_new_names_counts_right_answers_whatever_new_names_are_called():
     rows = [
         {"source": "", "target": "", "names": n, "steps": s} for n, s in [(2, 1), (3, 1), (3, 2)]
@@ -803,14 +817,19 @@ def test_new_names_counts_right_answers_whatever_new_names_are_called():
 
 
 @pytest.mark.parametrize("task", NEW_NAMES.TASKS)
-def test_new_names_numbers_source_and_target_alike(task):
+def test_new_names_renames_source_and_target_alike(task):
     drawn = importlib.import_module(f"hf_alpha.tasks.text.{task}")
     row = drawn.draw(random.Random(0), drawn.UNSEEN, *drawn.FILES.test[-1])
-    numbered = NEW_NAMES.number_names(row, drawn)
-    assert drawn.check(numbered["source"], numbered["target"]) is True
-    words = re.findall(r"\w+", f"{numbered['source']} {numbered['target']}")
+    pairs = {name: change(row, drawn) for name, change in NEW_NAMES.NAMES.items()}
+    for pair in pairs.values():
+        assert drawn.check(pair["source"], pair["target"]) is True
+    words = re.findall(r"\w+", "{source} {target}".format(**pairs["numbered"]))
     names = list(dict.fromkeys(word for word in words if word in drawn.SEEN))
     assert names == drawn.SEEN[: len(names)] and not {*words} & {*drawn.UNSEEN}
+    assert pairs["ordered"]["source"] == row["source"]
+    words = re.findall(r"\w+", pairs["ordered"]["target"])
+    new = list(dict.fromkeys(word for word in words if word in drawn.SEEN))
+    assert new == drawn.SEEN[: len(new)] and bool(new) is (task != "proofs")
 
 
 FAMILIES = load("retrofit_families")
