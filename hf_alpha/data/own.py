@@ -168,7 +168,10 @@ class OwnPairs:
         batch = next(iter(self.train.iter(batch_size=DECODED)))
         texts, targets = problems(batch), batch["answer"]
         labels = tokenizer(texts, text_target=targets, allow_absent_symbols=True)
-        decoded = tokenizer.batch_decode(labels["labels"], names=labels.names)
+        names = labels.names
+        if self._new_names:  # those of the targets are more
+            names = tokenizer(text_target=targets, names=names, allow_absent_symbols=True).names
+        decoded = tokenizer.batch_decode(labels["labels"], names=names)
         lost = [pair for pair in zip(targets, decoded, strict=True) if not self._same(*pair)]
         if lost:
             message = (
