@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
 from transformers.utils import can_return_tuple
@@ -36,7 +37,12 @@ from .symbols import unpack_streams
 
 
 class AlphaTextModel(AlphaPreTrainedModel):
-    """Embedding and layers of a decoder alone, without the projection to the vocabulary."""
+    """Embedding and layers of a decoder alone, without the projection to the vocabulary.
+
+    Attributes:
+        start: a row that is added to the first token of a text. Without it, the states of a text
+            that begins with several names would be equal there, as averages of equal vectors are.
+    """
 
     def __init__(self, config: AlphaConfig):
         super().__init__(config)
@@ -46,6 +52,7 @@ class AlphaTextModel(AlphaPreTrainedModel):
                 "AlphaForConditionalGeneration, or set is_encoder_decoder=False"
             )
         self.shared: nn.Module = token_embedding(config)
+        self.start = nn.Embedding(1, config.d_model)
         self.symbol_draws = SymbolDraws.of(config)
         self.symbol_memory = config.encoding.memory(config, config.decoder_attention_heads)
         classes = len(config.symbol_classes)
@@ -90,7 +97,7 @@ class AlphaTextModel(AlphaPreTrainedModel):
         positions = position_ids
         if positions is None:
             positions = decoder_positions(input_ids, attention_mask, past_key_values)
-        hidden = self.symbols.embed(input_ids, streams)
+        hidden = self.symbols.embed(input_ids, streams) + self._start(positions)
         if config.decoder_position == "sinusoidal":
             hidden = hidden + sinusoidal(positions, config.d_model, hidden.dtype)[:, None]
         hidden = self.dropout(hidden)
@@ -115,6 +122,13 @@ class AlphaTextModel(AlphaPreTrainedModel):
             hidden_states=states.packed or None,
             attentions=attentions or None,
         )
+
+    def _start(self, positions_BT: torch.Tensor) -> torch.Tensor:
+        """Returns what is added to the vectors of tokens: (B or 1, 1, T, D)."""
+        row_D = self.start.weight[0]
+        if self.config.normalize_embeddings:
+            row_D = F.normalize(row_D, dim=0)
+        return (positions_BT == 0)[:, None, :, None] * row_D * self.symbols.scale
 
 
 class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):

@@ -30,6 +30,7 @@ def reference_logits(model, ids):
     x = table[rows] + torch.stack(
         [memory.first * (kind[t] > 0 and ids[t] not in ids[:t]) for t in range(len(ids))]
     )
+    x[0] += unit(text.start.weight[0])
     for layer in text.layers:
         block = layer.self_attn
         q, k, v = block.q_proj(x), block.k_proj(x), block.v_proj(x)
@@ -79,10 +80,24 @@ def test_parameters_are_those_of_a_decoder():
     names = {name for name, _ in model.named_parameters() if not name.startswith("model.layers.")}
     parts = ("first", "norm.weight", "norm.bias", "query_proj.weight", "key_proj.weight")
     memory = {f"model.symbol_memory.{name}" for name in parts}
-    assert names == {"model.shared.weight", "model.new_symbols.weight", *memory}
+    assert names == {
+        "model.shared.weight",
+        "model.start.weight",
+        "model.new_symbols.weight",
+        *memory,
+    }
     layer = {name.split(".")[0] for name, _ in model.model.layers[0].named_parameters()}
     assert layer == {"self_attn", "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm"}
     assert model.model.shared.weight.shape == (BASE + 2, 16)
+
+
+def test_names_at_the_start_of_a_text_are_told_apart():
+    model = make_decoder(**NEW)
+    ids = torch.tensor([[BASE, BASE + 1, BASE + 2, 3]])
+    logits = model(ids).logits[0, -1, BASE : BASE + 3]
+    assert len(set(logits.tolist())) == 3
+    model.model.start.weight.data.zero_()
+    assert len({round(x, 4) for x in model(ids).logits[0, -1, BASE : BASE + 3].tolist()}) == 1
 
 
 def test_half_of_the_heads_begin_with_each_relation():
