@@ -80,12 +80,8 @@ def test_parameters_are_those_of_a_decoder():
     names = {name for name, _ in model.named_parameters() if not name.startswith("model.layers.")}
     parts = ("first", "norm.weight", "norm.bias", "query_proj.weight", "key_proj.weight")
     memory = {f"model.symbol_memory.{name}" for name in parts}
-    assert names == {
-        "model.shared.weight",
-        "model.start.weight",
-        "model.new_symbols.weight",
-        *memory,
-    }
+    tables = {f"model.{name}.weight" for name in ("shared", "start", "new_symbols")}
+    assert names == {*tables, *memory}
     layer = {name.split(".")[0] for name, _ in model.model.layers[0].named_parameters()}
     assert layer == {"self_attn", "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm"}
     assert model.model.shared.weight.shape == (BASE + 2, 16)
