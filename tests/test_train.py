@@ -287,6 +287,8 @@ def test_a_decoder_learns_to_make_up_names(tmp_path, monkeypatch):
     assert "bad pairs  none" in "\n".join(said) and "do not come back" not in "\n".join(said)
     model, tokenizer = load_checkpoint("out")
     task = read_recipe("recipe.yaml").solved
+    covariance = alpha_covariance(model, tokenizer, ["a1 b2"], max_renamings=12, progress=False)
+    assert covariance.mean == 1 and covariance.samples[0].raw > 1
     answers = solve(model, tokenizer, task, ["x7 y8", "t1 q9"])
     assert [answer.answers[0][0] for answer in answers] == ["t1 = y8 x7 ; t1", "t2 = q9 t1 ; t2"]
     with pytest.raises(ValueError, match="the target has a name that the source lacks"):
