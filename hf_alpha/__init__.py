@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         AlphaForConditionalGeneration as AlphaForConditionalGeneration,
     )
     from hf_alpha.modeling.modeling_alpha import AlphaModel as AlphaModel
+    from hf_alpha.modeling.modeling_alpha_decoder import AlphaForCausalLM as AlphaForCausalLM
     from hf_alpha.modeling.modeling_folnet import (
         FolnetForCausalLM as FolnetForCausalLM,
     )
@@ -98,6 +99,7 @@ __version__ = "0.3.0.dev0"
 _MODULES = {
     "AlphaCollator": "hf_alpha.data.collate",
     "AlphaConfig": "hf_alpha.modeling.configuration_alpha",
+    "AlphaForCausalLM": "hf_alpha.modeling.modeling_alpha_decoder",
     "AlphaForConditionalGeneration": "hf_alpha.modeling.modeling_alpha",
     "AlphaModel": "hf_alpha.modeling.modeling_alpha",
     "AlphaTokenizer": "hf_alpha.modeling.tokenization_alpha",

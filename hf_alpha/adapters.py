@@ -7,10 +7,19 @@ from transformers import PreTrainedModel
 
 from hf_alpha.modeling.host_relations import DecoderRelations, HostRelations
 from hf_alpha.modeling.modeling_retrofit import AggregatedBlock, RetrofitModel
-from hf_alpha.modeling.relations import RelationGates, SymbolMemory
+from hf_alpha.modeling.new_symbols import NewSymbols
+from hf_alpha.modeling.relations import RelationGates, SymbolMemory, TextMemory
 from hf_alpha.modeling.text_pieces import JOIN
 
-PARTS = (DecoderRelations, HostRelations, AggregatedBlock, SymbolMemory, RelationGates)
+PARTS = (
+    DecoderRelations,
+    HostRelations,
+    AggregatedBlock,
+    SymbolMemory,
+    TextMemory,
+    RelationGates,
+    NewSymbols,
+)
 """Modules that are there for symbols alone."""
 
 

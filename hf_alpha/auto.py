@@ -27,6 +27,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
         "AutoConfig": ("configuration_alpha", "AlphaConfig"),
         "AutoModel": ("modeling_alpha", "AlphaModel"),
         "AutoModelForSeq2SeqLM": ("modeling_alpha", "AlphaForConditionalGeneration"),
+        "AutoModelForCausalLM": ("modeling_alpha_decoder", "AlphaForCausalLM"),
         "AutoTokenizer": ("tokenization_alpha", "AlphaTokenizer"),
     },
     "alpha-retrofit": {

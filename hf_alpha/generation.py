@@ -26,6 +26,10 @@ Given = TypeVar("Given")
 
 MAX_NEW_TOKENS = 128
 """Limit of an answer's length where nothing says another one."""
+NEW_SYMBOLS = 64
+"""Symbols of each class that are free for names that an answer makes up, where it may."""
+NEW_NAME = "t"
+"""What such names begin with; a number follows."""
 
 
 class InputTooLong(ValueError):
@@ -135,7 +139,8 @@ def beam_search(
         length = inputs["input_ids"].shape[1]
         room = answer_room(model.config, length, settings["max_new_tokens"], "the longest problem")
         output = generate_ids(model, inputs, {**settings, "max_new_tokens": room})
-        texts = tokenizer.batch_decode(output, names=inputs.names)
+        spelling = NEW_NAME if getattr(model.config, "new_symbols", False) else None
+        texts = tokenizer.batch_decode(output, names=inputs.names, new_names=spelling)
         end, _ = _end_and_pad(model, tokenizer, settings)
         has_end = [not end.isdisjoint(row) for row in output.tolist()]
         answers = list(map(Answer, texts, has_end))
@@ -338,11 +343,14 @@ def extend_vocabulary(
     Args:
         model: its model.
         tokenizer: its tokenizer.
-        num_symbols: class -> number of symbols; or a number, where there is one class only.
+        num_symbols: class -> number of symbols that problems need; or a number, where there is one
+            class only. Where answers may have new names, there are more.
     """
     have = tokenizer.symbol_classes
     if not isinstance(num_symbols, Mapping):
         num_symbols = dict.fromkeys(have, num_symbols) if len(have) == 1 else {}
+    if getattr(model.config, "new_symbols", False):
+        num_symbols = {name: num_symbols.get(name, 0) + NEW_SYMBOLS for name in have}
     missing = {
         name: count - have[name] for name, count in num_symbols.items() if count > have[name]
     }

@@ -124,7 +124,8 @@ print(runpy.run_module("{name}", run_name="__main__")["AlphaConfig"].model_type)
 def test_checkpoints_name_the_classes_that_are_registered():
     """The table here is read without torch, that of the configuration travels with checkpoints."""
     from hf_alpha.auto import MODELS
-    from hf_alpha.modeling.configuration_alpha import AUTO_MAP
+    from hf_alpha.modeling.configuration_alpha import AUTO_MAPS
 
     classes = {auto: ".".join(place) for auto, place in MODELS["alpha"].items()}
-    assert classes == {**AUTO_MAP, "AutoTokenizer": "tokenization_alpha.AlphaTokenizer"}
+    named = {**AUTO_MAPS[True], **AUTO_MAPS[False]}
+    assert classes == {**named, "AutoTokenizer": "tokenization_alpha.AlphaTokenizer"}

@@ -1,4 +1,5 @@
 import gzip
+import importlib
 import importlib.util
 import json
 import random
@@ -756,6 +757,79 @@ def test_geometric_prints_a_line_for_each_side(capsys, tmp_path):
         **dict.fromkeys(("segment_ids", "segment_starts", "segment_ends"), (2, 4)),
     }  # fmt: skip
     assert int(batch["segment_ends"].max()) < 8
+
+
+NEW_NAMES = load("new_names")
+
+
+def test_new_names_has_a_line_for_each_way_and_set_of_names(capsys, monkeypatch, tmp_path):
+    tiny = [
+        *("--task=anf", "--host=llama", "--seeds=0", "--steps=2", "--rows=40", "--tests=1"),
+        *(f"--runs={tmp_path}", "--change=training.per_device_train_batch_size=2"),
+        *("--change=model.backbone_config.hidden_size=16", "--change=training.disable_tqdm=true"),
+    ]
+    argv = [*tiny, "--ways=learned,renamed,canonical", f"--out={tmp_path / 'out'}"]
+    NEW_NAMES.main(argv)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    ways = ["learned", "renamed", "canonical"]
+    sets = ["names seen", "names never seen"]
+    assert [line.split(" | ")[0] for line in lines[2:]] == [
+        f"| {w}, {s}" for w in ways for s in sets
+    ]
+    assert lines[0] == "| right, %; names: | 2 | 3 | 4 | 5 | 6 | 7 | 8 | all |"
+    results = json.loads((tmp_path / "out.json").read_text())["data"]
+    assert {
+        len(right) for parts in results.values() for seeds in parts.values() for right in seeds
+    } == {7}
+    # Trained and tested once.
+    monkeypatch.setattr(NEW_NAMES, "generate_answers", None)
+    NEW_NAMES.main([*tiny, "--ways=renamed"])
+    assert lines[4] in capsys.readouterr().out
+
+
+def test_new_names_finds_answers_right(tmp_path):
+    """Those of a model that knows its few problems by heart, to their end."""
+    args = NEW_NAMES.parse(["--task=anf", "--host=llama", "--steps=80", f"--runs={tmp_path}"])
+    args.change = ["training.disable_tqdm=true", "training.learning_rate=0.004"]
+    args.rows, args.tests = 12, 1
+    NEW_NAMES.make_data("anf", args)
+    recipe = NEW_NAMES.recipe_of("anf", "ordered", 0, args)
+    recipe.training["warmup_steps"] = 5
+    train(recipe)
+    rows = NEW_NAMES.rows_of(tmp_path / "data-anf-ordered" / "train.jsonl")
+    right = NEW_NAMES.judged("anf", rows, Path(recipe.training["output_dir"]))
+    assert len(right) == 12 and sum(right) >= 10
+
+
+def test_new_names_counts_right_answers_whatever_new_names_are_called():
+    rows = [
+        {"source": "", "target": "", "names": n, "steps": s} for n, s in [(2, 1), (3, 1), (3, 2)]
+    ]
+    text = NEW_NAMES.tables(
+        rows, {"learned": {"test": [[True, True, False], [True, False, False]]}}
+    )
+    names, steps = (table.splitlines() for table in text.split("\n\n"))
+    assert names[0] == "| right, %; names: | 2 | 3 | all |" and steps[0].startswith(
+        "| right, %; steps"
+    )
+    assert names[2] == "| learned, names seen | 100.0 ± 0.0 | 25.0 ± 25.0 | 50.0 ± 16.7 |"
+    assert NEW_NAMES.spelled("let <name_7> = a0 & b0 ; <name_7>") == "let new_7 = a0 & b0 ; new_7"
+
+
+@pytest.mark.parametrize("task", NEW_NAMES.TASKS)
+def test_new_names_renames_source_and_target_alike(task):
+    drawn = importlib.import_module(f"hf_alpha.tasks.text.{task}")
+    row = drawn.draw(random.Random(0), drawn.UNSEEN, *drawn.FILES.test[-1])
+    pairs = {name: change(row, drawn) for name, change in NEW_NAMES.NAMES.items()}
+    for pair in pairs.values():
+        assert drawn.check(pair["source"], pair["target"]) is True
+    words = re.findall(r"\w+", "{source} {target}".format(**pairs["numbered"]))
+    names = list(dict.fromkeys(word for word in words if word in drawn.SEEN))
+    assert names == drawn.SEEN[: len(names)] and not {*words} & {*drawn.UNSEEN}
+    assert pairs["ordered"]["source"] == row["source"]
+    words = re.findall(r"\w+", pairs["ordered"]["target"])
+    new = list(dict.fromkeys(word for word in words if word in drawn.SEEN))
+    assert new == drawn.SEEN[: len(new)] and bool(new) is (task != "proofs")
 
 
 FAMILIES = load("retrofit_families")

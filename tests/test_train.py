@@ -1,5 +1,6 @@
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -254,6 +255,44 @@ def test_a_decoder_with_prefixes_is_trained_with_the_problem_as_its_prefix(tmp_p
     assert prefix.any(1).all()
     seen = [trained(**batch, prefix_mask=mask).loss for mask in (None, prefix)]
     assert seen[0] == seen[1] != trained(**batch, prefix_mask=torch.zeros_like(prefix)).loss
+
+
+def test_a_decoder_learns_to_make_up_names(tmp_path, monkeypatch):
+    """`b1 a1` becomes `t1 = a1 b1 ; t1`, with any names, whatever the data calls the new one."""
+    monkeypatch.chdir(tmp_path)
+    rng = random.Random(0)
+    pool = [f"{letter}{number}" for letter in "abcd" for number in range(5)]
+    rows = []
+    for _ in range(400):
+        one, two, new = rng.sample(pool, 3)
+        rows.append({"source": f"{one} {two}", "target": f"{new} = {two} {one} ; {new}"})
+    Path("pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    model = {
+        "is_encoder_decoder": False, "symbol_encoding": "relational", "new_symbols": True,
+        "d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 64,
+        "dropout": 0.0,
+    }  # fmt: skip
+    recipe = {
+        "task": "text", "data": {"train": "pairs.jsonl"}, "tokenizer": "words", "model": model,
+        "symbols": {"name": {"pattern": "[a-z][0-9]+"}},
+        "training": {
+            "output_dir": "out", "max_steps": 300, "per_device_train_batch_size": 32,
+            "learning_rate": 0.003, "save_strategy": "no", "eval_strategy": "no",
+            "report_to": "none", "disable_tqdm": True,
+        },
+    }  # fmt: skip
+    Path("recipe.yaml").write_text(json.dumps(recipe))
+    said = []
+    train(read_recipe("recipe.yaml"), say=said.append)
+    assert "bad pairs  none" in "\n".join(said) and "do not come back" not in "\n".join(said)
+    model, tokenizer = load_checkpoint("out")
+    task = read_recipe("recipe.yaml").solved
+    covariance = alpha_covariance(model, tokenizer, ["a1 b2"], max_renamings=12, progress=False)
+    assert covariance.mean == 1 and covariance.samples[0].raw > 1
+    answers = solve(model, tokenizer, task, ["x7 y8", "t1 q9"])
+    assert [answer.answers[0][0] for answer in answers] == ["t1 = y8 x7 ; t1", "t2 = q9 t1 ; t2"]
+    with pytest.raises(ValueError, match="the target has a name that the source lacks"):
+        train(read_recipe("recipe.yaml", ["model.new_symbols=false", "training.output_dir=no"]))
 
 
 @pytest.fixture

@@ -202,7 +202,7 @@ def _prove_renaming(model: RetrofitModel, family: Family, probe: dict[str, Tenso
     config = model.config
     logits = model(**probe).logits
     family.check_shape(logits, model, probe)
-    if not config.needs_stream_ids:  # nothing is promised
+    if "renaming" not in config.encoding.promises and not config.needs_stream_ids:
         return
     renaming = torch.arange(config.vocab_size, device=logits.device)
     for pairs in config.vocabulary.ranges.values():
@@ -210,6 +210,8 @@ def _prove_renaming(model: RetrofitModel, family: Family, probe: dict[str, Tenso
         renaming[members] = members.roll(-1)
     called = {name: renaming.to(probe[name].device)[probe[name]] for name in IDS if name in probe}
     moved = model(**{**probe, **called}).logits[..., renaming]
+    if config.new_symbols:  # whose scores go to the first ones that are unused
+        moved, logits = moved.sort(-1).values, logits.sort(-1).values
     if not torch.equal(moved, logits):
         gap = float((moved - logits).abs().max())
         raise family.refusal(f"renaming changes its logits by up to {gap:.2e}")

@@ -13,6 +13,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+import torch
 from huggingface_hub.errors import StrictDataclassError
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
@@ -191,6 +192,7 @@ def _symbol_model(
             RetrofitForConditionalGeneration if settings.is_encoder_decoder else RetrofitForCausalLM
         )
         retrofit = kind(settings, model)
+    _begin_new_symbols(retrofit)
     retrofit.generation_config = _generation(model, retrofit.config)
     raise_limit(retrofit)
     training = model.training
@@ -199,6 +201,20 @@ def _symbol_model(
     retrofit.train(training)
     fit_tokenizer(symbol_tokenizer, retrofit)
     return retrofit, symbol_tokenizer
+
+
+@torch.no_grad()
+def _begin_new_symbols(model: RetrofitModel) -> None:
+    """Have the head's rows for new symbols begin as those of symbols are, class by class."""
+    if model.new_symbols is None:
+        return
+    config, head = model.config, model.get_output_embeddings()
+    assert isinstance(head.weight, torch.Tensor)
+    for number, (name, pairs) in enumerate(config.symbol_ranges.items()):
+        rows = [i for pair in pairs for i in range(*pair)]
+        if config.encoding.rows_per_class is not None:
+            rows = config.class_rows[name]
+        model.new_symbols.weight[number] = head.weight[rows].mean(0)
 
 
 def _without_rule(tokenizer: Any) -> str:

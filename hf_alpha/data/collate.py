@@ -22,8 +22,8 @@ class AlphaCollator:
 
     Args:
         tokenizer: gives the padding side and names the tokens in error messages.
-        allow_absent_symbols: take labels with symbols that their input lacks, which only a
-            `learned` model can write; see `AlphaTokenizer.__call__`.
+        allow_absent_symbols: take labels with symbols that their input lacks, which only models
+            with `learned` or with new symbols can write; see `AlphaTokenizer.__call__`.
         for_decoder: make of each problem and its answer one sequence, as a decoder alone reads
             them, padded on the right. Labels are -100 in the problem, whose end token, the last of
             its tokens, tells the two apart.
@@ -81,13 +81,15 @@ def one_sequence(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @filling_cache()
-def tokenize(dataset: Any, tokenizer: AnyTokenizer, num_workers: int = 1) -> Any:
+def tokenize(
+    dataset: Any, tokenizer: AnyTokenizer, num_workers: int = 1, new_names: bool = False
+) -> Any:
     """Add the model's columns to a dataset of `problem` and `answer` strings.
 
     A stream stays one: its rows are tokenised when they are read.
 
     A column `spans`, if there is one, has the names of each problem, as lists of
-    {start, stop, symbol_class}.
+    {start, stop, symbol_class}. With `new_names`, answers may have names that problems lack.
 
     The result lies in the cache of `datasets` and is made again only for other data, another
     vocabulary or changed code of the tokenizer.
@@ -99,7 +101,7 @@ def tokenize(dataset: Any, tokenizer: AnyTokenizer, num_workers: int = 1) -> Any
     def encode(batch: dict[str, list[Any]], rows: list[int]) -> dict[str, list[list[int]]]:
         try:
             texts = problems(batch, rows[0])
-            features = tokenizer.encode_pairs(texts, batch["answer"], first_row=rows[0])
+            features = tokenizer.encode_pairs(texts, batch["answer"], new_names, rows[0])
         except ValueError as error:
             place, _, reason = str(error).partition(": ")
             raise ValueError(f"{place} of the dataset: {reason}") from error
@@ -114,18 +116,18 @@ def tokenize(dataset: Any, tokenizer: AnyTokenizer, num_workers: int = 1) -> Any
         batched=True,
         with_indices=True,
         num_proc=num_workers if num_workers > 1 else None,
-        new_fingerprint=_fingerprint(dataset, tokenizer),
+        new_fingerprint=_fingerprint(dataset, tokenizer, new_names),
         desc="tokenizing",
     )
 
 
-def _fingerprint(dataset: Dataset, tokenizer: AnyTokenizer) -> str:
+def _fingerprint(dataset: Dataset, tokenizer: AnyTokenizer, new_names: bool) -> str:
     """Name of the tokenised data in the cache.
 
     By default it would be a hash of the pickled tokenizer, which changes as the tokenizer is used.
     """
     code = [file.read_bytes() for file in code_files(tokenizer)]
-    return Hasher.hash([dataset._fingerprint, *tokenizer.settings(), code])
+    return Hasher.hash([dataset._fingerprint, *tokenizer.settings(), code, new_names])
 
 
 __all__ = ["AlphaCollator", "one_sequence", "tokenize"]

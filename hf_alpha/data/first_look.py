@@ -140,7 +140,11 @@ class FirstLook:
 
 
 def look(
-    dataset: AnyDataset, finder: NameFinder, tokenizer: Any = None, limit: int | None = None
+    dataset: AnyDataset,
+    finder: NameFinder,
+    tokenizer: Any = None,
+    limit: int | None = None,
+    new_names: bool = False,
 ) -> FirstLook:
     """Count what the pairs have: rows, names, lengths, unknown tokens, what cannot be learnt.
 
@@ -148,6 +152,7 @@ def look(
         dataset: of `read_pairs`.
         tokenizer: of the texts, by `tokenizer(list of texts)["input_ids"]`, with `unk_token_id`.
         limit: rows that are looked at, the first ones; by default all.
+        new_names: targets may have names that their sources lack.
 
     Raises:
         ValueError: there is no row, rules look for names and no row has one, the pattern of a class
@@ -160,7 +165,7 @@ def look(
     only_names, first = True, ""
     for batch in batches(dataset, "first look"):
         pairs = [
-            _examine(problem, answer, finder)
+            _examine(problem, answer, finder, new_names)
             for problem, answer in zip(problems(batch), batch["answer"], strict=True)
         ]
         first = first or pairs[0].problem
@@ -180,8 +185,10 @@ def look(
     return result
 
 
-def drop_bad(dataset: AnyDataset, finder: NameFinder) -> tuple[AnyDataset, dict[str, int]]:
-    """Leave out the pairs that cannot be learnt.
+def drop_bad(
+    dataset: AnyDataset, finder: NameFinder, new_names: bool = False
+) -> tuple[AnyDataset, dict[str, int]]:
+    """Leave out the pairs that cannot be learnt; for `new_names` see `look`.
 
     Returns:
         The others, and reason -> how many pairs were left out.
@@ -192,7 +199,7 @@ def drop_bad(dataset: AnyDataset, finder: NameFinder) -> tuple[AnyDataset, dict[
     counts: Counter[str] = Counter()
     good: list[np.ndarray] = []
     for batch in batches(dataset, "dropping"):
-        row_reasons = _reasons(batch, finder)
+        row_reasons = _reasons(batch, finder, new_names)
         counts.update(filter(None, row_reasons))
         good.append(np.array([reason is None for reason in row_reasons]))
     if not any(part.any() for part in good):
@@ -202,21 +209,24 @@ def drop_bad(dataset: AnyDataset, finder: NameFinder) -> tuple[AnyDataset, dict[
         return dataset, {}
     if isinstance(dataset, Dataset):
         return dataset.select(np.flatnonzero(np.concatenate(good))), dict(counts)
-    return dataset.filter(partial(_are_good, finder=finder), batched=True, batch_size=BATCH), dict(
-        counts
-    )
+    are_good = partial(_are_good, finder=finder, new_names=new_names)
+    return dataset.filter(are_good, batched=True, batch_size=BATCH), dict(counts)
 
 
-def _are_good(batch: Mapping[str, Sequence[Any]], finder: NameFinder) -> list[bool]:
-    return [reason is None for reason in _reasons(batch, finder)]
+def _are_good(
+    batch: Mapping[str, Sequence[Any]], finder: NameFinder, new_names: bool
+) -> list[bool]:
+    return [reason is None for reason in _reasons(batch, finder, new_names)]
 
 
-def _reasons(batch: Mapping[str, Sequence[Any]], finder: NameFinder) -> list[str | None]:
+def _reasons(
+    batch: Mapping[str, Sequence[Any]], finder: NameFinder, new_names: bool
+) -> list[str | None]:
     pairs = zip(problems(batch), batch["answer"], strict=True)
-    return [_examine(problem, answer, finder).reason for problem, answer in pairs]
+    return [_examine(problem, answer, finder, new_names).reason for problem, answer in pairs]
 
 
-def _examine(problem: str, answer: str, finder: NameFinder) -> Pair:
+def _examine(problem: str, answer: str, finder: NameFinder, new_names: bool = False) -> Pair:
     spans = finder.find(problem)
     names: dict[str, list[str]] = {}
     classes: dict[str, str] = {}
@@ -231,7 +241,7 @@ def _examine(problem: str, answer: str, finder: NameFinder) -> Pair:
         if count is not None and len(listed) > count:
             return pair._replace(reason=TOO_MANY, name=f"{len(listed)} of class {kind}")
     for start, stop, _ in pair.answer_spans:
-        if answer[start:stop] not in classes:
+        if not new_names and answer[start:stop] not in classes:
             return pair._replace(reason=LACKING, name=repr(answer[start:stop]))
     return pair
 

@@ -48,6 +48,7 @@ class OwnPairs:
         say: is told what the pairs are like.
         same: whether an answer is the target.
         has_check: answers can be right that are not the target.
+        new_names: targets may have names that their sources lack.
 
     Attributes:
         train: with the columns `problem` and `answer`, and `spans` where a rule needs it.
@@ -65,7 +66,9 @@ class OwnPairs:
         say: Callable[[str], object] = print,
         same: Callable[[str, str], bool] = eq,
         has_check: bool = False,
+        new_names: bool = False,
     ):
+        self._new_names = new_names
         self.finder, self._say = finder, say
         self._same, self._has_check = same, has_check
         pairs = self._read(settings, settings.train, "train", settings.streaming)
@@ -80,7 +83,7 @@ class OwnPairs:
     def _read(self, settings: OwnSettings, place: Where, split: str, streaming: bool) -> AnyDataset:
         pairs = read_own(settings, place, self.finder, split, streaming=streaming)
         if settings.drop_bad:
-            pairs, dropped = drop_bad(pairs, self.finder)
+            pairs, dropped = drop_bad(pairs, self.finder, self._new_names)
             for reason, count in dropped.items():
                 self._say(f"{split}: {count:,} pairs dropped: {reason}")
         return pairs
@@ -96,15 +99,24 @@ class OwnPairs:
         """
         needed_counts = {name: self.finder.rules[name].count or 0 for name in counts}
         validation = [self.validation] if isinstance(self.validation, Dataset) else []
-        parts = [*([self.train] if training else []), *validation]
+        parts = [*([self.train] if training or self._new_names else []), *validation]
         for batch in chain(*(batches(part, "counting names") for part in parts)):
-            for problem in problems(batch):
-                spans = self.finder.find(problem)
-                names = {(kind, problem[start:stop]) for start, stop, kind in spans}
+            for problem, answer in zip(problems(batch), batch["answer"], strict=True):
+                names = self._names(problem, answer)
                 for kind, count_in_data in Counter(kind for kind, _ in names).items():
                     if self.finder.rules[kind].count is None:
                         needed_counts[kind] = max(needed_counts[kind], count_in_data)
         return {name: max(needed_counts[name] - count, 0) for name, count in counts.items()}
+
+    def _names(self, problem: str, answer: str) -> set[tuple[str, str]]:
+        """Return class and name of those that a pair needs symbols for."""
+        spans = self.finder.find(problem)
+        names = {(kind, problem[start:stop]) for start, stop, kind in spans}
+        if self._new_names:
+            classes = {name: kind for kind, name in names}
+            spans = self.finder.find(answer, classes)
+            names |= {(kind, answer[start:stop]) for start, stop, kind in spans}
+        return names
 
     def check_symbols(self, tokenizer: Any) -> None:
         """Check that names are symbols, for a tokenizer whose symbols are words.
@@ -139,7 +151,7 @@ class OwnPairs:
             ValueError: some of them cannot be learned, or their names cannot be found.
         """
         limit = None if isinstance(self.train, Dataset) else FEW
-        first_look = look(self._all, self.finder, tokenizer, limit)
+        first_look = look(self._all, self.finder, tokenizer, limit, self._new_names)
         self._say(str(first_look))
         first_look.refuse_bad()
         self._compare_decoded(tokenizer)
@@ -156,7 +168,10 @@ class OwnPairs:
         batch = next(iter(self.train.iter(batch_size=DECODED)))
         texts, targets = problems(batch), batch["answer"]
         labels = tokenizer(texts, text_target=targets, allow_absent_symbols=True)
-        decoded = tokenizer.batch_decode(labels["labels"], names=labels.names)
+        names = labels.names
+        if self._new_names:  # those of the targets are more
+            names = tokenizer(text_target=targets, names=names, allow_absent_symbols=True).names
+        decoded = tokenizer.batch_decode(labels["labels"], names=names)
         lost = [pair for pair in zip(targets, decoded, strict=True) if not self._same(*pair)]
         if lost:
             message = (

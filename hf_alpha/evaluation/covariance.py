@@ -367,6 +367,16 @@ class _Renamings:
     def num_symbols(self) -> int:
         return sum(self.counts)
 
+    def without_new(self, items: Items) -> Items:
+        """Return items in which names that the sample lacks are numbered by first occurrence.
+
+        A model that makes up names takes the first ones that are unused, whichever they are.
+        """
+        pairs = zip(self.classes, self.counts, strict=True)
+        lacking = {name for names, count in pairs for name in names[count:]}
+        new_names = (item for item in dict.fromkeys(items) if item in lacking)
+        return rename(items, {name: f"new {number}" for number, name in enumerate(new_names)})
+
     def renaming(self, number: int) -> Renaming:
         """Return renaming `number` as name -> name; names not in it stay.
 
@@ -463,17 +473,23 @@ def _predict(
     progress: bool,
 ) -> dict[int, list[_Answer]]:
     """Return the answers to all renamings of each sample."""
+    config = getattr(answerer.module, "config", None)
+    makes_up_names = getattr(config, "new_symbols", False)
 
     def answer(batch: list[_Job]) -> list[_Answer]:
         rows: list[tuple[Any, Table]] = []
         for index, number, _ in batch:
             rows.append((samples[index].source, samples[index].plan.renaming(number)))
         group = batch[0][-1]
-        undo = [{new: old for old, new in table.items()} for _, table in rows]
-        return [
-            _Answer(raw, rename(raw, table), not answerer.names.names.isdisjoint(raw))
-            for table, raw in zip(undo, answerer.answer(rows, group), strict=True)
-        ]
+        answers = []
+        for (index, *_), (_, table), raw in zip(
+            batch, rows, answerer.answer(rows, group), strict=True
+        ):
+            undone = rename(raw, {new: old for old, new in table.items()})
+            if makes_up_names:
+                undone = samples[index].plan.without_new(undone)
+            answers.append(_Answer(raw, undone, not answerer.names.names.isdisjoint(raw)))
+        return answers
 
     state = process_state()
     batches = split(list(_batches(samples, batch_size)), state)

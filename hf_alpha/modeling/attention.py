@@ -16,6 +16,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, prefers_products
+from .masks import own_part
 from .positions import rotate
 from .relations import Relations, add_relations, add_relations_
 
@@ -95,7 +96,8 @@ class AlphaAttention(nn.Module):
 
     Attributes:
         gates: what relations between positions add to the scores, where the encoding has such:
-            that of the same symbol and, in cross-attention, that of a symbol already written.
+            that of the same symbol and, in cross-attention, that of a symbol already written; in a
+            decoder alone, that of standing behind the same symbol.
     """
 
     def __init__(
@@ -113,7 +115,9 @@ class AlphaAttention(nn.Module):
         self.k_proj = BlockLinear(config.d_model, config.d_model)
         self.v_proj = BlockLinear(config.d_model, config.d_model)
         self.out_proj = BlockLinear(config.d_model, config.d_model)
-        self.gates = config.encoding.gates(config.d_model, num_heads, 2 if cross else 1)
+        alone = not config.is_encoder_decoder
+        relations, halves = (2, (0, 1)) if alone else (2 if cross else 1, (0,))
+        self.gates = config.encoding.gates(config.d_model, num_heads, relations, halves)
 
     def forward(
         self,
@@ -216,7 +220,7 @@ class AlphaAttention(nn.Module):
             return key.flatten(0, 1), value.flatten(0, 1)
         if self.cross:
             cache.is_updated[self.slot] = True
-        part = cache.cross_attention_cache if self.cross else cache.self_attention_cache
+        part = cache.cross_attention_cache if self.cross else own_part(cache)
         key, value = part.update(key.flatten(1, 2), value.flatten(1, 2), self.slot)
         return self._by_stream(key), self._by_stream(value)
 

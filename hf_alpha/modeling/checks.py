@@ -176,6 +176,21 @@ def refuse_vectors(kwargs: dict[str, Any]) -> None:
             )
 
 
+def refuse_unknown(kwargs: dict[str, Any], model: str) -> None:
+    """Raise a ValueError for arguments that a model's forward does not know; None is accepted.
+
+    Args:
+        kwargs: what no parameter has taken.
+        model: its class.
+    """
+    known = ("return_dict", "cache_position", "token_type_ids")
+    unknown = [name for name, x in kwargs.items() if x is not None and name not in known]
+    if unknown:
+        raise ValueError(
+            f"{model} takes no {', '.join(unknown)}: look at the spelling, or leave it out"
+        )
+
+
 def refuse_positions(kwargs: dict[str, Any]) -> None:
     """Raise a ValueError for positions of tokens."""
     for name in ("position_ids", "decoder_position_ids"):
@@ -409,5 +424,6 @@ __all__ = [
     "free_memory",
     "group_memory",
     "refuse_positions",
+    "refuse_unknown",
     "refuse_vectors",
 ]

@@ -20,17 +20,25 @@ CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
 ENCODER_POSITIONS = ("tree", "rope", "sinusoidal", "none")
 DECODER_POSITIONS = ("rope", "sinusoidal", "none")
 AGGREGATED_NORMS = ("post", "pre")
+CONFIG = {"AutoConfig": "configuration_alpha.AlphaConfig"}
 # Saving a model names the class that was saved only: a checkpoint has to load by every Auto class.
-AUTO_MAP = {
-    "AutoConfig": "configuration_alpha.AlphaConfig",
-    "AutoModel": "modeling_alpha.AlphaModel",
-    "AutoModelForSeq2SeqLM": "modeling_alpha.AlphaForConditionalGeneration",
+AUTO_MAPS = {
+    True: {
+        **CONFIG,
+        "AutoModel": "modeling_alpha.AlphaModel",
+        "AutoModelForSeq2SeqLM": "modeling_alpha.AlphaForConditionalGeneration",
+    },
+    False: {**CONFIG, "AutoModelForCausalLM": "modeling_alpha_decoder.AlphaForCausalLM"},
 }
+"""Whether there is an encoder -> the classes that a checkpoint names."""
 
 
 @strict
 class AlphaConfig(SymbolModelConfig):
     r"""Settings of [`AlphaModel`]; sizes are named as in BART's configuration.
+
+    With `is_encoder_decoder=False` they are those of [`AlphaForCausalLM`], a decoder alone, which
+    uses what is called after the decoder.
 
     Those of symbols and the head are described in [`SymbolModelConfig`].
 
@@ -81,6 +89,7 @@ class AlphaConfig(SymbolModelConfig):
         "layer_norm_eps",
     )
     takes_relations: ClassVar[bool] = True
+    takes_new_symbols: ClassVar[bool] = True
 
     d_model: int = 96
     encoder_layers: int = 6
@@ -116,7 +125,7 @@ class AlphaConfig(SymbolModelConfig):
     tie_word_embeddings: bool = True
 
     def __post_init__(self, **kwargs: Any) -> None:
-        kwargs.setdefault("auto_map", dict(AUTO_MAP))
+        kwargs.setdefault("auto_map", dict(AUTO_MAPS[self.is_encoder_decoder]))
         for switch in AGGREGATED:
             if getattr(self, switch) is None:
                 setattr(self, switch, self.encoding.opens_streams)
@@ -145,7 +154,9 @@ class AlphaConfig(SymbolModelConfig):
             tokenizer: an `AlphaTokenizer`; with a grammar it returns `tree_paths`.
             settings: other fields.
         """
-        positions = {"encoder_position": "tree"} if tokenizer.grammar is not None else {}
+        encodes = settings.get("is_encoder_decoder", True)
+        has_grammar = getattr(tokenizer, "grammar", None) is not None
+        positions = {"encoder_position": "tree"} if has_grammar and encodes else {}
         return super().for_tokenizer(tokenizer, **{**positions, **settings})
 
     def validate_architecture(self) -> None:
@@ -158,7 +169,7 @@ class AlphaConfig(SymbolModelConfig):
         self._check_attention()
 
     def _check_attention(self) -> None:
-        for part in ("encoder", "decoder"):
+        for part in ("encoder", "decoder") if self.is_encoder_decoder else ("decoder",):
             heads = getattr(self, f"{part}_attention_heads")
             if self.d_model % heads:
                 raise ValueError(
@@ -181,6 +192,9 @@ class AlphaConfig(SymbolModelConfig):
     @property
     def size_text(self) -> str:
         """The sizes that a model card gives."""
+        if not self.is_encoder_decoder:
+            heads, ffn = self.decoder_attention_heads, self.decoder_ffn_dim
+            return f"d {self.d_model}, {self.decoder_layers} layers, {heads} heads, FFN {ffn}"
         return (
             f"d {self.d_model}, {self.encoder_layers} + {self.decoder_layers} layers, "
             f"{self.encoder_attention_heads} heads, FFN {self.encoder_ffn_dim}"
@@ -197,14 +211,14 @@ class AlphaConfig(SymbolModelConfig):
         """Returns the configuration as one side sees it.
 
         A decoder layer owns two self-attention cache slots (per-stream and aggregated), and
-        relations need one that tells which symbols were written, so the decoder's side reports
+        relations need some that tell which symbols were written, so the decoder's side reports
         these slots as `num_hidden_layers`; `decoder_layers` stays.
         """
         if bool(decoder) == bool(encoder):
             return self
         side = copy.deepcopy(self)
         if decoder:
-            side.num_hidden_layers = self.history_slot + self.encoding.num_histories
+            side.num_hidden_layers = self.history_slot + self.num_histories
             side.num_attention_heads = self.decoder_attention_heads
         return side
 

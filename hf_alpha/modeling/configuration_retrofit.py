@@ -66,6 +66,7 @@ class RetrofitConfig(SymbolModelConfig):
     has_no_defaults_at_init = True
     keys_to_ignore_at_inference = ["past_key_values", "encoder_last_hidden_state", "stream_ids"]  # noqa: RUF012
     takes_relations: ClassVar[bool] = True
+    takes_new_symbols: ClassVar[bool] = True
     shares: ClassVar[tuple[str, ...]] = (
         *SymbolModelConfig.shares,
         "dropout",
@@ -270,8 +271,7 @@ class RetrofitConfig(SymbolModelConfig):
         side = copy.deepcopy(self.host_config.get_text_config(decoder=decoder, encoder=encoder))
         if decoder and side.num_hidden_layers < self.num_slots:  # T5's says how deep the encoder is
             side.num_hidden_layers = self.num_slots
-        # In a decoder alone, the head keeps states of its own too.
-        more = self.encoding.num_histories * (1 if self.is_encoder_decoder else 2)
+        more = self.num_histories
         if "decoder" in self.aggregated_attention:
             more += self.num_slots
         if decoder and more:

@@ -40,6 +40,9 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
             whole vocabulary, anew in every optimiser step; `"random_per_batch"`: likewise, one
             renaming for all samples of a step; `"first_occurrence"`: always, by order of first
             occurrence in the input. `streams` and `relational` models do not see names and skip it.
+        new_symbols: what a decoder alone writes may have symbols that its text lacks so far: the
+            head has a row for each class, whose probability goes to the first unused symbol.
+            Symbols are then listed as they are written, and `stream_ids` are not needed.
         random_method: how `dual_part` draws random parts (2410.17161, Section 4.2): `"normal"`,
             `"neighboring_points"` (-1, 0, 1, not all 0) or `"hypercube_vertices"` (-1, 1).
         random_dim: width of the random part; by default half of the model's width, at most 32.
@@ -68,6 +71,8 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     positive: ClassVar[tuple[str, ...]] = ("logit_scale",)
     # Whether the backbone's attention takes relations between positions; see `SymbolEncoding`.
     takes_relations: ClassVar[bool] = False
+    # Whether it may write symbols that the text lacks; see `new_symbols`.
+    takes_new_symbols: ClassVar[bool] = False
 
     num_base_tokens: int = 10
     symbol_classes: dict[str, int] = field(default_factory=lambda: {"proposition": 5})
@@ -75,6 +80,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     vocab_size: int = 0
     symbol_encoding: str = "streams"
     symbol_renaming: str = "none"
+    new_symbols: bool = False
     random_method: str = "hypercube_vertices"
     random_dim: int = 0
     normalize_parts: bool = True
@@ -148,6 +154,25 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
             raise ValueError("normalize_features needs normalize_embeddings: logits are cosines")
         if self.adacos and not self.normalize_features:
             raise ValueError("adacos scales cosines: set normalize_features or turn adacos off")
+        if self.new_symbols:
+            self._check_new_symbols()
+
+    def _check_new_symbols(self) -> None:
+        if self.is_encoder_decoder or not self.takes_new_symbols:
+            raise ValueError(
+                f"new_symbols is for decoders alone, not for this {self.model_type!r} model: take "
+                "AlphaConfig(is_encoder_decoder=False) or a retrofitted decoder"
+            )
+        if self.encoding.opens_streams:
+            raise ValueError(
+                f"new_symbols needs one stream, and {self.symbol_encoding!r} has one for each "
+                "symbol of the input: take 'relational'"
+            )
+        if self.adacos or self.label_smoothing:
+            raise ValueError(
+                "new_symbols changes which columns can be used from token to token: set adacos to "
+                "False and label_smoothing to 0"
+            )
 
     def _check_vocabulary(self) -> None:
         total = self.num_base_tokens + sum(self.symbol_classes.values())
@@ -201,7 +226,14 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     @property
     def needs_stream_ids(self) -> bool:
         """Whether forward needs the input's symbols (`stream_ids`); answers then hold no others."""
-        return self.encoding.lists_symbols or self.symbol_renaming == "first_occurrence"
+        listed = self.encoding.lists_symbols or self.symbol_renaming == "first_occurrence"
+        return listed and not self.new_symbols
+
+    @property
+    def num_histories(self) -> int:
+        """Slots of a decoder's cache behind those of its layers: symbols, states of the head."""
+        with_source, alone = self.encoding.num_histories
+        return with_source if self.is_encoder_decoder else max(alone, int(self.new_symbols))
 
     @property
     def num_symbols(self) -> int:

@@ -50,10 +50,10 @@ class StackRelations:
     within: Gated
     across: Gated | None = None
 
-    def of(self, block: nn.Module, query: torch.Tensor) -> list[Gated]:
+    def of(self, block: nn.Module, query: torch.Tensor) -> Gated:
         """Returns the relations for a block, which `relate_attention` has marked."""
         across = self.across if block.sees_source else None
-        return [self.within if across is None else across]
+        return self.within if across is None else across
 
 
 @dataclass(frozen=True)
@@ -63,22 +63,21 @@ class LayerRelations:
     A head's gates are decided by its query.
 
     Attributes:
-        relations: each one by itself.
+        relations: all of them.
         weight: of the gates: (layers, H, K, relations).
         bias: of the gates: (layers, H, relations).
     """
 
-    relations: tuple[Relations, ...]
+    relations: Relations
     weight: torch.Tensor
     bias: torch.Tensor
 
-    def of(self, block: nn.Module, query_BHTK: torch.Tensor) -> list[Gated]:
+    def of(self, block: nn.Module, query_BHTK: torch.Tensor) -> Gated:
         """Returns the relations for the block of a layer."""
         layer: Any = block.layer_idx
         weight, bias = (x[layer].to(query_BHTK) for x in (self.weight, self.bias))
         gates_BHTR = query_BHTK @ weight + bias[:, None]
-        gates = gates_BHTR.transpose(1, 2).unbind(-1)
-        return list(zip(self.relations, gates, strict=True))
+        return self.relations, gates_BHTR.permute(0, 2, 3, 1).flatten(2)
 
 
 def relational_attention(
@@ -104,19 +103,17 @@ def relational_attention(
     attend = _function(name, block)
     if symbol_relations is None:
         return attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
+    relations, gates = symbol_relations.of(block, query)
+    seen, gates = relations.last(key.shape[2]).to(query.device), gates.to(query.device)
     if _adds_to_mask(name, symbol_relations, query, kwargs):
         if attention_mask is not None and attention_mask.dtype == torch.bool:
             attention_mask = additive(attention_mask, query.dtype)
-        for relations, gates in symbol_relations.of(block, query):
-            seen = relations.last(key.shape[2]).to(query.device)
-            attention_mask = add_relations(attention_mask, gates.to(query.device), seen.matrices)
+        attention_mask = add_relations(attention_mask, gates, seen.matrices)
         return attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     width = value.shape[-1]
-    for relations, gates in symbol_relations.of(block, query):
-        seen = relations.last(key.shape[2]).to(query.device)
-        query = seen.extend_queries(query, gates.to(query.device), scaling)
-        key = seen.extend_keys(key)
+    query = seen.extend_queries(query, gates, scaling)
+    key = seen.extend_keys(key)
     value = F.pad(value, (0, key.shape[-1] - width))  # as wide, which fused kernels ask for
     output, weights = attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
     return output[..., :width], weights

@@ -8,22 +8,18 @@ Shapes: B batch, S streams (1 unless the encoding opens streams), L or T length,
 backbone, K random dimensions, R rows of its table, V vocabulary.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
-from transformers.cache_utils import Cache
 
 from .checks import can_look
 from .host_attention import relate_attention
 from .host_calls import HeadCall
 from .host_relations import DecoderRelations, HostRelations
-from .masks import full_mask
-from .relations import Relations, SymbolRelations, num_slots, one_hot
 from .streams import Streams
-from .symbol_encodings import symbols_so_far
 from .symbols import mean_streams
 
 if TYPE_CHECKING:
@@ -88,19 +84,17 @@ class HostEncoding:
         """Returns the streams with what the encoder found about each symbol, if asked for."""
         return streams
 
-    def go_on(self, streams: Streams, mask: Any, cache: Cache | None) -> Streams:
-        """Returns the streams over the tokens of a decoder alone, with those of the cache before.
-
-        Args:
-            streams: over tokens that the cache does not hold.
-            mask: of the decoder.
-            cache: of its attention to itself.
-        """
-        return streams
-
     def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
         """Returns logits (B, T, V), which are still to get the caller's names."""
         return output.logits[..., : self.config.vocab_size]
+
+    def scores_of_new(self, output: HostOutput) -> torch.Tensor | None:
+        """Returns logits of a symbol that the text lacks, (B, T, C), if there may be such."""
+        if (rows := self.model.new_symbols) is None:
+            return None
+        assert output.head.hidden_BSTD is not None
+        new_BTC = rows(output.head.hidden_BSTD[:, 0])
+        return self._capped(new_BTC).to(output.logits)
 
     # -- logits that some backbones squash: cap * tanh(products / cap) -----------------------------
 
@@ -243,8 +237,6 @@ class HostRelational(HostEncoding):
 class DecoderRelational(HostRelational):
     """The same in a decoder alone: see [`DecoderRelations`]."""
 
-    adds_vectors = False
-
     def make_relations(self) -> nn.Module:
         config = self.config.decoder_config
         heads, width = config.num_attention_heads, self.model.width
@@ -253,8 +245,8 @@ class DecoderRelational(HostRelational):
         head_dim = next(filter(None, widths), width // heads)
         return DecoderRelations(width, self.model.num_slots, heads, head_dim)
 
-    def additions(self, ids_BL: torch.Tensor, streams: Streams) -> None:
-        return None
+    def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
+        return self._added.memory.enter(streams) * self.config.random_scale[0]
 
     def relations(
         self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams
@@ -265,23 +257,10 @@ class DecoderRelational(HostRelational):
             streams = streams.for_layers()
         return {"symbol_relations": self._added.relations(streams)}
 
-    def go_on(self, streams: Streams, mask: Any, cache: Cache | None) -> Streams:
-        own_BT, own_BM, position_T = symbols_so_far(
-            streams.own, full_mask(mask), cache, self.model.num_slots
-        )
-        same_BTS = one_hot(own_BT, num_slots(streams.ids.shape[1]), streams.weights.dtype)
-        related = SymbolRelations(
-            within=Relations.of((same_BTS,), own_BM),
-            behind=Relations.of((same_BTS,), F.pad(own_BM[:, :-1], (1, 0), value=-1)),
-            source=own_BM,
-            positions=position_T,
-        )
-        return replace(streams, own=own_BT, related=related)
-
     def _point(self, head: HeadCall, streams: Streams) -> torch.Tensor:
         assert head.all_BSTD is not None  # the cache keeps states of all positions
-        hidden_BTD, slot = head.all_BSTD[:, 0], self.model.num_slots + 1
-        return self._added.point(hidden_BTD, streams, head.cache, slot)
+        hidden_BTD, slot = head.all_BSTD[:, 0], self.model.num_slots
+        return self._added.memory.point(hidden_BTD, streams, head.cache, slot + 1)
 
 
 def _has_no_symbols(streams: Streams) -> bool:

@@ -11,10 +11,9 @@ L source length, T target length, M keys, D width, H heads.
 import torch
 from torch import nn
 from transformers import initialization as init
-from transformers.cache_utils import Cache
 
 from .host_attention import LayerRelations, StackRelations
-from .relations import RelationGates, by_source, one_hot
+from .relations import RelationGates, TextMemory, by_source
 from .streams import Streams
 
 
@@ -107,9 +106,7 @@ class DecoderRelations(nn.Module):
         shape = (num_layers, num_heads)
         self.gates = nn.Parameter(torch.zeros(*shape, head_dim, self.NUM_RELATIONS))
         self.gate_bias = nn.Parameter(torch.zeros(*shape, self.NUM_RELATIONS))
-        self.norm = nn.LayerNorm(width)
-        self.query_proj = silent(nn.Linear(width, width, bias=False))
-        self.key_proj = nn.Linear(width, width, bias=False)
+        self.memory = TextMemory(width, silent=True)
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -119,37 +116,8 @@ class DecoderRelations(nn.Module):
 
     def relations(self, streams: Streams) -> LayerRelations:
         """Returns what the decoder's attention is told."""
-        assert streams.related is not None
-        assert streams.related.within is not None and streams.related.behind is not None
-        told = (streams.related.within, streams.related.behind)
-        return LayerRelations(told, self.gates, self.gate_bias)
-
-    def point(
-        self, hidden_BTD: torch.Tensor, streams: Streams, cache: Cache | None, slot: int
-    ) -> torch.Tensor:
-        """Returns what is added to the score of each symbol of the text: (B, T, S).
-
-        It is the mean over the symbol's positions up to now of a product of projected states.
-
-        Args:
-            hidden_BTD: that go into the head of the model.
-            streams: with relations.
-            cache: of the decoder; it keeps the projected states.
-            slot: where it keeps them.
-        """
-        related, device = streams.related, hidden_BTD.device
-        assert related is not None and related.source is not None and related.positions is not None
-        states_BTD = self.norm(hidden_BTD)
-        keys_BMD = self.key_proj(states_BTD)
-        if cache is not None:
-            keys = keys_BMD[:, None]
-            keys_BMD = cache.update(keys, keys[..., :0], slot)[0][:, 0]
-        products_BTM = self.query_proj(states_BTD) @ keys_BMD.mT / keys_BMD.shape[-1] ** 0.5
-        place_M = torch.arange(keys_BMD.shape[1], device=device)
-        past_TM = (place_M <= related.positions.to(device)[:, None]).to(products_BTM)
-        there_BMS = one_hot(related.source.to(device), streams.ids.shape[1], products_BTM.dtype)
-        count_BTS = (past_TM @ there_BMS).clamp(min=1)
-        return products_BTM * past_TM @ there_BMS / count_BTS
+        assert streams.within is not None
+        return LayerRelations(streams.within, self.gates, self.gate_bias)
 
 
 __all__ = ["DecoderRelations", "HostRelations", "silent"]

@@ -244,7 +244,9 @@ class Join(LogicOperator):
         self.output = nn.Linear(size, d1)
         self.source_premise = nn.Linear(d1, size) if has_source else None
         heads, relations = config.num_attention_heads, 3 if has_source else 1
-        self.gates = config.encoding.gates(d1, heads, relations, starting=2 if has_source else 1)
+        self.gates = config.encoding.gates(
+            d1, heads, relations, halves=(0, 0) if has_source else (0,)
+        )
         self.dropout = BitDropout(config.attention_probs_dropout_prob)
 
     def related(

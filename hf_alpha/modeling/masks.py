@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch.nn import functional as F
-from transformers.cache_utils import EncoderDecoderCache
+from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from .checks import can_look
 
@@ -22,7 +22,7 @@ def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tens
 def causal_mask(
     ids_BT: torch.Tensor,
     mask: torch.Tensor | None,
-    past_key_values: EncoderDecoderCache | None,
+    past_key_values: Cache | None,
     dtype: torch.dtype,
 ) -> torch.Tensor | None:
     """Returns a mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding."""
@@ -30,8 +30,7 @@ def causal_mask(
         return additive(mask, dtype) if mask.dtype == torch.bool else mask
     length = keys = ids_BT.shape[1]
     past = 0
-    if past_key_values is not None:
-        cache = past_key_values.self_attention_cache
+    if (cache := own_part(past_key_values)) is not None:
         past = cache.get_seq_length()
         keys, _ = cache.get_mask_sizes(length, 0)
         if mask is None and length == 1 and not cache.is_compileable:

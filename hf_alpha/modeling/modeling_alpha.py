@@ -144,27 +144,29 @@ class AlphaDecoderLayer(AlphaLayer):
         )
         aggregated = config.decoder_aggregated_attention
         self._add_attention("aggregated_attn", aggregated, slot, cross=False)
-        self.cross = [CROSS_ATTENTION[mode] for mode in config.cross_attention]
+        modes = config.cross_attention if config.is_encoder_decoder else ()
+        self.cross = [CROSS_ATTENTION[mode] for mode in modes]
         for offset, name in enumerate(self.cross):
             self._add_attention(name, True, 2 * index + offset, cross=True)
 
     def forward(
         self,
         hidden_BSTD: torch.Tensor,
-        encoder_NSLD: torch.Tensor,
-        encoder_view_N1LD: torch.Tensor,
         streams: Streams,
         mask: torch.Tensor | None,
-        encoder_mask: torch.Tensor | None,
         rope: CosSin,
-        cross_rope: tuple[CosSin, CosSin],
-        past_key_values: EncoderDecoderCache | None = None,
+        encoder_NSLD: torch.Tensor | None = None,
+        encoder_view_N1LD: torch.Tensor | None = None,
+        encoder_mask: torch.Tensor | None = None,
+        cross_rope: tuple[CosSin, CosSin] = (None, None),
+        past_key_values: Cache | None = None,
         output_attentions: bool = False,
         points: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
         """Returns the new hidden state and, on demand, self- and cross-attention weights, masses.
 
         Args:
+            encoder_NSLD: what cross-attention attends to; a decoder alone has none.
             encoder_view_N1LD: what aggregated cross-attention attends to.
             cross_rope: of queries and keys of cross-attention.
             points: return the sums of the weights of the first cross-attention over each symbol.
@@ -431,7 +433,7 @@ class AlphaDecoder(AlphaStack):
         encoder_mask = padding_mask(match_rows(encoder_attention_mask, rows), hidden.dtype)
         encoder_view = self._encoder_view(encoder_NSLD, source)
         shared = streams.for_layers()
-        context = (encoder_NSLD, encoder_view, shared, mask, encoder_mask, rope, cross_rope)
+        context = (shared, mask, rope, encoder_NSLD, encoder_view, encoder_mask, cross_rope)
         calls = {"past_key_values": past_key_values, "output_attentions": attentions_on}
         states = ReturnedStates(self.config.d_model, states_on)
         hidden = states.keep(hidden)
@@ -536,6 +538,11 @@ class AlphaModel(AlphaPreTrainedModel):
 
     def __init__(self, config: AlphaConfig):
         super().__init__(config)
+        if not config.is_encoder_decoder:
+            raise ValueError(
+                "the configuration is that of a decoder alone: take AlphaForCausalLM, or set "
+                "is_encoder_decoder=True"
+            )
         self.shared: nn.Module = token_embedding(config)
         self.symbol_draws = SymbolDraws.of(config)
         self.symbol_memory = config.encoding.memory(config, config.decoder_attention_heads)

@@ -48,6 +48,7 @@ from .host_encodings import HostOutput, host_encoding
 from .host_layers import hidden_of, layers_of, with_hidden
 from .host_relations import DecoderRelations, silent
 from .masks import causal_mask, full_mask, own_part, padding_mask
+from .new_symbols import NewSymbols
 from .positions import decoder_positions, rotary, token_positions
 from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
@@ -151,6 +152,8 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         self.host.relate_attention()
         if self.relations is not None:
             self.relations.to(backbone.dtype)
+        classes = len(config.symbol_classes)
+        self.new_symbols = NewSymbols(self.width, classes) if config.new_symbols else None
         self._watch_head()
         for side in self.sides:
             self._watch_table(side)
@@ -332,7 +335,8 @@ class RetrofitModel(SymbolHead, GenerationMixin):
 
     def _logits(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
         streams = streams.to(host_output.logits.device)  # layers may lie on several devices
-        return self.symbols.finish(self.host.logits(host_output, streams), streams)
+        new_BTC = self.host.scores_of_new(host_output)
+        return self.symbols.finish(self.host.logits(host_output, streams), streams, new_BTC)
 
     # -- generation -------------------------------------------------------------------------------
 

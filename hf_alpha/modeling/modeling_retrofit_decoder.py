@@ -10,17 +10,16 @@ import inspect
 from typing import Any
 
 import torch
-from torch.nn import functional as F
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
+from .causal_head import CausalHead
 from .checks import (
     IGNORE,
     can_look,
-    check_label_rows,
     check_mask,
     check_position_shape,
     check_positions,
@@ -41,11 +40,9 @@ from .masks import full_mask, is_by_token
 from .modeling_retrofit import RetrofitModel
 from .packed_texts import LENGTHS, PackedTexts, packed_texts
 from .positions import decoder_positions
-from .streams import Streams
-from .symbols import first_occurrence
 
 
-class RetrofitForCausalLM(RetrofitModel):
+class RetrofitForCausalLM(CausalHead, RetrofitModel):
     """A decoder with a symbol layer around it; arguments as of [`RetrofitModel`].
 
     Raises:
@@ -53,8 +50,13 @@ class RetrofitForCausalLM(RetrofitModel):
             before.
     """
 
+    config: RetrofitConfig
     auto = AutoModelForCausalLM
     sides = ("decoder",)
+
+    @property
+    def first_free_slot(self) -> int:
+        return self.num_slots
 
     def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
         if config.is_encoder_decoder:
@@ -224,7 +226,8 @@ class RetrofitForCausalLM(RetrofitModel):
     ) -> PackedTexts | None:
         """Returns the texts of packed rows, where names have to start anew with each."""
         # Where names are no matter, the backbone itself tells its texts apart.
-        if position_ids is None or ids_BT.shape[1] == 1 or not self.config.needs_stream_ids:
+        names_matter = self.config.needs_stream_ids or self.config.new_symbols
+        if position_ids is None or ids_BT.shape[1] == 1 or not names_matter:
             return None
         return packed_texts(ids_BT, mask, position_ids, cache)
 
@@ -270,39 +273,6 @@ class RetrofitForCausalLM(RetrofitModel):
             hidden_states=hidden and tuple(texts.together(state) for state in hidden),
         )
 
-    def _next_tokens(
-        self,
-        ids_BT: torch.Tensor,
-        labels_BT: torch.Tensor | None,
-        kwargs: dict[str, Any],
-    ) -> torch.Tensor | None:
-        """Returns the label of each position, (B, T): the token behind it; None without labels."""
-        # No parameter: Trainer would ask for whatever is called labels.
-        next_BT = kwargs.pop("shift_labels", None)
-        if next_BT is None and labels_BT is not None:
-            check_label_rows(labels_BT, *ids_BT.shape)
-            next_BT = F.pad(labels_BT[:, 1:], (0, 1), value=IGNORE)
-        check_label_rows(next_BT, *ids_BT.shape)
-        return next_BT
-
-    def _open(
-        self,
-        ids_BT: torch.Tensor,
-        mask: Any,
-        stream_ids: torch.Tensor | None,
-        cache: Cache | None,
-        learns: bool,
-    ) -> Streams:
-        """Opens the problems' symbols, with what they are called inside the model."""
-        if self.config.needs_stream_ids and stream_ids is None and _length(cache):
-            raise ValueError(
-                "stream_ids are missing: the model names symbols by the problem, which only the "
-                "cache holds; pass those that the tokenizer made for it"
-            )
-        mask_BT = mask[:, -ids_BT.shape[1] :] if is_by_token(mask) else None
-        streams = self.symbols.open(ids_BT, mask_BT, stream_ids, self.training and learns)
-        return self.host.go_on(streams, mask, cache)
-
     def _positions(
         self,
         ids_BT: torch.Tensor,
@@ -319,15 +289,6 @@ class RetrofitForCausalLM(RetrofitModel):
             check_positions(given_BT, self.num_positions)
         return {"position_ids": given_BT}
 
-    def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
-        """Generates as Transformers does; the symbols of a sample are those of its prompt."""
-        prompt = kwargs.get("input_ids") if inputs is None else inputs
-        if self.config.needs_stream_ids and kwargs.get("stream_ids") is None and prompt is not None:
-            symbol, mask = self.config.vocabulary.is_symbol(prompt), kwargs.get("attention_mask")
-            symbol = symbol if mask is None else symbol & (mask > 0)
-            kwargs["stream_ids"] = first_occurrence(prompt, symbol)
-        return super().generate(inputs, *args, **kwargs)
-
 
 def check_keeps_keys(backbone: PreTrainedModel) -> None:
     """Raise a ValueError for a decoder that keeps no keys and values of earlier tokens."""
@@ -336,10 +297,6 @@ def check_keeps_keys(backbone: PreTrainedModel) -> None:
             f"a {backbone.config.model_type!r} model has no past_key_values, keys and values of "
             "earlier tokens: take a decoder such as gpt2 or llama"
         )
-
-
-def _length(cache: Cache | None) -> int:
-    return 0 if cache is None else int(cache.get_seq_length())
 
 
 __all__ = ["RetrofitForCausalLM", "check_keeps_keys"]

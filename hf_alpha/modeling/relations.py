@@ -12,11 +12,16 @@ L source length, T target length, M keys (cached ones included), D model width, 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 from transformers import initialization as init
+from transformers.cache_utils import Cache
+
+if TYPE_CHECKING:
+    from .streams import Streams
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
@@ -33,8 +38,8 @@ class RelationGates(nn.Linear):
         num_heads: H.
         num_relations: of the block. (..., D) becomes (..., relations * H), the first relation's
             heads first.
-        start: what half of the heads begin with for the first relations; the rest begins with 0.
-        starting: how many relations those are.
+        start: what half of the heads begin with for a relation; the rest begins with 0.
+        halves: which half, of the first relations; others begin with 0 everywhere.
     """
 
     def __init__(
@@ -43,19 +48,21 @@ class RelationGates(nn.Linear):
         num_heads: int,
         num_relations: int,
         start: float = START,
-        starting: int = 1,
+        halves: tuple[int, ...] = (0,),
     ):
         super().__init__(width, num_heads * num_relations)
         self.num_heads = num_heads
         self.start = start
-        self.starting = starting
+        self.halves = halves
 
     @torch.no_grad()
     def reset(self) -> None:
-        """Begin with the first relations, in half of the heads."""
+        """Begin with the first relations, each in half of the heads."""
         init.zeros_(self.weight)
         start = torch.zeros_like(self.bias).view(-1, self.num_heads)
-        start[: self.starting, : self.num_heads // 2] = self.start
+        middle = self.num_heads // 2
+        for relation, half in enumerate(self.halves):
+            start[relation, slice(middle, None) if half else slice(middle)] = self.start
         init.copy_(self.bias, start.flatten())
 
 
@@ -142,6 +149,15 @@ class Relations:
         """
         return cls(queries, one_hot(own_BM, queries[0].shape[-1], queries[0].dtype))
 
+    def beside(self, other: Self) -> Self:
+        """Returns these relations and others between the same positions, slots side by side."""
+        own, others = self.keys.shape[-1], other.keys.shape[-1]
+        queries = (
+            *(F.pad(query, (0, others)) for query in self.queries),
+            *(F.pad(query, (own, 0)) for query in other.queries),
+        )
+        return type(self)(queries, torch.cat((self.keys, other.keys), -1))
+
     def for_layers(self) -> Self:
         """Returns the same relations for several layers, which make matrices once between them."""
         return self if self.prefers_slots else replace(self, dense=self.matrices)
@@ -218,7 +234,8 @@ class SymbolRelations:
     """What the streams of one sequence hold for an encoding by relations; all None for others.
 
     Attributes:
-        within: relations between positions of this sequence.
+        within: relations between positions of this sequence; in a decoder alone, also to those that
+            stand behind the same symbol.
         across: in a decoder, those between its positions and the source's.
         memory: what the encoder found about each symbol: what is added to its row in the decoder's
             input, and the row that the head compares with. One for each source, which all beams of
@@ -227,8 +244,7 @@ class SymbolRelations:
             (N, L). In a decoder alone, of its own text, which the cache may hold: (B, M).
         written: in a decoder, whether each symbol was written up to a position: (B, T, S).
         pointer: what the head adds to the score of each symbol at each position: (B, T, S).
-        behind: in a decoder alone, relations to positions that stand behind the same symbol.
-        positions: likewise, places of the queries among the keys: (T,).
+        positions: in a decoder alone, places of the queries among the keys: (T,).
     """
 
     within: Relations | None = None
@@ -237,7 +253,6 @@ class SymbolRelations:
     source: torch.Tensor | None = None
     written: torch.Tensor | None = None
     pointer: torch.Tensor | None = None
-    behind: Relations | None = None
     positions: torch.Tensor | None = None
 
     def for_layers(self) -> Self:
@@ -314,6 +329,72 @@ class SymbolMemory(nn.Module):
         return entry, self.output_norm(self.output_proj(mean_BSD))
 
 
+class TextMemory(nn.Module):
+    """What a decoder alone has of the symbols of its text: where each came first, and a pointer.
+
+    The pointer adds to the score of a symbol the mean, over its positions up to now, of the product
+    of two projected states: that of the position and that of now.
+
+    Args:
+        width: D.
+        silent: begin with no effect.
+    """
+
+    def __init__(self, width: int, silent: bool = False):
+        super().__init__()
+        self.silent = silent
+        self.first = nn.Parameter(torch.zeros(width))
+        self.norm = nn.LayerNorm(width)
+        self.query_proj = nn.Linear(width, width, bias=False)
+        self.key_proj = nn.Linear(width, width, bias=False)
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Begin with no effect, or with vectors of unit length and products about 1."""
+        width = len(self.first)
+        if self.silent:
+            init.zeros_(self.first)
+            init.zeros_(self.query_proj.weight)
+        else:
+            init.normal_(self.first, std=width**-0.5)
+            init.normal_(self.query_proj.weight, std=width**-0.5)
+        init.normal_(self.key_proj.weight, std=width**-0.5)
+
+    def enter(self, streams: "Streams") -> torch.Tensor:
+        """Returns what is added to the vectors of tokens: (B, T, D)."""
+        related = streams.related
+        assert related is not None and related.source is not None and related.positions is not None
+        first_BS = first_positions(related.source, streams.ids.shape[1])
+        first_BT = first_BS.gather(1, streams.own.clamp(min=0))
+        newly_BT = (streams.own >= 0) & (first_BT == related.positions)
+        return newly_BT[..., None].to(self.first) * self.first
+
+    def point(
+        self, hidden_BTD: torch.Tensor, streams: "Streams", cache: Cache | None, slot: int
+    ) -> torch.Tensor:
+        """Returns what is added to the score of each symbol of the text: (B, T, S).
+
+        Args:
+            hidden_BTD: that go into the head of the model.
+            streams: with relations.
+            cache: of the decoder; it keeps the projected states.
+            slot: where it keeps them.
+        """
+        related, device = streams.related, hidden_BTD.device
+        assert related is not None and related.source is not None and related.positions is not None
+        states_BTD = self.norm(hidden_BTD)
+        keys_BMD = self.key_proj(states_BTD)
+        if cache is not None:
+            keys = keys_BMD[:, None]
+            keys_BMD = cache.update(keys, keys[..., :0], slot)[0][:, 0]
+        products_BTM = self.query_proj(states_BTD) @ keys_BMD.mT / keys_BMD.shape[-1] ** 0.5
+        place_M = torch.arange(keys_BMD.shape[1], device=device)
+        past_TM = (place_M <= related.positions.to(device)[:, None]).to(products_BTM)
+        there_BMS = one_hot(related.source.to(device), streams.ids.shape[1], products_BTM.dtype)
+        count_BTS = (past_TM @ there_BMS).clamp(min=1)
+        return products_BTM * past_TM @ there_BMS / count_BTS
+
+
 def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:
     """Returns 1 at positions where a symbol stands, else 0: (B, S, L).
 
@@ -368,6 +449,16 @@ def one_hot(own_BL: torch.Tensor, num_slots: int, dtype: torch.dtype) -> torch.T
     return (own_BL[..., None] == torch.arange(num_slots, device=own_BL.device)).to(dtype)
 
 
+def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
+    """Returns where each symbol stands first, M for those that do not: (B, S)."""
+    count = own_BM.shape[1]
+    # A column beyond the table takes what is no symbol, and is cut off.
+    column = torch.where(own_BM >= 0, own_BM, num_symbols)
+    positions = torch.arange(count, device=own_BM.device).expand_as(column)
+    first = column.new_full((column.shape[0], num_symbols + 1), count)
+    return first.scatter_reduce(1, column, positions, "amin")[:, :-1]
+
+
 def written_symbols(so_far_BMS: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
     """Returns 1 for the symbols that were written up to each position: (B, T, S).
 
@@ -386,9 +477,11 @@ __all__ = [
     "SymbolMemory",
     "SymbolPointer",
     "SymbolRelations",
+    "TextMemory",
     "add_relations",
     "add_relations_",
     "by_source",
+    "first_positions",
     "masses",
     "match_rows",
     "mean_by_symbol",

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
+from .new_symbols import WrittenSymbols
 from .relations import (
     Relations,
     SymbolRelations,
@@ -36,6 +37,8 @@ class Streams:
             symbol of the vocabulary, in the order of their ids, the index of another one among
             them: (B, symbols).
         related: what an encoding by relations adds; None for others.
+        written: in a decoder alone, where the text may go on with symbols that it lacks: those that
+            it has, position by position.
     """
 
     ids: torch.Tensor
@@ -43,6 +46,7 @@ class Streams:
     weights: torch.Tensor
     renaming: torch.Tensor | None = None
     related: SymbolRelations | None = None
+    written: WrittenSymbols | None = None
 
     @classmethod
     def of(cls, outputs: Any, dtype: torch.dtype) -> "Streams":

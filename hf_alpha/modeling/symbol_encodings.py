@@ -16,12 +16,14 @@ from torch.nn import functional as F
 from transformers.cache_utils import Cache
 
 from .masks import shown_tokens
+from .new_symbols import UNUSABLE, TextSoFar, remembered
 from .random_numbers import capacity
 from .relations import (
     RelationGates,
     Relations,
     SymbolMemory,
     SymbolRelations,
+    TextMemory,
     by_source,
     match_rows,
     num_slots,
@@ -35,9 +37,6 @@ from .symbols import mean_streams, own_streams
 if TYPE_CHECKING:
     from .configuration_symbols import SymbolModelConfig
     from .symbol_layer import SymbolLayer
-
-# Logit of a column that a sample cannot use: out of reach of any other, and finite in all dtypes.
-UNUSABLE = -1e4
 
 
 class SymbolEncoding:
@@ -56,7 +55,8 @@ class SymbolEncoding:
         lists_symbols: whether `stream_ids`, the list of the input's symbols, is needed; answers
             then hold no others.
         opens_streams: whether a hidden state has a stream for each symbol of the input.
-        num_histories: slots of a decoder's cache that the encoding needs for itself.
+        num_histories: slots of a decoder's cache that the encoding needs for itself: with a source,
+            and alone.
         output_fields: of an encoder's output that only this encoding has.
         sees_names: whether results depend on what symbols are called, so that a renaming matters.
         random_parts: whether symbols have random vectors, drawn anew in each step of training.
@@ -69,7 +69,7 @@ class SymbolEncoding:
     promises: ClassVar[frozenset[str]] = frozenset()
     lists_symbols: ClassVar[bool] = False
     opens_streams: ClassVar[bool] = False
-    num_histories: ClassVar[int] = 0
+    num_histories: ClassVar[tuple[int, int]] = (0, 0)
     output_fields: ClassVar[tuple[str, ...]] = ()
     sees_names: ClassVar[bool] = True
     random_parts: ClassVar[bool] = False
@@ -109,8 +109,10 @@ class SymbolEncoding:
         return self.config.hidden_size
 
     @classmethod
-    def memory(cls, config: "SymbolModelConfig", num_heads: int) -> SymbolMemory | None:
-        """Returns the module that keeps what the encoder found about symbols, if there is such.
+    def memory(
+        cls, config: "SymbolModelConfig", num_heads: int
+    ) -> SymbolMemory | TextMemory | None:
+        """Returns the module for what was found about symbols, in an encoder or in a text so far.
 
         Args:
             num_heads: of the decoder's attention to the source.
@@ -119,7 +121,7 @@ class SymbolEncoding:
 
     @classmethod
     def gates(
-        cls, width: int, num_heads: int, num_relations: int = 1, starting: int = 1
+        cls, width: int, num_heads: int, num_relations: int = 1, halves: tuple[int, ...] = (0,)
     ) -> RelationGates | None:
         """Returns the gates of an attention block for relations, if the encoding has such.
 
@@ -127,8 +129,8 @@ class SymbolEncoding:
             width: D.
             num_heads: of the block.
             num_relations: of the block: that of the same symbol and, in cross-attention, that of a
-                symbol already written.
-            starting: how many of them half of the heads begin with.
+                symbol already written; in a decoder alone, that of standing behind the symbol.
+            halves: of the heads, which the first relations begin in.
         """
         return None
 
@@ -189,9 +191,39 @@ class SymbolEncoding:
         """Returns the streams over a decoder's tokens; arguments as of `SymbolLayer.follow`."""
         return replace(source.expand(ids_BT.shape[0]), own=self.own(ids_BT, source.ids))
 
-    def enter(self, vectors_BSLD: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Returns the vectors of tokens with what the streams hold about symbols added."""
+    def go_on(self, streams: Streams, text: TextSoFar) -> Streams:
+        """Returns the streams over the tokens at hand of a decoder alone, with relations if any.
+
+        Args:
+            streams: over those tokens.
+            text: with what the cache holds.
+        """
+        return streams
+
+    def enter(
+        self, vectors_BSLD: torch.Tensor, streams: Streams, layer: "SymbolLayer"
+    ) -> torch.Tensor:
+        """Returns the vectors of tokens with what is known about symbols added."""
         return vectors_BSLD
+
+    def recall(
+        self,
+        streams: Streams,
+        hidden_BTD: torch.Tensor,
+        cache: Cache | None,
+        slot: int,
+        layer: "SymbolLayer",
+    ) -> Streams:
+        """Returns the streams of a decoder alone with what the head adds to scores of symbols.
+
+        Args:
+            streams: that `go_on` returned.
+            hidden_BTD: the decoder's last states.
+            cache: of the decoder.
+            slot: the first that is not the layers'.
+            layer: has the pointer's weights.
+        """
+        return streams
 
     def point(
         self, streams: Streams, masses_BTHS: torch.Tensor | None, layer: "SymbolLayer"
@@ -419,7 +451,7 @@ class RelationalEncoding(SymbolEncoding):
     )
     promises = frozenset({"renaming", "extension"})
     lists_symbols = True
-    num_histories = 1  # which symbols were written
+    num_histories = (1, 2)  # which symbols were written; states that the head points at
     output_fields = ("symbol_memory",)
     sees_names = False
     rows_per_class = 1
@@ -434,14 +466,16 @@ class RelationalEncoding(SymbolEncoding):
             )
 
     @classmethod
-    def memory(cls, config: "SymbolModelConfig", num_heads: int) -> SymbolMemory | None:
+    def memory(cls, config: "SymbolModelConfig", num_heads: int) -> SymbolMemory | TextMemory:
+        if not config.is_encoder_decoder:
+            return TextMemory(config.hidden_size)
         return SymbolMemory(config.hidden_size, num_heads)
 
     @classmethod
     def gates(
-        cls, width: int, num_heads: int, num_relations: int = 1, starting: int = 1
+        cls, width: int, num_heads: int, num_relations: int = 1, halves: tuple[int, ...] = (0,)
     ) -> RelationGates:
-        return RelationGates(width, num_heads, num_relations, starting=starting)
+        return RelationGates(width, num_heads, num_relations, halves=halves)
 
     @classmethod
     def binary_atoms(cls, num_relations: int, width: int) -> nn.Linear:
@@ -487,12 +521,35 @@ class RelationalEncoding(SymbolEncoding):
         )
         return replace(streams, own=own_BT, related=related)
 
-    def enter(self, vectors_BSLD: torch.Tensor, streams: Streams) -> torch.Tensor:
+    def go_on(self, streams: Streams, text: TextSoFar) -> Streams:
+        own_BM, position_T = own_of(text, streams.ids, self.vocabulary), text.positions
+        own_BT = own_BM[:, position_T]
+        same_BTS = one_hot(own_BT, num_slots(streams.ids.shape[1]), streams.weights.dtype)
+        same = Relations.of((same_BTS,), own_BM)
+        behind = Relations.of((same_BTS,), F.pad(own_BM[:, :-1], (1, 0), value=-1))
+        related = SymbolRelations(same.beside(behind), source=own_BM, positions=position_T)
+        return replace(streams, own=own_BT, related=related)
+
+    def enter(
+        self, vectors_BSLD: torch.Tensor, streams: Streams, layer: "SymbolLayer"
+    ) -> torch.Tensor:
+        if streams.related is not None and streams.related.positions is not None:
+            return vectors_BSLD + layer.memory.enter(streams)[:, None]  # in a decoder alone
         memory = streams.memory
         if memory is None:  # in an encoder
             return vectors_BSLD
         entries_NSD = memory[:, :, 0].to(vectors_BSLD.device)
         return vectors_BSLD + by_source(streams.here, entries_NSD)[:, None]
+
+    def recall(
+        self,
+        streams: Streams,
+        hidden_BTD: torch.Tensor,
+        cache: Cache | None,
+        slot: int,
+        layer: "SymbolLayer",
+    ) -> Streams:
+        return streams.relating(pointer=layer.memory.point(hidden_BTD, streams, cache, slot + 1))
 
     def point(
         self, streams: Streams, masses_BTHS: torch.Tensor | None, layer: "SymbolLayer"
@@ -512,6 +569,8 @@ class RelationalEncoding(SymbolEncoding):
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
         """Returns scores against rows of base tokens, then against each symbol of the sample."""
+        if not self.config.is_encoder_decoder:
+            return self._scores_in_text(hidden_BSTD, table_RD, streams)
         if streams.memory is None:
             raise ValueError(
                 "symbol_encoding 'relational' compares with what the encoder found about symbols, "
@@ -525,11 +584,33 @@ class RelationalEncoding(SymbolEncoding):
             own = own + streams.pointer.to(own)
         return torch.cat((base, own[:, None]), dim=-1)
 
+    def _scores_in_text(
+        self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
+    ) -> torch.Tensor:
+        """Returns the same of a decoder alone, where a symbol is the row of its class."""
+        scores_BSTR = F.linear(hidden_BSTD, table_RD)
+        rows_BS = self.rows(streams.ids.clamp(min=0), streams)[:, 0]
+        index = rows_BS[:, None, None].expand(*scores_BSTR.shape[:3], -1)
+        own = scores_BSTR.gather(-1, index)
+        if streams.pointer is not None:
+            own = own + streams.pointer[:, None].to(own)
+        return torch.cat((scores_BSTR[..., : self.vocabulary.num_base_tokens], own), dim=-1)
+
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns logits (B, T, V); symbols that a sample has not got hold `UNUSABLE`."""
         count = self.vocabulary.num_base_tokens
         base, own = scores_BSTR[:, 0, :, :count], scores_BSTR[:, 0, :, count:]
         return self.join(base, own, streams)
+
+
+def own_of(text: TextSoFar, ids_BS: torch.Tensor, vocabulary: SymbolVocabulary) -> torch.Tensor:
+    """Returns which of the listed symbols stands at each position of a text: (B, M).
+
+    Args:
+        ids_BS: of the symbols, -1 padded.
+    """
+    own_BM = own_streams(vocabulary.symbol_ids(text.symbols.clamp(min=0)), ids_BS)
+    return torch.where(text.symbols >= 0, own_BM, -1)
 
 
 def symbols_so_far(
@@ -552,17 +633,8 @@ def symbols_so_far(
     position_T = torch.arange(own_BT.shape[1], device=own_BT.device) + past
     if mask is not None:
         own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
-    own_BM = own_BT
-    if cache is not None:
-        if slot >= len(cache.layers) and cache.layer_class_to_replicate is None:
-            raise ValueError(
-                f"past_key_values has {len(cache.layers)} layers, and none to keep symbols in: "
-                "give a DynamicCache() without a configuration, or one with that of "
-                "model.config.get_text_config(decoder=True)"
-            )
-        states = own_BT[:, None, :, None]
-        # What static caches hold behind the last token comes too late to count, and is masked.
-        own_BM = cache.update(states, states, slot)[0][:, 0, :, 0]
+    # What static caches hold behind the last token comes too late to count, and is masked.
+    own_BM = remembered(own_BT, cache, slot)
     return own_BT, own_BM, position_T
 
 

@@ -5,6 +5,7 @@ K random dimensions.
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,14 +17,15 @@ from transformers.modeling_utils import PreTrainedModel
 
 from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolModelConfig
+from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols
 from .random_numbers import draw_key, sample_keys, symbol_vectors
-from .relations import SymbolMemory
 from .steps import StepCounter
 from .streams import Streams
-from .symbol_encodings import UNUSABLE, SymbolEncoding
+from .symbol_encodings import SymbolEncoding
 from .symbols import (
     canonical_renaming,
     first_occurrence,
+    own_streams,
     random_renaming,
     rename_columns,
     rename_ids,
@@ -263,9 +265,62 @@ class SymbolLayer:
         """
         return self.encoding.follow(source, ids_BT, mask, cache, slot)
 
+    def go_on(
+        self,
+        streams: Streams,
+        ids_BT: torch.Tensor,
+        mask: torch.Tensor | None,
+        cache: Cache | None,
+        slot: int,
+    ) -> Streams:
+        """Returns the streams over the tokens at hand of a decoder alone.
+
+        Args:
+            streams: that `open` returned for these tokens.
+            ids_BT: token ids, without those that the cache holds already.
+            mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
+            cache: of the decoder.
+            slot: the first one that is not the layers'.
+        """
+        config, vocabulary = self.config, self.config.vocabulary
+        if not config.num_histories:
+            return streams
+        text = TextSoFar.of(ids_BT, mask, cache, slot, vocabulary)
+        if config.new_symbols:
+            first_BN = text.first_positions(vocabulary.num_symbols)
+            written = WrittenSymbols(first_BN, text.positions, vocabulary)
+            streams = self._as_written(streams, ids_BT, written)
+        return self.encoding.go_on(streams, text)
+
+    def _as_written(
+        self, streams: Streams, ids_BT: torch.Tensor, written: WrittenSymbols
+    ) -> Streams:
+        """Returns the streams of the symbols that the text has so far, and others may follow."""
+        if not (self.encoding.lists_symbols or self.config.symbol_renaming == "first_occurrence"):
+            return replace(streams, written=written)
+        listed = written.by_first_occurrence()
+        renaming = streams.renaming
+        if self.renames_now(self.owner.training) and renaming is None:
+            renaming = canonical_renaming(listed, self.config.vocabulary)
+        weights = stream_weights(listed, self.owner.dtype)
+        return Streams(listed, own_streams(ids_BT, listed), weights, renaming, written=written)
+
+    def recall(
+        self, streams: Streams, hidden_BTD: torch.Tensor, cache: Cache | None, slot: int
+    ) -> Streams:
+        """Returns the streams of a decoder alone with what the head adds to scores of symbols.
+
+        Args:
+            streams: that `go_on` returned.
+            hidden_BTD: the decoder's last states.
+            cache: of the decoder.
+            slot: the first one that is not the layers'.
+        """
+        return self.encoding.recall(streams, hidden_BTD, cache, slot, self)
+
     @property
-    def memory(self) -> SymbolMemory:
-        """What the encoder finds about symbols goes through it, where the encoding has such."""
+    def memory(self) -> Any:
+        """What is found about symbols goes through it: a [`SymbolMemory`] or [`TextMemory`]."""
         # Looked up at each use, as the embedding is: adapters may take its place.
         return self.owner.symbol_memory
 
@@ -314,7 +369,7 @@ class SymbolLayer:
         """
         rows_BSL = self.rows(ids_BL, streams)
         vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
-        return self.encoding.enter(vectors_BSLD, streams) * self.scale
+        return self.encoding.enter(vectors_BSLD, streams, self) * self.scale
 
     def table(self, device: torch.device) -> torch.Tensor:
         """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D)."""
@@ -368,6 +423,8 @@ class SymbolLayer:
         if not self.renames_now(training):
             return None
         if config.symbol_renaming == "first_occurrence":
+            if config.new_symbols:  # the list follows, see `go_on`
+                return None
             return canonical_renaming(symbol_ids_BS, config.vocabulary)
         assert self.draws is not None
         key = self.draws.key()
@@ -385,16 +442,26 @@ class SymbolLayer:
             hidden_BSTD = F.normalize(hidden_BSTD, dim=-1)
         return self.encoding.scores(hidden_BSTD, self.table(hidden_BSTD.device), streams)
 
-    def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Returns logits (B, T, V) from scores; columns that a sample cannot use: `UNUSABLE`."""
-        return self.finish(self.encoding.logits(scores_BSTR, streams), streams)
+    def logits(
+        self, scores_BSTR: torch.Tensor, streams: Streams, new_BTC: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Returns logits (B, T, V) from scores; columns that a sample cannot use: `UNUSABLE`.
 
-    def finish(self, logits: torch.Tensor, streams: Streams) -> torch.Tensor:
+        Args:
+            new_BTC: scores of a symbol that the text has not got, of each class, where they may be.
+        """
+        return self.finish(self.encoding.logits(scores_BSTR, streams), streams, new_BTC)
+
+    def finish(
+        self, logits: torch.Tensor, streams: Streams, new_BTC: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """Returns logits (B, T, V) in the caller's names, from those in the model's."""
         if streams.renaming is not None:
             logits = rename_columns(logits, streams.renaming, self.config.vocabulary)
         if self.config.needs_stream_ids and not self.encoding.lists_symbols:
             logits = logits.masked_fill(~self.usable_columns(streams.ids)[:, None], UNUSABLE)
+        if streams.written is not None and new_BTC is not None:
+            logits = streams.written.complete(logits, new_BTC)
         return logits
 
     def usable_columns(self, stream_ids_BS: torch.Tensor) -> torch.Tensor:

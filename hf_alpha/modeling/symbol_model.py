@@ -7,16 +7,17 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput
 
 from .checks import check_labels
 from .configuration_symbols import SymbolModelConfig
 from .logit_scale import LogitScale, token_loss
-from .relations import RelationGates, SymbolPointer
+from .new_symbols import UNUSABLE
+from .relations import RelationGates, SymbolPointer, TextMemory
 from .saving import SavesCode
 from .streams import Streams, SymbolEncoderOutput, match_rows
-from .symbol_encodings import UNUSABLE
 from .symbol_layer import SymbolDraws, SymbolLayer
 
 OUTSIDE_LOSS = (
@@ -29,7 +30,7 @@ OUTSIDE_LOSS = (
 
 
 # Modules that initialise themselves.
-RESETTING = (LogitScale, SymbolDraws, RelationGates, SymbolPointer)
+RESETTING = (LogitScale, SymbolDraws, RelationGates, SymbolPointer, TextMemory)
 
 
 class SymbolModel(SavesCode, PreTrainedModel):
@@ -37,6 +38,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
 
     Its base model has the attribute `symbols`, a [`SymbolLayer`], and the module `symbol_draws`, a
     [`SymbolDraws`] or None; where relations are taken, also `symbol_memory`, a [`SymbolMemory`] or
+    [`TextMemory`] or None; where new symbols may be written, `new_symbols`, a [`NewSymbols`] or
     None.
     """
 
@@ -208,6 +210,8 @@ class SymbolHead(SymbolModel):
             self._start_step()
         logits = self._logits(hidden_BSTD, streams)
         labels = labels_BT.to(logits.device)
+        if streams.written is not None:
+            labels = streams.written.to(labels.device).labels(labels)
         usable = self.usable_columns(streams.ids.to(logits.device))
         check_labels(labels, usable)
         loss = token_loss(logits, labels, usable, self.config.label_smoothing, num_items)
@@ -222,7 +226,20 @@ class SymbolHead(SymbolModel):
 
     def _logits(self, hidden_BSTD: Any, streams: Streams) -> torch.Tensor:
         """Returns logits (B, T, V) from the symbol layer; backbones may have heads of their own."""
-        return self.symbol_layer.logits(self.scores(hidden_BSTD, streams), streams)
+        new_BTC = self._scores_of_new(hidden_BSTD)
+        return self.symbol_layer.logits(self.scores(hidden_BSTD, streams), streams, new_BTC)
+
+    def _scores_of_new(self, hidden_BSTD: torch.Tensor) -> torch.Tensor | None:
+        """Returns scores of a symbol that the text lacks, (B, T, C), if there may be such."""
+        if not self.config.new_symbols:
+            return None
+        assert self.logit_scale is not None
+        hidden_BTD, rows_CD = hidden_BSTD[:, 0], self.base_model.new_symbols.weight
+        if self.config.normalize_features:
+            hidden_BTD = F.normalize(hidden_BTD, dim=-1)
+        if self.config.normalize_embeddings:
+            rows_CD = F.normalize(rows_CD, dim=-1)
+        return self.logit_scale(F.linear(hidden_BTD, rows_CD))
 
     # Compilers would make a condition of the number of steps.
     @torch.compiler.disable

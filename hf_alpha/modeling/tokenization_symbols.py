@@ -6,8 +6,8 @@ A sample's names are mapped onto symbols row by row; the mapping travels with th
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain, count, islice
 from typing import Any
 
 from transformers import BatchEncoding
@@ -26,6 +26,7 @@ Features = dict[str, list[int]]  # what a model is given of one row
 Names = dict[str, str]  # symbol token -> the user's name, one per row
 Table = dict[str, int]  # name -> id of its symbol
 Ranges = dict[str, list[list[int]]]  # class -> [start, stop) of its ids
+NewNames = str | Callable[[int, str], str]  # how symbols without a name are spelled, see `decode`
 
 
 class AlphaEncoding(BatchEncoding):
@@ -315,6 +316,7 @@ class SymbolTokenizer(SavesCode):
         token_ids: Any,
         skip_special_tokens: bool = True,
         names: Sequence[Names | None] | Names | None = None,
+        new_names: NewNames | None = None,
         **kwargs: Any,
     ) -> Any:
         """Write ids as text, in the one spelling that encoding reads as these ids.
@@ -325,11 +327,15 @@ class SymbolTokenizer(SavesCode):
             skip_special_tokens: leave out pad, start and end tokens.
             names: the `names` of the encoding that was answered. A batch may have n rows for each
                 of them, as `num_return_sequences=n` makes it.
+            new_names: how symbols that have no name are spelled: what a number from 1 on follows
+                (`"t"` for t1, t2, ...), other than the names and words that there are; or a
+                function from that number and the class to a name. By default they are written as
+                their tokens.
             **kwargs: options of other tokenizers, without effect.
 
         Raises:
-            ValueError: the batch's rows are no multiple of `names`, or an id is not in the
-                vocabulary.
+            ValueError: the batch's rows are no multiple of `names`, an id is not in the vocabulary,
+                or `new_names` gives a name that there is.
         """
         ids = to_py_obj(token_ids)
         if isinstance(names, Mapping):
@@ -338,16 +344,47 @@ class SymbolTokenizer(SavesCode):
             row = list(ids) if isinstance(ids, list | tuple) else [ids]
             if names is not None and len(names) != 1:
                 raise ValueError(f"one row of ids, but {len(names)} rows of `names`")
-            return self._write(row, skip_special_tokens, names[0] if names else None)
+            table = self._with_new(row, names[0] if names else None, new_names)
+            return self._write(row, skip_special_tokens, table)
         if names is None:
             names = [None]
         if not names or len(ids) % len(names):
             raise ValueError(f"{len(ids)} rows of ids are no multiple of {len(names)} `names`")
         repeats = len(ids) // len(names)
         return [
-            self._write(row, skip_special_tokens, names[index // repeats])
+            self._write(
+                row, skip_special_tokens, self._with_new(row, names[index // repeats], new_names)
+            )
             for index, row in enumerate(ids)
         ]
+
+    def _with_new(
+        self, ids: list[int], names: Names | None, spelling: NewNames | None
+    ) -> Names | None:
+        """The names of a row, and spellings of the symbols that have none."""
+        if spelling is None:
+            return names
+        table = {**getattr(self, "symbol_names", {}), **(names or {})}
+        used = {*table.values(), *self.get_vocab()}  # type: ignore[attr-defined]
+        numbers = count(1)
+        for index in dict.fromkeys(i for i in ids if i >= 0):
+            token = self.convert_ids_to_tokens(index)  # type: ignore[attr-defined]
+            if token in self._symbol_ids and token not in table:
+                table[token] = self._new_name(spelling, numbers, self.class_of(index), used)
+                used.add(table[token])
+        return table
+
+    @staticmethod
+    def _new_name(
+        spelling: NewNames, numbers: Iterator[int], symbol_class: str, used: set[str]
+    ) -> str:
+        """The next spelling that is not in use."""
+        if isinstance(spelling, str):
+            return next(name for n in numbers if (name := f"{spelling}{n}") not in used)
+        name = spelling(next(numbers), symbol_class)
+        if name in used:
+            raise ValueError(f"new_names gives {name!r}, which is a name or a word already")
+        return name
 
     def batch_decode(
         self,
@@ -355,10 +392,13 @@ class SymbolTokenizer(SavesCode):
         skip_special_tokens: bool = True,
         clean_up_tokenization_spaces: bool | None = None,
         names: Sequence[Names | None] | Names | None = None,
+        new_names: NewNames | None = None,
         **kwargs: Any,
     ) -> list[str]:
         """`decode`, but always a list."""
-        rows = self.decode(sequences, skip_special_tokens, names) if len(sequences) else []
+        if not len(sequences):
+            return []
+        rows = self.decode(sequences, skip_special_tokens, names, new_names)
         return rows if isinstance(rows, list) else [rows]
 
     @abstractmethod
@@ -382,10 +422,10 @@ def check_counts(value: Any, classes: Collection[str] | None = None) -> None:
     """Refuse what is not class -> number of symbols; `classes` are those that there are."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value):
         raise ValueError(f"{value!r} symbols: give class -> number")
-    for name, count in value.items():
-        if type(count) is not int or not 0 <= count <= MAX_SYMBOLS:
+    for name, number in value.items():
+        if type(number) is not int or not 0 <= number <= MAX_SYMBOLS:
             raise ValueError(
-                f"cannot add {count!r} symbols to class {name!r}: give 0 to {MAX_SYMBOLS:,}"
+                f"cannot add {number!r} symbols to class {name!r}: give 0 to {MAX_SYMBOLS:,}"
             )
         if classes is not None and name not in classes:
             listed = ", ".join(map(repr, classes)) or "none"

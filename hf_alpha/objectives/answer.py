@@ -15,7 +15,7 @@ from hf_alpha.data.generate import generate
 from hf_alpha.data.own import OwnPairs, own_rows
 from hf_alpha.data.read import load
 from hf_alpha.generation import fit_tokenizer, raise_limit, room_for
-from hf_alpha.loading import auto_class, load_checkpoint
+from hf_alpha.loading import auto_class, load_checkpoint, load_parts
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.settings import section
@@ -56,7 +56,11 @@ class Answer(Objective):
         fit_tokenizer(tokenizer, model)
 
     def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> AlphaCollator:
-        return AlphaCollator(tokenizer, for_decoder=not model.config.is_encoder_decoder)
+        return AlphaCollator(
+            tokenizer,
+            allow_absent_symbols=getattr(model.config, "new_symbols", False),
+            for_decoder=not model.config.is_encoder_decoder,
+        )
 
 
 class AnswerProblems(Answer):
@@ -88,7 +92,13 @@ class AnswerPairs(Answer):
         task = recipe.solved
         with section("data"):
             pairs = OwnPairs(
-                recipe.data, task.finder, recipe.seed, say, same=task.same, has_check=task.has_check
+                recipe.data,
+                task.finder,
+                recipe.seed,
+                say,
+                same=task.same,
+                has_check=task.has_check,
+                new_names=_writes_new_names(recipe),
             )
         check_validation(recipe, pairs.validation)
         with section("check"):
@@ -121,11 +131,14 @@ class AnswerPairs(Answer):
             examples.look(tokenizer)
             if isinstance(rows, IterableDataset):
                 rows = rows.shuffle(seed=recipe.seed, buffer_size=SHUFFLED)
-            train = _tokenized(rows, data.max_train_samples, tokenizer, recipe)
+            new_names = getattr(model.config, "new_symbols", False)
+            train = _tokenized(rows, data.max_train_samples, tokenizer, recipe, new_names)
             raise_limit(model, room_for(_longest_answer(train)))
             if examples.validation is None:
                 return {"train_dataset": train}
-            valid = _tokenized(examples.validation, data.max_eval_samples, tokenizer, recipe)
+            valid = _tokenized(
+                examples.validation, data.max_eval_samples, tokenizer, recipe, new_names
+            )
         answered = own_rows(examples.validation, task, data.max_answer_samples)
         return {"train_dataset": train, "eval_dataset": valid, "answered": (task, answered)}
 
@@ -181,8 +194,22 @@ def _generated(recipe: Any, folder: Any, split: str) -> Dataset:
     return load(folder.path, split)
 
 
-def _tokenized(rows: Any, max_samples: int | None, tokenizer: AnyTokenizer, recipe: Any) -> Any:
-    return tokenize(first(rows, max_samples), tokenizer, recipe.data.num_workers)
+def _tokenized(
+    rows: Any,
+    max_samples: int | None,
+    tokenizer: AnyTokenizer,
+    recipe: Any,
+    new_names: bool = False,
+) -> Any:
+    return tokenize(first(rows, max_samples), tokenizer, recipe.data.num_workers, new_names)
+
+
+def _writes_new_names(recipe: Any) -> bool:
+    """Return whether the recipe's model, a new one or a checkpoint's, has new symbols."""
+    if recipe.checkpoint is None:
+        return bool(recipe.model.get("new_symbols"))
+    config, _ = load_parts(recipe.checkpoint, answers=True)
+    return getattr(config, "new_symbols", False)
 
 
 def _longest_answer(dataset: Any) -> int:

@@ -92,7 +92,9 @@ class Causal(RowsObjective):
         with section("model"):
             if getattr(model.config, "needs_stream_ids", False):
                 raise ValueError(
-                    "symbol_renaming would tell a text which names it will have: set it to none"
+                    "the model lists the names of a text beforehand, which would tell it those "
+                    "that are to come: set new_symbols to true, or take symbol_encoding learned "
+                    "and symbol_renaming none"
                 )
             _check_causal(model)
         fit_tokenizer(tokenizer, model)

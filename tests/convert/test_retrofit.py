@@ -364,6 +364,19 @@ def test_a_decoder_is_converted_and_writes_names(name, encoding, tmp_path):
     assert texts[0].startswith("x y not x") and texts[1].startswith("z x not z")
 
 
+@pytest.mark.parametrize("encoding", ["relational", "learned"])
+def test_a_converted_decoder_may_write_new_names(encoding):
+    """Their rows begin as those of names are; without names the host's logits are identical."""
+    *_, model, tokenizer = converted("llama", encoding=encoding, settings={"new_symbols": True})
+    head = model.get_output_embeddings().weight
+    ids = [i for pair in model.config.symbol_ranges["name"] for i in range(*pair)]
+    rows = model.config.class_rows["name"] if encoding == "relational" else ids
+    torch.testing.assert_close(model.new_symbols.weight, head[rows].mean(0, keepdim=True))
+    batch = tokenizer(["sees x and"], return_tensors="pt")
+    logits = model(input_ids=batch["input_ids"]).logits[0, -1, ids]
+    assert (logits > -1e3).sum() == 2  # the name of the text, and a new one
+
+
 def test_relations_have_to_reach_each_layer_of_a_decoder(monkeypatch):
     """One layer that calls another function than the configuration names."""
     tokenizer = unigram(end=True)

@@ -63,6 +63,21 @@ def test_pairs_that_cannot_be_learned(tmp_path):
     assert len(kept.train) == 30 and lines[0].startswith("train: 1 pairs dropped: ")
 
 
+def test_targets_may_have_names_of_their_own_where_the_model_can_write_them(tmp_path):
+    """There are symbols for those too, and they come back from the tokenizer."""
+    new = " ".join(f"v{i}" for i in range(12))
+    rows = [{"source": "swap x y : F x y", "target": f"F y x {new}"}] * 3
+    train, lines = write(tmp_path / "train.jsonl", rows), []
+    pairs = OwnPairs(Pairs(train=train), NameFinder(SYMBOLS), say=lines.append, new_names=True)
+    rules = {name: {**rule, "count": None} for name, rule in SYMBOLS.items()}
+    pairs.finder = NameFinder(rules)
+    tokenizer = TextTokenizer.from_texts(pairs.texts, rules)
+    tokenizer.extend_symbols(pairs.lacking(tokenizer.symbol_classes))
+    assert tokenizer.symbol_classes["variable"] == 14  # of source and target together
+    pairs.look(tokenizer)
+    assert "bad pairs  none" in lines[0] and len(lines) == 1
+
+
 def test_targets_that_the_tokenizer_changes_are_said(tmp_path):
     rows = [{"source": f"swap x y : {w} x", "target": f"{w} y"} for w in ("F", "G", "ok", "fine")]
     train = write(tmp_path / "train.jsonl", rows * 3)

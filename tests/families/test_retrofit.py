@@ -193,6 +193,19 @@ class TestLlamaRelational(ExactDecoder):
     host = "llama"
 
 
+class NewSymbolsDecoder(DecoderFamily, Extension, Batching, Caching, Training):
+    settings: ClassVar = {**RELATIONAL, "new_symbols": True}
+    extensions, batches, cached = 2, 4, 2
+
+
+class TestLlamaNewSymbols(NewSymbolsDecoder):
+    host = "llama"
+
+
+class TestGpt2NewSymbols(NewSymbolsDecoder):
+    host = "gpt2"
+
+
 class TestLlamaStreams(ExactDecoder):
     host = "llama"
     settings: ClassVar = STREAMS
@@ -211,6 +224,7 @@ class TestSavedDecoder(DecoderFamily, RoundTrip):
         {"host": "gpt2", "place": "end", **LEARNED, "symbol_renaming": "random"},
         {"host": "llama", **LEARNED},
         {"host": "llama", **RELATIONAL},
+        {"host": "llama", **RELATIONAL, "new_symbols": True},
         {"host": "gpt2", "place": "end", **DUAL_PART},
     )
 

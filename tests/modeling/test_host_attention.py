@@ -56,7 +56,7 @@ def test_relations_add_scores(name, sees_source, groups, scaling):
     output, _ = relational_attention(
         name, made, query, key, value, mask, scaling=scaling, symbol_relations=told
     )
-    ((relations, gates),) = told.of(made, query)
+    relations, gates = told.of(made, query)
     assert relations is (told.across if sees_source else told.within)[0]
     scores = (query @ key.repeat_interleave(HEADS // groups, 1).mT) * (scaling or WIDTH**-0.5)
     gates = gates.unflatten(-1, (-1, HEADS)).permute(2, 0, 3, 1)[..., None]
@@ -86,9 +86,10 @@ def test_a_window_of_keys_has_the_relations_to_the_last_ones():
 def test_layers_have_gates_of_their_own_decided_by_queries():
     generator = torch.Generator().manual_seed(0)
     same = one_hot(TARGET, NAMES, torch.float32)
-    relations = tuple(
+    both = [
         Relations.of((same,), own) for own in (TARGET, nn.functional.pad(TARGET[:, :-1], (1, 0)))
-    )
+    ]
+    relations = both[0].beside(both[1])
     weight = torch.randn(2, HEADS, WIDTH, 2, generator=generator)
     bias = torch.randn(2, HEADS, 2, generator=generator)
     query, key, value = torch.randn(3, 2, HEADS, 3, WIDTH, generator=generator)
@@ -99,7 +100,7 @@ def test_layers_have_gates_of_their_own_decided_by_queries():
             symbol_relations=LayerRelations(relations, weight, bias),
         )  # fmt: skip
         scores = query @ key.mT * 0.3
-        for number, relation in enumerate(relations):
+        for number, relation in enumerate(both):
             gate = torch.einsum("bhtk,hk->bht", query, weight[made.layer_idx, ..., number])
             gate = gate + bias[made.layer_idx, :, number, None]
             scores = scores + gate[..., None] * relation.matrices[0]
@@ -125,7 +126,7 @@ def test_one_new_token_attends_as_the_last_of_all(mask_type, monkeypatch):
         relations = Relations.of((same[:, start:],), TARGET)
         return relational_attention(
             "sdpa", made, query[:, :, start:], key, value, mask,
-            symbol_relations=LayerRelations((relations,), weight, bias),
+            symbol_relations=LayerRelations(relations, weight, bias),
         )[0]  # fmt: skip
 
     whole = attend(0, additive(shown, torch.float32))

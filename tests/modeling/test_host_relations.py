@@ -6,7 +6,7 @@ import pytest
 import torch
 from retrofits import make_retrofit, random_batch
 
-from hf_alpha.modeling.host_relations import DecoderRelations, HostRelations
+from hf_alpha.modeling.host_relations import HostRelations
 from hf_alpha.modeling.relations import Relations, SymbolRelations, one_hot
 from hf_alpha.modeling.streams import Streams
 
@@ -81,37 +81,14 @@ def test_what_a_decoder_is_told_of_earlier_positions():
     ids = torch.tensor([[first, first, 3, first + 1, 4, first, 5]])
     mask = torch.tensor([[0, 1, 1, 1, 1, 1, 1]])
     streams = model.symbols.open(ids, mask, torch.tensor([[first, first + 1]]), False)
-    related = model.host.go_on(streams, mask, None).related
+    related = model.symbols.go_on(streams, ids, mask, None, 0).related
     own = [-1, 0, -1, 1, -1, 0, -1]
-    for place, relation in ((0, related.within), (1, related.behind)):
+    for place, matrix in enumerate(related.within.matrices):
         expected = [
             [float(own[t] >= 0 and j >= place and own[j - place] == own[t]) for j in range(7)]
             for t in range(7)
         ]
-        assert relation.matrices[0][0, 0].tolist() == expected
-
-
-@torch.no_grad()
-def test_a_decoder_points_at_the_mean_over_a_symbols_positions_so_far():
-    torch.manual_seed(0)
-    made = DecoderRelations(WIDTH, 1, HEADS, 4)
-    for weight in made.parameters():
-        torch.nn.init.normal_(weight)
-    own = torch.tensor(SOURCE)
-    related = SymbolRelations(source=own, positions=torch.arange(4))
-    text = Streams(torch.tensor([[10, 11], [12, -1]]), own, torch.full((2, 2), 0.5), None, related)
-    hidden = torch.randn(2, 4, WIDTH)
-    scores = made.point(hidden, text, None, 0)
-    states = made.norm(hidden)
-    queries, keys = made.query_proj(states), made.key_proj(states)
-    for b, t, s in itertools.product(range(2), range(4), range(NAMES)):
-        products = [
-            float(queries[b, t] @ keys[b, j]) / WIDTH**0.5
-            for j in range(t + 1)
-            if SOURCE[b][j] == s
-        ]
-        expected = sum(products) / len(products) if products else 0.0
-        assert float(scores[b, t, s]) == pytest.approx(expected, abs=1e-5)
+        assert matrix[0, 0].tolist() == expected
 
 
 def test_the_memory_is_of_the_mean_over_a_symbols_positions():

@@ -59,3 +59,25 @@ def test_a_single_text_has_one_mapping_of_names_as_tensors_too(tokenizer):
 def test_calls_are_refused_alike(tokenizer, arguments, message):
     with pytest.raises(ValueError, match=message):
         tokenizer(**arguments)
+
+
+@BOTH
+def test_symbols_without_a_name_are_spelled_on_demand(tokenizer):
+    """By names that the row has not got; the same symbol has the same name."""
+    first, second = tokenizer.symbol_ids[:2]
+    other = tokenizer.symbol_ids[2]
+    names = {tokenizer.convert_ids_to_tokens(first): "t1"}
+    ids = [first, other, second, other]
+
+    def words(row, **kwargs):
+        return tokenizer.decode(row, **kwargs).split()
+
+    assert words(ids, names=names, new_names="t") == ["t1", "t2", "t3", "t2"]
+    batch = tokenizer.batch_decode([ids, ids[1:]], names=[names, {}], new_names="t")
+    assert [row.split() for row in batch] == [["t1", "t2", "t3", "t2"], ["t1", "t2", "t1"]]
+    assert words(ids, names=names, new_names=lambda n, kind: f"{kind}{n}") == [
+        "t1", "other1", "name2", "other1",
+    ]  # fmt: skip
+    assert words(ids, names=names)[1] == tokenizer.convert_ids_to_tokens(other)
+    with pytest.raises(ValueError, match="new_names gives 't1', which is a name"):
+        tokenizer.decode(ids, names=names, new_names=lambda n, kind: "t1")

@@ -1,0 +1,249 @@
+"""A decoder alone over hidden states with a stream axis, for each symbol encoding.
+
+The layers are those of [`AlphaDecoder`], without a source. With `relational` encoding, heads are
+told which earlier tokens hold the same symbol, and which stand right behind it, so that one layer
+finds what followed a name before; the head points at the symbols of the text. With `new_symbols` it
+writes symbols, too, that the text lacks (see `new_symbols`).
+
+Shapes: B batch, S streams (1 unless the encoding opens streams), T tokens at hand, M length of the
+text so far, D model width, V vocabulary.
+"""
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers.cache_utils import Cache, DynamicCache
+from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
+from transformers.utils import can_return_tuple
+
+from .causal_head import CausalHead
+from .checks import refuse_unknown, refuse_vectors
+from .configuration_alpha import AlphaConfig
+from .logit_scale import LogitScale
+from .masks import causal_mask
+from .modeling_alpha import (
+    AlphaDecoderLayer,
+    AlphaPreTrainedModel,
+    ReturnedStates,
+    token_embedding,
+)
+from .new_symbols import NewSymbols
+from .positions import decoder_positions, rotary, sinusoidal
+from .streams import Streams
+from .symbol_layer import SymbolDraws, SymbolLayer
+from .symbols import unpack_streams
+
+
+class AlphaTextModel(AlphaPreTrainedModel):
+    """Embedding and layers of a decoder alone, without the projection to the vocabulary.
+
+    Attributes:
+        start: a row that is added to the first token of a text. Without it, the states of a text
+            that begins with several names would be equal there, as averages of equal vectors are.
+    """
+
+    def __init__(self, config: AlphaConfig):
+        super().__init__(config)
+        if config.is_encoder_decoder:
+            raise ValueError(
+                "the configuration is that of an encoder-decoder: take "
+                "AlphaForConditionalGeneration, or set is_encoder_decoder=False"
+            )
+        self.shared: nn.Module = token_embedding(config)
+        self.start = nn.Embedding(1, config.d_model)
+        self.symbol_draws = SymbolDraws.of(config)
+        self.symbol_memory = config.encoding.memory(config, config.decoder_attention_heads)
+        classes = len(config.symbol_classes)
+        self.new_symbols = NewSymbols(config.d_model, classes) if config.new_symbols else None
+        self.symbols = SymbolLayer(config, self.symbol_draws, self)
+        self.dropout = nn.Dropout(config.dropout)
+        self.layers = nn.ModuleList(
+            AlphaDecoderLayer(config, index) for index in range(config.decoder_layers)
+        )
+        self.gradient_checkpointing = False
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.shared
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.shared = value
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        streams: Streams,
+        attention_mask: Any = None,
+        position_ids: torch.Tensor | None = None,
+        past_key_values: Cache | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> BaseModelOutputWithPast:
+        """Reads on.
+
+        Args:
+            input_ids: (B, T), without the tokens that `past_key_values` holds.
+            streams: over them, see `CausalHead._open`.
+            attention_mask: 1 for tokens, 0 for padding on either side: (B, M); or as generation
+                prepares it, (B, 1, T, M).
+            position_ids: (B, T); by default counted from the first token that is not padding.
+
+        Returns:
+            `last_hidden_state` (B, T, S * D).
+        """
+        config = self.config
+        positions = position_ids
+        if positions is None:
+            positions = decoder_positions(input_ids, attention_mask, past_key_values)
+        hidden = self.symbols.embed(input_ids, streams) + self._start(positions)
+        if config.decoder_position == "sinusoidal":
+            hidden = hidden + sinusoidal(positions, config.d_model, hidden.dtype)[:, None]
+        hidden = self.dropout(hidden)
+        rope = None
+        if config.decoder_position == "rope":
+            rope = rotary(
+                positions, config.d_model // config.decoder_attention_heads, config.rope_theta
+            )
+        mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
+        states = ReturnedStates(config.d_model, output_hidden_states)
+        hidden = states.keep(hidden)
+        attentions: tuple[torch.Tensor, ...] = ()
+        context = (streams.for_layers(), mask, rope)
+        calls = {"past_key_values": past_key_values, "output_attentions": output_attentions}
+        for layer in self.layers:
+            hidden, weights, *_ = layer(hidden, *context, **calls)
+            hidden = states.keep(hidden)
+            attentions += (weights,) if output_attentions else ()
+        return BaseModelOutputWithPast(
+            last_hidden_state=states.last(hidden),
+            past_key_values=past_key_values,
+            hidden_states=states.packed or None,
+            attentions=attentions or None,
+        )
+
+    def _start(self, positions_BT: torch.Tensor) -> torch.Tensor:
+        """Returns what is added to the vectors of tokens: (B or 1, 1, T, D)."""
+        row_D = self.start.weight[0]
+        if self.config.normalize_embeddings:
+            row_D = F.normalize(row_D, dim=0)
+        return (positions_BT == 0)[:, None, :, None] * row_D * self.symbols.scale
+
+
+class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
+    """[`AlphaTextModel`] with the projection to the vocabulary, tied to the embedding.
+
+    Raises:
+        ValueError: the configuration is that of an encoder-decoder.
+    """
+
+    def __init__(self, config: AlphaConfig):
+        super().__init__(config)
+        self.model = AlphaTextModel(config)
+        self.logit_scale = LogitScale(config.initial_logit_scale, config.adacos)
+        self.post_init()
+        self.generation_config.suppress_tokens = [config.pad_token_id]
+        # Trainer writes the opposite into every configuration that it trains.
+        self.generation_config.use_cache = True
+
+    @property
+    def first_free_slot(self) -> int:
+        return self.config.history_slot
+
+    def get_decoder(self) -> AlphaTextModel:
+        return self.model
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.model.shared
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.model.set_input_embeddings(value)
+
+    def get_output_embeddings(self) -> None:
+        """Returns None: the projection is the embedding itself."""
+        return None
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: Any = None,
+        position_ids: torch.Tensor | None = None,
+        stream_ids: torch.Tensor | None = None,
+        past_key_values: Cache | None = None,
+        labels: torch.Tensor | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> CausalLMOutputWithPast:
+        """Returns scores of the next token at each position, and the loss where labels are given.
+
+        Args:
+            input_ids: (B, T); without the tokens that `past_key_values` holds.
+            attention_mask: 1 for tokens, 0 for padding on either side: (B, M).
+            position_ids: (B, T); by default counted from the first token that is not padding.
+            stream_ids: the problems' symbols by first occurrence, -1 padded: (B, S); looked at
+                where `config.needs_stream_ids`. Derived from `input_ids` when absent.
+            labels: the same ids, -100 where no loss is wanted, as in the problem: (B, T). The model
+                compares each with the prediction of the position before. With
+                `config.new_symbols`, a symbol where it comes first in its text counts as new,
+                whichever it is.
+            num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
+                divided by it.
+            **kwargs: `shift_labels`, in place of `labels`: the token that follows each one, (B, T).
+
+        Returns:
+            `logits` (B, T, V). Where `config.needs_stream_ids`, columns of symbols that are not in
+            a sample's problem hold -1e4; with `config.new_symbols`, those of symbols that its text
+            lacks, but the first of each class, which has the score of a new one.
+
+        Raises:
+            ValueError: an input is missing, unknown or does not fit the others.
+        """
+        refuse_vectors(kwargs)
+        next_BT = self._next_tokens(input_ids, labels, kwargs)
+        refuse_unknown(kwargs, type(self).__name__)
+        assert input_ids is not None  # as `_next_tokens` has looked
+        config, learns = self.config, next_BT is not None
+        use_cache = config.use_cache if use_cache is None else use_cache
+        use_cache = use_cache and not (learns or self._recomputes())
+        if use_cache and past_key_values is None:
+            past_key_values = DynamicCache(config=config.get_text_config(decoder=True))
+        streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
+        outputs = self.model(
+            input_ids,
+            streams,
+            attention_mask,
+            position_ids,
+            past_key_values,
+            config.output_attentions if output_attentions is None else output_attentions,
+            config.output_hidden_states if output_hidden_states is None else output_hidden_states,
+        )
+        features_BSTD = unpack_streams(outputs.last_hidden_state, config.d_model)
+        streams = self.symbol_layer.recall(
+            streams, features_BSTD[:, 0], past_key_values, self.first_free_slot
+        )
+        logits, loss = self.predict(features_BSTD, streams, next_BT, num_items_in_batch)
+        return CausalLMOutputWithPast(
+            loss=loss,
+            logits=logits,
+            past_key_values=outputs.past_key_values,
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+        )
+
+    def _recomputes(self) -> bool:
+        """Returns whether layers compute their activations a second time for the gradients."""
+        return self.training and self.model.gradient_checkpointing
+
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """Generates as [`CausalHead`] does; layers that recompute activations keep no cache."""
+        if not len(self.model.layers) or self._recomputes():
+            kwargs["use_cache"] = False
+        return super().generate(*args, **kwargs)
+
+
+__all__ = ["AlphaForCausalLM", "AlphaTextModel"]

@@ -1,0 +1,189 @@
+"""Symbols that a text has not got so far, and how a decoder alone writes them.
+
+The head has a row more for each class: that the next token is a symbol of this class, and none of
+those that the text has. Its probability goes to the first symbol of the class that is unused. So
+what is predicted is a distribution over texts up to the names of their symbols: a renamed text has
+the same probability, and those of all next tokens add up to 1.
+
+Shapes: B batch, T tokens at hand, M length of the text so far, N all symbols of the vocabulary in
+the order of their ids, C classes, D width, V vocabulary.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers.cache_utils import Cache
+
+from .checks import can_look
+from .masks import shown_tokens
+from .relations import first_positions
+from .symbol_vocabulary import SymbolVocabulary
+
+# Logit of a column that a sample cannot use: out of reach of any other, and finite in all dtypes.
+UNUSABLE = -1e4
+
+
+@dataclass(frozen=True)
+class TextSoFar:
+    """A decoder's text, with what its cache holds.
+
+    Attributes:
+        symbols: index of the symbol at each position, among all of the vocabulary, -1 for none:
+            (B, M).
+        positions: places of the tokens at hand in the text: (T,).
+    """
+
+    symbols: torch.Tensor
+    positions: torch.Tensor
+
+    @classmethod
+    def of(
+        cls,
+        ids_BT: torch.Tensor,
+        mask: torch.Tensor | None,
+        cache: Cache | None,
+        slot: int,
+        vocabulary: SymbolVocabulary,
+    ) -> "TextSoFar":
+        """Returns the text that goes on from a cache, which keeps the tokens at hand as well.
+
+        Args:
+            ids_BT: without those that the cache holds.
+            mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
+            cache: of the decoder's attention to itself.
+            slot: where it keeps symbols.
+
+        Raises:
+            ValueError: the cache has no such slot, and gets none.
+        """
+        past = 0 if cache is None else cache.get_seq_length()
+        position_T = torch.arange(ids_BT.shape[1], device=ids_BT.device) + past
+        index_BT = torch.where(vocabulary.is_symbol(ids_BT), vocabulary.symbols_before(ids_BT), -1)
+        if mask is not None:
+            index_BT = torch.where(shown_tokens(mask, position_T), index_BT, -1)
+        return cls(remembered(index_BT, cache, slot), position_T)
+
+    def first_positions(self, num_symbols: int) -> torch.Tensor:
+        """Returns where each symbol stands first, M for those that do not: (B, N)."""
+        return first_positions(self.symbols, num_symbols)
+
+
+def remembered(index_BT: torch.Tensor, cache: Cache | None, slot: int) -> torch.Tensor:
+    """Returns indices at all positions, (B, M), from those at hand, which a cache keeps; -1: none.
+
+    Raises:
+        ValueError: the cache has no such slot, and gets none.
+    """
+    if cache is None:
+        return index_BT
+    if slot >= len(cache.layers) and cache.layer_class_to_replicate is None:
+        raise ValueError(
+            f"past_key_values has {len(cache.layers)} layers, and none to keep symbols in: "
+            "give a DynamicCache() without a configuration, or one with that of "
+            "model.config.get_text_config(decoder=True)"
+        )
+    # Static caches hold zeros behind the last token.
+    states = index_BT[:, None, :, None] + 1
+    return cache.update(states, states, slot)[0][:, 0, :, 0] - 1
+
+
+@dataclass(frozen=True)
+class WrittenSymbols:
+    """Which symbols a decoder's text has, up to each of its tokens at hand.
+
+    Attributes:
+        first: where each symbol stands first, the length of the text for those that do not: (B, N).
+        positions: places of the tokens at hand: (T,).
+        vocabulary: of the model.
+    """
+
+    first: torch.Tensor
+    positions: torch.Tensor
+    vocabulary: SymbolVocabulary
+
+    @property
+    def written_BTN(self) -> torch.Tensor:
+        """Whether each symbol stands in the text up to each token: (B, T, N)."""
+        return self.first[:, None] <= self.positions[:, None]
+
+    def by_first_occurrence(self) -> torch.Tensor:
+        """Returns the text's symbols in that order, -1 padded: (B, S), S at least 1.
+
+        S is how many a text has at most, read back from the device where that costs nothing, or
+        how many there are.
+        """
+        order_BN = self.first.argsort(-1)
+        there_BN = self.first.gather(1, order_BN) <= self.positions[-1]
+        number = self.first.shape[1]
+        if can_look(self.first):
+            number = max(int(there_BN.sum(-1).max()), 1)
+        ids_BN = torch.where(there_BN, self.vocabulary.symbol_ids(order_BN), -1)
+        return ids_BN[:, :number]
+
+    def to(self, device: torch.device) -> "WrittenSymbols":
+        """Returns the same on another device."""
+        return WrittenSymbols(self.first.to(device), self.positions.to(device), self.vocabulary)
+
+    def first_unused(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the first symbol of each class that is unused, and whether there is one.
+
+        Ids and truth values, each (B, T, C). Where there is none, it is the first of the class.
+        """
+        index_N = torch.arange(self.first.shape[1], device=self.first.device)
+        class_N = self.vocabulary.classes(self.vocabulary.symbol_ids(index_N))
+        unused_BTN, places, exists = ~self.written_BTN, [], []
+        for number in range(1, len(self.vocabulary.ranges) + 1):
+            members_N = class_N == number
+            own_BTN = unused_BTN & members_N
+            exists.append(own_BTN.any(-1))
+            # Members count once, those that are unused twice.
+            places.append((own_BTN.to(torch.int8) + members_N).argmax(-1))
+        ids_BTC = self.vocabulary.symbol_ids(torch.stack(places, -1))
+        return ids_BTC, torch.stack(exists, -1)
+
+    def labels(self, labels_BT: torch.Tensor) -> torch.Tensor:
+        """Returns labels in which what is new at a token is the first unused symbol of its class.
+
+        Args:
+            labels_BT: of the next token at each of those at hand, -100 where there is none.
+        """
+        vocabulary = self.vocabulary
+        symbol_BT = vocabulary.is_symbol(labels_BT)
+        index_BT = torch.where(symbol_BT, vocabulary.symbols_before(labels_BT), 0)
+        new_BT = symbol_BT & (self.first.gather(1, index_BT) > self.positions)
+        ids_BTC, _ = self.first_unused()
+        number_BT = torch.where(symbol_BT, vocabulary.classes(labels_BT) - 1, 0)
+        unused_BT = ids_BTC.gather(-1, number_BT[..., None])[..., 0]
+        return torch.where(new_BT, unused_BT, labels_BT)
+
+    def complete(self, logits_BTV: torch.Tensor, new_BTC: torch.Tensor) -> torch.Tensor:
+        """Returns logits in which an unused symbol has the score of a new one, or `UNUSABLE`.
+
+        Args:
+            logits_BTV: of base tokens and of symbols that the text has.
+            new_BTC: scores of a new symbol of each class.
+        """
+        written_BTN = self.written_BTN
+        base = written_BTN.new_ones(*written_BTN.shape[:2], self.vocabulary.num_base_rows)
+        usable_BTV = self.vocabulary.join(base, written_BTN, dim=-1)
+        logits_BTV = logits_BTV.masked_fill(~usable_BTV, UNUSABLE)
+        ids_BTC, exists_BTC = self.first_unused()
+        # Where no symbol is left, a column gets what it has.
+        new_BTC = torch.where(exists_BTC, new_BTC, logits_BTV.gather(-1, ids_BTC))
+        return logits_BTV.scatter(-1, ids_BTC, new_BTC)
+
+
+class NewSymbols(nn.Linear):
+    """Rows of the head for symbols that the text has not got, one for each class.
+
+    Args:
+        width: D.
+        num_classes: C.
+    """
+
+    def __init__(self, width: int, num_classes: int):
+        super().__init__(width, num_classes, bias=False)
+
+
+__all__ = ["UNUSABLE", "NewSymbols", "TextSoFar", "WrittenSymbols", "remembered"]

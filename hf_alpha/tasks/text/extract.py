@@ -1,0 +1,234 @@
+"""A task for texts whose answers need a new name: an expression of a function gets a variable.
+
+The source is `extract total + rate` and, below it, a Python function in which that expression
+stands more than once; the answer is the function with `size = total + rate` before it is used, or
+with any other name that the source lacks. `check` says which answers are right.
+"""
+
+import ast
+import random
+from collections.abc import Mapping, Sequence
+
+from .pair_files import PairFiles, Row, spread
+
+ORDER = "extract "
+OPERATORS = (ast.Add, ast.Sub, ast.Mult)
+LOCALS, READS = 2, 7
+"""Variables of a function, and how often parameters are read in it, whatever their number."""
+PRIME, POINTS = 2**61 - 1, 8
+"""Functions that agree modulo the prime at so many random points are taken for equal."""
+
+
+# -- pairs ----------------------------------------------------------------------------------------
+
+
+def draw(rng: random.Random, pool: Sequence[str], names: int) -> Row:
+    """Draw a pair.
+
+    Args:
+        rng: the random numbers.
+        pool: names of the source and the new one.
+        names: different ones of the source: the function, `LOCALS` variables and 1 to `READS`
+            parameters.
+    """
+    new, function, one, two, *parameters = rng.sample(pool, names + 1)
+    reads = spread(rng, parameters, READS)
+    expression = _binary(rng, ast.Name(reads.pop()), ast.Name(reads.pop()))
+    operands: list[ast.expr] = [expression, expression, *map(ast.Name, reads)]
+    rng.shuffle(operands)
+    last = [*operands[5:], ast.Name(two)]
+    body: list[ast.stmt] = [
+        ast.Assign([ast.Name(one)], _joined(rng, operands[:3])),
+        ast.Assign([ast.Name(two)], _joined(rng, [*operands[3:5], ast.Name(one)])),
+        ast.Return(_joined(rng, last)),
+    ]
+    arguments = ast.arguments([], [ast.arg(name) for name in parameters], None, [], [], None, [])
+    definition = ast.FunctionDef(function, arguments, body, [])
+    source = ast.unparse(ast.fix_missing_locations(definition))
+    marked = ast.unparse(expression)
+    return {
+        "source": f"{ORDER}{marked}\n{source}",
+        "target": extracted(source, marked, new),
+        "names": names,
+    }
+
+
+def _joined(rng: random.Random, operands: list[ast.expr]) -> ast.expr:
+    """Join operands by random operators."""
+    operands = rng.sample(operands, len(operands))
+    joined = operands.pop()
+    while operands:
+        joined = _binary(rng, *rng.sample([joined, operands.pop()], 2))
+    return joined
+
+
+def _binary(rng: random.Random, left: ast.expr, right: ast.expr) -> ast.BinOp:
+    return ast.BinOp(left, rng.choice(OPERATORS)(), right)
+
+
+def extracted(source: str, marked: str, name: str) -> str:
+    """Write a function in which a new variable has the place of an expression, as unparsed."""
+    (function,) = ast.parse(source).body
+    assert isinstance(function, ast.FunctionDef)
+    expression = ast.parse(marked, mode="eval").body
+    replacing, body = _Replace(expression, ast.Name(name, ast.Load())), list[ast.stmt]()
+    for statement in function.body:
+        had_none = not replacing.count
+        replacing.visit(statement)
+        if had_none and replacing.count:
+            body.append(ast.Assign([ast.Name(name)], expression))
+        body.append(statement)
+    function.body = body
+    return ast.unparse(ast.fix_missing_locations(function))
+
+
+class _Replace(ast.NodeTransformer):
+    """Puts one expression in the place of another."""
+
+    def __init__(self, old: ast.expr, new: ast.expr):
+        self.old, self.new = ast.dump(old), new
+        self.count = 0
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Replace the node, or what is in it."""
+        if ast.dump(node) == self.old:
+            self.count += 1
+            return self.new
+        replaced: ast.AST = self.generic_visit(node)
+        return replaced
+
+
+# -- the check ------------------------------------------------------------------------------------
+
+
+def check(source: str, answer: str, target: str | None = None) -> bool:
+    """Return whether an answer is the source's function with its expression in a new variable.
+
+    That is: one name that the source lacks is set once, to the expression, which stands nowhere
+    else; with the expression in the place of that name, the function is the source's again; and
+    both compute the same, wherever it is set. Functions have assignments to names and end with a
+    `return`, and compute by `+`, `-` and `*`.
+
+    Raises:
+        ValueError: the source is no order and such a function.
+    """
+    order, _, text = source.partition("\n")
+    function, expression = _read(text), _expression(order.removeprefix(ORDER))
+    if function is None or expression is None or not order.startswith(ORDER):
+        raise ValueError(f"{source!r} is no {ORDER.strip()!r} with an expression, and a function")
+    other = _read(answer)
+    if other is None:
+        return False
+    new = _new_assignments(function, other)
+    if len(new) != 1 or ast.dump(new[0].value) != ast.dump(expression):
+        return False
+    if ast.dump(other).count(ast.dump(expression)) > 1:
+        return False
+    if any(_value(function, seed) != _value(other, seed) for seed in range(POINTS)):
+        return False
+    other.body.remove(new[0])
+    _Replace(ast.Name(_target(new[0]), ast.Load()), expression).visit(other)
+    return ast.dump(other) == ast.dump(function)
+
+
+def _read(text: str) -> ast.FunctionDef | None:
+    """Return the function that a text is; None if it is none, or one of another kind."""
+    try:
+        (function,) = ast.parse(text.strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if not isinstance(function, ast.FunctionDef) or not function.body:
+        return None
+    *assignments, last = function.body
+    are_names = all(
+        isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and isinstance(statement.targets[0], ast.Name)
+        for statement in assignments
+    )
+    is_whole = are_names and isinstance(last, ast.Return) and last.value is not None
+    values = [getattr(statement, "value", None) for statement in function.body]
+    return function if is_whole and all(map(_is_arithmetic, values)) else None
+
+
+def _expression(text: str) -> ast.expr | None:
+    """Return the expression that a text is; None if it is none."""
+    try:
+        expression = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return None
+    return expression if _is_arithmetic(expression) else None
+
+
+def _is_arithmetic(value: ast.expr | None) -> bool:
+    """Return whether an expression has names and operations of ours only."""
+    allowed = (ast.BinOp, ast.Name, ast.Load, *OPERATORS)
+    return value is not None and all(isinstance(node, allowed) for node in ast.walk(value))
+
+
+def _new_assignments(function: ast.FunctionDef, other: ast.FunctionDef) -> list[ast.Assign]:
+    """Return those assignments of the other function whose name the first one lacks."""
+    names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    names |= {function.name, *(argument.arg for argument in function.args.args)}
+    return [
+        statement
+        for statement in other.body
+        if isinstance(statement, ast.Assign) and _target(statement) not in names
+    ]
+
+
+def _target(statement: ast.Assign) -> str:
+    """Return the name that is set."""
+    (target,) = statement.targets
+    assert isinstance(target, ast.Name)
+    return target.id
+
+
+def _value(function: ast.FunctionDef, seed: int) -> int | None:
+    """Return what a function computes from random numbers, modulo the prime; None if it fails."""
+    rng = random.Random(seed)
+    values = {argument.arg: rng.randrange(PRIME) for argument in function.args.args}
+    try:
+        for statement in function.body:
+            if isinstance(statement, ast.Assign):
+                values[_target(statement)] = _number(statement.value, values)
+            elif isinstance(statement, ast.Return):
+                return _number(statement.value, values)
+    except KeyError:
+        pass
+    return None
+
+
+def _number(expression: ast.expr | None, values: Mapping[str, int]) -> int:
+    """Return the number that an expression is."""
+    if isinstance(expression, ast.Name):
+        return values[expression.id]
+    assert isinstance(expression, ast.BinOp)
+    left, right = _number(expression.left, values), _number(expression.right, values)
+    if isinstance(expression.op, ast.Add):
+        return (left + right) % PRIME
+    if isinstance(expression.op, ast.Sub):
+        return (left - right) % PRIME
+    return left * right % PRIME
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+_SEEN_WORDS = "count delta edge factor index key limit max_len node rate size total x"
+_UNSEEN_WORDS = "area batch cost depth error frame gain height level _tmp width volume y"
+SEEN, UNSEEN = (
+    [f"{word}{number}" for number in ("", 1, 2, 3) for word in words.split()]
+    for words in (_SEEN_WORDS, _UNSEEN_WORDS)
+)
+FILES = PairFiles(
+    draw,
+    SEEN,
+    UNSEEN,
+    train=[(names,) for names in range(LOCALS + 2, LOCALS + 5)],
+    test=[(names,) for names in range(LOCALS + 2, LOCALS + READS + 2)],
+)
+
+__all__ = ["FILES", "check", "draw", "extracted"]
+
+if __name__ == "__main__":
+    FILES.main()

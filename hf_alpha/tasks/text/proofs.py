@@ -1,0 +1,80 @@
+"""A task for texts: which rules, of those that are given, lead from a fact to a goal.
+
+`a1 -> b2 . c3 -> d4 . b2 -> c3 . fact : a1 . goal : c3 .` is answered by `a1 -> b2 ; b2 -> c3`.
+Seen as arrows, the rules make a tree, so there is one way only. `check` says which answers are
+right where there are several.
+"""
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+
+from .pair_files import PairFiles, Row, letter_names
+
+TRAINED, TESTED = 16, 100
+"""Names at most, in training and in the tests."""
+
+
+def draw(rng: random.Random, pool: Sequence[str], names: int, steps: int) -> Row:
+    """Draw a pair.
+
+    Args:
+        rng: the random numbers.
+        pool: names to choose from.
+        names: different ones, more than `steps`.
+        steps: rules that lead from the fact to the goal.
+    """
+    chosen = rng.sample(pool, names)
+    chain, others = chosen[: steps + 1], chosen[steps + 1 :]
+    way = list(pairwise(chain))
+    rules = list(way)
+    for number, name in enumerate(others, start=len(chain)):
+        link = [rng.choice(chosen[:number]), name]
+        rng.shuffle(link)
+        rules.append((link[0], link[1]))
+    rng.shuffle(rules)
+    told = " ".join(f"{one} -> {two} ." for one, two in rules)
+    return {
+        "source": f"{told} fact : {chain[0]} . goal : {chain[-1]} .",
+        "target": " ; ".join(f"{one} -> {two}" for one, two in way),
+        "names": names,
+        "steps": steps,
+    }
+
+
+def check(source: str, answer: str, target: str | None = None) -> bool:
+    """Return whether an answer's rules are of the source and lead from its fact to its goal.
+
+    Raises:
+        ValueError: the source is no problem of this kind.
+    """
+    match [part.split() for part in source.split(".")]:
+        case [*rules, ["fact", ":", first], ["goal", ":", last], []]:
+            pass
+        case _:
+            raise ValueError(f"{source!r} does not end like 'fact : a1 . goal : b2 .'")
+    reached = first
+    for step in (part.split() for part in answer.split(";")):
+        if step not in rules or step[0] != reached:
+            return False
+        reached = step[-1]
+    return reached == last
+
+
+SEEN, UNSEEN = letter_names(TESTED + 4)
+FILES = PairFiles(
+    draw,
+    SEEN,
+    UNSEEN,
+    train=[(names, steps) for names in range(4, TRAINED + 1) for steps in range(1, 5)
+           if steps < names],
+    test=[
+        *((names, steps) for names in (8, TRAINED, 32, 64, TESTED) for steps in range(1, 5)),
+        *((TRAINED, steps) for steps in range(5, 9)),
+    ],
+)  # fmt: skip
+
+__all__ = ["FILES", "TESTED", "TRAINED", "check", "draw"]
+
+if __name__ == "__main__":
+    FILES.main()

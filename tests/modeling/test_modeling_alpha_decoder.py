@@ -1,0 +1,162 @@
+"""A decoder alone: against the model in loops, its inputs, and what it refuses."""
+
+import pytest
+import torch
+from families.test_alpha_decoder import BASE, NEW, DecoderFamily, make_decoder
+from torch.nn import functional as F
+from transformers import AutoModelForCausalLM
+
+from hf_alpha import AlphaConfig, AlphaForCausalLM, AlphaForConditionalGeneration
+from hf_alpha.modeling.new_symbols import UNUSABLE
+from hf_alpha.modeling.positions import rotary, rotate
+
+NAMES = 6
+
+
+def rotated(x, heads):
+    """Heads (H, L, K) of states (L, D), rotated."""
+    length, width = x.shape
+    x = x.view(1, 1, length, heads, width // heads)
+    return rotate(x, rotary(torch.arange(length)[None], width // heads, 1e4))[0, 0].transpose(0, 1)
+
+
+def reference_logits(model, ids):
+    """Logits of one text by a relational model with new symbols, token by token: (L, V)."""
+    config, text = model.config, model.model
+    heads, unit = config.decoder_attention_heads, lambda x: F.normalize(x, dim=-1)
+    table, memory = unit(text.shared.weight), text.symbol_memory
+    kind = [0 if i < BASE else 1 if i < BASE + NAMES else 2 for i in ids]
+    rows = [BASE + kind[t] - 1 if kind[t] else i for t, i in enumerate(ids)]
+    x = table[rows] + torch.stack(
+        [memory.first * (kind[t] > 0 and ids[t] not in ids[:t]) for t in range(len(ids))]
+    )
+    x[0] += unit(text.start.weight[0])
+    for layer in text.layers:
+        block = layer.self_attn
+        q, k, v = block.q_proj(x), block.k_proj(x), block.v_proj(x)
+        scores = rotated(q, heads) @ rotated(k, heads).mT * block.scaling
+        gates = block.gates(x).view(len(ids), 2, heads)
+        for t in range(len(ids)):
+            for j in range(len(ids)):
+                same = kind[t] > 0 and ids[t] == ids[j]
+                behind = kind[t] > 0 and j > 0 and ids[t] == ids[j - 1]
+                scores[:, t, j] += gates[t, 0] * same + gates[t, 1] * behind
+                if j > t:
+                    scores[:, t, j] = -torch.inf
+        values = v.view(len(ids), heads, -1).transpose(0, 1)
+        attended = (scores.softmax(-1) @ values).transpose(0, 1).reshape(len(ids), -1)
+        x = layer.self_attn_layer_norm(x + block.out_proj(attended))
+        x = layer.final_layer_norm(x + layer.fc2(layer.activation(layer.fc1(x))))
+    states, scale = memory.norm(x), model.logit_scale.scale
+    queries, keys = memory.query_proj(states), memory.key_proj(states)
+    logits = torch.full((len(ids), config.vocab_size), UNUSABLE)
+    logits[:, :BASE] = scale * unit(x) @ table[:BASE].T
+    new = scale * unit(x) @ unit(text.new_symbols.weight).T
+    for t in range(len(ids)):
+        for first, stop, c in ((BASE, BASE + NAMES, 0), (BASE + NAMES, config.vocab_size, 1)):
+            fresh = [i for i in range(first, stop) if i not in ids[: t + 1]]
+            for i in range(first, stop):
+                places = [j for j in range(t + 1) if ids[j] == i]
+                if places:
+                    products = torch.stack([queries[t] @ keys[j] for j in places])
+                    pointer = products.mean() / config.d_model**0.5
+                    logits[t, i] = scale * (unit(x[t]) @ table[BASE + c] + pointer)
+                elif i == fresh[0]:
+                    logits[t, i] = new[t, c]
+    return logits
+
+
+@pytest.mark.parametrize("seed", range(4))
+@torch.no_grad()
+def test_equals_reference(seed):
+    model = make_decoder(seed, **NEW)
+    batch = DecoderFamily().make_batch(seed, model.config, [(9, 4)])
+    expected = reference_logits(model, batch["input_ids"][0].tolist())
+    torch.testing.assert_close(model(**batch).logits[0], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_parameters_are_those_of_a_decoder():
+    model = make_decoder(**NEW)
+    names = {name for name, _ in model.named_parameters() if not name.startswith("model.layers.")}
+    parts = ("first", "norm.weight", "norm.bias", "query_proj.weight", "key_proj.weight")
+    memory = {f"model.symbol_memory.{name}" for name in parts}
+    tables = {f"model.{name}.weight" for name in ("shared", "start", "new_symbols")}
+    assert names == {*tables, *memory}
+    layer = {name.split(".")[0] for name, _ in model.model.layers[0].named_parameters()}
+    assert layer == {"self_attn", "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm"}
+    assert model.model.shared.weight.shape == (BASE + 2, 16)
+
+
+def test_names_at_the_start_of_a_text_are_told_apart():
+    model = make_decoder(**NEW)
+    ids = torch.tensor([[BASE, BASE + 1, BASE + 2, 3]])
+    logits = model(ids).logits[0, -1, BASE : BASE + 3]
+    assert len(set(logits.tolist())) == 3
+    model.model.start.weight.data.zero_()
+    assert len({round(x, 4) for x in model(ids).logits[0, -1, BASE : BASE + 3].tolist()}) == 1
+
+
+def test_half_of_the_heads_begin_with_each_relation():
+    model = AlphaForCausalLM(make_decoder(**NEW).config)
+    bias = model.model.layers[0].self_attn.gates.bias.view(2, 2)
+    assert bias.tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+
+def test_new_names_cost_nothing_where_there_are_none():
+    """Probabilities of all next tokens add up to 1, whatever the number of symbols."""
+    model = make_decoder(**NEW)
+    batch = DecoderFamily().make_batch(1, model.config, [(8, 3)])
+    with torch.no_grad():
+        before = model(**batch).logits.softmax(-1)
+        model.extend_symbols({"name": 200})
+        after = model(**batch).logits.softmax(-1)
+    torch.testing.assert_close(after[..., : before.shape[-1]], before)
+    assert float(after[..., before.shape[-1] :].max()) == 0.0
+
+
+def test_a_loaded_model_is_a_decoder_alone(tmp_path):
+    make_decoder(**NEW).save_pretrained(tmp_path)
+    model = AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert type(model).__name__ == "AlphaForCausalLM" and model.config.new_symbols
+    with pytest.raises(ValueError, match="AlphaForCausalLM"):
+        AlphaForConditionalGeneration(model.config)
+    with pytest.raises(ValueError, match="is_encoder_decoder=False"):
+        AlphaForCausalLM(AlphaConfig())
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"is_encoder_decoder": True}, "decoders alone"),
+        ({"symbol_encoding": "streams"}, "needs one stream"),
+        ({"adacos": True}, "adacos"),
+        ({"label_smoothing": 0.1}, "label_smoothing"),
+    ],
+)
+def test_settings_that_new_symbols_do_not_fit(settings, why):
+    with pytest.raises(ValueError, match=why):
+        make_decoder(**{**NEW, **settings})
+
+
+def test_inputs_that_do_not_fit():
+    model = make_decoder(**NEW)
+    batch = DecoderFamily().make_batch(1, model.config, [(5, 2)])
+    with pytest.raises(ValueError, match="atention_mask"):
+        model(**batch, atention_mask=batch["attention_mask"])
+    with pytest.raises(ValueError, match="input_ids are missing"):
+        model(attention_mask=batch["attention_mask"])
+    with pytest.raises(ValueError, match="a label for each token"):
+        model(**batch, labels=batch["input_ids"][:, :-1])
+    listing = make_decoder(symbol_encoding="relational")
+    outputs = listing(**batch, use_cache=True)
+    with pytest.raises(ValueError, match="stream_ids are missing"):
+        listing(batch["input_ids"][:, -1:], past_key_values=outputs.past_key_values)
+
+
+def test_hidden_states_and_attentions_are_returned():
+    model = make_decoder(**NEW)
+    model.set_attn_implementation("eager")
+    batch = DecoderFamily().make_batch(1, model.config, [(5, 2)])
+    outputs = model(**batch, output_hidden_states=True, output_attentions=True)
+    assert [tuple(x.shape) for x in outputs.hidden_states] == [(1, 5, 16)] * 3
+    assert [tuple(x.shape) for x in outputs.attentions] == [(1, 2, 5, 5)] * 2

@@ -1,0 +1,55 @@
+"""A-normal forms: which answers are right."""
+
+import pytest
+
+from hf_alpha.tasks.text.anf import check, normal_form
+
+SOURCE = "( a & b ) | ( c ^ ( a & b ) )"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "let p = a & b ; let q = a & b ; let r = c ^ q ; let s = p | r ; s",
+        "let q = a & b ; let r = c ^ q ; let p = a & b ; let s = p | r ; s",  # another order
+        "let p = a & b ; let r = c ^ p ; let s = p | r ; s",  # what is there twice, once
+        "let <x_1> = a & b ; let t7 = c ^ <x_1> ; let s = <x_1> | t7 ; s",
+    ],
+)
+def test_right_answers(answer):
+    assert check(SOURCE, answer) is True
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "let p = a & b ; let c = c ^ p ; let s = p | c ; s",  # c is a name of the source
+        "let p = a & b ; let r = c ^ p ; let p = p | r ; p",  # bound twice
+        "let s = p | r ; let p = a & b ; let r = c ^ p ; s",  # used before
+        "let p = a & b ; let r = p ^ c ; let s = p | r ; s",  # sides exchanged
+        "let p = a & b ; let r = c ^ p ; let s = r | p ; s",
+        "let p = a & b ; let r = c ^ p ; let s = p & r ; s",
+        "let p = a & b ; let u = a & a ; let r = c ^ p ; let s = p | r ; s",  # unused
+        "let p = a & b ; let r = c ^ p ; let s = p | r ; r",
+        "let p = a & b ; let r = c ^ p ; p | r",  # not in normal form
+        "let p = a & b ; let r = c ^ p ; let s = p | r",
+        "let p = a & b ; let r = c ^ p ; let s = p | r ; s ;",
+        "let = = a & b ; let r = c ^ = ; let s = = | r ; s",
+        SOURCE,
+    ],
+)
+def test_wrong_answers(answer):
+    assert check(SOURCE, answer) is False
+
+
+def test_a_name_is_its_own_form_and_sources_are_terms():
+    assert normal_form("a", []) == "a" and check("a", "a") and not check("a", "b")
+    with pytest.raises(ValueError, match="no term"):
+        check("a &", "a")
+
+
+def test_an_answer_that_stands_for_a_huge_term_is_refused_at_once():
+    names = [f"t{number}" for number in range(200)]
+    pairs = zip(["a", *names], names, strict=False)
+    huge = " ; ".join(f"let {new} = {old} & {old}" for old, new in pairs)
+    assert check("a & a", f"{huge} ; {names[-1]}") is False

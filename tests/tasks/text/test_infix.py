@@ -1,0 +1,52 @@
+"""Terms in infix notation are read as they are written."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_alpha.tasks.text.infix import draw_term, names_in, read_term, write_term
+
+terms = st.recursive(
+    st.sampled_from(["a1", "b2", "c3"]),
+    lambda inner: (
+        st.tuples(st.just("~"), inner) | st.tuples(st.sampled_from(["&", "|"]), inner, inner)
+    ),
+)
+
+
+@given(terms)
+def test_a_term_is_read_as_it_is_written(term):
+    text = write_term(term)
+    assert read_term(text, "&|", "~") == term
+    assert names_in(term) == list(dict.fromkeys(word for word in text.split() if word[0] in "abc"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a &",
+        "& a",
+        "a b",
+        "( a",
+        "a )",
+        "a & b & c",
+        "a + b",
+        "~",
+        "a ~ b",
+        "( )",
+        "a & ~",
+        "& & a",
+    ],
+)
+def test_what_is_no_term_is_an_error(text):
+    with pytest.raises(ValueError, match="no term"):
+        read_term(text, "&|", "~")
+
+
+@given(st.integers(0, 99), st.integers(1, 9))
+def test_a_term_is_drawn_over_leaves_in_their_order(seed, count):
+    leaves = [f"a{number}" for number in range(count)]
+    assert names_in(draw_term(random.Random(seed), leaves, "&|")) == leaves
