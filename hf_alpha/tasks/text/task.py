@@ -183,16 +183,45 @@ class TextTask(Task):
         return " ".join(number[t] if isinstance(t, Name) else t for t in tokens)
 
     def distance(self, problem: str, answer: str | None, target: str | None = None) -> int | None:
-        """Return the edit distance to the target in words; None without a target."""
+        """Return the edit distance to the target in words; None without a target.
+
+        What names are called that the problem lacks makes no difference.
+        """
         from rapidfuzz.distance import Levenshtein
 
         if target is None:
             return None
+        classes = self._classes(problem)
+        answer = self._called_as(target, answer or "", classes)
+        return Levenshtein.distance(self._split(target, classes), self._split(answer, classes))
+
+    def _classes(self, problem: str) -> dict[str, str]:
+        """Return name -> class, of the names of a problem."""
         names = (token for token in self.read(problem).tokens if isinstance(token, Name))
-        classes = {str(name): name.symbol_class for name in names}
-        return Levenshtein.distance(
-            self._split(target, classes), self._split(answer or "", classes)
+        return {str(name): name.symbol_class for name in names}
+
+    def _called_as(self, target: str, answer: str, classes: Mapping[str, str]) -> str:
+        """Return an answer whose new names are called as those of the target, by first occurrence.
+
+        Args:
+            target: the data's answer.
+            answer: of a model.
+            classes: name -> class, of the problem, which has no new names.
+        """
+        of_target, of_answer = (
+            [name for name in self.symbols_in(self._split(text, classes)) if name not in classes]
+            for text in (target, answer)
         )
+        if not of_target:
+            return answer
+        # Names beyond those of the target must not become one of them.
+        called = {name: f"{name}\u02b9" for name in of_answer}
+        called |= zip(of_answer, of_target, strict=False)
+        written = ""
+        for part, span in parts(answer, self.finder.find(answer, classes)):
+            name = "" if span is None else answer[span.start : span.stop]
+            written += part + called.get(name, name)
+        return written
 
     def check(
         self,
@@ -204,6 +233,8 @@ class TextTask(Task):
         timeout: float = 10.0,
     ) -> Verdict:
         """Judge an answer: `exact` if it is the target, else as the user's own check says.
+
+        It is the target whatever names are called that the source lacks.
 
         Without one an answer that is not the target is `wrong`, and `undecided` if there is no
         target. A check that fails, or gives no verdict, leaves it `undecided`; of the first failure
@@ -217,7 +248,7 @@ class TextTask(Task):
             solver: not needed.
             timeout: seconds for the user's own check.
         """
-        if target is not None and self.same(answer, target):
+        if target is not None and self._is_target(problem, answer, target):
             return Verdict.exact
         if self.own_check is None:
             return Verdict.undecided if target is None else Verdict.wrong
@@ -258,6 +289,11 @@ class TextTask(Task):
             raise ValueError(
                 f"it returned {reply!r}: return yes or no, or one of {verdicts}"
             ) from None
+
+    def _is_target(self, problem: str, answer: str, target: str) -> bool:
+        if self.same(answer, target):
+            return True
+        return self.same(self._called_as(target, answer, self._classes(problem)), target)
 
     def same(self, answer: str, target: str) -> bool:
         """Whether an answer is the target."""

@@ -123,13 +123,32 @@ def test_an_answer_is_right_if_it_is_the_target(answer, target, loose, verdict):
     assert task.distance("x y", answer, target) == expected
 
 
+@pytest.mark.parametrize(
+    ("answer", "verdict", "distance"),
+    [
+        ("let t1 = a & b ; t1", "exact", 0),
+        ("let x9 = a & b ; x9", "exact", 0),
+        ("let x9 = a & b ; y9", "wrong", 1),  # two names for one
+        ("let a = a & b ; a", "wrong", 2),  # a name of the source
+        ("let x9 = b & a ; x9", "wrong", 2),
+        ("let x9 = a & b ;  x9", "wrong", 0),  # as ever, whitespace counts
+        ("let u1 = a & t1 ; u1", "wrong", 1),  # `t1` is another new name here
+    ],
+)
+def test_what_new_names_are_called_makes_no_difference(answer, verdict, distance):
+    task = TextTask({"name": {"pattern": "[a-z][0-9]*"}})
+    source, target = "a & b", "let t1 = a & b ; t1"
+    assert task.check(source, answer, target) == verdict
+    assert task.distance(source, answer, target) == distance
+
+
 def test_own_checks(own: Path):
     def verdict_of(
         name: str, answer: str = "y x", target: str | None = "x y", timeout: float = 10
     ) -> Verdict:
         task = TextTask(SYMBOLS, check=f"own_checks:{name}")
         assert task.has_check
-        return task.check("a b", answer, target, timeout=timeout)
+        return task.check("x y", answer, target, timeout=timeout)
 
     assert verdict_of("same_length") is Verdict.correct
     assert verdict_of("same_length", "x y") is Verdict.exact
