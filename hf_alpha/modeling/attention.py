@@ -115,8 +115,7 @@ class AlphaAttention(nn.Module):
         self.k_proj = BlockLinear(config.d_model, config.d_model)
         self.v_proj = BlockLinear(config.d_model, config.d_model)
         self.out_proj = BlockLinear(config.d_model, config.d_model)
-        alone = not config.is_encoder_decoder
-        relations, halves = (2, (0, 1)) if alone else (2 if cross else 1, (0,))
+        relations, halves = (2, (0, 1)) if config.decodes_alone else (2 if cross else 1, (0,))
         self.gates = config.encoding.gates(config.d_model, num_heads, relations, halves)
 
     def forward(

@@ -89,7 +89,6 @@ class AlphaConfig(SymbolModelConfig):
         "layer_norm_eps",
     )
     takes_relations: ClassVar[bool] = True
-    takes_new_symbols: ClassVar[bool] = True
 
     d_model: int = 96
     encoder_layers: int = 6
@@ -199,6 +198,10 @@ class AlphaConfig(SymbolModelConfig):
             f"d {self.d_model}, {self.encoder_layers} + {self.decoder_layers} layers, "
             f"{self.encoder_attention_heads} heads, FFN {self.encoder_ffn_dim}"
         )
+
+    @property
+    def decodes_alone(self) -> bool:
+        return not self.is_encoder_decoder
 
     @property
     def history_slot(self) -> int:

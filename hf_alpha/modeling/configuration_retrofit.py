@@ -66,7 +66,6 @@ class RetrofitConfig(SymbolModelConfig):
     has_no_defaults_at_init = True
     keys_to_ignore_at_inference = ["past_key_values", "encoder_last_hidden_state", "stream_ids"]  # noqa: RUF012
     takes_relations: ClassVar[bool] = True
-    takes_new_symbols: ClassVar[bool] = True
     shares: ClassVar[tuple[str, ...]] = (
         *SymbolModelConfig.shares,
         "dropout",
@@ -254,6 +253,10 @@ class RetrofitConfig(SymbolModelConfig):
         """The sizes that a model card gives."""
         config = self.decoder_config
         return f"{self.host_config.model_type}, width {config.hidden_size}"
+
+    @property
+    def decodes_alone(self) -> bool:
+        return not self.is_encoder_decoder
 
     @property
     def num_slots(self) -> int:

@@ -71,8 +71,6 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     positive: ClassVar[tuple[str, ...]] = ("logit_scale",)
     # Whether the backbone's attention takes relations between positions; see `SymbolEncoding`.
     takes_relations: ClassVar[bool] = False
-    # Whether it may write symbols that the text lacks; see `new_symbols`.
-    takes_new_symbols: ClassVar[bool] = False
 
     num_base_tokens: int = 10
     symbol_classes: dict[str, int] = field(default_factory=lambda: {"proposition": 5})
@@ -158,7 +156,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
             self._check_new_symbols()
 
     def _check_new_symbols(self) -> None:
-        if self.is_encoder_decoder or not self.takes_new_symbols:
+        if not self.decodes_alone:
             raise ValueError(
                 f"new_symbols is for decoders alone, not for this {self.model_type!r} model: take "
                 "AlphaConfig(is_encoder_decoder=False) or a retrofitted decoder"
@@ -233,7 +231,12 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     def num_histories(self) -> int:
         """Slots of a decoder's cache behind those of its layers: symbols, states of the head."""
         with_source, alone = self.encoding.num_histories
-        return with_source if self.is_encoder_decoder else max(alone, int(self.new_symbols))
+        return max(alone, int(self.new_symbols)) if self.decodes_alone else with_source
+
+    @property
+    def decodes_alone(self) -> bool:
+        """Whether the model is a decoder without a source, which may write new symbols."""
+        return False
 
     @property
     def num_symbols(self) -> int:

@@ -62,7 +62,8 @@ class TextSoFar:
         index_BT = torch.where(vocabulary.is_symbol(ids_BT), vocabulary.symbols_before(ids_BT), -1)
         if mask is not None:
             index_BT = torch.where(shown_tokens(mask, position_T), index_BT, -1)
-        return cls(remembered(index_BT, cache, slot), position_T)
+        index_BM = remembered(index_BT + 1, cache, slot) - 1  # static caches hold zeros behind it
+        return cls(index_BM, position_T)
 
     def first_positions(self, num_symbols: int) -> torch.Tensor:
         """Returns where each symbol stands first, M for those that do not: (B, N)."""
@@ -70,7 +71,7 @@ class TextSoFar:
 
 
 def remembered(index_BT: torch.Tensor, cache: Cache | None, slot: int) -> torch.Tensor:
-    """Returns indices at all positions, (B, M), from those at hand, which a cache keeps; -1: none.
+    """Returns indices at all positions, (B, M), from those at hand, which a cache keeps.
 
     Raises:
         ValueError: the cache has no such slot, and gets none.
@@ -83,9 +84,9 @@ def remembered(index_BT: torch.Tensor, cache: Cache | None, slot: int) -> torch.
             "give a DynamicCache() without a configuration, or one with that of "
             "model.config.get_text_config(decoder=True)"
         )
-    # Static caches hold zeros behind the last token.
-    states = index_BT[:, None, :, None] + 1
-    return cache.update(states, states, slot)[0][:, 0, :, 0] - 1
+    states = index_BT[:, None, :, None]
+    # What static caches hold behind the last token comes too late to count, and is masked.
+    return cache.update(states, states, slot)[0][:, 0, :, 0]
 
 
 @dataclass(frozen=True)

@@ -467,7 +467,7 @@ class RelationalEncoding(SymbolEncoding):
 
     @classmethod
     def memory(cls, config: "SymbolModelConfig", num_heads: int) -> SymbolMemory | TextMemory:
-        if not config.is_encoder_decoder:
+        if config.decodes_alone:
             return TextMemory(config.hidden_size)
         return SymbolMemory(config.hidden_size, num_heads)
 
@@ -569,7 +569,7 @@ class RelationalEncoding(SymbolEncoding):
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
         """Returns scores against rows of base tokens, then against each symbol of the sample."""
-        if not self.config.is_encoder_decoder:
+        if self.config.decodes_alone:
             return self._scores_in_text(hidden_BSTD, table_RD, streams)
         if streams.memory is None:
             raise ValueError(
@@ -633,9 +633,7 @@ def symbols_so_far(
     position_T = torch.arange(own_BT.shape[1], device=own_BT.device) + past
     if mask is not None:
         own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
-    # What static caches hold behind the last token comes too late to count, and is masked.
-    own_BM = remembered(own_BT, cache, slot)
-    return own_BT, own_BM, position_T
+    return own_BT, remembered(own_BT, cache, slot), position_T
 
 
 def listed_logits(

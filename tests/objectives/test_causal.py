@@ -159,7 +159,7 @@ def train_tokenizer(texts: list[str]) -> Any:
         ({"max_length": 65}, {"model": GPT2}, "objective: a sequence of max_length has 64 tokens"),
         ({}, {"model": {**BERT, "max_position_embeddings": 256}}, "model: a 'bert' model sees the"),
         ({}, {"model": {**RETROFIT, "symbol_renaming": "first_occurrence"}, "symbols": NAMES},
-         "model: symbol_renaming would tell a text which names it will have"),
+         "model: the model lists the names of a text beforehand"),
         ({"pairs": True, "max_length": 9}, {"model": LLAMA}, "row 0: source and target have 1"),
     ],
 )  # fmt: skip
@@ -171,8 +171,8 @@ def test_what_cannot_be_learned_is_said(tmp_path, objective, more, message):
 
 
 def test_a_model_that_is_no_decoder_is_refused_when_the_recipe_is_read(tmp_path):
-    with pytest.raises(RecipeError, match="'alpha' is trained by the objective 'causal'"):
-        recipe(tmp_path, "causal", {"train": "rows.jsonl"}, model={"model_type": "alpha"})
+    with pytest.raises(RecipeError, match="'geometric' is trained by the objective"):
+        recipe(tmp_path, "causal", {"train": "rows.jsonl"}, model={"model_type": "geometric"})
 
 
 def test_a_long_text_goes_on_and_every_token_is_learned_once():
