@@ -58,6 +58,8 @@ class AlphaConfig(SymbolModelConfig):
             same without `"tree"`.
         cross_attention_rope: rotate queries and encoder keys in cross-attention too, when the
             decoder uses RoPE.
+        prefix_lm: in a decoder alone, the prompt of `generate` sees itself in both directions, and
+            so do, in training, the tokens before the first label.
         rope_theta, layer_norm_eps: finite and above 0.
         dropout, attention_dropout: in [0, 1).
 
@@ -109,6 +111,7 @@ class AlphaConfig(SymbolModelConfig):
     decoder_position: str = "rope"
     cross_attention_rope: bool = True
     rope_theta: float = 10000.0
+    prefix_lm: bool = False
 
     activation_function: str = "relu"
     dropout: float | int = 0.1
@@ -166,6 +169,11 @@ class AlphaConfig(SymbolModelConfig):
         check_choice("aggregated_attention_norm", self.aggregated_attention_norm, AGGREGATED_NORMS)
         check_activation("activation_function", self.activation_function)
         self._check_attention()
+        if self.prefix_lm and not self.decodes_alone:
+            raise ValueError(
+                "prefix_lm is for a decoder alone: set is_encoder_decoder=False, or leave it out, "
+                "since an encoder sees its input in both directions"
+            )
 
     def _check_attention(self) -> None:
         for part in ("encoder", "decoder") if self.is_encoder_decoder else ("decoder",):

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from .checks import can_look
+from .prefixes import visible_in_prefix
 
 
 def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
@@ -24,10 +25,24 @@ def causal_mask(
     mask: torch.Tensor | None,
     past_key_values: Cache | None,
     dtype: torch.dtype,
+    prefix_mask: torch.Tensor | None = None,
 ) -> torch.Tensor | None:
-    """Returns a mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding."""
+    """Returns a mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding.
+
+    Args:
+        ids_BT: without the tokens that the cache holds.
+        mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
+        past_key_values: the cache.
+        dtype: of the mask.
+        prefix_mask: 1 for tokens that see each other in both directions: (B, M) or shorter.
+    """
     if mask is not None and mask.dim() == 4:
-        return additive(mask, dtype) if mask.dtype == torch.bool else mask
+        if prefix_mask is None:
+            return additive(mask, dtype) if mask.dtype == torch.bool else mask
+        visible, keys = visible_keys(mask)[:, None], mask.shape[-1]
+        past = 0 if past_key_values is None else past_key_values.get_seq_length()
+        position_T = torch.arange(ids_BT.shape[1], device=ids_BT.device) + past
+        return additive(visible | visible_in_prefix(prefix_mask, position_T, keys), dtype)
     length = keys = ids_BT.shape[1]
     past = 0
     if (cache := own_part(past_key_values)) is not None:
@@ -38,6 +53,8 @@ def causal_mask(
     query = torch.arange(length, device=ids_BT.device) + past
     key = torch.arange(keys, device=ids_BT.device)
     visible = (key[None, :] <= query[:, None])[None, None]
+    if prefix_mask is not None:
+        visible = visible | visible_in_prefix(prefix_mask, query, keys)
     if mask is not None:
         padded_mask = F.pad(mask, (0, keys - mask.shape[1])) if mask.shape[1] < keys else mask
         visible = visible & padded_mask[:, None, None].bool()

@@ -31,6 +31,7 @@ from .modeling_alpha import (
 )
 from .new_symbols import NewSymbols
 from .positions import decoder_positions, rotary, sinusoidal
+from .prefixes import split_prefix, with_prompt_as_prefix
 from .streams import Streams
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbols import unpack_streams
@@ -80,6 +81,7 @@ class AlphaTextModel(AlphaPreTrainedModel):
         past_key_values: Cache | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
+        prefix_mask: torch.Tensor | None = None,
     ) -> BaseModelOutputWithPast:
         """Reads on.
 
@@ -89,6 +91,7 @@ class AlphaTextModel(AlphaPreTrainedModel):
             attention_mask: 1 for tokens, 0 for padding on either side: (B, M); or as generation
                 prepares it, (B, 1, T, M).
             position_ids: (B, T); by default counted from the first token that is not padding.
+            prefix_mask: 1 for tokens that see each other in both directions: (B, M) or shorter.
 
         Returns:
             `last_hidden_state` (B, T, S * D).
@@ -106,7 +109,7 @@ class AlphaTextModel(AlphaPreTrainedModel):
             rope = rotary(
                 positions, config.d_model // config.decoder_attention_heads, config.rope_theta
             )
-        mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
+        mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype, prefix_mask)
         states = ReturnedStates(config.d_model, output_hidden_states)
         hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
@@ -177,6 +180,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
+        prefix_mask: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> CausalLMOutputWithPast:
         """Returns scores of the next token at each position, and the loss where labels are given.
@@ -193,6 +197,8 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
                 whichever it is.
             num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
                 divided by it.
+            prefix_mask: 1 for tokens that see each other in both directions, (B, T) or shorter; by
+                default, with `config.prefix_lm` and labels, the tokens before the first label.
             **kwargs: `shift_labels`, in place of `labels`: the token that follows each one, (B, T).
 
         Returns:
@@ -207,6 +213,8 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         next_BT = self._next_tokens(input_ids, labels, kwargs)
         refuse_unknown(kwargs, type(self).__name__)
         assert input_ids is not None  # as `_next_tokens` has looked
+        prefix_lm = self.config.prefix_lm
+        next_BT, prefix_mask = split_prefix(next_BT, prefix_mask, prefix_lm, len(input_ids))
         config, learns = self.config, next_BT is not None
         use_cache = config.use_cache if use_cache is None else use_cache
         use_cache = use_cache and not (learns or self._recomputes())
@@ -221,6 +229,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
             past_key_values,
             config.output_attentions if output_attentions is None else output_attentions,
             config.output_hidden_states if output_hidden_states is None else output_hidden_states,
+            prefix_mask,
         )
         features_BSTD = unpack_streams(outputs.last_hidden_state, config.d_model)
         streams = self.symbol_layer.recall(
@@ -239,11 +248,21 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         """Returns whether layers compute their activations a second time for the gradients."""
         return self.training and self.model.gradient_checkpointing
 
-    def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """Generates as [`CausalHead`] does; layers that recompute activations keep no cache."""
+    def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
+        """Generates as [`CausalHead`] does; with `config.prefix_lm`, the prompt is a prefix.
+
+        Layers that recompute their activations keep no cache.
+
+        Raises:
+            ValueError: with `config.prefix_lm`, `past_key_values` holds tokens and there is no
+                `prefix_mask`.
+        """
+        if self.config.prefix_lm:
+            prompt = kwargs.get("input_ids") if inputs is None else inputs
+            kwargs = with_prompt_as_prefix(prompt, kwargs)
         if not len(self.model.layers) or self._recomputes():
             kwargs["use_cache"] = False
-        return super().generate(*args, **kwargs)
+        return super().generate(inputs, *args, **kwargs)
 
 
 __all__ = ["AlphaForCausalLM", "AlphaTextModel"]

@@ -23,12 +23,10 @@ from transformers.utils import ModelOutput, can_return_tuple
 
 from .checks import (
     IGNORE,
-    check_cached_prefix,
     check_classes,
     check_dimensions,
     check_label_rows,
     check_label_shape,
-    check_prefix,
     check_span,
     check_told_apart,
     refuse_positions,
@@ -51,6 +49,7 @@ from .folnet_outputs import (
 from .folnet_stacks import FolnetDecoder, FolnetEncoder, FolnetPreTrainedModel
 from .logit_scale import LogitScale
 from .losses import class_loss, place_loss
+from .prefixes import split_prefix, with_prompt_as_prefix
 from .streams import Streams
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, shift_right
@@ -454,15 +453,7 @@ class FolnetForCausalLM(FolnetGenerator):
             check_label_rows(labels, *ids_BT.shape)
             shift_labels = F.pad(labels[:, 1:], (0, 1), value=IGNORE)
         check_label_rows(shift_labels, *ids_BT.shape)
-        if shift_labels is not None and self.config.prefix_lm and prefix_mask is None:
-            before_BT = F.pad(shift_labels, (1, 0), value=IGNORE)[:, :-1]
-            prefix_mask = (before_BT != IGNORE).cumsum(1) == 0
-        check_prefix(prefix_mask, len(ids_BT))
-        if shift_labels is not None and prefix_mask is not None:
-            # Within the prefix, a position sees the token behind it.
-            seen_BT = F.pad(prefix_mask, (0, shift_labels.shape[1] + 1 - prefix_mask.shape[1]))
-            shift_labels = shift_labels.masked_fill(seen_BT[:, 1:] > 0, IGNORE)
-        return shift_labels, prefix_mask
+        return split_prefix(shift_labels, prefix_mask, self.config.prefix_lm, len(ids_BT))
 
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """Generates as Transformers does; with `config.prefix_lm`, the prompt is a prefix.
@@ -474,12 +465,8 @@ class FolnetForCausalLM(FolnetGenerator):
         prompt = kwargs.get("input_ids") if inputs is None else inputs
         if prompt is not None:
             check_dimensions(prompt, 2)
-        if self.config.prefix_lm and prompt is not None and kwargs.get("prefix_mask") is None:
-            # An assistant only proposes tokens, and the model that it assists may have no prefix.
-            if not getattr(kwargs.get("generation_config"), "is_assistant", False):
-                check_cached_prefix(kwargs.get("past_key_values"))
-            mask = kwargs.get("attention_mask")
-            kwargs["prefix_mask"] = torch.ones_like(prompt) if mask is None else mask
+        if self.config.prefix_lm:
+            kwargs = with_prompt_as_prefix(prompt, kwargs)
         return super().generate(inputs, *args, **kwargs)
 
 

@@ -115,6 +115,18 @@ class TestNewSymbols(DecoderFamily, Extension, Batching, Caching, RoundTrip, Tra
     extensions, batches, cached = 6, 6, 4
 
 
+class TestPrefix(DecoderFamily, Batching, Caching, RoundTrip, Training):
+    """Prompts are read in both directions; labels begin where the prompt ends."""
+
+    settings: ClassVar = {**NEW, "prefix_lm": True}
+    batches, cached, elsewhere = 3, 4, 0
+
+    def labelled(self, seed, config, sizes):
+        batch = super().labelled(seed, config, sizes)
+        batch["labels"][:, :2] = -100
+        return batch
+
+
 class TestNewSymbolsOfOthers(DecoderFamily, Batching, Caching, Training):
     settings: ClassVar = {"symbol_encoding": "dual_part", "new_symbols": True}
     batches, cached = 3, 2

@@ -160,3 +160,35 @@ def test_hidden_states_and_attentions_are_returned():
     outputs = model(**batch, output_hidden_states=True, output_attentions=True)
     assert [tuple(x.shape) for x in outputs.hidden_states] == [(1, 5, 16)] * 3
     assert [tuple(x.shape) for x in outputs.attentions] == [(1, 2, 5, 5)] * 2
+
+
+def test_a_prefix_sees_itself_in_both_directions_and_nothing_behind():
+    model = make_decoder(**NEW, prefix_lm=True)
+    ids = torch.tensor([[0, 3, BASE, 4, BASE + 1, 5]])
+    inputs = {"attention_mask": (ids > 0).long()}
+    prefix = torch.tensor([[0, 1, 1, 1, 0, 0]])
+
+    def changed(place, mask):
+        other = ids.clone()
+        other[0, place] = 6
+        one, two = (model(x, prefix_mask=mask, **inputs).logits[0] for x in (ids, other))
+        return [(a != b).any().item() for a, b in zip(one, two, strict=True)]
+
+    assert changed(3, prefix)[1:] == [True] * 5
+    assert changed(3, None)[1:] == [False, False, True, True, True]
+    assert changed(5, prefix)[1:] == [False] * 4 + [True]
+    labels = torch.tensor([[-100, -100, -100, -100, BASE + 1, 5]])
+    by_labels = model(ids, labels=labels, **inputs)
+    assert torch.equal(
+        by_labels.logits[0, 1:], model(ids, prefix_mask=prefix, **inputs).logits[0, 1:]
+    )
+
+
+def test_prefixes_are_for_decoders_alone():
+    with pytest.raises(ValueError, match="prefix_lm is for a decoder alone"):
+        AlphaConfig(prefix_lm=True)
+    model = make_decoder(**NEW, prefix_lm=True)
+    ids = torch.tensor([[3, BASE, 4]])
+    cache = model(ids, use_cache=True).past_key_values
+    with pytest.raises(ValueError, match="prefix_mask is missing"):
+        model.generate(ids, past_key_values=cache, max_new_tokens=2)
