@@ -4,6 +4,7 @@ Recipes, rules for names and configurations can name code, as `module:function` 
 The user's own word is obeyed: a recipe given on the command line, an option, Python. A folder or
 the Hub is a stranger's, whose names of code are refused, unless
 
+- they are checks that the package itself brings (`OWN_CHECKS`); or
 - the user trusts it for this command: `--trust-remote-code`, [`trusting`]; or
 - this user's `train` wrote it on this machine, and it lies there unchanged: [`remember_recipe`]
   keeps a digest of its recipe in the user's cache. Nothing in the folder itself counts.
@@ -23,6 +24,11 @@ from hf_alpha.folders import write_text
 TRUST_OPTION = "--trust-remote-code"
 CACHE = "HF_ALPHA_CACHE"
 """Environment variable with the folder of what is remembered; by default in `~/.cache`."""
+
+OWN_CHECKS = frozenset(
+    f"hf_alpha.tasks.text.{task}:check" for task in ("anf", "extract", "proofs", "tseitin")
+)
+"""Checks that the package brings: they judge an answer, and do nothing else."""
 
 logger = logging.getLogger(__name__)
 _trusted: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
@@ -75,7 +81,7 @@ def refused_code(place: str | Path, names: Mapping[str, str]) -> dict[str, str]:
     """
     if is_trusted(place):
         return {}
-    remembered = _remembered(Path(place).expanduser())
+    remembered = _remembered(Path(place).expanduser()) | OWN_CHECKS
     return {key: name for key, name in names.items() if name not in remembered}
 
 

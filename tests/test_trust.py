@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -364,3 +365,14 @@ def test_every_model_is_loaded_without_asking():
         if calls.search(line) and "trust_remote_code=" not in line
     }
     assert places == {"conversion.py", "score_card.py"}  # in texts that they write
+
+
+def test_checks_of_the_package_itself_need_no_trust(tmp_path):
+    """They judge an answer and do nothing else; nothing else in the package counts."""
+    from hf_alpha.trust import OWN_CHECKS, refused_code
+
+    for name in OWN_CHECKS:
+        module, function = name.split(":")
+        assert callable(getattr(import_module(module), function))
+    names = {"check": "hf_alpha.tasks.text.anf:check", "measures": "hf_alpha.release:release"}
+    assert refused_code(tmp_path, names) == {"measures": "hf_alpha.release:release"}
