@@ -11,6 +11,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
+from hf_alpha.generation import NEW_NAME
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.plain_text import fenced, printable, within_line
@@ -28,9 +29,11 @@ CODE = """from transformers import {auto}, AutoTokenizer
 tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
 model = {auto}.from_pretrained(folder, trust_remote_code=True)
 batch = tokenizer([{example}], return_tensors="pt", padding=True)
-tokenizer.batch_decode(model.generate(**batch, num_beams={num_beams}){answer}, names=batch.names)"""
+tokenizer.batch_decode(model.generate(**batch, num_beams={num_beams}){answer}, names=batch.names{new_names})"""  # noqa: E501
 BEHIND_PROMPT = '[:, batch["input_ids"].shape[1] :]'
 """What a decoder has written behind its input, in the code of a card."""
+NEW_NAMES = f', new_names="{NEW_NAME}"'
+"""How names are spelled that a model has made up, likewise."""
 RENAMINGS = {
     "none": "",
     "random": " Each sample was renamed at random in training (alpha-renaming).",
@@ -82,6 +85,7 @@ def write_card(
     code = CODE.format(
         auto=auto_class(config).__name__,
         answer="" if config.is_encoder_decoder else BEHIND_PROMPT,
+        new_names=NEW_NAMES if getattr(config, "new_symbols", False) else "",
         example=_example(task, report),
         num_beams=task.num_beams,
     )

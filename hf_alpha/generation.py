@@ -467,6 +467,7 @@ def evaluation_mode(model: torch.nn.Module | None) -> Iterator[None]:
 
 __all__ = [
     "MAX_NEW_TOKENS",
+    "NEW_NAME",
     "InputTooLong",
     "answer_batches",
     "answer_room",

@@ -21,6 +21,7 @@ from hf_alpha.resources import resource_path
 
 FOLDER = Path(__file__).parent / "golden"
 PROBLEMS = {
+    "anf": ["a & ( b | a )", "t1", "( ( x ^ y ) & z ) | ( x ^ w )"],
     "copying": ["abca", "a", "eedcba", "abababab", "d c e"],
     "inline": [
         "inline a\ndef f(x):\n    a = x - x\n    b = a * x\n    if a < x:\n        return b\n"
@@ -96,7 +97,14 @@ def answers(name: str) -> dict[str, Any]:
     found: dict[str, Any] = {"problems": problems}
     for beams in (1, 3):
         output = model.generate(**batch, num_beams=beams, max_new_tokens=24)
-        found[f"beams-{beams}"] = tokenizer.batch_decode(output, names=batch.names)
+        if not model.config.is_encoder_decoder:
+            output = output[:, batch["input_ids"].shape[1] :]
+        found[f"beams-{beams}"] = tokenizer.batch_decode(
+            output, names=batch.names, new_names="t" if model.config.new_symbols else None
+        )
+    if not model.config.is_encoder_decoder:
+        logits = model(**batch).logits[:, -1]
+        return {**found, "logits": [[round(x, 5) for x in row] for row in logits.tolist()]}
     start = torch.full((len(problems), 1), model.config.decoder_start_token_id)
     logits = model(**batch, decoder_input_ids=start).logits[:, -1]
     found["logits"] = [[round(value, 5) for value in row] for row in logits.tolist()]

@@ -24,6 +24,7 @@ RESULTS = {
     "ltl-relational": "ltl-medium",
     "ltl-converted": "ltl-medium",
     "inline-t5": "inline-t5",
+    "anf-relational": "anf-relational",
 }
 """Task, or model, -> folder of its results; others are called as the task is."""
 RELEASED = sorted(path for path in (ROOT / "model_cards").iterdir() if path.is_dir())
@@ -69,7 +70,8 @@ def test_card_has_metadata_and_figures(folder):
 USER = """
 import json, sys
 sys.modules["hf_alpha"] = None  # importing it is an error
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, pipeline
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import pipeline
 
 for line in sys.argv[1:]:
     folder, beams, problems = json.loads(line)
@@ -79,14 +81,19 @@ for line in sys.argv[1:]:
             print(json.dumps(found["label"]), flush=True)
         continue
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-    model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)
+    pair = AutoConfig.from_pretrained(folder, trust_remote_code=True).is_encoder_decoder
+    auto = AutoModelForSeq2SeqLM if pair else AutoModelForCausalLM
+    model = auto.from_pretrained(folder, trust_remote_code=True)
     if model.config.symbol_encoding != "learned":
         for extended in (model, tokenizer):
             extended.extend_symbols(dict.fromkeys(model.config.symbol_classes, 20))
     for problem in problems:
         batch = tokenizer([problem], return_tensors="pt", padding=True)
         answer = model.generate(**batch, num_beams=beams, max_new_tokens=128)
-        print(json.dumps(tokenizer.batch_decode(answer, names=batch.names)[0]), flush=True)
+        answer = answer if pair else answer[:, batch["input_ids"].shape[1] :]
+        new_names = "t" if getattr(model.config, "new_symbols", False) else None
+        texts = tokenizer.batch_decode(answer, names=batch.names, new_names=new_names)
+        print(json.dumps(texts[0]), flush=True)
 """
 EXAMPLES = re.compile(r"^## Examples\n.*?```\n(.*?)```", re.DOTALL | re.MULTILINE)
 ANSWERED = re.compile(r"((?:(?!  [a-z ]{10} ).*\n)+?)  [a-z ]{10} (.*(?:\n {13}.*)*)\n")
@@ -95,7 +102,7 @@ ANSWERED = re.compile(r"((?:(?!  [a-z ]{10} ).*\n)+?)  [a-z ]{10} (.*(?:\n {13}.
 
 QUICK = (
     "copying-learned-small", "propositional-relational-small", "ltl-streams-small",
-    "copying-dual-part-small", "inline-t5", "kinship-folnet",
+    "copying-dual-part-small", "inline-t5", "kinship-folnet", "anf-relational",
 )  # fmt: skip
 """Each task, encoding and type of model once."""
 SHOWN = [folder for folder in RELEASED if folder.name in QUICK]
