@@ -167,7 +167,7 @@ class FolnetConfig(SymbolModelConfig):
     symbol_encoding: str = "learned"
     normalize_embeddings: bool = False
     normalize_features: bool = False
-    adacos: bool = False
+    adacos: bool | str = False
 
     bos_token_id: int | None = None
     eos_token_id: int | list[int] | None = None

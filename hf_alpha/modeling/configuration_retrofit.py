@@ -84,7 +84,7 @@ class RetrofitConfig(SymbolModelConfig):
 
     normalize_embeddings: bool = False
     normalize_features: bool = False
-    adacos: bool = False
+    adacos: bool | str = False
 
     pad_token_id: int | None = None
     bos_token_id: int | None = None

@@ -9,12 +9,13 @@ from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
 from .choices import check_choice, check_numbers
+from .logit_scale import ADACOS
 from .random_numbers import RANDOM_METHODS
 from .saving import SavesCode
 from .symbol_encodings import SymbolEncoding, encoding_class
 from .symbol_vocabulary import SymbolVocabulary, check_size, token_digest
 
-FIXED_SCALE = 10.0  # of cosines; AdaCos gets there with 20,000 columns
+FIXED_SCALE = 10.0  # of cosines; AdaCos by the mean gets there with 20,000 columns
 SYMBOL_RENAMINGS = ("none", "random", "random_per_batch", "first_occurrence")
 
 
@@ -53,8 +54,9 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         normalize_features: divide the feature vectors by their norm too, so that logits are scaled
             cosines. Needs `normalize_embeddings`.
         adacos: adapt the scale of cosines in training (Zhang et al. 2019), as the papers do;
-            otherwise it is fixed. It ends near ln(C - 1) for C columns, which is too little for
-            less than some thousands of them.
+            False for a fixed one. `"mean"` or `"sum"` over the positions of a step (see
+            [`LogitScale`]). By the mean, which True stands for too, it ends near ln(C - 1) for C
+            columns: too little for less than some thousands of them.
         logit_scale: the (starting) scale, finite and above 0; by default 10 for cosines,
             sqrt(2) ln(C - 1) with `adacos`, and 1 for products that are no cosines.
         label_smoothing: mass spread over the columns that a sample can use, in [0, 1).
@@ -87,7 +89,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     scale_embedding: bool = False
     normalize_embeddings: bool = True
     normalize_features: bool = True
-    adacos: bool = False
+    adacos: bool | str = False
     logit_scale: float | int | None = None
     label_smoothing: float | int = 0.0
     token_digest: str | None = None
@@ -145,6 +147,8 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         """Checks that settings fit each other, as part of `@strict` validation."""
         check_choice("symbol_renaming", self.symbol_renaming, SYMBOL_RENAMINGS)
         check_choice("random_method", self.random_method, RANDOM_METHODS)
+        if isinstance(self.adacos, str):
+            check_choice("adacos", self.adacos, ADACOS)
         check_numbers(self, self.smallest, self.shares, self.positive)
         self._check_vocabulary()
         self.encoding.validate(self, self.num_symbols)

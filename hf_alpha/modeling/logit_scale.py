@@ -15,6 +15,7 @@ from .checks import IGNORE
 
 MAX_SCALE = 100.0
 MAX_ANGLE = math.pi / 4
+ADACOS = ("mean", "sum")
 ANGLE_BINS = 1 << 14  # a bin is 5e-5 rad wide: the median is exact enough for float32 training
 
 
@@ -22,11 +23,19 @@ class LogitScale(nn.Module):
     """Multiplies cosines by a scale, kept in the checkpoint and, with AdaCos, adapted in training.
 
     AdaCos (Zhang et al. 2019, equations 12-15, with the positions of a sequence as batch):
-    `s <- min(100, ln B / cos(min(pi / 4, median angle)))`, B the mean over labelled positions of
-    the sum over the other usable columns of exp(s cos). It changes once per optimiser step, however
-    the batch is cut into micro-batches and processes: each training forward adds to statistics that
-    are sums (a histogram of angles gives the median), summed over processes, and the first forward
-    after an optimiser step turns them into the next scale.
+    `s <- min(100, ln B / cos(min(pi / 4, median angle)))`, B the mean or the sum over labelled
+    positions of the sum over the other usable columns of exp(s cos). Zhang et al. have the mean
+    over a batch. 2410.17161 (Section 4.3) does not say which, but finds that so many positions
+    "can lead to numerical issues" and therefore clips at 100, which a sum explains: it adds
+    ln(positions) to ln B. The scale changes once per optimiser step, however the batch is cut into
+    micro-batches and processes: each training forward adds to statistics that are sums (a histogram
+    of angles gives the median), summed over processes, and the first forward after an optimiser
+    step turns them into the next scale.
+
+    Args:
+        initial: the scale before training.
+        adacos: `"mean"` or `"sum"`, of B; False for a scale that stays. True is `"mean"`, as
+            configurations had it before there was a choice.
 
     Attributes:
         frozen: when set, training leaves the scale alone.
@@ -37,10 +46,11 @@ class LogitScale(nn.Module):
 
     scale: torch.Tensor
 
-    def __init__(self, initial: float, adaptive: bool):
+    def __init__(self, initial: float, adacos: bool | str):
         super().__init__()
         self.initial = initial
-        self.adaptive = adaptive
+        self.adaptive = bool(adacos)
+        self.sums = adacos == "sum"
         self.frozen = False
         self.register_buffer("scale", torch.tensor(float(initial)))
         self._forget()
@@ -113,7 +123,8 @@ class LogitScale(nn.Module):
         # Lower median, as torch.median has it; the middle of its bin.
         index = torch.searchsorted(histogram, (count / 2).ceil())
         angle = ((index + 0.5) * (MAX_ANGLE / ANGLE_BINS)).clamp(max=MAX_ANGLE)
-        scale = ((exp_sum / count).log() / angle.cos()).clamp(max=MAX_SCALE)
+        others = exp_sum if self.sums else exp_sum / count
+        scale = (others.log() / angle.cos()).clamp(max=MAX_SCALE)
         # Hardly any mass on other columns gives no usable scale: keep the last one.
         return torch.where(scale.isfinite() & (scale > 0), scale, self.scale)
 
@@ -148,4 +159,4 @@ def token_loss(
     return total / (num_items.clamp(min=1) if isinstance(num_items, torch.Tensor) else num_items)
 
 
-__all__ = ["LogitScale", "token_loss"]
+__all__ = ["ADACOS", "LogitScale", "token_loss"]

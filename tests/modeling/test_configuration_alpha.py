@@ -153,6 +153,8 @@ def test_configurations_share_nothing():
         ({"aggregated_attention_norm": "none"}, "aggregated_attention_norm must be one of post"),
         ({"normalize_embeddings": False, "adacos": False}, "normalize_features needs"),
         ({"normalize_features": False, "adacos": True}, "adacos scales cosines"),
+        ({"normalize_features": False, "adacos": "sum"}, "adacos scales cosines"),
+        ({"adacos": "median"}, "adacos must be one of mean, sum; not 'median'"),
         ({"label_smoothing": 1.0}, "label_smoothing must lie in"),
         ({"vocab_size": 20}, "vocab_size is 20, but 10 base tokens and 5 symbols make 15"),
         ({"symbol_classes": {"x": 0}}, "symbol class 'x' has no symbols"),

@@ -17,7 +17,9 @@ OPTIMIZERS = {
 }
 
 
-def next_scale(scale: float, parts: list[tuple[torch.Tensor, torch.Tensor]]) -> float:
+def next_scale(
+    scale: float, parts: list[tuple[torch.Tensor, torch.Tensor]], adacos: bool | str = True
+) -> float:
     """FACTS of AdaCos, position by position, from (logits, labels) of all micro-batches."""
     sums, angles = [], []
     for logits, labels in parts:
@@ -33,7 +35,8 @@ def next_scale(scale: float, parts: list[tuple[torch.Tensor, torch.Tensor]]) -> 
                 )
                 angles.append(math.acos(max(-1.0, min(1.0, row[position][target] / scale))))
     median = sorted(angles)[(len(angles) - 1) // 2]
-    return min(100.0, math.log(sum(sums) / len(sums)) / math.cos(min(math.pi / 4, median)))
+    others = sum(sums) if adacos == "sum" else sum(sums) / len(sums)
+    return min(100.0, math.log(others) / math.cos(min(math.pi / 4, median)))
 
 
 def labelled_batch(seed: int, config, sizes=((6, 2), (4, 0), (7, 3)), target_length=5):
@@ -60,12 +63,13 @@ def scale_of(model) -> float:
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=3),
     st.floats(0.0, 0.98),
     st.floats(2.0, 100.0),
+    st.sampled_from([True, "mean", "sum"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_next_scale_is_the_formula(seed, sizes, pull, scale):
+def test_next_scale_is_the_formula(seed, sizes, pull, scale, adacos):
     """From random cosines, of which the labelled ones are pulled towards 1."""
     generator = torch.Generator().manual_seed(seed)
-    module, parts = LogitScale(scale, adaptive=True), []
+    module, parts = LogitScale(scale, adacos), []
     for b, t in sizes:
         cosines = 2 * torch.rand(b, t, 7, generator=generator) - 1
         labels = torch.randint(3, (b, t), generator=generator)
@@ -84,7 +88,7 @@ def test_next_scale_is_the_formula(seed, sizes, pull, scale):
     if all((labels == -100).all() for _, labels in parts):
         assert float(module.scale) == pytest.approx(scale)
         return
-    expected = next_scale(float(torch.tensor(scale)), parts)
+    expected = next_scale(float(torch.tensor(scale)), parts, adacos)
     if expected > 1e-3:
         assert float(module.scale) == pytest.approx(expected, rel=1e-4)
     module.advance(3)
@@ -94,19 +98,44 @@ def test_next_scale_is_the_formula(seed, sizes, pull, scale):
 def test_limits():
     """A wrong token at the largest scale: exp(100) is no float32. And angles beyond pi / 4."""
     for cosine, target, expected in [(1.0, 0.9, 100.0), (0.3, -1.0, 30 / math.cos(math.pi / 4))]:
-        module = LogitScale(100.0, adaptive=True)
+        module = LogitScale(100.0, True)
         logits = module(torch.tensor([[[target, cosine]]]))
         module.observe(logits, torch.tensor([[0]]), torch.ones(1, 2, dtype=torch.bool), 1)
         module.advance(2)
         assert float(module.scale) == pytest.approx(expected, rel=1e-4)
     # Averaged over many positions, one such token does not drive the scale to the limit.
-    module = LogitScale(100.0, adaptive=True)
+    module = LogitScale(100.0, True)
     cosines = torch.zeros(1, 1000, 2)
     cosines[0, :, 0], cosines[0, 0, 1] = 1.0, 0.95
     labels = torch.zeros(1, 1000, dtype=torch.long)
     module.observe(module(cosines), labels, torch.ones(1, 2, dtype=torch.bool), 1)
     module.advance(2)
     assert float(module.scale) == pytest.approx(95 - math.log(1000), rel=1e-4)
+
+
+def test_the_sum_of_many_positions_is_clipped():
+    """2410.17161 (Section 4.3): 1,000 positions add ln(1000), and 100 is the most."""
+    for cosine, expected in [(0.5, 50 + math.log(1000)), (0.95, 100.0)]:
+        module = LogitScale(100.0, "sum")
+        cosines = torch.tensor([1.0, cosine]).expand(1, 1000, 2)
+        labels = torch.zeros(1, 1000, dtype=torch.long)
+        module.observe(module(cosines), labels, torch.ones(1, 2, dtype=torch.bool), 1)
+        module.advance(2)
+        assert float(module.scale) == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_models_choice_is_kept(tmp_path):
+    """Also as configurations said it before there was a choice, which was the mean."""
+    for adacos in (True, "mean", "sum"):
+        model = training_model(adacos=adacos)
+        model.save_pretrained(tmp_path)
+        loaded = AlphaForConditionalGeneration.from_pretrained(tmp_path).train()
+        assert loaded.config.adacos == adacos
+        batch, before = labelled_batch(0, model.config), scale_of(loaded)
+        logits = loaded(**batch).logits.detach()
+        loaded.advance_step()
+        expected = next_scale(before, [(logits, batch["labels"])], adacos)
+        assert scale_of(loaded) == pytest.approx(expected, rel=1e-4)
 
 
 def test_hopeless_statistics_keep_the_scale():
@@ -122,7 +151,7 @@ def test_hopeless_statistics_keep_the_scale():
         (torch.full((1, 1, 3), -9.0), torch.tensor([[1]]), ones),
     ]
     for logits, labels, usable in cases:
-        module = LogitScale(10.0, adaptive=True)
+        module = LogitScale(10.0, True)
         module.observe(logits, labels, usable, 1)
         module.advance(2)
         assert float(module.scale) == 10.0
