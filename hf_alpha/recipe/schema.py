@@ -252,9 +252,9 @@ class Recipe(Keys):
     optimizer: str | dict[str, Any] = Field(
         "",
         description=(
-            "in place of `training.optim`, one of the package pytorch_optimizer, such as lamb; or "
-            "a mapping with `name` and its arguments. Learning rate, betas and epsilon are those "
-            "of `training`"
+            "in place of `training.optim`, fused_lamb or fused_adam (as Apex has them), or one of "
+            "the package pytorch_optimizer; or a mapping with `name` and its arguments. Learning "
+            "rate, betas and epsilon are those of `training`"
         ),
     )
 

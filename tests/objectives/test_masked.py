@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from hf_alpha import FolnetConfig, GeometricConfig, GeometricForMaskedLM, GeometricTokenizer
 from hf_alpha.cli import app
+from hf_alpha.objectives.lamb import FusedLamb
 from hf_alpha.objectives.masked import Masked, MaskingCollator
 from hf_alpha.objectives.names import find_names, marked
 from hf_alpha.objectives.tokenizers import make_tokenizer
@@ -422,15 +423,17 @@ def pretrain(folder, sentences="nsp", **training):
     file = write_rows(folder / "text.jsonl", [{"text": text} for text in TEXTS])
     aim = {"name": "masked", "sentences": sentences, "max_length": 32}
     data = {"train": file, "source": "text", "validation": 0.2}
-    told = {"eval_strategy": "steps", "eval_steps": 2, **training}
-    return recipe(folder, aim, data, told, tokenizer="words", optimizer="lamb")
+    told = {"eval_strategy": "steps", "eval_steps": 2, "weight_decay": 0.01, **training}
+    return recipe(folder, aim, data, told, tokenizer="words", optimizer="fused_lamb")
 
 
 def test_pretraining_goes_on_to_the_same_weights_and_is_evaluated(tmp_path):
     """With LAMB, its state included; what was pretrained is then fine-tuned."""
     steps = {"max_steps": 6, "save_strategy": "steps", "save_steps": 3}
     trainer = train(pretrain(tmp_path / "a", **steps))
-    assert type(trainer.optimizer.optimizer).__name__ == "Lamb"
+    optimizer = trainer.optimizer.optimizer
+    assert type(optimizer) is FusedLamb and optimizer.max_grad_norm == 1.0
+    assert {group["weight_decay"] for group in optimizer.param_groups} == {0.0, 0.01}
     logged = {key for row in trainer.state.log_history for key in row}
     assert {"eval_loss", "eval_masked_accuracy", "eval_nsp_accuracy"} <= logged
     train(pretrain(tmp_path / "b", **steps))
@@ -500,8 +503,12 @@ def test_plain_texts_and_wrong_optimisers(tmp_path):
     assert train(recipe(tmp_path, aim, {"train": str(file)})).state.global_step == 4
     again = {"output_dir": str(tmp_path / "two")}
     for said, message in [
-        ("lambda", "optimizer: no optimiser 'lambda' in pytorch_optimizer"),
+        (
+            "lambda",
+            "no optimiser 'lambda' in pytorch_optimizer, nor among fused_adam, fused_lamb",
+        ),
         ({"name": "lamb", "wings": 2}, "optimizer: the optimiser 'lamb' takes no 'wings'"),
+        ({"name": "fused_lamb", "clamp": 10}, "the optimiser 'fused_lamb' takes no 'clamp'"),
     ]:
         with pytest.raises(RecipeError, match=message):
             train(recipe(tmp_path, aim, {"train": str(file)}, again, optimizer=said))
