@@ -19,9 +19,14 @@ DEBUG = "HF_ALPHA_DEBUG"
 IGNORE = -100
 
 
+def is_recorded(x: torch.Tensor) -> bool:
+    """Returns whether what is done to a tensor is written down only, so that it has no values."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing() or x.device.type == "meta"
+
+
 def can_look(x: torch.Tensor) -> bool:
     """Returns whether a check may read the values of a tensor."""
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or x.device.type == "meta":
+    if is_recorded(x):
         return False
     return x.device.type == "cpu" or bool(os.environ.get(DEBUG))
 
@@ -176,14 +181,17 @@ def refuse_vectors(kwargs: dict[str, Any]) -> None:
             )
 
 
-def refuse_unknown(kwargs: dict[str, Any], model: str) -> None:
+def refuse_unknown(
+    kwargs: dict[str, Any], model: str, ignored: tuple[str, ...] = ("token_type_ids",)
+) -> None:
     """Raise a ValueError for arguments that a model's forward does not know; None is accepted.
 
     Args:
         kwargs: what no parameter has taken.
-        model: its class.
+        model: what the message calls it.
+        ignored: names that tokenizers give and of which nothing is made.
     """
-    known = ("return_dict", "cache_position", "token_type_ids")
+    known = ("return_dict", "cache_position", *ignored)
     unknown = [name for name, x in kwargs.items() if x is not None and name not in known]
     if unknown:
         raise ValueError(
@@ -423,6 +431,7 @@ __all__ = [
     "check_types",
     "free_memory",
     "group_memory",
+    "is_recorded",
     "refuse_positions",
     "refuse_unknown",
     "refuse_vectors",

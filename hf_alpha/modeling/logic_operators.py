@@ -29,12 +29,13 @@ from torch.nn import functional as F
 from transformers.activations import ACT2FN
 from transformers.utils.generic import maybe_autocast
 
+from .checks import is_recorded
 from .configuration_folnet import FolnetConfig
 from .cpu import BitDropout, BlockLinear, in_blocks
 from .premises import Columns, Source
 from .recomputed import boolean, can_recompute
 
-LARGEST_EXPONENT = 60.0  # of cjoin's kernel in a decoder, where a maximum would look ahead
+LARGEST_EXPONENT = 60.0  # of cjoin's kernel in a decoder, where one maximum would look ahead
 SMALLEST_SUM = 1e-30  # below any sum of such exponentials
 
 
@@ -300,6 +301,10 @@ class ConjugateJoin(LogicOperator):
     Table 5 masks v_h(x, a). In a decoder, over the visible a:
     u_hs(x) = sum_a e^K_hs(a) v_h(x, a) / sum_a e^K_hs(a). With `cjoin_premise="size"`,
     u_sh(x) = sum_a K_sh(a) v_s(a, x).
+
+    Exponentials of scores beyond `LARGEST_EXPONENT` would leave the range of float32. A position x
+    that sees such scores subtracts their maximum first, one after the other; in a graph that is
+    compiled or exported they count as that number.
     """
 
     letter, name = "c", "cjoin"
@@ -347,7 +352,39 @@ class ConjugateJoin(LogicOperator):
             total_HNTS = (visible @ kernel_HNMS).clamp(min=SMALLEST_SUM)
             shown_HNTM = premise_HNTM.to(wide) * visible
             deduced_HNTS = shown_HNTM @ self.dropout(kernel_HNMS) / total_HNTS
+            if not is_recorded(visible):
+                deduced_HNTS = self._beyond_bound(deduced_HNTS, scores_HNMS, shown_HNTM, visible)
         return deduced_HNTS.to(premise_HNTM.dtype)
+
+    def _beyond_bound(
+        self,
+        deduced_HNTS: torch.Tensor,
+        scores_HNMS: torch.Tensor,
+        shown_HNTM: torch.Tensor,
+        visible_NTM: torch.Tensor,
+    ) -> torch.Tensor:
+        """Returns what is deduced, also at positions that see scores beyond the bound.
+
+        Only these are deduced anew: what a position sees alone decides how its sums are taken.
+
+        Args:
+            deduced_HNTS: right wherever the visible scores lie within the bound.
+            scores_HNMS: K, as they are.
+            shown_HNTM: v, 0 where it is hidden.
+            visible_NTM: 1 where a position is visible, else 0; M wide.
+        """
+        large_NM = (scores_HNMS.abs() > LARGEST_EXPONENT).any(-1).any(0)
+        sees_NT = (visible_NTM.bool() & large_NM[:, None]).any(-1)
+        if not sees_NT.any():
+            return deduced_HNTS
+        rows = list(deduced_HNTS.unbind(2))
+        for x in sees_NT.any(0).nonzero()[:, 0].tolist():
+            hidden_NM = visible_NTM[:, x, :, None] == 0
+            lowest = torch.finfo(shown_HNTM.dtype).min
+            seen_HNMS = scores_HNMS.to(shown_HNTM.dtype).masked_fill(hidden_NM, lowest)
+            row_HNS = (shown_HNTM[:, :, x, None] @ self.dropout(seen_HNMS.softmax(2)))[:, :, 0]
+            rows[x] = torch.where(sees_NT[:, x, None], row_HNS, rows[x])
+        return torch.stack(rows, dim=2)
 
 
 class Assoc(LogicOperator):

@@ -30,6 +30,7 @@ from .checks import (
     check_span,
     check_told_apart,
     refuse_positions,
+    refuse_unknown,
     refuse_vectors,
 )
 from .configuration_folnet import FolnetConfig
@@ -106,7 +107,8 @@ class FolnetModel(FolnetPreTrainedModel):
         """Encodes, decodes, or both; arguments are as in [`FolnetEncoder`] and [`FolnetDecoder`].
 
         Raises:
-            ValueError: an input is missing, or does not fit the form of the model.
+            ValueError: an input is missing, or does not fit the form of the model; a decoder alone
+                gets one that it does not know.
         """
         refuse_vectors(kwargs)
         refuse_positions(kwargs)
@@ -117,6 +119,14 @@ class FolnetModel(FolnetPreTrainedModel):
         }
         if self.encoder is None:
             assert self.decoder is not None
+            of_others = {
+                "token_type_ids": token_type_ids, "stream_ids": stream_ids,
+                "decoder_input_ids": decoder_input_ids,
+                "decoder_attention_mask": decoder_attention_mask,
+                "encoder_outputs": encoder_outputs, "segment_ids": segment_ids,
+                "segment_starts": segment_starts, "segment_ends": segment_ends,
+            }  # fmt: skip
+            refuse_unknown({**of_others, **kwargs}, "a FOLNet that is a decoder alone", ignored=())
             return self.decoder(
                 input_ids, None, attention_mask, None, past_key_values, use_cache, prefix_mask,
                 output_binary_states=output_binary_states, **returned,

@@ -185,6 +185,32 @@ def test_operators_are_the_sums_of_the_paper(letter, form):
         assert_same(operator, case, found, equation, binary=letter in BINARY)
 
 
+@pytest.mark.parametrize("form", FORMS[1:])
+def test_large_scores_of_cjoin_in_a_decoder(form):
+    """Up to some hundreds, either sign: the sums of the paper; what comes later stays hidden."""
+    has_source = form == "encoder-decoder"
+    config = FolnetConfig(**SIZES, is_encoder_decoder=has_source, is_decoder=not has_source)
+    operator, case = randomize(OPERATORS["c"](config, has_source)), make_case(form, config, False)
+    with torch.no_grad():
+        for kernel in [operator.kernel, operator.source_kernel][: 1 + has_source]:
+            kernel.weight.mul_(100)
+    scores = operator.kernel(case.unary)
+    assert scores.max() > 200 and scores.min() < -200
+    equation = partial(FolnetReference(config, weights_of(operator)).cjoin, "operator")
+    found = run(operator, case.unary, case.binary, case.scope)
+    assert_same(operator, case, found, equation, binary=False)
+    if form != "decoder":
+        return
+    later = case.unary.detach().clone()
+    later[:, -1] *= 1e3
+    again = run(operator, later, case.binary, case.scope)
+    assert torch.equal(again[:, :-1], found[:, :-1]) and again.isfinite().all()
+    small = later / 1e4
+    small[:, -1] *= 1e6  # these alone are beyond the bound
+    first, second = (run(operator, x, case.binary, case.scope) for x in (later / 1e4, small))
+    assert torch.equal(first[:, :-1], second[:, :-1]) and second.isfinite().all()
+
+
 @pytest.mark.parametrize("act", ["gelu", "relu"])
 @pytest.mark.parametrize("boolean_form", ["mlp", "reglu"])
 @pytest.mark.parametrize("transposed", [False, True])

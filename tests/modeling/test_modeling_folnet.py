@@ -263,8 +263,21 @@ def test_later_tokens_tell_nothing(options):
     assert not torch.equal(*before)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["token_type_ids", "decoder_input_ids", "encoder_outputs", "segment_ids", "attention_maks"],
+)
+def test_a_decoder_refuses_what_it_does_not_know(name):
+    ids = torch.stack(draw(1, [3, 3]))
+    for kind in (FolnetForCausalLM, FolnetModel):
+        model = make_model(kind, **DECODER)
+        with pytest.raises(ValueError, match=f"a decoder alone takes no {name}: look at the spell"):
+            model(ids, **{name: torch.zeros_like(ids)})
+        model(ids, **{name: None})
+
+
 def test_large_kernels_of_a_decoder_stay_finite():
-    """The exponentials of cjoin, which subtracts no maximum there."""
+    """The exponentials of cjoin, far beyond the range of float32."""
     model = make_model(FolnetForCausalLM, dtype=torch.float32, **DECODER)
     for layer in model.folnet.decoder.layers:
         layer.cjoin.kernel.weight.data *= 1e4
