@@ -75,6 +75,22 @@ def test_dual_part_prints_ratios_to_learned(capsys, tmp_path):
     assert not tables[0].equal(tables[1])
 
 
+def test_adacos_is_measured_by_the_mean_and_the_sum(capsys, tmp_path, monkeypatch):
+    from tiny_studies import TINY as TINY_STUDY
+
+    monkeypatch.chdir(tmp_path)
+    adacos = load("adacos")
+    asked = ["--only", "copying-dual_part-*", "--seeds=0", "--steps=3", "--out", f"{tmp_path}/out"]
+    for change in ([], ["--change", "model.symbol_renaming=random", "--runs", "runs/renamed"]):
+        adacos.main([*asked, *change], TINY_STUDY)
+    assert capsys.readouterr().out.count("| dual-part | sum |") == 2
+    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
+    scales = {row.rpartition("-")[2]: found[0]["scale"] for row, found in rows.items()}
+    assert scales["fixed"] == 10.0 and len(set(scales.values())) == 3
+    recipe = read_recipe(tmp_path / "runs/renamed/tiny/models/copying-dual_part-sum-0/recipe.yaml")
+    assert recipe.model["adacos"] == "sum" and recipe.model["symbol_renaming"] == "random"
+
+
 def test_streams_prints_a_row_for_each_number_of_symbols(streams, capsys, tmp_path):
     streams.main([*TINY, "--out", str(tmp_path / "out")])
     printed = capsys.readouterr().out

@@ -33,14 +33,13 @@ class Norms(NamedTuple):
     norms: tuple[str, ...]
     scale: str
 
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """To a recipe."""
+    def changes(self, adacos: bool | str) -> tuple[str, ...]:
+        """To a recipe; `adacos` is how a scale is adapted."""
         switches = {
             "normalize_parts": PARTS in self.norms,
             "normalize_embeddings": ROWS in self.norms,
             "normalize_features": ROWS in self.norms,
-            "adacos": self.scale == ADACOS,
+            "adacos": adacos if self.scale == ADACOS else False,
         }
         switched = (f"model.{key}={str(value).lower()}" for key, value in switches.items())
         return (*switched, "model.logit_scale=null")  # the default of each
@@ -72,11 +71,12 @@ def model(task: str, encoding: str, norms: Norms, size: Size) -> Model:
     """The model of a task with these norms; that of the table of encodings where it has them."""
     usual = encodings.model(task, encoding, "normal")
     settings = size.recipe(usual.recipe, usual.changes).model
-    adaptive = settings.get("adacos", SymbolModelConfig.adacos)
-    if norms == VARIANTS[encoding][0 if adaptive else 1]:
+    adacos = settings.get("adacos", SymbolModelConfig.adacos)
+    if norms == VARIANTS[encoding][0 if adacos else 1]:
         return usual
     name = f"{task}-{encoding}-norms-{norms.slug}"
-    return Model(name, usual.recipe, (*usual.changes, *norms.changes))
+    # Where the recipe has a fixed scale, by the mean, as when the table was made.
+    return Model(name, usual.recipe, (*usual.changes, *norms.changes(adacos or True)))
 
 
 class Normalization(Table):
@@ -133,8 +133,9 @@ class Normalization(Table):
             "`f_bn`: the learned and the random part of a name are each divided by their norm. "
             "`f_fn`: every row of the embedding is, and the features that are compared with them, "
             f"so that logits are cosines. They are multiplied by {FIXED_SCALE:g}, or by a number "
-            "that AdaCos adapts in training and that starts at sqrt(2) ln(C - 1) for the C "
-            "`columns` of logits in training; products that are no cosines are not scaled. Logic: "
+            "that AdaCos adapts in training (by the mean over positions, or as the recipe has it) "
+            "and that starts at sqrt(2) ln(C - 1) for the C `columns` of logits in training; "
+            "products that are no cosines are not scaled. Logic: "
             f"as many problems of each number of names from 1 to {size.most_names}, of at most "
             f"{size.length} tokens. Copying: the strings of the table above, `more names` among "
             "those that are no longer than in training, and their mean edit distance. Over the "

@@ -446,6 +446,19 @@ def test_random_renaming_happens_in_training_only(encoding, renaming):
     assert model.train().get_encoder()(**encoded).renaming is not None
 
 
+@pytest.mark.parametrize(("renaming", "vectors"), [("none", 1), ("random", 5)])
+def test_random_parts_of_dual_part_by_sample(renaming, vectors):
+    """Renamed at random, the first name has any of a step's random parts in its sample."""
+    model = make_dual(symbol_renaming=renaming, symbol_classes={"x": 5}).train()
+    batch = random_batch(3, model.config, [(length, 3) for length in range(5, 45)])
+    encoded = {name: value for name, value in batch.items() if name != "decoder_input_ids"}
+    names = model.get_encoder()(**encoded).renaming
+    names = torch.arange(5).expand(40, -1) if names is None else names
+    parts = model.model.symbol_draws(training=True)[names]
+    assert len(parts[:, 0].unique(dim=0)) == vectors
+    assert all(len(sample.unique(dim=0)) == 5 for sample in parts), "names of a sample differ"
+
+
 @settings(max_examples=20, deadline=None)
 @given(
     seed=seeds, sizes=batch_sizes, per_sample=st.booleans(), side=st.sampled_from(["left", "right"])

@@ -18,7 +18,7 @@ def test_models_have_the_norms_of_their_row(name, tmp_path):
         (own,) = (r for r in Normalization().rows(size) if r.name == name)
         config = prepare_model(own.model.recipe_at(size, 0, tmp_path))[0].config
         assert config.normalize_embeddings == config.normalize_features == ("f_fn" in row.cells[1])
-        assert config.adacos == (row.cells[2] == "AdaCos")
+        assert bool(config.adacos) == (row.cells[2] == "AdaCos")
         if "dual_part" in name:
             assert config.normalize_parts == ("f_bn" in row.cells[1])
         expected = {"fixed": 10.0, "none": 1.0}.get(row.cells[2])
