@@ -38,8 +38,9 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
             trained vector per symbol, the vanilla model), or one that `register_encoding` added.
         symbol_renaming: what happens to symbols inside the model; ids and logits keep the caller's
             names. `"none"`; `"random"`: in training, each sample is renamed at random over the
-            whole vocabulary, anew in every optimiser step; `"random_per_batch"`: likewise, one
-            renaming for all samples of a step; `"first_occurrence"`: always, by order of first
+            whole vocabulary, anew in every optimiser step (so that with `dual_part` each sample has
+            a draw of its own); `"random_per_batch"`: likewise, one renaming for all samples of a
+            step; `"first_occurrence"`: always, by order of first
             occurrence in the input. `streams` and `relational` models do not see names and skip it.
         new_symbols: what a decoder alone writes may have symbols that its text lacks so far: the
             head has a row for each class, whose probability goes to the first unused symbol.
