@@ -88,9 +88,9 @@ class HostRelations(nn.Module):
 class DecoderRelations(nn.Module):
     """What `relational` encoding adds to a decoder alone.
 
-    Heads are told which earlier positions hold the same symbol, and which stand right behind it:
-    with the latter, one layer finds what followed a name before. The head of the model points at
-    symbols. All of it begins with no effect.
+    Heads are told which positions hold the last symbol up to now, and which come after it, up to
+    the next symbol: with the latter, one layer finds what followed a name before. The head of the
+    model points at symbols. All of it begins with no effect.
 
     Args:
         width: D.
@@ -106,7 +106,7 @@ class DecoderRelations(nn.Module):
         shape = (num_layers, num_heads)
         self.gates = nn.Parameter(torch.zeros(*shape, head_dim, self.NUM_RELATIONS))
         self.gate_bias = nn.Parameter(torch.zeros(*shape, self.NUM_RELATIONS))
-        self.memory = TextMemory(width, silent=True)
+        self.memory = TextMemory(width, num_heads, silent=True)
 
     @torch.no_grad()
     def reset(self) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
 START = 2.0  # score of the same symbol, in the half of the heads that begin with one
+STRENGTH = 4.0  # of each head of a decoder's pointer, at first
 
 
 class RelationGates(nn.Linear):
@@ -234,8 +235,8 @@ class SymbolRelations:
     """What the streams of one sequence hold for an encoding by relations; all None for others.
 
     Attributes:
-        within: relations between positions of this sequence; in a decoder alone, also to those that
-            stand behind the same symbol.
+        within: relations between positions of this sequence; in a decoder alone, of the last symbol
+            up to a position, to where it stands and to what comes after it, up to the next symbol.
         across: in a decoder, those between its positions and the source's.
         memory: what the encoder found about each symbol: what is added to its row in the decoder's
             input, and the row that the head compares with. One for each source, which all beams of
@@ -332,32 +333,37 @@ class SymbolMemory(nn.Module):
 class TextMemory(nn.Module):
     """What a decoder alone has of the symbols of its text: where each came first, and a pointer.
 
-    The pointer adds to the score of a symbol the mean, over its positions up to now, of the product
-    of two projected states: that of the position and that of now.
+    The pointer is attention to the positions up to now that hold symbols, with the relations that
+    all attention is told. What a head adds to the score of a symbol is the sum of its weights over
+    the symbol's positions, times the head's strength. A score of 0 stands for none of them.
 
     Args:
         width: D.
+        num_heads: H.
         silent: begin with no effect.
     """
 
-    def __init__(self, width: int, silent: bool = False):
+    def __init__(self, width: int, num_heads: int, silent: bool = False):
         super().__init__()
         self.silent = silent
+        self.head_dim = max(width // num_heads, 1)
         self.first = nn.Parameter(torch.zeros(width))
         self.norm = nn.LayerNorm(width)
-        self.query_proj = nn.Linear(width, width, bias=False)
-        self.key_proj = nn.Linear(width, width, bias=False)
+        self.query_proj = nn.Linear(width, num_heads * self.head_dim, bias=False)
+        self.key_proj = nn.Linear(width, num_heads * self.head_dim, bias=False)
+        self.gates = RelationGates(width, num_heads, 2, halves=(0, 1))
+        self.strength = nn.Parameter(torch.zeros(num_heads))
 
     @torch.no_grad()
     def reset(self) -> None:
-        """Begin with no effect, or with vectors of unit length and products about 1."""
+        """Begin with no effect, or with vectors of unit length and a pointer that counts."""
         width = len(self.first)
         if self.silent:
             init.zeros_(self.first)
-            init.zeros_(self.query_proj.weight)
         else:
             init.normal_(self.first, std=width**-0.5)
-            init.normal_(self.query_proj.weight, std=width**-0.5)
+        init.constant_(self.strength, 0.0 if self.silent else STRENGTH)
+        init.normal_(self.query_proj.weight, std=width**-0.5)
         init.normal_(self.key_proj.weight, std=width**-0.5)
 
     def enter(self, streams: "Streams") -> torch.Tensor:
@@ -382,17 +388,29 @@ class TextMemory(nn.Module):
         """
         related, device = streams.related, hidden_BTD.device
         assert related is not None and related.source is not None and related.positions is not None
+        assert related.within is not None
         states_BTD = self.norm(hidden_BTD)
-        keys_BMD = self.key_proj(states_BTD)
+        keys_BMG = self.key_proj(states_BTD)
         if cache is not None:
-            keys = keys_BMD[:, None]
-            keys_BMD = cache.update(keys, keys[..., :0], slot)[0][:, 0]
-        products_BTM = self.query_proj(states_BTD) @ keys_BMD.mT / keys_BMD.shape[-1] ** 0.5
-        place_M = torch.arange(keys_BMD.shape[1], device=device)
-        past_TM = (place_M <= related.positions.to(device)[:, None]).to(products_BTM)
-        there_BMS = one_hot(related.source.to(device), streams.ids.shape[1], products_BTM.dtype)
-        count_BTS = (past_TM @ there_BMS).clamp(min=1)
-        return products_BTM * past_TM @ there_BMS / count_BTS
+            keys = keys_BMG[:, None]
+            keys_BMG = cache.update(keys, keys[..., :0], slot)[0][:, 0]
+        query_BHTK, key_BHMK = (
+            x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+            for x in (self.query_proj(states_BTD), keys_BMG)
+        )
+        scores_BHTM = query_BHTK @ key_BHMK.mT * self.head_dim**-0.5
+        told = tuple(matrix.to(scores_BHTM) for matrix in related.within.matrices)
+        scores_BHTM = add_relations_(scores_BHTM, self.gates(states_BTD), told)
+        source_BM = related.source.to(device)
+        place_M = torch.arange(source_BM.shape[1], device=device)
+        past_TM = place_M <= related.positions.to(device)[:, None]
+        hidden_BTM = ~(past_TM & (source_BM >= 0)[:, None])
+        scores_BHTM = scores_BHTM.masked_fill(hidden_BTM[:, None], -torch.inf)
+        weights_BHTM = F.pad(scores_BHTM, (0, 1)).softmax(-1)[..., :-1]
+        there_BMS = one_hot(source_BM, streams.ids.shape[1], weights_BHTM.dtype)
+        # Heads first: one product for each position, of its weights of all heads.
+        weights_BTM = torch.einsum("h,bhtm->btm", self.strength, weights_BHTM)
+        return weights_BTM @ there_BMS
 
 
 def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:
@@ -459,6 +477,17 @@ def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
     return first.scatter_reduce(1, column, positions, "amin")[:, :-1]
 
 
+def last_symbols(own_BM: torch.Tensor) -> torch.Tensor:
+    """Returns the symbol that stands last up to each position, -1 before the first: (B, M).
+
+    Args:
+        own_BM: index of the symbol at each position, -1 for none.
+    """
+    positions = torch.arange(own_BM.shape[1], device=own_BM.device)
+    last_BM = torch.where(own_BM >= 0, positions, 0).cummax(-1).values
+    return own_BM.gather(-1, last_BM)
+
+
 def written_symbols(so_far_BMS: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
     """Returns 1 for the symbols that were written up to each position: (B, T, S).
 
@@ -482,6 +511,7 @@ __all__ = [
     "add_relations_",
     "by_source",
     "first_positions",
+    "last_symbols",
     "masses",
     "match_rows",
     "mean_by_symbol",

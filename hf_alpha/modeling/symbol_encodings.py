@@ -25,6 +25,7 @@ from .relations import (
     SymbolRelations,
     TextMemory,
     by_source,
+    last_symbols,
     match_rows,
     num_slots,
     one_hot,
@@ -115,7 +116,7 @@ class SymbolEncoding:
         """Returns the module for what was found about symbols, in an encoder or in a text so far.
 
         Args:
-            num_heads: of the decoder's attention to the source.
+            num_heads: of the decoder's attention to the source; in a decoder alone, to itself.
         """
         return None
 
@@ -129,7 +130,8 @@ class SymbolEncoding:
             width: D.
             num_heads: of the block.
             num_relations: of the block: that of the same symbol and, in cross-attention, that of a
-                symbol already written; in a decoder alone, that of standing behind the symbol.
+                symbol already written; in a decoder alone, that of standing behind the symbol, the
+                next one after it.
             halves: of the heads, which the first relations begin in.
         """
         return None
@@ -468,7 +470,7 @@ class RelationalEncoding(SymbolEncoding):
     @classmethod
     def memory(cls, config: "SymbolModelConfig", num_heads: int) -> SymbolMemory | TextMemory:
         if config.decodes_alone:
-            return TextMemory(config.hidden_size)
+            return TextMemory(config.hidden_size, num_heads)
         return SymbolMemory(config.hidden_size, num_heads)
 
     @classmethod
@@ -523,10 +525,11 @@ class RelationalEncoding(SymbolEncoding):
 
     def go_on(self, streams: Streams, text: TextSoFar) -> Streams:
         own_BM, position_T = own_of(text, streams.ids, self.vocabulary), text.positions
-        own_BT = own_BM[:, position_T]
-        same_BTS = one_hot(own_BT, num_slots(streams.ids.shape[1]), streams.weights.dtype)
-        same = Relations.of((same_BTS,), own_BM)
-        behind = Relations.of((same_BTS,), F.pad(own_BM[:, :-1], (1, 0), value=-1))
+        own_BT, last_BM = own_BM[:, position_T], last_symbols(own_BM)
+        number, dtype = num_slots(streams.ids.shape[1]), streams.weights.dtype
+        last_BTS = one_hot(last_BM[:, position_T], number, dtype)
+        same = Relations.of((last_BTS,), own_BM)
+        behind = Relations.of((last_BTS,), F.pad(last_BM[:, :-1], (1, 0), value=-1))
         related = SymbolRelations(same.beside(behind), source=own_BM, positions=position_T)
         return replace(streams, own=own_BT, related=related)
 

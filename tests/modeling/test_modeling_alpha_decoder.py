@@ -31,24 +31,39 @@ def reference_logits(model, ids):
         [memory.first * (kind[t] > 0 and ids[t] not in ids[:t]) for t in range(len(ids))]
     )
     x[0] += unit(text.start.weight[0])
+    last = [None] * len(ids)  # the symbol that stood last
+    for t in range(len(ids)):
+        last[t] = ids[t] if kind[t] else last[t - 1] if t else None
+
+    def relate(scores, gates):
+        """Scores (H, L, L) with relations, and without what is to come."""
+        gates = gates.view(len(ids), 2, heads)
+        for t in range(len(ids)):
+            for j in range(len(ids)):
+                same = last[t] is not None and ids[j] == last[t]
+                behind = last[t] is not None and j > 0 and last[j - 1] == last[t]
+                scores[:, t, j] += gates[t, 0] * same + gates[t, 1] * behind
+                if j > t:
+                    scores[:, t, j] = -torch.inf
+        return scores
+
     for layer in text.layers:
         block = layer.self_attn
         q, k, v = block.q_proj(x), block.k_proj(x), block.v_proj(x)
         scores = rotated(q, heads) @ rotated(k, heads).mT * block.scaling
-        gates = block.gates(x).view(len(ids), 2, heads)
-        for t in range(len(ids)):
-            for j in range(len(ids)):
-                same = kind[t] > 0 and ids[t] == ids[j]
-                behind = kind[t] > 0 and j > 0 and ids[t] == ids[j - 1]
-                scores[:, t, j] += gates[t, 0] * same + gates[t, 1] * behind
-                if j > t:
-                    scores[:, t, j] = -torch.inf
+        scores = relate(scores, block.gates(x))
         values = v.view(len(ids), heads, -1).transpose(0, 1)
         attended = (scores.softmax(-1) @ values).transpose(0, 1).reshape(len(ids), -1)
         x = layer.self_attn_layer_norm(x + block.out_proj(attended))
         x = layer.final_layer_norm(x + layer.fc2(layer.activation(layer.fc1(x))))
     states, scale = memory.norm(x), model.logit_scale.scale
-    queries, keys = memory.query_proj(states), memory.key_proj(states)
+    queries, keys = (
+        made(states).view(len(ids), heads, -1).transpose(0, 1)
+        for made in (memory.query_proj, memory.key_proj)
+    )
+    scores = relate(queries @ keys.mT / queries.shape[-1] ** 0.5, memory.gates(states))
+    scores[..., [j for j in range(len(ids)) if not kind[j]]] = -torch.inf
+    weights = scores.exp() / (1 + scores.exp().sum(-1, keepdim=True))
     logits = torch.full((len(ids), config.vocab_size), UNUSABLE)
     logits[:, :BASE] = scale * unit(x) @ table[:BASE].T
     new = scale * unit(x) @ unit(text.new_symbols.weight).T
@@ -58,8 +73,7 @@ def reference_logits(model, ids):
             for i in range(first, stop):
                 places = [j for j in range(t + 1) if ids[j] == i]
                 if places:
-                    products = torch.stack([queries[t] @ keys[j] for j in places])
-                    pointer = products.mean() / config.d_model**0.5
+                    pointer = memory.strength @ weights[:, t, places].sum(-1)
                     logits[t, i] = scale * (unit(x[t]) @ table[BASE + c] + pointer)
                 elif i == fresh[0]:
                     logits[t, i] = new[t, c]
@@ -78,7 +92,8 @@ def test_equals_reference(seed):
 def test_parameters_are_those_of_a_decoder():
     model = make_decoder(**NEW)
     names = {name for name, _ in model.named_parameters() if not name.startswith("model.layers.")}
-    parts = ("first", "norm.weight", "norm.bias", "query_proj.weight", "key_proj.weight")
+    parts = ("first", "strength", "query_proj.weight", "key_proj.weight")
+    parts += tuple(f"{part}.{name}" for part in ("norm", "gates") for name in ("weight", "bias"))
     memory = {f"model.symbol_memory.{name}" for name in parts}
     tables = {f"model.{name}.weight" for name in ("shared", "start", "new_symbols")}
     assert names == {*tables, *memory}
@@ -93,7 +108,8 @@ def test_names_at_the_start_of_a_text_are_told_apart():
     logits = model(ids).logits[0, -1, BASE : BASE + 3]
     assert len(set(logits.tolist())) == 3
     model.model.start.weight.data.zero_()
-    assert len({round(x, 4) for x in model(ids).logits[0, -1, BASE : BASE + 3].tolist()}) == 1
+    # Relations still tell which one stands last.
+    assert len({round(x, 4) for x in model(ids).logits[0, -1, BASE : BASE + 2].tolist()}) == 1
 
 
 def test_half_of_the_heads_begin_with_each_relation():

@@ -1,6 +1,7 @@
 """Symbols that a text lacks: against loops over its tokens."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from transformers import DynamicCache
 
 from hf_alpha.modeling.new_symbols import UNUSABLE, TextSoFar, WrittenSymbols
-from hf_alpha.modeling.relations import SymbolRelations, TextMemory
+from hf_alpha.modeling.relations import Relations, SymbolRelations, TextMemory, one_hot
 from hf_alpha.modeling.streams import Streams
 from hf_alpha.modeling.symbol_vocabulary import SymbolVocabulary
 
@@ -92,31 +93,40 @@ def test_gradients_reach_scores_of_new_symbols_and_of_written_ones():
 
 
 SOURCE = [[0, -1, 1, 0], [-1, 0, 0, -1]]  # which symbol stands where, -1 for none
-WIDTH, NAMES = 8, 2
+LAST = [[0, 0, 1, 0], [-1, 0, 0, 0]]  # which stood last
+WIDTH, HEADS, NAMES = 8, 2, 2
 
 
 @torch.no_grad()
-def test_a_decoder_points_at_the_mean_over_a_symbols_positions_so_far():
+def test_a_decoder_points_by_attention_to_a_symbols_positions_so_far():
     torch.manual_seed(0)
-    made = TextMemory(WIDTH)
+    made = TextMemory(WIDTH, HEADS)
     for weight in made.parameters():
         torch.nn.init.normal_(weight)
     own = torch.tensor(SOURCE)
-    related = SymbolRelations(source=own, positions=torch.arange(4))
+    told = one_hot(torch.tensor(LAST), NAMES, torch.float32)
+    same = Relations.of((told,), own)
+    within = same.beside(Relations.of((told,), torch.tensor([[-1, *row[:-1]] for row in LAST])))
+    related = SymbolRelations(within, source=own, positions=torch.arange(4))
     text = Streams(torch.tensor([[10, 11], [12, -1]]), own, torch.full((2, 2), 0.5), None, related)
     hidden = torch.randn(2, 4, WIDTH)
     scores = made.point(hidden, text, None, 0)
     states = made.norm(hidden)
-    queries, keys = made.query_proj(states), made.key_proj(states)
+    queries, keys = (x(states).view(2, 4, HEADS, -1) for x in (made.query_proj, made.key_proj))
+    gates = made.gates(states).view(2, 4, 2, HEADS)
     entered = made.enter(text)
     for b, t in itertools.product(range(2), range(4)):
         new = SOURCE[b][t] >= 0 and SOURCE[b][t] not in SOURCE[b][:t]
         assert torch.equal(entered[b, t], made.first * new)
     for b, t, s in itertools.product(range(2), range(4), range(NAMES)):
-        products = [
-            float(queries[b, t] @ keys[b, j]) / WIDTH**0.5
-            for j in range(t + 1)
-            if SOURCE[b][j] == s
-        ]
-        expected = sum(products) / len(products) if products else 0.0
+        expected = 0.0
+        for h in range(HEADS):
+            weights = {None: 1.0}  # of no symbol
+            for j in (j for j in range(t + 1) if SOURCE[b][j] >= 0):
+                same, behind = SOURCE[b][j] == LAST[b][t], j > 0 and LAST[b][j - 1] == LAST[b][t]
+                score = float(queries[b, t, h] @ keys[b, j, h]) / (WIDTH / HEADS) ** 0.5
+                told = (gates[b, t, 0, h] * same + gates[b, t, 1, h] * behind) * (LAST[b][t] >= 0)
+                weights[j] = math.exp(score + float(told))
+            mass = sum(weights[j] for j in weights if j is not None and SOURCE[b][j] == s)
+            expected += float(made.strength[h]) * mass / sum(weights.values())
         assert float(scores[b, t, s]) == pytest.approx(expected, abs=1e-5)

@@ -1,8 +1,8 @@
 """A task for texts: which rules, of those that are given, lead from a fact to a goal.
 
 `a1 -> b2 . c3 -> d4 . b2 -> c3 . fact : a1 . goal : c3 .` is answered by `a1 -> b2 ; b2 -> c3`.
-Seen as arrows, the rules make a tree, so there is one way only. `check` says which answers are
-right where there are several.
+A name is left of one rule at most, so there is one way only; it may go on behind the goal, and
+others lead into it. `check` says which answers are right where there are several.
 """
 
 import random
@@ -13,6 +13,8 @@ from .pair_files import PairFiles, Row, letter_names
 
 TRAINED, TESTED = 16, 100
 """Names at most, in training and in the tests."""
+GOES_ON = 0.25
+"""Probability that a further name makes the way behind the goal longer."""
 
 
 def draw(rng: random.Random, pool: Sequence[str], names: int, steps: int) -> Row:
@@ -27,11 +29,13 @@ def draw(rng: random.Random, pool: Sequence[str], names: int, steps: int) -> Row
     chosen = rng.sample(pool, names)
     chain, others = chosen[: steps + 1], chosen[steps + 1 :]
     way = list(pairwise(chain))
-    rules = list(way)
+    rules, end = list(way), chain[-1]
     for number, name in enumerate(others, start=len(chain)):
-        link = [rng.choice(chosen[:number]), name]
-        rng.shuffle(link)
-        rules.append((link[0], link[1]))
+        if rng.random() < GOES_ON:
+            rules.append((end, name))
+            end = name
+        else:
+            rules.append((name, rng.choice(chosen[:number])))
     rng.shuffle(rules)
     told = " ".join(f"{one} -> {two} ." for one, two in rules)
     return {
