@@ -371,8 +371,8 @@ class TextMemory(nn.Module):
         related = streams.related
         assert related is not None and related.source is not None and related.positions is not None
         first_BS = first_positions(related.source, streams.ids.shape[1])
-        first_BT = first_BS.gather(1, streams.own.clamp(min=0))
-        newly_BT = (streams.own >= 0) & (first_BT == related.positions)
+        # Where no symbol stands, the first one does not either, and is no match.
+        newly_BT = first_BS.gather(1, streams.own.clamp(min=0)) == related.positions
         return newly_BT[..., None].to(self.first) * self.first
 
     def point(

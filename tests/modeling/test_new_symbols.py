@@ -97,18 +97,34 @@ LAST = [[0, 0, 1, 0], [-1, 0, 0, 0]]  # which stood last
 WIDTH, HEADS, NAMES = 8, 2, 2
 
 
+def text_with_relations():
+    """Streams of the texts of `SOURCE`."""
+    own, last = torch.tensor(SOURCE), torch.tensor(LAST)
+    queries = (one_hot(last, NAMES, torch.float32),)
+    behind = torch.tensor([[-1, *row[:-1]] for row in LAST])
+    within = Relations.of(queries, own).beside(Relations.of(queries, behind))
+    related = SymbolRelations(within, source=own, positions=torch.arange(4))
+    return Streams(torch.tensor([[10, 11], [12, -1]]), own, torch.full((2, 2), 0.5), None, related)
+
+
+@torch.no_grad()
+def test_a_silent_memory_begins_with_no_effect_and_learns():
+    memory, text = TextMemory(WIDTH, HEADS, silent=True), text_with_relations()
+    memory.apply(lambda part: part.reset() if hasattr(part, "reset") else None)
+    hidden = torch.randn(2, 4, WIDTH)
+    with torch.enable_grad():
+        scores = memory.point(hidden, text, None, 0)
+        (gradient,) = torch.autograd.grad(scores.sum(), [memory.strength])
+    assert not scores.any() and not memory.enter(text).any() and gradient.all()
+
+
 @torch.no_grad()
 def test_a_decoder_points_by_attention_to_a_symbols_positions_so_far():
     torch.manual_seed(0)
     made = TextMemory(WIDTH, HEADS)
     for weight in made.parameters():
         torch.nn.init.normal_(weight)
-    own = torch.tensor(SOURCE)
-    told = one_hot(torch.tensor(LAST), NAMES, torch.float32)
-    same = Relations.of((told,), own)
-    within = same.beside(Relations.of((told,), torch.tensor([[-1, *row[:-1]] for row in LAST])))
-    related = SymbolRelations(within, source=own, positions=torch.arange(4))
-    text = Streams(torch.tensor([[10, 11], [12, -1]]), own, torch.full((2, 2), 0.5), None, related)
+    text = text_with_relations()
     hidden = torch.randn(2, 4, WIDTH)
     scores = made.point(hidden, text, None, 0)
     states = made.norm(hidden)
