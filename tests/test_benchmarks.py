@@ -567,6 +567,30 @@ def test_relational_draws_all_names_into_every_sample():
     assert large.sides == ["learned", "relational"]
 
 
+def test_the_price_of_relations_by_length_width_names_and_threads(tmp_path, capsys):
+    price = load("relational_price")
+    tiny = ["--lengths=16,48", "--widths=8", "--names=10", "--threads=1", "--tokens=48"]
+    args = price.parse([*tiny, "--rounds=1", f"--out={tmp_path / 'price'}"])
+    rows = list(price.measure(args))
+    assert [(row["length"], row["names"]) for row in rows] == [(48, 10)] * 3
+    assert all(set(row["seconds"]) == set(price.SIDES) for row in rows)
+    text = price.write(args, {"times": rows, "memory": []})
+    assert text.count("| 8 | 48 | 10 | 1 |") == 3 and "matrices / BART" in text
+
+
+def test_matrices_are_relations_of_the_same_model():
+    """The old way gives the same loss, and is switched off again behind it."""
+    price = load("relational_price")
+    size = price.size_of(200, 16, 200)
+    model = price.relational.make_model(size, price.RELATIONAL, 10).eval()
+    batch = price.relational.draw_batch(size, 10)
+    loss = float(model(**batch).loss)
+    with price.only_matrices():
+        assert float(model(**batch).loss) == pytest.approx(loss, abs=1e-4)
+        assert price.Relations.prefers_slots is False
+    assert price.Relations.prefers_slots is not False
+
+
 @pytest.mark.parametrize("encoding", ["learned", "relational"])
 def test_multiply_adds_are_those_of_the_model(encoding):
     """Against PyTorch's own counter, which sees products of matrices (so few rows that all are)."""

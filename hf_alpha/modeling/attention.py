@@ -153,16 +153,7 @@ class AlphaAttention(nn.Module):
         query = query.reshape(n * r, -1, heads, self.head_dim).transpose(1, 2)
         mask = self._fold_mask(mask, r, queries, t)
         fold = Fold(n, r, beams, queries, heads)
-        related: dict[str, Any] = {}
-        if self.gates is not None and relations is not None:
-            gates = self.gates(hidden_BSTD)[:, 0]
-            if relations.prefers_slots:
-                query = relations.extend_queries(query, gates, self.scaling)
-                key = relations.extend_keys(key)
-                value = relations.extend_keys(value)  # fused kernels want them as wide as queries
-            else:
-                matrices = tuple(matrix.view(n, 1, -1, m) for matrix in relations.matrices)
-                related = {"gates": gates, "relations": matrices}
+        query, key, value, related = self._relate(hidden_BSTD, relations, query, key, value)
         summed = bool(related and output_masses)  # which takes the weights themselves
         products = summed or prefers_products(mask, related.get("gates"), t, m)
         attend = self._interface(products, output_weights or summed)
@@ -190,6 +181,26 @@ class AlphaAttention(nn.Module):
             out = out.reshape(n, r, beams, queries * t, d).transpose(1, 2)
         out = self.out_proj(out.reshape(b, s, t, d))
         return out, weights if output_weights else None, masses
+
+    def _relate(
+        self,
+        hidden_BSTD: torch.Tensor,
+        relations: Relations | None,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """Returns queries, keys and values with relations as slots, or what to add to scores."""
+        if self.gates is None or relations is None:
+            return query, key, value, {}
+        gates = self.gates(hidden_BSTD)[:, 0]
+        if relations.prefers_slots:
+            query = relations.extend_queries(query, gates, self.scaling)
+            # Fused kernels want values as wide as queries.
+            return query, relations.extend_keys(key), relations.extend_keys(value), {}
+        n, m = key.shape[0], key.shape[2]
+        matrices = tuple(matrix.view(n, 1, -1, m) for matrix in relations.matrices)
+        return query, key, value, {"gates": gates, "relations": matrices}
 
     def _interface(self, products: bool, weights: bool) -> Callable[..., Any]:
         """Returns the function that attends; all give the same up to rounding.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
 START = 2.0  # score of the same symbol, in the half of the heads that begin with one
-STRENGTH = 4.0  # of each head of a decoder's pointer, at first
+STRENGTH = 1.0  # of each head of a decoder's pointer, at first
 
 
 class RelationGates(nn.Linear):
