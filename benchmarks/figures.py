@@ -329,7 +329,7 @@ def transduction() -> str:
 
 CARDS = measure.ROOT / "model_cards"
 TESTED = re.compile(
-    r"--out (docs/results/[\w-]+).*?--trained-symbols (?:1-)?(\d+) --trained-size (?:\d+-)?(\d+)"
+    r"--out (docs/results/[\w-]+).*?--trained-symbols (?:\d+-)?(\d+) --trained-size (?:\d+-)?(\d+)"
 )
 Cells = dict[tuple[int, int], tuple[int, float]]
 
@@ -342,6 +342,47 @@ def released() -> str:
     rows.sort(key=lambda row: (tasks.index(row[0]), -row[1], row[2]))
     columns = ["model", "trained on", "tested on", "right in that range, %", "beyond, %"]
     return measure.table(columns, [row[2:] for row in rows], words=columns[1:3])
+
+
+FRONT = {
+    "propositional-relational": "values that make a formula true",
+    "ltl-relational": "a run that an LTL formula allows",
+    "anf-relational": "A-normal form of a term, whose steps get new names",
+    "inline-t5": "a Python function without one of its variables",
+    "kinship-folnet": "how two people are related, from facts about others",
+}
+"""The released models that README.md names: what their answer is."""
+
+
+def front() -> str:
+    """What the models of README.md answer right, with as much as training had and with more."""
+    lines = [
+        [f"[{name}](model_cards/{name}/README.md)", answer, *front_row(CARDS / name)]
+        for name, answer in FRONT.items()
+    ]
+    columns = ["model", "its answer", "trained on", "right in that range, %", "beyond, %"]
+    return measure.table(columns, lines, words=columns[1:3])
+
+
+def front_row(folder: Path) -> list[str]:
+    """What was in training, and right answers in that range and beyond."""
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    found = TESTED.search(card)
+    if found and read_recipe(folder / RECIPE_FILE).task != "text":
+        return [f"at most {found[2]} names", *released_row(folder)[-2:]]
+    if found:
+        cells = cells_of(measure.ROOT / found[1] / folder.name)
+        seen = {cell for cell in cells if cell[0] <= int(found[2]) and cell[1] <= int(found[3])}
+        return [f"at most {found[2]} names", share(cells, seen), share(cells, set(cells) - seen)]
+    place = measure.ROOT / "docs" / "results" / folder.name / "metrics.json"
+    told = json.loads(place.read_text(encoding="utf-8"))
+    cells = {
+        (int(facts), 0): (count, count * told["metrics"][facts]["accuracy"])
+        for facts, count in told["samples"].items()
+        if facts != "all"
+    }
+    seen = {cell for cell in cells if cell[0] <= 4}
+    return ["2 to 4 facts", share(cells, seen), share(cells, set(cells) - seen)]
 
 
 def released_row(folder: Path) -> list[Any]:
@@ -359,7 +400,7 @@ def released_row(folder: Path) -> list[Any]:
     ]
     ranges = [f"{min(values)}-{max(values)}" for values in zip(*ours, strict=True)]
     return [
-        task, int(tokens), f"[{folder.name}](model_cards/{folder.name}/README.md)",
+        task, int(tokens), f"[{folder.name}](../model_cards/{folder.name}/README.md)",
         f"at most {names} names, {tokens} tokens", f"{ranges[0]} names, {ranges[1]} tokens", *parts,
     ]  # fmt: skip
 
@@ -384,6 +425,7 @@ def share(cells: Cells, chosen: set[tuple[int, int]]) -> str:
 
 TABLES = {
     "peers": peers,
+    "front": front,
     "released": released,
     "streams": streams,
     "memory": memory,
@@ -399,6 +441,7 @@ TABLES = {
 }
 DOCUMENTS = (
     "README.md",
+    "docs/models.md",
     "docs/performance.md",
     "docs/retrofit.md",
     "docs/folnet.md",

@@ -33,13 +33,19 @@ class TrainingProgress(TrainerCallback):
 
     In a terminal that is a bar, with a line above it for each evaluation. Elsewhere, and with
     `disable_tqdm`, it is a line for each log on standard output. Only the first process shows it.
+
+    Args:
+        label: what the run is called, in front of all that is shown.
     """
 
-    def __init__(self) -> None:
+    unit = "step"
+
+    def __init__(self, label: str = "") -> None:
+        self._label = label
         self._bar: tqdm | None = None
         self._batches: tqdm | None = None
         self._numbers: dict[str, str] = {}
-        self._start, self._first_step = time.monotonic(), 0
+        self._start, self._first_step, self._first = time.monotonic(), 0, 0
 
     def on_train_begin(
         self,
@@ -50,11 +56,21 @@ class TrainingProgress(TrainerCallback):
     ) -> None:
         # A resumed run is timed from where it goes on.
         self._start, self._first_step = time.monotonic(), state.global_step
+        self._first = self.position(state)
         self._numbers = {}
         if state.is_world_process_zero and shows_bars(args):
             self._bar = tqdm(
-                total=state.max_steps, initial=state.global_step, unit="step", dynamic_ncols=True
-            )
+                desc=self._label or None, total=self.total(state), initial=self.position(state),
+                unit=self.unit, dynamic_ncols=True,
+            )  # fmt: skip
+
+    def total(self, state: TrainerState) -> int:
+        """Return how long the run is, in units: by default optimiser steps."""
+        return state.max_steps
+
+    def position(self, state: TrainerState) -> int:
+        """Return how much of that is done."""
+        return state.global_step
 
     def on_step_end(
         self,
@@ -64,7 +80,7 @@ class TrainingProgress(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         if self._bar is not None:
-            self._bar.update(state.global_step - self._bar.n)
+            self._bar.update(self.position(state) - self._bar.n)
 
     def on_prediction_step(
         self,
@@ -113,12 +129,12 @@ class TrainingProgress(TrainerCallback):
             self._write([self._summary(state)])
         elif self._bar is None:
             speed = self._speed(state) if "loss" in logs else []
-            self._write([*_place(state), *_words(numbers), *speed])
+            self._write([*self._place(state), *_words(numbers), *speed])
         else:
             self._numbers |= numbers
             self._bar.set_postfix(self._numbers)
             if "loss" not in logs:
-                self._write([*_place(state), *_words(numbers)])
+                self._write([*self._place(state), *_words(numbers)])
 
     def on_train_end(
         self,
@@ -135,6 +151,11 @@ class TrainingProgress(TrainerCallback):
         tqdm.write("  ".join(words))  # above the bar, if there is one
         sys.stdout.flush()  # a log file is read while it grows
 
+    def _place(self, state: TrainerState) -> list[str]:
+        label = [self._label] if self._label else []
+        place = f"{self.unit} {self.position(state)}/{self.total(state)}"
+        return [*label, *([place] if state.max_steps else [])]
+
     def _done(self, state: TrainerState) -> tuple[float, int]:
         """Return seconds, with those of evaluations and checkpoints, and this process's steps."""
         return time.monotonic() - self._start, state.global_step - self._first_step
@@ -143,7 +164,8 @@ class TrainingProgress(TrainerCallback):
         seconds, steps = self._done(state)
         if not steps or not seconds:
             return []
-        remaining = (state.max_steps - state.global_step) * seconds / steps
+        done = self.position(state) - self._first
+        remaining = (self.total(state) - self.position(state)) * seconds / max(done, 1)
         return [
             f"{_digits(steps / seconds, 3)} steps/s",
             f"eta {tqdm.format_interval(remaining)}",
@@ -151,7 +173,8 @@ class TrainingProgress(TrainerCallback):
 
     def _summary(self, state: TrainerState) -> str:
         seconds, steps = self._done(state)
-        return f"trained {steps} steps in {tqdm.format_interval(seconds)}"
+        label = f"{self._label}: " if self._label else ""
+        return f"{label}trained {steps} steps in {tqdm.format_interval(seconds)}"
 
 
 def shows_bars(args: TrainingArguments) -> bool:
@@ -177,10 +200,6 @@ def _text(name: str, value: Any) -> str:
 def _digits(value: float, digits: int) -> str:
     """Return a number with so many digits, zeros at its end included."""
     return f"{value:#.{digits}g}".rstrip(".")
-
-
-def _place(state: TrainerState) -> list[str]:
-    return [f"step {state.global_step}/{state.max_steps}"] if state.max_steps else []
 
 
 def _words(numbers: Mapping[str, str]) -> list[str]:

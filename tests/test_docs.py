@@ -1,7 +1,9 @@
 """Pages whose code runs as written: what it prints and draws is what they show."""
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,12 +11,21 @@ from pathlib import Path
 import own_process
 import pytest
 from chat_server import serving, solver
-from small_tokenizers import byte_level, word_piece
-from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+from small_tokenizers import byte_level, unigram, word_piece
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from hf_alpha.tasks import get_task
+from hf_alpha.tasks.text.swapping import swapping_pairs
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -38,6 +49,47 @@ def run(page: str, folder: Path, address: str = "") -> tuple[str, str]:
         assert done.returncode == 0, done.stderr
         printed += done.stdout
     return printed, "".join(code for language, code in blocks if not language)
+
+
+def blocks_of(text: str, language: str) -> list[str]:
+    """The code of a page in one language, block by block."""
+    return [code for found, code in BLOCK.findall(text) if found == language]
+
+
+def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
+    """With a small T5 in the place of the Hub's."""
+    (tmp_path / "model_cards").symlink_to(ROOT / "model_cards")
+    tokenizer, sizes = unigram(end=True), {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1}
+    model = T5ForConditionalGeneration(
+        T5Config(**sizes, vocab_size=len(tokenizer), decoder_start_token_id=0)
+    )
+    for saved in (model, tokenizer):
+        saved.save_pretrained(tmp_path / "google-t5" / "t5-small")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    done = own_process.run("-c", "\n".join(blocks_of(text, "python")), cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+    (said,) = blocks_of(text, "")
+    assert done.stdout.startswith(f"{said}alpha-covariance ")
+
+
+def test_the_recipe_of_the_readme_is_trained_and_evaluated(tmp_path):
+    """By its own commands, with a few steps; the push needs a Hub."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (recipe,) = blocks_of(text, "yaml")
+    (tmp_path / "my-task.yaml").write_text(recipe, encoding="utf-8")
+    for split, count in {"train": 400, "test": 10}.items():
+        pairs = swapping_pairs(count, functions="FGH")
+        lines = [json.dumps(pair) + "\n" for pair in pairs]
+        (tmp_path / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    (commands,) = (code for code in blocks_of(text, "bash") if "my-task" in code)
+    train, evaluate, push = commands.splitlines()
+    assert push == "hf-alpha push runs/my-task me/my-task"
+    for command in (f"{train} training.max_steps=4 training.eval_steps=4", evaluate):
+        program, *arguments = shlex.split(command)
+        assert program == "hf-alpha"
+        done = own_process.run("-m", "hf_alpha.cli", *arguments, cwd=tmp_path, timeout=300)
+        assert done.returncode == 0, done.stderr
+    assert "correct" in done.stdout
 
 
 def test_transduction(tmp_path):

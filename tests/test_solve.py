@@ -221,6 +221,21 @@ def test_top_n_prints_n_different_answers_best_first(streams):
     assert len(set(lines[1:5])) == len(set(lines[6:10])) == 4 and len(lines) == 10
 
 
+def test_explain_says_why_below_each_answer(streams):
+    done = hf_alpha("solve", "--model", streams, "--explain", "request & !grant", "& x |")
+    assert done.out.splitlines()[:7] == [
+        "request & !grant",
+        "  correct    request 1 grant 0",
+        "    Every symbol has a value, and the formula is true.",
+        "                       answer",
+        "    request                 1",
+        "    grant                   0",
+        "    !grant                  1",
+    ]
+    several = hf_alpha("solve", "--model", streams, "--explain", "--top", 3, "&ab")
+    assert several.out.count("    &") == 0 and several.out.count("\n    ") >= 3
+
+
 def test_notation_is_detected_or_named(streams):
     assert hf_alpha("solve", "--model", streams, "--notation", "infix", "a&b").code == 0
     done = hf_alpha("solve", "--model", streams, "--notation", "prefix", "a&b")

@@ -13,6 +13,7 @@ from hf_alpha.cli import (
     convert,
     data,
     evaluate,
+    names_benchmark,
     quickstart,
     share,
     solve,
@@ -29,7 +30,12 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "compare": compare.compare,
         "quickstart": quickstart.quickstart,
     },
-    "Ask": {"solve": solve.solve, "evaluate": evaluate.evaluate, "ask": ask.ask},
+    "Ask": {
+        "solve": solve.solve,
+        "evaluate": evaluate.evaluate,
+        "ask": ask.ask,
+        "names-benchmark": names_benchmark.names_benchmark,
+    },
     "Share": {"release": share.release, "push": share.push, "info": share.info},
     "Data": {"generate-data": data.generate_data, "transduce": transduce.transduce},
 }

@@ -1,4 +1,4 @@
-"""`hf-alpha compare`: a recipe trained once with each encoding."""
+"""`hf-alpha compare`: a recipe trained with each encoding."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,8 +22,23 @@ def compare(
     ),
     minutes: Annotated[
         float | None,
-        typer.Option(min=0.01, help="Train each for so long; by default for the recipe's steps."),
+        typer.Option(
+            min=0.01,
+            help="Train each for so many minutes of the processor, in optimiser steps alone; by "
+            "default for the recipe's steps, as many for each.",
+        ),
     ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Train each so often, with seeds that follow one another.")
+    ] = 1,
+    tune: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Look for each encoding's learning rate first: three of them, each tried for so "
+            "many steps, such as 300. 0 takes the recipe's.",
+        ),
+    ] = 0,
     data: Annotated[
         str | None, typer.Option(help="Pairs to test on; by default the recipe's data.test.")
     ] = None,
@@ -33,7 +48,11 @@ def compare(
     ] = 10,
     quiet: Quiet = False,
 ) -> None:
-    """Train a recipe once with each encoding, and draw all of them side by side."""
+    """Train a recipe with each encoding, and show all of them side by side.
+
+    All have the same optimiser steps. The table says what each run cost, and whether it has learned
+    rows like those of training: what has not cannot generalise either.
+    """
     from hf_alpha.recipe import PairsRecipe, read_recipe
     from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
 
@@ -47,6 +66,8 @@ def compare(
         own_test_rows(settings, data, split),
         out,
         seconds=None if minutes is None else 60 * minutes,
+        seeds=seeds,
+        tuning_steps=tune,
         covariance=covariance,
         say=say,
         progress=not quiet,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,6 +59,13 @@ Names = Annotated[
         "person=zoe,max, once for each class."
     ),
 ]
+Explain = Annotated[
+    bool,
+    typer.Option(
+        "--explain",
+        help="Say why an answer is right or wrong: a table of subformulas, or your check's words.",
+    ),
+]
 
 
 @may_trust("model")
@@ -72,6 +80,7 @@ def solve(
     max_new_tokens: MaxNewTokens = None,
     notation: Notation = None,
     names: Names = None,
+    explain: Explain = False,
     device: Device = "auto",
 ) -> None:
     """Solve formulas, and check every answer with a solver; or have a model answer your texts.
@@ -105,7 +114,7 @@ def solve(
     unsolved = 0
     for text, reading in zip(texts, readings, strict=True):
         if isinstance(reading, Problem):
-            unsolved += not _show(solved_task, next(solutions))
+            unsolved += not _show(solved_task, reading, next(solutions), explain)
         else:
             say(text)
             say(f"  error: {reading}", err=True)
@@ -200,7 +209,7 @@ def _solutions(
     yield from run(trained_model.to(accelerator), tokenizer, task, problems, **settings)
 
 
-def _show(task: Task, solution: "Solution") -> bool:
+def _show(task: Task, problem: Problem, solution: "Solution", explain: bool) -> bool:
     """Print a solution, and return whether the problem is solved, or answered if none checks."""
     say(solution.problem)
     if solution.read_as is not None:
@@ -214,6 +223,8 @@ def _show(task: Task, solution: "Solution") -> bool:
         say(task.answer_line(verdict.value if task.has_check else "answer", answer))
         if not answer.ended:
             say("  note: that answer is cut off: raise --max-new-tokens", err=True)
+        if explain:
+            say(indent(task.explain(problem, answer).text(), "    "))
     return solution.solved if task.has_check else bool(solution.answers)
 
 

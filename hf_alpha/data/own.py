@@ -1,5 +1,6 @@
 """The user's own pairs, as a recipe names them: training and validation, a first look, a test."""
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -9,9 +10,10 @@ from typing import Any, Protocol
 from datasets import Dataset
 
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.tasks import Task
 
-from .first_look import drop_bad, look
+from .first_look import FirstLook, drop_bad, look
 from .pairs import batches, hold_out, overlap, problems, read_pairs
 from .rows import AnyDataset, Where
 
@@ -53,6 +55,7 @@ class OwnPairs:
     Attributes:
         train: with the columns `problem` and `answer`, and `spans` where a rule needs it.
         validation: likewise; None if the recipe has none.
+        first_look: what `look` found; None before.
 
     Raises:
         ValueError: the data cannot be read, or has pairs that cannot be learned.
@@ -73,6 +76,8 @@ class OwnPairs:
         self._same, self._has_check = same, has_check
         pairs = self._read(settings, settings.train, "train", settings.streaming)
         self._all = self.train = pairs
+        self._tokenizers: dict[str, TextTokenizer] = {}
+        self.first_look: FirstLook | None = None
         self.validation: AnyDataset | None = None
         share = settings.validation
         if isinstance(share, int | float):
@@ -144,16 +149,30 @@ class OwnPairs:
         """Sources and targets of the training pairs, with names marked where a rule needs it."""
         return PairTexts(self.train, self.finder)
 
+    def new_tokenizer(self, kind: str) -> TextTokenizer:
+        """Return a tokenizer made from the training pairs, with symbols for all of a row.
+
+        Args:
+            kind: as `tokenizer` in a recipe.
+        """
+        if kind not in self._tokenizers:
+            tokenizer = TextTokenizer.from_texts(self.texts, self.finder.rules, kind)
+            tokenizer.extend_symbols(self.lacking(tokenizer.symbol_classes))
+            self._tokenizers[kind] = tokenizer
+        return copy.deepcopy(self._tokenizers[kind])  # models extend theirs
+
     def look(self, tokenizer: Any) -> None:
-        """Say what the pairs are like, those held out included.
+        """Say what the pairs are like, those held out included; once, whoever asks again.
 
         Raises:
             ValueError: some of them cannot be learned, or their names cannot be found.
         """
+        if self.first_look is not None:
+            return
         limit = None if isinstance(self.train, Dataset) else FEW
-        first_look = look(self._all, self.finder, tokenizer, limit, self._new_names)
-        self._say(str(first_look))
-        first_look.refuse_bad()
+        self.first_look = look(self._all, self.finder, tokenizer, limit, self._new_names)
+        self._say(str(self.first_look))
+        self.first_look.refuse_bad()
         self._compare_decoded(tokenizer)
         is_counted = self.validation is not None and limit is None
         if is_counted and (common := overlap(self.train, self.validation, self.finder)):

@@ -26,6 +26,8 @@ from hf_alpha.tasks import DrawnTask, Task, drawn_task
 from hf_alpha.tasks.base import EQUIVALENCES
 
 TABLE_FILE, HEATMAP_FILE = "table.txt", "heatmap.png"
+MOST_COLUMNS = 12
+"""Numbers of names, of the user's own texts, that have a column each; more share columns."""
 
 
 class Entrant(Protocol):
@@ -301,7 +303,9 @@ def compare(
     )
     chance.save(chance_folder)
     reports.append(chance)
-    text = "\n".join([table(reports, measure=task.measure), *([""] if notes else []), *notes])
+    columns = None if isinstance(task, DrawnTask) else MOST_COLUMNS
+    rates = table(reports, measure=task.measure, most_columns=columns)
+    text = "\n".join([rates, *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
 
@@ -399,4 +403,12 @@ def _folders(out: Path, names: Sequence[str]) -> list[Path]:
     return [out / slug for slug in slugs]
 
 
-__all__ = ["EvaluatedModel", "Options", "choose_rows", "compare", "draw_problems"]
+__all__ = [
+    "MOST_COLUMNS",
+    "TABLE_FILE",
+    "EvaluatedModel",
+    "Options",
+    "choose_rows",
+    "compare",
+    "draw_problems",
+]

@@ -1,11 +1,12 @@
 """Curves: a rate of several models by number of symbols, in one picture."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_alpha.evaluation.report import EDIT_DISTANCE, Report
+from hf_alpha.evaluation.bins import Bins
+from hf_alpha.evaluation.report import EDIT_DISTANCE, Report, names_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +26,9 @@ def draw_curves(
     baseline: Report | None = None,
     title: str | None = None,
     caption: str | None = None,
+    details: Mapping[str, str] | None = None,
+    spread: Mapping[str, Sequence[Report]] | None = None,
+    most_points: int | None = None,
 ) -> Path:
     """Draw a curve for each report.
 
@@ -38,6 +42,9 @@ def draw_curves(
         baseline: of answers that need no model, drawn in grey.
         title: above the picture.
         caption: below it, what it says.
+        details: model -> what the legend says of it.
+        spread: model -> reports of its runs, whose lowest and highest rates bound a band.
+        most_points: where there are more numbers of symbols, ranges of them share a point.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -47,16 +54,24 @@ def draw_curves(
     axis = figure.subplots()
     if trained is not None:
         _shade(axis, *trained)
+    bins = names_bins(reports, most_points)
+    details = details or {}
     for index, report in enumerate(reports):
-        points = _points(report, metric)
+        color = COLORS[index % len(COLORS)]
         axis.plot(
-            *points, label=report.model, color=COLORS[index % len(COLORS)],
-            marker=MARKERS[index % len(MARKERS)], ms=5, lw=1.8,
+            *_points(report, metric, bins), label=f"{report.model}{details.get(report.model, '')}",
+            color=color, marker=MARKERS[index % len(MARKERS)], ms=5, lw=1.8,
         )  # fmt: skip
+        _draw_band(axis, (spread or {}).get(report.model, ()), metric, bins, color)
     if baseline is not None:
-        axis.plot(*_points(baseline, metric), label=baseline.model, color=BASELINE, ls="--", lw=1.5)
+        axis.plot(
+            *_points(baseline, metric, bins), label=baseline.model, color=BASELINE, ls="--", lw=1.5
+        )
     _label(axis, metric)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    if details:  # long lines
+        figure.legend(loc="outside lower left", frameon=False, fontsize=9)
+    else:
+        figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     if title:
         figure.suptitle(title, fontsize=11)
     if caption:
@@ -92,8 +107,26 @@ def _label(axis: "Axes", metric: str) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _points(report: Report, metric: str) -> tuple[list[int], list[float]]:
-    rates = {k: r.rate(metric) for k, r in report.by_num_symbols.items() if not r.is_outside}
+def _draw_band(
+    axis: "Axes", reports: Sequence[Report], metric: str, bins: Bins, color: str
+) -> None:
+    """Shade what lies between the lowest and the highest rate of several runs."""
+    if len(reports) < 2:
+        return
+    places = _points(reports[0], metric, bins)[0]
+    rates = [_points(report, metric, bins)[1] for report in reports]
+    lowest, highest = map(min, *rates), map(max, *rates)
+    axis.fill_between(places, list(lowest), list(highest), color=color, alpha=0.15, lw=0)
+
+
+def _points(report: Report, metric: str, bins: Bins) -> tuple[list[float], list[float]]:
+    """Return the middle of each range of numbers of symbols, and the rate there."""
+    middles = {first: (first + last) / 2 for first, last in bins.ranges}
+    rates = {
+        middles[first]: rates.rate(metric)
+        for first, rates in report.by_names(bins).items()
+        if not rates.is_outside
+    }
     return list(rates), list(rates.values())
 
 

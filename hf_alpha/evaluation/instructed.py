@@ -76,7 +76,7 @@ class Asked(Protocol):
     def sampled(self) -> bool:
         """Whether replies are drawn at random."""
 
-    def length(self, prompt: str) -> int:
+    def length(self, prompt: str) -> Any:
         """Return a prompt's length: prompts of one length may be asked together."""
 
     def ask(self, prompts: Sequence[str], keep: Keep) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 
+from hf_alpha.evaluation.bins import Bins
 from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.folders import write_text
 from hf_alpha.plain_text import aligned
@@ -199,6 +200,10 @@ class Report:
         pairs = (pair for record in self.records for pair in record.facts.items())
         return list(dict.fromkeys(name for name, value in pairs if value is not None))
 
+    def by_names(self, bins: Bins) -> dict[int, Rates]:
+        """Rates by ranges of numbers of symbols, each by its first number."""
+        return self._group(lambda record: bins.first(record.num_symbols))
+
     def by_fact(self, name: str, pool: int | None = None) -> dict[int, Rates]:
         """Return rates by a known fact, such as `witness_length`; from `pool` on together."""
         groups = self._group(lambda record: _fact(record, name, pool))
@@ -278,6 +283,7 @@ def table(
     reports: Sequence[Report],
     metrics: Sequence[str] | None = None,
     measure: str = EDIT_DISTANCE,
+    most_columns: int | None = None,
 ) -> str:
     """Write a text table: rows by metric and model, columns by number of symbols, in percent.
 
@@ -287,6 +293,7 @@ def table(
             is measured, correct, exact where there are targets that it may differ from, top_n where
             there are several answers, alpha_covariance where known.
         measure: the one that comes first if it is among those by default.
+        most_columns: where there are more numbers of symbols, ranges of them share a column.
 
     A cell outside a model's vocabulary is a dash and counts as not correct, and as an empty answer,
     in the column `all`. A metric that was not measured there is an empty cell. Below the table a
@@ -296,11 +303,12 @@ def table(
     the length of the shortest witness, have a block of their own.
     """
     metrics = _known_metrics(reports, measure) if metrics is None else metrics
-    blocks = [_block(reports, metrics, "symbols:", lambda report: report.by_num_symbols)]
+    bins = names_bins(reports, most_columns)
+    blocks = [_block(reports, metrics, "symbols:", lambda report: report.by_names(bins), bins)]
     for fact in dict.fromkeys(name for report in reports for name in report.facts):
         rate_names = [metric for metric in metrics if metric != "alpha_covariance"]
         blocks.append(
-            _block(reports, rate_names, f"{fact.replace('_', ' ')}:", _by_fact(fact), POOL)
+            _block(reports, rate_names, f"{fact.replace('_', ' ')}:", _by_fact(fact), pool=POOL)
         )
     notes = _covariance_notes(reports) if "alpha_covariance" in metrics else []
     notes += filter(None, map(_reasons_note, reports))
@@ -318,19 +326,33 @@ def _block(
     metrics: Sequence[str],
     title: str,
     groups_of: Groups,
+    bins: Bins | None = None,
     pool: int | None = None,
 ) -> str:
-    """Return one table: a column for each group and one for all samples."""
+    """Return one table: a column for each group, or range of `bins`, and one for all samples."""
+    labels = {} if bins is None else bins.labels
     groups = [groups_of(report) for report in reports]
     columns = sorted({column for rates in groups for column in rates})
-    rows = [["%", title, *(f"{c}+" if c == pool else f"{c}" for c in columns), "all"]]
+    rows = [
+        ["%", title, *(f"{c}+" if c == pool else labels.get(c, f"{c}") for c in columns), "all"]
+    ]
     for metric in metrics:
         label = metric
         for report, rates in zip(reports, groups, strict=True):
             if metric == "alpha_covariance" and report.alpha_covariance is None:
                 continue
-            cells = [_cell(report, metric, rates.get(column), column) for column in columns]
-            rows.append([label, report.model, *cells, _cell(report, metric, report.overall)])
+            cells = [
+                _covariance_cell(report, rates.get(column), bins, column)
+                if metric == "alpha_covariance"
+                else cell_of(rates.get(column), metric)
+                for column in columns
+            ]
+            overall = (
+                _covariance_cell(report, report.overall)
+                if metric == "alpha_covariance"
+                else cell_of(report.overall, metric)
+            )
+            rows.append([label, report.model, *cells, overall])
             label = ""
     samples = [_most(rates[c].count for rates in groups if c in rates) for c in columns]
     rows.append(["samples", "", *samples, _most(report.overall.count for report in reports)])
@@ -402,21 +424,59 @@ def _known_metrics(reports: Sequence[Report], measure: str) -> list[str]:
     return sorted(metrics, key=lambda metric: metric != measure)
 
 
-def _cell(report: Report, metric: str, rates: Rates | None, num_symbols: int | None = None) -> str:
-    """Return one cell; that of the column `all` if `num_symbols` is None."""
+def cell_of(rates: Rates | None, metric: str) -> str:
+    """Return a cell: an edit distance, or a rate in percent; empty where nothing was measured."""
     if rates is None:
         return ""
     if rates.is_outside:
         return OUTSIDE_MARK
     if metric == EDIT_DISTANCE:
         return "" if rates.edit_distance is None else f"{rates.edit_distance:.2f}"
-    if metric != "alpha_covariance":
-        return f"{100 * rates.rate(metric):.1f}"
-    covariance = report.alpha_covariance
-    if covariance is None:
+    return f"{100 * rates.rate(metric):.1f}"
+
+
+def _covariance_cell(
+    report: Report, rates: Rates | None, bins: Bins | None = None, first: int | None = None
+) -> str:
+    """Return a cell of alpha-covariance: of the range that begins with `first`, or of all."""
+    if rates is None or rates.is_outside:
+        return OUTSIDE_MARK if rates is not None else ""
+    assert report.alpha_covariance is not None
+    scores = [
+        sample.score
+        for sample in report.alpha_covariance.samples
+        if bins is None or bins.first(sample.num_symbols) == first
+    ]
+    return f"{100 * fmean(scores):.1f}" if scores else ""
+
+
+def names_bins(reports: Sequence[Report], most: int | None) -> Bins:
+    """Return ranges of numbers of symbols that problems of reports have."""
+    return Bins.of((record.num_symbols for r in reports for record in r.records), most)
+
+
+def lengths_table(reports: Sequence[Report], metric: str, columns: int = 6, rows: int = 3) -> str:
+    """Write a table by length and number of symbols, which often grow together; "" if one is fixed.
+
+    Args:
+        reports: of models on the same problems.
+        metric: a rate, or edit_distance.
+        columns: most ranges of lengths.
+        rows: most ranges of numbers of symbols, each a row of every model.
+    """
+    lengths = Bins.of((record.size for r in reports for record in r.records), columns)
+    names = names_bins(reports, rows)
+    if len(lengths.ranges) < 2 or len(names.ranges) < 2:
         return ""
-    mean = covariance.mean if num_symbols is None else covariance.by_num_symbols.get(num_symbols)
-    return "" if mean is None else f"{100 * mean:.1f}"
+    table_rows = [[metric, "tokens:", *lengths.labels.values(), "all"]]
+    for report in reports:
+        for first, label in names.labels.items():
+            records = [r for r in report.records if names.first(r.num_symbols) == first]
+            groups = Report(report.model, {}, records)._group(lambda r: lengths.first(r.size))
+            cells = [cell_of(groups.get(length), metric) for length in lengths.labels]
+            name = report.model if first == names.ranges[0][0] else ""
+            table_rows.append([name, f"{label} names", *cells, cell_of(Rates.of(records), metric)])
+    return aligned(table_rows)
 
 
 def _fact(record: Record, name: str, pool: int | None) -> int:
@@ -442,4 +502,14 @@ def json_lines(records: Iterable[Record]) -> str:
     return "".join(json.dumps(asdict(record)) + "\n" for record in records)
 
 
-__all__ = ["EDIT_DISTANCE", "OUTCOMES", "OUTSIDE", "Rates", "Record", "Report", "table"]
+__all__ = [
+    "EDIT_DISTANCE",
+    "OUTCOMES",
+    "OUTSIDE",
+    "Rates",
+    "Record",
+    "Report",
+    "lengths_table",
+    "names_bins",
+    "table",
+]

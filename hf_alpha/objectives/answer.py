@@ -109,10 +109,7 @@ class AnswerPairs(Answer):
 
     def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> TextTokenizer:
         with section("tokenizer"):
-            rules = examples.finder.rules
-            tokenizer = TextTokenizer.from_texts(examples.texts, rules, recipe.tokenizer)
-            tokenizer.extend_symbols(examples.lacking(tokenizer.symbol_classes))
-        return tokenizer
+            return examples.new_tokenizer(recipe.tokenizer)
 
     def load(
         self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say

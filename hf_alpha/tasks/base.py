@@ -14,6 +14,7 @@ from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import NAME, Grammar, unquoted
 
 from .commuting import Fixed, commuted, fixed_tokens
+from .explanation import Explanation
 from .problem import Problem
 from .prompts import Prompt
 from .sampling import Sampler
@@ -206,6 +207,18 @@ class Task(ABC):
         timeout: float = 10.0,
     ) -> Verdict:
         """Judge an answer; `exact` needs a target, `notation` is how the answer is written."""
+
+    def explain(self, problem: str, answer: str) -> Explanation:
+        """Say why an answer is right or wrong; by default in the words of the verdict.
+
+        Args:
+            problem: in any notation.
+            answer: any string, in a notation that is detected.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+        """
+        return Explanation((f"The check says {self.check(problem, answer)}.",))
 
     def has_answer(self, problem: str) -> bool | None:
         """Say whether any answer is right; None, as by default, where nothing proves either.

@@ -1,6 +1,7 @@
 """The tour of pairs of one's own: a recipe, three encodings, and more names than trained on."""
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
@@ -83,7 +84,7 @@ def run(
         title="Exactly right, by number of names",
         caption=CAPTION,
         say=lambda text: say(_indented(text)),
-        progress=False,
+        progress=sys.stderr.isatty(),
     )
     say(f"3. On new terms with {NAMES[0]} to {NAMES[-1]} names, checked letter by letter:")
     say(f"\n{table}\n")

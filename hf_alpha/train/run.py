@@ -52,7 +52,8 @@ def train(
     resume: bool = True,
     allow_changes: bool = False,
     say: Callable[[str], object] = print,
-    make_trainer: type[AlphaTrainer] = AlphaTrainer,
+    make_trainer: Callable[..., AlphaTrainer] = AlphaTrainer,
+    examples: Any = None,
 ) -> Any:
     """Train as the recipe says; resume from the last checkpoint in `output_dir` if there is one.
 
@@ -69,7 +70,9 @@ def train(
         resume: go on with a run that is there; else it is an error.
         allow_changes: go on with other settings than those of the run so far.
         say: is told where a run resumes, or that it has ended, and about the user's own data.
-        make_trainer: the class that trains models that answer.
+        make_trainer: makes the trainer of models that answer.
+        examples: of `recipe.aim.examples`, where the recipe's data has been read already: runs with
+            the same data need not read it, look at it and split it into tokens again.
 
     Returns:
         The trainer, with the trained model.
@@ -85,7 +88,7 @@ def train(
     """
     arguments = prepare_arguments(recipe)
     with _claimed(arguments):
-        return _train(recipe, arguments, resume, allow_changes, say, make_trainer)
+        return _train(recipe, arguments, resume, allow_changes, say, make_trainer, examples)
 
 
 @contextmanager
@@ -104,7 +107,8 @@ def _train(
     resume: bool,
     allow_changes: bool,
     say: Callable[[str], object],
-    make_trainer: type[AlphaTrainer],
+    make_trainer: Callable[..., AlphaTrainer],
+    examples: Any,
 ) -> RunTrainer:
     """Train in a folder that is this run's."""
     own_code = named_code(recipe).values()  # before a checkpoint adds to it
@@ -121,9 +125,9 @@ def _train(
     at_end = final_weights(arguments, start) if start is not None and finished else None
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):
-        prepared = _prepare(recipe, at_end, start, tell)
+        prepared = _prepare(recipe, at_end, start, tell, examples)
     stop = StopOnInterrupt()
-    kind = make_trainer if recipe.aim.answers else ObjectiveTrainer
+    kind: Callable[..., RunTrainer] = make_trainer if recipe.aim.answers else ObjectiveTrainer
     trainer = kind(args=arguments, callbacks=[stop], **prepared)
     if recipe.optimizer:
         with section("optimizer"):
@@ -145,11 +149,15 @@ def _train(
 
 
 def _prepare(
-    recipe: Recipe, finished: Path | None, start: Path | None, say: Callable[[str], object]
+    recipe: Recipe,
+    finished: Path | None,
+    start: Path | None,
+    say: Callable[[str], object],
+    examples: Any,
 ) -> dict[str, Any]:
     """Return the arguments of a trainer; those of a finished run have its own model."""
     objective = recipe.aim
-    examples = objective.examples(recipe, say)
+    examples = objective.examples(recipe, say) if examples is None else examples
     model, tokenizer = prepare_model(recipe, examples, start, finished, say)
     return {
         "model": model,

@@ -45,9 +45,9 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         words = set(COMMANDS)
         assert words == {
             *("generate-data", "train", "convert", "evaluate", "ask", "solve", "release", "push"),
-            *("quickstart", "info", "compare", "transduce"),
+            *("quickstart", "info", "compare", "transduce", "names-benchmark"),
         }
-        assert len(words) <= 12 and all(f"─ {panel} ─" in text for panel in PANELS)
+        assert len(words) <= 13 and all(f"─ {panel} ─" in text for panel in PANELS)
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
         assert all(getattr(parameter, "help", "") for parameter in COMMANDS[command].params)
@@ -110,6 +110,7 @@ WRITERS = {
     "evaluate": ["MODEL", "--out", "OUT", "--data", "DATA", "--quiet"],
     "ask": ["MODEL", "--out", "OUT", "--data", "DATA", "--quiet"],
     "compare": ["RECIPE", "--out", "OUT"],
+    "names-benchmark": ["it@http://127.0.0.1:9/v1", "--out", "OUT"],
     "transduce": ["a", "--rules", "RULES", "--save", "OUT"],
     "studies.zero_shot": ["no", "--task", "sst2", "--data", "ROWS", "--out", "OUT"],
     "generate-data": ["OUT"],

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_tokenizers import NAMES, SUBWORD, byte_level, unigram, word_level, word_piece
+from small_tokenizers import NAMES, SUBWORD, byte_level, word_level, word_piece
 from strategies import make_model
 from transformers import (
     BartConfig,
@@ -435,19 +435,3 @@ def test_problems_and_names_that_make_no_sense_are_refused():
         score(lambda ids: ids, ["x"], generate_kwargs={"do_sample": True})
     with pytest.raises(ValueError, match="give max_new_tokens"):
         score(lambda ids: ids, ["x"], generate_kwargs={"max_length": 20})
-
-
-@pytest.mark.parametrize("make_tokenizer", [unigram, word_piece])
-def test_the_readme_works_as_written(make_tokenizer, monkeypatch, capsys):
-    """Its Python, line by line, with a T5 fresh from its configuration as `your_model`."""
-    monkeypatch.chdir(ROOT)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert "your_model" in blocks[-1]
-    tokenizer = make_tokenizer(end=True)
-    space = {
-        "your_model": random_t5(tokenizer),
-        "your_tokenizer": tokenizer,
-        "texts": ["x and not y", "f(z) = x"],
-    }
-    exec("".join(blocks), space)
-    assert capsys.readouterr().out.startswith("alpha-covariance ")

@@ -15,7 +15,7 @@ from functools import cache, cached_property, lru_cache
 
 from hf_alpha.tasks import truth_table
 
-from .trace import Cube, Step, Trace, read_cube
+from .trace import Cube, Step, Trace, cube_step, read_cube
 
 OPERATORS = frozenset({"!", "&", "|", "X", "U", "0", "1"})
 
@@ -139,24 +139,76 @@ def decide(tokens: Sequence[str], trace: Trace) -> bool | None:
         tokens: the formula's canonical prefix tokens.
         trace: one that `is_contradictory` does not refuse.
     """
-    steps = 2 * len(trace.steps) - trace.loop
-    if len(tokens) * steps**2 * _WORDS > MAX_WORK:
+    if _is_too_long(tokens, trace):
         return None
-    words = shape(steps, trace.loop, _WORDS)
-    readings = [_reading(step) for step in trace.steps]
-    literals = [cube for cube, _ in readings]
+    must, may, _ = _in_words(tokens, trace)
+    if must & 1:
+        return True
+    if not may & 1 or (_says_literals_only(trace) and must | 1 != (1 << _WORDS) - 1):
+        return False
+    return None
+
+
+def counterexample(tokens: Sequence[str], trace: Trace) -> Trace | None:
+    """Return a word of a trace that does not satisfy a formula; None if none is found.
+
+    Its steps give each symbol of the formula a value. It goes twice round the loop, unless both
+    rounds are the same.
+
+    Args:
+        tokens: the formula's canonical prefix tokens.
+        trace: one that `is_contradictory` does not refuse.
+    """
+    if _is_too_long(tokens, trace) or not _says_literals_only(trace):
+        return None
+    must, _, leaves = _in_words(tokens, trace)
+    failing = ((1 << _WORDS) - 1) & ~(must | 1)
+    if not failing:
+        return None
+    word = (failing & -failing).bit_length() - 1
+    steps = 2 * len(trace.steps) - trace.loop
+    values = [
+        [(symbol, bool(table >> step * _WORDS + word & 1)) for symbol, (table, _) in leaves.items()]
+        for step in range(steps)
+    ]
+    if values[trace.loop : len(trace.steps)] == values[len(trace.steps) :]:
+        del values[len(trace.steps) :]
+    return Trace(tuple(map(cube_step, values)), trace.loop)
+
+
+def leaves(symbols: Sequence[str], trace: Trace) -> dict[str, Pair]:
+    """Return the tables of symbols in one word of a trace's shape, open where the trace is."""
+    cubes = [_reading(step)[0] for step in trace.steps]
+    return {
+        symbol: (
+            sum((cube.get(symbol) is True) << step for step, cube in enumerate(cubes)),
+            sum((cube.get(symbol) is not False) << step for step, cube in enumerate(cubes)),
+        )
+        for symbol in symbols
+    }
+
+
+def _is_too_long(tokens: Sequence[str], trace: Trace) -> bool:
+    steps = 2 * len(trace.steps) - trace.loop
+    return len(tokens) * steps**2 * _WORDS > MAX_WORK
+
+
+def _in_words(tokens: Sequence[str], trace: Trace) -> tuple[Table, Table, dict[str, Pair]]:
+    """Evaluate a formula in words of a trace: must and may at position 0, and all symbols."""
+    words = shape(2 * len(trace.steps) - trace.loop, trace.loop, _WORDS)
+    literals = [_reading(step)[0] for step in trace.steps]
     literals += literals[trace.loop :]
     leaves = {
         symbol: _leaf(index, tuple(cube.get(symbol) for cube in literals))
         for index, symbol in enumerate(sorted(symbols_in(tokens)))
     }
     must, may = (words.first(table) for table in words.evaluate(tokens, leaves))
-    if must & 1:
-        return True
-    everything = all(whole for _, whole in readings)
-    if not may & 1 or (everything and must | 1 != (1 << _WORDS) - 1):
-        return False
-    return None
+    return must, may, leaves
+
+
+def _says_literals_only(trace: Trace) -> bool:
+    """Whether all that the steps say is said by the values that they force."""
+    return all(whole for _, whole in map(_reading, trace.steps))
 
 
 @lru_cache(maxsize=65536)

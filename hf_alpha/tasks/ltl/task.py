@@ -14,11 +14,13 @@ from hf_alpha.tasks.base import (
     solver_target,
     solver_verdict,
 )
+from hf_alpha.tasks.explanation import Explanation
 from hf_alpha.tasks.prompts import Prompt
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
 
 from . import lasso
+from .explain import explain
 from .grammar import LTL, LTL_WITHOUT_OR
 from .prompt import TracePrompt
 from .sampler import LtlSampler
@@ -180,6 +182,14 @@ class LTLTask(FormulaTask):
                 Verdict.undecided if solver == "lasso" else _check_with_spot(tokens, trace, timeout)
             )
         return Verdict.correct if holds else Verdict.wrong
+
+    def explain(self, problem: str, answer: str) -> Explanation:
+        """Explain an answer by the value of each subformula at each step of the trace.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+        """
+        return explain(self.read(problem), answer)
 
 
 def _is_contradictory(step: Step) -> bool | None:

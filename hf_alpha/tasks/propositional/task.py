@@ -15,12 +15,14 @@ from hf_alpha.tasks.base import (
     solver_target,
     solver_verdict,
 )
+from hf_alpha.tasks.explanation import Explanation
 from hf_alpha.tasks.prompts import Prompt
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
 
 from . import sat
 from .assignment import Assignment, read_assignment, write_assignment
+from .explain import explain
 from .grammar import PROPOSITIONAL
 from .prompt import AssignmentPrompt
 from .sampler import FormulaSampler
@@ -187,6 +189,14 @@ class PropositionalTask(FormulaTask):
         if implied is None:
             return Verdict.undecided
         return Verdict.correct if implied else Verdict.wrong
+
+    def explain(self, problem: str, answer: str) -> Explanation:
+        """Explain an answer by the value of each subformula, and under which completions.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+        """
+        return explain(self.read(problem), answer)
 
 
 def _table(tokens: Sequence[str], symbols: Sequence[str]) -> int | None:

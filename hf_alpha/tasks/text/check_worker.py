@@ -24,10 +24,21 @@ def _function(path: str) -> Any:
     return value
 
 
-def check(texts: list[str | None], path: str) -> str | bool | None:
-    """Call the check with source, answer and target; its verdict as text, or yes or no."""
+def check(texts: list[str | None], path: str) -> list[Any]:
+    """Call the check with source, answer and target.
+
+    Returns:
+        Its verdict as text, or yes or no; and its words, where it returned a pair.
+    """
     with redirect_stdout(sys.stderr):  # on standard output are the replies
         verdict = _function(path)(*texts)
+    words = None
+    if isinstance(verdict, tuple) and len(verdict) == 2:
+        verdict, words = verdict
+    return [_plain(verdict), words if words is None else str(words)]
+
+
+def _plain(verdict: Any) -> str | bool | None:
     if verdict is None or isinstance(verdict, bool):
         return verdict
     if isinstance(verdict, Real) or type(verdict).__name__ in ("bool_", "bool"):  # NumPy's

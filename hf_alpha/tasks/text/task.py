@@ -14,6 +14,7 @@ from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts
 from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.own_code import import_functions, own_object, own_source
 from hf_alpha.tasks.base import EQUIVALENCES, WARNED, Task, Verdict, warn_once
+from hf_alpha.tasks.explanation import Explanation
 from hf_alpha.tasks.problem import Problem
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.solver_process import SolverCrashError, SolverProcess
@@ -48,8 +49,9 @@ class TextTask(Task):
     Args:
         symbols: class -> rule by which its names are found, see `NameRule`.
         check: the user's own check, `package.module:function`: from source, answer and target
-            (None if there is none) to yes or no, or a `Verdict` or its name. It is asked where the
-            answer is not the data's, in a process of its own, with a time limit.
+            (None if there is none) to yes or no, or a `Verdict` or its name; or to a pair of that
+            and words that say why. It is asked where the answer is not the data's, in a process of
+            its own, with a time limit.
         measures: name -> `package.module:function` of the user's own, from `predictions` and
             `references` to a number or a mapping of numbers; or an object with such a `compute`.
         ignore_whitespace: answers that differ in whitespace only are the same.
@@ -269,6 +271,16 @@ class TextTask(Task):
         _process().stop()
         WARNED.clear()
 
+    def explain(self, problem: str, answer: str) -> Explanation:
+        """Explain an answer in the words of the user's own check, if it has any."""
+        if self.own_check is None:
+            return Explanation(("The task has no check of answers.",))
+        try:
+            verdict, words = self._ask(problem, answer, None)
+        except (TimeoutError, SolverCrashError, ValueError) as error:
+            return Explanation((f"check {self.own_check}: {error}",))
+        return Explanation((words or f"check {self.own_check} says {verdict}",))
+
     def ask(self, problem: str, answer: str, target: str | None, timeout: float = 10.0) -> Verdict:
         """Ask the user's own check.
 
@@ -277,13 +289,19 @@ class TextTask(Task):
             SolverCrashError: it raised, with its error and the texts, or its process died.
             ValueError: it returned something that is no verdict.
         """
+        return self._ask(problem, answer, target, timeout)[0]
+
+    def _ask(
+        self, problem: str, answer: str, target: str | None, timeout: float = 10.0
+    ) -> tuple[Verdict, str | None]:
+        """Return the verdict of the user's own check, and its words, if it gives any."""
         assert self.own_check is not None
         texts = [str(problem), answer, target]
-        reply = _process().call("check", timeout, texts, self.own_check)  # type: ignore[arg-type]
+        reply, words = _process().call("check", timeout, texts, self.own_check)  # type: ignore[arg-type]
         if isinstance(reply, bool):
-            return Verdict.correct if reply else Verdict.wrong
+            return Verdict.correct if reply else Verdict.wrong, words
         try:
-            return Verdict.undecided if reply is None else Verdict(reply)
+            return Verdict.undecided if reply is None else Verdict(reply), words
         except ValueError:
             verdicts = ", ".join(verdict.value for verdict in Verdict)
             raise ValueError(

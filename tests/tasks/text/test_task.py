@@ -39,6 +39,9 @@ def share(source, answer, target):
     import numpy
     return numpy.float32(answer == "y x")
 
+def says_why(source, answer, target):
+    return len(answer) == len(source), f"{len(answer)} letters of {len(source)}"
+
 def raises(source, answer, target):
     raise KeyError("no such thing")
 
@@ -206,3 +209,16 @@ def test_nothing_is_drawn():
     with pytest.raises(ValueError, match="texts are not drawn: name a file of pairs"):
         drawn_task(task)
     assert task.random_answer("x y", random.Random(0)) == "x y"
+
+
+def test_a_check_says_why(own):
+    """In words of its own beside the verdict; without them the verdict is named."""
+    task = TextTask(SYMBOLS, check="own_checks:says_why")
+    assert task.check("x y", "abc") == Verdict.correct
+    assert task.check("x y", "ab") == Verdict.wrong
+    assert task.explain("x y", "ab").text() == "2 letters of 3"
+    silent = TextTask(SYMBOLS, check="own_checks:same_length")
+    assert silent.explain("x y", "ab").text() == "check own_checks:same_length says wrong"
+    assert TextTask(SYMBOLS).explain("x", "y").text() == "The task has no check of answers."
+    broken = TextTask(SYMBOLS, check="own_checks:raises").explain("x", "y").text()
+    assert broken.startswith("check own_checks:raises: ") and "no such thing" in broken

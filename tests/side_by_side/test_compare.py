@@ -1,4 +1,4 @@
-"""Encodings side by side, from the command line and by time."""
+"""Encodings side by side: alike in steps or processor time, from the command line too."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,8 @@ def changes(tmp_path_factory) -> list[str]:
         rows = "".join(json.dumps(row) + "\n" for row in swapping_pairs(40, seed=seed))
         (folder / f"{name}.jsonl").write_text(rows)
     places = [f"data.{name}={folder / name}.jsonl" for name in ("train", "test")]
-    return [*places, *TINY, f"training.output_dir={folder / 'model'}"]
+    held_out = ["data.validation=0.2"]
+    return [*places, *held_out, *TINY, f"training.output_dir={folder / 'model'}"]
 
 
 def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
@@ -38,7 +39,19 @@ def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert lines[0].split() == ["pairs", "40"] and done.out.count("bad pairs") == 1
-    assert (out / "evaluation" / "table.txt").read_text().strip() in done.out
+    table = (out / "table.txt").read_text()
+    assert table.strip() in done.out
+    rates = (out / "evaluation" / "table.txt").read_text().strip()
+    assert rates in table and table.startswith("%  trained:"), table
+    for name in ("relational", "canonical"):
+        state = json.loads((out / name / "trainer_state.json").read_text())
+        seconds = state["stateful_callbacks"]["clock"]["seconds"]
+        row = next(line.split() for line in table.splitlines() if line.split()[:1] == [name])
+        assert row[1:4] == ["2", f"{seconds:.0f}", "0.003"] and seconds > 0
+        report = json.loads((out / "evaluation" / name / "report.json").read_text())
+        held = json.loads((out / "evaluation" / "held-out" / name / "report.json").read_text())
+        rates = [f"{100 * one['overall']['correct']:.1f}" for one in (held, report)]
+        assert row[-2:] == rates and 0 < held["overall"]["count"] < 20
     assert is_picture(out / CURVES_FILE)
     model, _ = load_checkpoint(out / "canonical")
     assert model.config.symbol_renaming == "first_occurrence"
@@ -46,6 +59,7 @@ def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
     assert again.code == 0 and "holds a finished run of 2 steps: nothing is done" in again.out
     other = hf_alpha("compare", "text/swap", "training.max_steps=1", *changes, *arguments)
     assert other.code == 2 and "holds a run with other settings" in other.err
+    assert "step 2/2" not in done.out, "--quiet"
 
     answered = hf_alpha("solve", "--model", out / "relational", "swap x y : F x y")
     assert answered.code == 0 and "  answer " in answered.out
@@ -55,17 +69,60 @@ def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
     assert "copy of the input" in found.out
 
 
+def own(recipe) -> list[dict]:
+    """The test rows of a recipe."""
+    pairs = read_own(recipe.data, recipe.data.test, recipe.solved.finder, "test")
+    return own_rows(pairs, recipe.solved)
+
+
+def test_rates_are_tuned_and_seeds_pooled(tmp_path: Path, changes):
+    """With rates far apart: the middle one learns, a hundred times less or more does not."""
+    recipe = read_recipe(
+        "text/swap", [*changes, "training.max_steps=8", "training.logging_steps=1"]
+    )
+    said: list[str] = []
+    text, reports = compare_encodings(
+        recipe, ["relational"], own(recipe), tmp_path, seeds=2, tuning_steps=4, say=said.append,
+        progress=False,
+    )  # fmt: skip
+    trials = {path.name: json.loads((path / "trainer_state.json").read_text())
+              for path in (tmp_path / "tuning").iterdir()}  # fmt: skip
+    assert trials.keys() == {f"relational-{rate}" for rate in (0.001, 0.003, 0.009)}
+    losses = {
+        float(name.rpartition("-")[2]): state["log_history"][-2]["eval_loss"]
+        for name, state in trials.items()
+    }
+    best = min(losses, key=losses.get)
+    assert {state["global_step"] for state in trials.values()} == {4}
+    assert any(f"the learning rate is {best:g}" in line for line in said), said
+    assert sum(line.startswith("pairs") for line in said) == 1, "data is looked at once"
+    runs = [tmp_path / f"relational-seed-{seed}" for seed in (42, 43)]
+    for run, seed in zip(runs, (42, 43), strict=True):
+        trained = read_recipe(run / "recipe.yaml").training
+        assert (trained["seed"], trained["learning_rate"]) == (seed, best)
+    pooled = reports[0]
+    assert pooled.model == "relational" and len(pooled.records) == 80
+    alone = [json.loads((tmp_path / "evaluation" / run.name / "report.json").read_text())
+             for run in runs]  # fmt: skip
+    mean = sum(report["overall"]["correct"] for report in alone) / 2
+    assert pooled.overall.correct == pytest.approx(mean)
+    for row in ("relational, mean", "relational, lowest", "relational, highest"):
+        assert row in text
+    assert "2 seeds count together" in text
+
+
 def test_equal_time_whatever_the_recipe_says_of_steps(tmp_path: Path, changes):
     recipe = read_recipe("text/swap", [*changes, "training.max_steps=1"])
-    finder = recipe.solved.finder
-    rows = own_rows(read_own(recipe.data, recipe.data.test, finder, "test"), recipe.solved)
     said: list[str] = []
     _, reports = compare_encodings(
-        recipe, ["learned"], rows, tmp_path, seconds=1.0, say=said.append, progress=False
+        recipe, ["learned"], own(recipe), tmp_path, seconds=1.0, say=said.append, progress=False
     )
     assert [report.model for report in reports] == ["learned", "copy of the input"]
     state = json.loads((tmp_path / "learned" / "trainer_state.json").read_text())
     assert 1 < state["global_step"] < 1500 and said[-1].startswith("learned: ")
+    assert state["stateful_callbacks"]["clock"]["seconds"] >= 1.0
+    rates = [row["learning_rate"] for row in state["log_history"] if "learning_rate" in row]
+    assert rates == sorted(rates, reverse=True), "it falls with the time"
 
 
 def test_timed_models_are_those_of_the_same_settings(tmp_path: Path, changes):
@@ -96,6 +153,8 @@ def test_recipes_differ_in_the_encoding_alone(changes):
         other = with_encoding(recipe, name, Path("elsewhere"))
         assert other.model == {**recipe.model, **settings}
         assert other.training == {**recipe.training, "output_dir": "elsewhere"}
+        faster = with_encoding(recipe, name, Path("elsewhere"), learning_rate=1.0)
+        assert faster.training == {**other.training, "learning_rate": 1.0}
     with pytest.raises(ValueError, match="no encoding 'telepathy': choose from learned"):
         compare_encodings(recipe, ["telepathy"], [], Path("elsewhere"))
 

@@ -1,0 +1,158 @@
+"""Why an answer is right or wrong: a table of what holds where, and sentences; as text and HTML."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hf_alpha.modeling.grammar import Grammar
+from hf_alpha.plain_text import printable
+
+MAX_ROWS = 100
+"""Subformulas of a table, those nearest to the whole formula."""
+MAX_COLUMNS = 40
+"""Columns of a table; a longer trace gets none."""
+MAX_LABEL = 60
+"""Letters of a subformula in a table that is drawn; of longer ones the middle is left out."""
+MAX_TOKENS = 10_000
+"""Tokens of a formula of which a table is made."""
+
+Cell = bool | None
+_SIGNS: dict[Cell, str] = {True: "1", False: "0", None: "?"}
+_KINDS: dict[Cell, str] = {True: "true", False: "false", None: "open"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a subformula is in each column: true, false, or (None) open.
+
+    Attributes:
+        label: the subformula.
+        cells: as many as the table has columns.
+    """
+
+    label: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why an answer is right or wrong.
+
+    Attributes:
+        notes: sentences; the first says what the table shows.
+        columns: headings of the table, such as the steps of a trace.
+        rows: subformulas, the whole formula last.
+        loop: index of the first column that is repeated, with all behind it; None if none is.
+    """
+
+    notes: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+    loop: int | None = None
+
+    def text(self) -> str:
+        """Return it for a terminal: the notes, then the table with `|` before its loop."""
+        lines = [printable(note) for note in self.notes]
+        if not self.rows:
+            return "\n".join(lines)
+        table = [("", self.columns)]
+        table += [
+            (printable(_short(row.label)), tuple(_SIGNS[cell] for cell in row.cells))
+            for row in self.rows
+        ]
+        first = max(len(label) for label, _ in table)
+        widths = [len(column) for column in self.columns]
+        for label, cells in table:
+            marks = ["|" if column == self.loop else " " for column in range(len(cells))]
+            parts = (f" {m} {c:>{w}}" for m, c, w in zip(marks, cells, widths, strict=True))
+            lines.append((label.ljust(first) + "".join(parts)).rstrip())
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """Return it for a page: paragraphs and a table, where nothing of a name is markup.
+
+        Cells have the class `true`, `false` or `open`, those that are repeated `loop` too.
+        """
+        notes = "".join(f"<p>{_escaped(note)}</p>" for note in self.notes)
+        if not self.rows:
+            return notes
+        head = "".join(self._cell("th", name, n, []) for n, name in enumerate(self.columns))
+        lines = [f"<tr><th></th>{head}</tr>"]
+        for row in self.rows:
+            cells = "".join(
+                self._cell("td", _SIGNS[cell], column, [_KINDS[cell]])
+                for column, cell in enumerate(row.cells)
+            )
+            lines.append(f"<tr><th>{_escaped(_short(row.label))}</th>{cells}</tr>")
+        return f'{notes}<table class="explanation">{"".join(lines)}</table>'
+
+    def _cell(self, tag: str, content: str, column: int, kinds: list[str]) -> str:
+        if self.loop is not None and column >= self.loop:
+            kinds = [*kinds, "loop"]
+        attribute = f' class="{" ".join(kinds)}"' if kinds else ""
+        return f"<{tag}{attribute}>{_escaped(content)}</{tag}>"
+
+
+def subformulas(grammar: Grammar, written: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return the distinct subformulas of a formula, with operators as they were written.
+
+    Args:
+        grammar: of the formula.
+        written: its prefix tokens, derived operators among them.
+
+    Returns:
+        At most `MAX_ROWS`, those nearest to the whole: each as infix for people and as canonical
+        tokens. Short ones come first, of the same length in order of occurrence; the whole is last.
+        Constants are left out.
+    """
+    ends = _ends(grammar, written)
+    found: dict[tuple[str, ...], int] = {}
+    level = [0]
+    while level and len(found) < MAX_ROWS:
+        following = []
+        for start in level:
+            token = written[start]
+            if len(found) < MAX_ROWS and token not in grammar.constants:
+                tokens = tuple(written[start : ends[start]])
+                found[tokens] = min(start, found.get(tokens, start))
+            operand = start + 1
+            while operand < ends[start]:
+                following.append(operand)
+                operand = ends[operand]
+        level = following
+    found.setdefault(tuple(written), 0)  # a constant alone
+    ordered = sorted(found, key=lambda tokens: (len(tokens), found[tokens]))
+    writer = _as_written(grammar)
+    return [(writer.format([*tokens], "infix"), grammar.rewritten([*tokens])) for tokens in ordered]
+
+
+def _ends(grammar: Grammar, tokens: Sequence[str]) -> list[int]:
+    """Return for each token where the subformula that it begins ends."""
+    ends = [0] * len(tokens)
+    waiting: list[int] = []
+    for start in range(len(tokens) - 1, -1, -1):
+        arity = grammar.arities.get(tokens[start], 0)
+        operands = [waiting.pop() for _ in range(arity)]
+        ends[start] = operands[-1] if operands else start + 1
+        waiting.append(ends[start])
+    return ends
+
+
+def _as_written(grammar: Grammar) -> Grammar:
+    """Return a grammar that keeps derived operators, as `format` of the given one does not."""
+    operators = {t: n for t, n in grammar.arities.items() if n}
+    return replace(grammar, operators=operators, derived={})
+
+
+def _short(label: str) -> str:
+    if len(label) <= MAX_LABEL:
+        return label
+    half = (MAX_LABEL - 3) // 2
+    return f"{label[:half]} … {label[-half:]}"
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))
+
+
+__all__ = ["MAX_COLUMNS", "MAX_TOKENS", "Explanation", "Row", "subformulas"]

@@ -1,0 +1,91 @@
+import random
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hf_alpha.tasks import get_task
+from hf_alpha.tasks.propositional.assignment import read_assignment
+from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
+
+TASK = get_task("propositional")
+SYMBOLS = "abcde"
+
+
+def value(tokens: list[str], values: dict[str, bool]) -> bool:
+    """The textbook's evaluation, which consumes the tokens."""
+    token = tokens.pop(0)
+    if token in "01":
+        return token == "1"
+    if token == "!":
+        return not value(tokens, values)
+    if token not in "&|=^":
+        return values[token]
+    one, two = value(tokens, values), value(tokens, values)
+    return {"&": one and two, "|": one or two, "=": one == two, "^": one != two}[token]
+
+
+def completions(given: dict[str, bool], free: list[str]) -> list[dict[str, bool]]:
+    return [
+        {**given, **dict(zip(free, x, strict=True))}
+        for x in product((True, False), repeat=len(free))
+    ]
+
+
+@given(st.integers(0, 2**32), st.integers(1, 30), st.integers(0, 5))
+@settings(max_examples=200, deadline=None)
+def test_cells_are_what_all_completions_say(seed, size, kept):
+    rng = random.Random(seed)
+    problem = TASK.sample(rng, size, SYMBOLS)
+    symbols = TASK.symbols_of(problem)
+    answer = TASK.random_answer(problem, rng)[: 2 * kept]
+    given = read_assignment(answer)
+    free = [symbol for symbol in symbols if symbol not in given]
+    ways = completions(given, free)
+    explanation = TASK.explain(problem, answer)
+    for row in explanation.rows:
+        tokens = PROPOSITIONAL.parse(row.label, "infix")
+        values = [value([*tokens], way) for way in ways]
+        assert row.cells[0] is (values[0] if len({*values}) == 1 else None)
+        if 0 < len(free) <= 3:
+            assert [*row.cells[1:]] == values
+        elif len(row.cells) > 1:
+            table = {x.label: x.cells[1] for x in explanation.rows}
+            assert row.cells[1] == value([*tokens], table)
+    whole = explanation.rows[-1].cells
+    assert TASK.check(problem, answer).is_correct == (whole[0] is True)
+    assert len(free) <= 3 or whole[0] is True or whole[1] is False
+    covered = sum(value(PROPOSITIONAL.parse(problem), way) for way in ways)
+    if free and whole[0] is None:
+        assert explanation.notes[0].startswith(f"{covered} of {len(ways)} completions")
+
+
+def test_a_partial_answer_as_a_table():
+    explanation = TASK.explain("(grant -> idle) ^ c", "c0 grant 0".replace("c0", "c 0"))
+    assert explanation.text().split("\n") == [
+        "All 2 completions make the formula true.",
+        "Without a value: idle.",
+        "                      answer   #1   #2",
+        "grant                      0    0    0",
+        "idle                       ?    1    0",
+        "c                          0    0    0",
+        "grant -> idle              1    1    1",
+        "(grant -> idle) ^ c        1    1    1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("problem", "answer", "note"),
+    [
+        ("a & b", "a1b1", "Every symbol has a value, and the formula is true."),
+        ("a & b", "a1b0", "Every symbol has a value, and the formula is false."),
+        ("a & b", "a0", "All 2 completions make the formula false."),
+        ("a & b", "b", "The answer is not an assignment"),
+        ("!" * 20_000 + "a", "a1", "The formula is too long for a table."),
+        (" & ".join(f"s{i}" for i in range(25)), "s0 1", "Not all of the 2^24 completions"),
+        (" | ".join(f"s{i}" for i in range(25)), "s0 1", "All 2^24 completions make"),
+    ],
+)
+def test_notes(problem, answer, note):
+    assert TASK.explain(problem, answer).notes[0].startswith(note)
