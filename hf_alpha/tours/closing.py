@@ -14,9 +14,9 @@ def closing(reports: Sequence[Report], most_trained: int) -> str:
     """
     more = [_right(report, most_trained) for report in reports]
     renamed = [
-        f"{report.model} {100 * report.alpha_covariance.mean:.0f} %"
+        f"{report.model} {100 * mean:.0f} %"
         for report in reports
-        if report.alpha_covariance is not None
+        if report.alpha_covariance and (mean := report.alpha_covariance.mean) is not None
     ]
     return "\n".join(
         [
