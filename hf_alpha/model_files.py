@@ -22,6 +22,7 @@ from transformers.utils import (
 
 from hf_alpha.card import NOTES_FILE
 from hf_alpha.code_links import code_files
+from hf_alpha.data.unlike_training import FIRST_LOOK_FILE
 from hf_alpha.recipe import RECIPE_FILE
 from hf_alpha.release import LOG_FILE
 
@@ -46,7 +47,8 @@ def model_files(folder: Path, tokenizer: Any) -> set[str]:
     Raises:
         ValueError: code that the model names is not there.
     """
-    names = {*SAVED, *CARD, NOTES_FILE, RECIPE_FILE, LOG_FILE, *_code(folder)}
+    names = {*SAVED, *CARD, NOTES_FILE, RECIPE_FILE, LOG_FILE, FIRST_LOOK_FILE}
+    names |= _code(folder)
     names |= {*tokenizer.vocab_files_names.values(), *pictures(folder)}
     names |= {path.name for path in folder.iterdir() if WEIGHTS.fullmatch(path.name)}
     templates = folder.glob(f"{CHAT_TEMPLATE_DIR}/*.jinja")

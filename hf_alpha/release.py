@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from hf_alpha.code_links import link_code
+from hf_alpha.data.unlike_training import FIRST_LOOK_FILE
 from hf_alpha.folders import new_folder, read_json, scratch_folder
 from hf_alpha.generation import own_limit, raise_limit
 from hf_alpha.loading import load_checkpoint
@@ -41,6 +42,8 @@ def release(run: Path, out: Path) -> None:
         log = read_json(run / TRAINER_STATE).get("log_history", [])
         _write(run, unfinished)
         shutil.copy(recipe, unfinished / RECIPE_FILE)
+        if (facts := recipe.with_name(FIRST_LOOK_FILE)).is_file():
+            shutil.copy(facts, unfinished / FIRST_LOOK_FILE)
         rows = ",\n ".join(json.dumps(row) for row in log)
         (unfinished / LOG_FILE).write_text(f"[{rows}]\n", encoding="utf-8")
 

@@ -72,9 +72,19 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, renewed(args[0], args[1:]))
 
 
+FIRST = """\
+hf-alpha quickstart                      see in three minutes what it is about
+hf-alpha solve 'request & !grant'        ask a released model; a solver checks the answer
+hf-alpha train my-task.yaml              train on pairs of your own (docs/your-own-task.md)
+hf-alpha evaluate runs/my-task           measure what the model has learned
+hf-alpha convert google-t5/t5-small out  make names of a T5's, BART's or GPT-2's words
+
+All commands: hf-alpha --help. Where to begin: docs/start.md"""
+"""What `hf-alpha` alone prints."""
+
 app = typer.Typer(
     cls=Commands,
-    no_args_is_help=True,
+    invoke_without_command=True,
     help="Train, convert, evaluate and share models that do not care how symbols are named.",
     **STYLE,
 )
@@ -102,6 +112,9 @@ def prepare(
     ] = False,
 ) -> None:
     """Switch off the bars of loading and saving: the program's own say more."""
+    if context.invoked_subcommand is None:
+        say(FIRST)
+        raise typer.Exit
     if context.invoked_subcommand not in LATE:
         quiet_bars()
 

@@ -92,6 +92,7 @@ def _evaluate_answers(
     from hf_alpha.card import write_card
     from hf_alpha.evaluation.compare import compare
     from hf_alpha.evaluation.entrants import trained_model
+    from hf_alpha.evaluation.look_first import look_first
     from hf_alpha.recipe import recipe_for
 
     settings = {**covariance.settings, **work.settings}
@@ -102,9 +103,16 @@ def _evaluate_answers(
     recipe = recipe_for(models[0], answers.task)
     folder = out or problems.folder(models, recipe)
     rows = problems.rows(recipe.solved, recipe, folder, progress=not work.quiet)
+    looks = look_first(recipe, rows, {
+        entrant.name: (model, entrant.tokenizer)
+        for entrant, model in zip(entrants, models, strict=True)
+    })  # fmt: skip
+    for look in list(looks.values())[:1]:
+        say(f"{look}\n")
     table, reports = compare(
         entrants, recipe.solved, rows, folder, region=picture.region, seed=problems.seed,
-        num_beams=answers.beams, top_n=answers.top_n, draws=answers.draws, **settings,
+        num_beams=answers.beams, top_n=answers.top_n, draws=answers.draws,
+        warnings={name: look.warnings for name, look in looks.items()}, **settings,
     )  # fmt: skip
     if card.card:
         *of_models, chance = reports

@@ -29,8 +29,8 @@ def quickstart(
 ) -> None:
     """See in minutes what it is about: models on more names than they were trained on.
 
-    text: four encodings of names, trained on pairs for the same time. propositional, ltl: a vanilla
-    model is converted and tuned, and a solver checks every answer.
+    text: three encodings of names, trained on pairs for the same time. propositional, ltl: a
+    vanilla model is converted and tuned, and a solver checks every answer.
     """
     from hf_alpha.tours import DEFAULT_TOUR, run_tour
 

@@ -112,8 +112,11 @@ def solve(
     }
     solutions = _solutions(problems, model, solved_task, device, settings)
     unsolved = 0
+    notes_of = _notes(solved_task, model)
     for text, reading in zip(texts, readings, strict=True):
         if isinstance(reading, Problem):
+            for note in notes_of(reading):
+                say(f"note: {note}", err=True)
             unsolved += not _show(solved_task, reading, next(solutions), explain)
         else:
             say(text)
@@ -133,6 +136,17 @@ def _task_of(name: str | None, model: str | None) -> tuple[Task, str]:
 
     recipe = recipe_for(model, name)
     return recipe.solved, recipe.data.source if isinstance(recipe, OwnRecipe) else PROBLEM
+
+
+def _notes(task: Task, model: str | None) -> Callable[[str], list[str]]:
+    """Return what says how the names of a text differ from those that a model was trained on."""
+    finder = getattr(task, "finder", None)
+    if model is None or finder is None:
+        return lambda _: []
+    from hf_alpha.data.unlike_training import TrainingFacts
+
+    facts = TrainingFacts.beside(model)
+    return lambda text: [] if facts is None else facts.notes(text, finder)
 
 
 def _reader(task: Task, column: str, file: Path | None) -> Callable[[dict[str, Any], int], str]:

@@ -1,7 +1,7 @@
 """A first look at pairs of texts before training, and which of them cannot be learnt."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -38,19 +38,24 @@ class Pair(NamedTuple):
 
 @dataclass
 class ClassCounts:
-    """How many different names of a class a row has, and which; `nameless` rows have none."""
+    """How many different names of a class a row has, and which; `nameless` rows have none.
+
+    `counts` says how many rows have so many.
+    """
 
     fewest: int
     most: int = 0
     total: int = 0
     nameless: int = 0
     names: Counter[str] = field(default_factory=Counter)
+    counts: Counter[int] = field(default_factory=Counter)
 
     def add(self, names: Sequence[str]) -> None:
         """Count the names of a row."""
         self.fewest, self.most = min(self.fewest, len(names)), max(self.most, len(names))
         self.total += len(names)
         self.nameless += not names
+        self.counts[len(names)] += 1
         _count(self.names, names)
 
 
@@ -64,6 +69,7 @@ class FirstLook:
         sought: classes whose rule has a way to find names.
         nameless: rows whose source has no name.
         longest: "source", "target" -> characters, tokens (0 without a tokenizer).
+        lengths: "source", "target" -> tokens -> how many texts have so many.
         tokens: of all texts, and how many are unknown.
         unknown: words with unknown tokens; names are none of them.
         bad: reason -> (row, name) of the first rows with pairs that cannot be learnt.
@@ -77,6 +83,9 @@ class FirstLook:
     nameless: int = 0
     longest: dict[str, tuple[int, int]] = field(
         default_factory=lambda: {"source": (0, 0), "target": (0, 0)}
+    )
+    lengths: dict[str, Counter[int]] = field(
+        default_factory=lambda: {"source": Counter(), "target": Counter()}
     )
     tokens: tuple[int, int] = (0, 0)
     unknown: Counter[str] = field(default_factory=Counter)
@@ -169,20 +178,48 @@ def look(
             for problem, answer in zip(problems(batch), batch["answer"], strict=True)
         ]
         first = first or pairs[0].problem
-        for pair in pairs:
-            _add(result, pair, finder)
-            only_names = only_names and not (
-                _words(pair.problem, pair.problem_spans) or _words(pair.answer, pair.answer_spans)
-            )
-        if tokenizer is not None:
-            sources = [MarkedText(pair.problem, pair.problem_spans) for pair in pairs]
-            targets = [MarkedText(pair.answer, pair.answer_spans) for pair in pairs]
-            for side, texts in (("source", sources), ("target", targets)):
-                _add_tokens(result, side, texts, tokenizer, words)
+        _add_pairs(result, pairs, finder, tokenizer, words)
+        only_names = only_names and not any(
+            _words(pair.problem, pair.problem_spans) or _words(pair.answer, pair.answer_spans)
+            for pair in pairs
+        )
     if not result.rows:
         raise ValueError("the data holds no pair")
     _refuse_rules(result, finder, only_names, first)
     return result
+
+
+def look_at_rows(
+    rows: Iterable[Mapping[str, Any]], finder: NameFinder, tokenizer: Any
+) -> FirstLook:
+    """Count what rows have as evaluation takes them, whose `answer` may be None; refuse none.
+
+    `look` describes the arguments.
+    """
+    result = FirstLook(sought=[name for name, rule in finder.rules.items() if rule.is_sought])
+    pairs = [
+        _examine(row["problem"], row.get("answer") or "", finder, new_names=True) for row in rows
+    ]
+    if pairs:
+        _add_pairs(result, pairs, finder, tokenizer, {})
+    return result
+
+
+def _add_pairs(
+    result: FirstLook,
+    pairs: Sequence[Pair],
+    finder: NameFinder,
+    tokenizer: Any,
+    words: dict[str, bool],
+) -> None:
+    """Count pairs; `words` remembers which words have unknown tokens."""
+    for pair in pairs:
+        _add(result, pair, finder)
+    if tokenizer is not None:
+        sources = [MarkedText(pair.problem, pair.problem_spans) for pair in pairs]
+        targets = [MarkedText(pair.answer, pair.answer_spans) for pair in pairs]
+        for side, texts in (("source", sources), ("target", targets)):
+            _add_tokens(result, side, texts, tokenizer, words)
 
 
 def drop_bad(
@@ -278,6 +315,7 @@ def _add_tokens(
     counts = [sum(token == unknown for token in ids) for ids in rows]
     characters, tokens = result.longest[side]
     result.longest[side] = characters, max([tokens, *map(len, rows)])
+    result.lengths[side].update(map(len, rows))
     result.tokens = result.tokens[0] + sum(map(len, rows)), result.tokens[1] + sum(counts)
     words_of_rows = [
         _words(text, text.spans) for text, count in zip(texts, counts, strict=True) if count
@@ -333,4 +371,12 @@ def _refuse_rules(result: FirstLook, finder: NameFinder, only_names: bool, first
         )
 
 
-__all__ = ["LACKING", "TOO_MANY", "ClassCounts", "FirstLook", "drop_bad", "look"]
+__all__ = [
+    "LACKING",
+    "TOO_MANY",
+    "ClassCounts",
+    "FirstLook",
+    "drop_bad",
+    "look",
+    "look_at_rows",
+]

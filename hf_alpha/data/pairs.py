@@ -1,7 +1,7 @@
 """Pairs of texts from a user's files: read, and held out up to the renaming of names."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -208,11 +208,13 @@ def hold_out(
 
 def overlap(train: AnyDataset, validation: AnyDataset, finder: NameFinder) -> int:
     """Return how many rows of `validation` have a problem of `train`, up to renaming."""
-    counts = Counter(
-        pair_key(problem, finder)
-        for batch in batches(validation, "validation")
-        for problem in problems(batch)
-    )
+    texts = (problem for batch in batches(validation, "validation") for problem in problems(batch))
+    return renamings(train, texts, finder)
+
+
+def renamings(train: AnyDataset, texts: Iterable[str], finder: NameFinder) -> int:
+    """Return how many texts are problems of `train`, up to renaming."""
+    counts = Counter(pair_key(text, finder) for text in texts)
     common = 0
     for batch in batches(train, "overlap"):
         for problem in problems(batch):
@@ -299,4 +301,5 @@ __all__ = [
     "problem_of",
     "problems",
     "read_pairs",
+    "renamings",
 ]

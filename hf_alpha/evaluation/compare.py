@@ -18,7 +18,7 @@ from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.evaluate import Exam, Row, answer_limit, evaluate, evaluate_random
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.random_parts import sensitivity
-from hf_alpha.evaluation.report import Report, table
+from hf_alpha.evaluation.report import Report, table, warning_lines
 from hf_alpha.folders import alone_in, write_text
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
@@ -263,6 +263,7 @@ def compare(
     *,
     region: Region | None = None,
     caption: str | None = None,
+    warnings: Mapping[str, Sequence[str]] | None = None,
     **options: Any,
 ) -> tuple[str, list[Report]]:
     """Evaluate models and random answers on the same problems.
@@ -273,6 +274,8 @@ def compare(
     Args:
         region: symbols and sizes of the training data, outlined in the picture.
         caption: what the picture means, written below it.
+        warnings: model -> what there is to doubt about the problems for it, as `LookAtTests` finds
+            it; lines above the table, and in the reports.
         options: attributes of `Options`.
 
     Returns:
@@ -295,6 +298,10 @@ def compare(
     for entrant, folder in zip(models, folders, strict=True):
         exam = Exam(task, rows, folder, entrant.settings(task, rows, setup.of_evaluation(task)))
         report, lines = _examine(entrant, exam, plan if plan.problems else None, setup.draws)
+        own_warnings = list((warnings or {}).get(entrant.name, ()))
+        if report.warnings != own_warnings:
+            report.warnings = own_warnings
+            report.save(folder)
         reports.append(report)
         notes += lines
     _draw_heatmaps(reports, task.measure, region, out, folders, caption)
@@ -302,10 +309,11 @@ def compare(
         task, rows, seed=setup.seed, top_n=setup.top_n, solver=setup.solver, timeout=setup.timeout
     )
     chance.save(chance_folder)
+    doubts = warning_lines(reports)
     reports.append(chance)
     columns = None if isinstance(task, DrawnTask) else MOST_COLUMNS
     rates = table(reports, measure=task.measure, most_columns=columns)
-    text = "\n".join([rates, *([""] if notes else []), *notes])
+    text = "\n".join([*doubts, rates, *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
 

@@ -167,12 +167,14 @@ class Report:
         settings: how it was found; a run that resumes has to have the same.
         records: in the order of the data.
         alpha_covariance: set by the caller, to be shown next to correctness.
+        warnings: what there is to doubt about the problems; set by the caller likewise.
     """
 
     model: str
     settings: dict[str, Any]
     records: list[Record]
     alpha_covariance: AlphaCovariance | None = field(default=None)
+    warnings: list[str] = field(default_factory=list)
 
     @cached_property
     def overall(self) -> Rates:
@@ -235,6 +237,8 @@ class Report:
         }
         if self.reasons:
             data["no_answer"] = self.reasons
+        if self.warnings:
+            data["warnings"] = self.warnings
         for fact in self.facts:
             data[f"by_{fact}"] = [
                 {fact: value} | rates.to_dict() for value, rates in self.by_fact(fact).items()
@@ -250,6 +254,7 @@ class Report:
             data["settings"],
             [Record.from_dict(record) for record in data["records"]],
             None if covariance is None else AlphaCovariance.from_dict(covariance),
+            list(data.get("warnings", ())),
         )
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
@@ -315,6 +320,18 @@ def table(
     if EDIT_DISTANCE in metrics:
         notes.insert(0, f"{EDIT_DISTANCE}: mean number of tokens, less is better; the rest in %")
     return "\n\n".join(["\n".join([blocks[0], *notes]), *blocks[1:]])
+
+
+def warning_lines(reports: Sequence[Report]) -> list[str]:
+    """Return what there is to doubt, a line each; with the models for which it is, if not all."""
+    models_of: dict[str, list[str]] = {}
+    for report in reports:
+        for warning in report.warnings:
+            models_of.setdefault(warning, []).append(report.model)
+    return [
+        f"? {text}" if len(models) == len(reports) else f"? {', '.join(models)}: {text}"
+        for text, models in models_of.items()
+    ]
 
 
 def _by_fact(name: str) -> Groups:
@@ -512,4 +529,5 @@ __all__ = [
     "lengths_table",
     "names_bins",
     "table",
+    "warning_lines",
 ]

@@ -5,7 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from datasets import Dataset
+
 from hf_alpha.data.own import own_rows
+from hf_alpha.data.pairs import renamings
+from hf_alpha.data.unlike_training import LookAtTests, TrainingFacts, look_at_tests
 from hf_alpha.evaluation.compare import (
     MOST_COLUMNS,
     TABLE_FILE,
@@ -93,7 +97,10 @@ def compare_encodings(
         run for name in encodings for run in _runs(recipe, name, out, seeds, tuning_steps, runner)
     ]
     held_out = own_rows(examples.validation, recipe.solved, HELD_OUT_ROWS)
+    look = _look(recipe, examples, rows, runs[0].folder)
+    say(f"{look}\n")
     options = {**settings, "covariance": covariance, "progress": progress}
+    options["warnings"] = {run.folder.name: look.warnings for run in runs}
     results, baseline = _measure(recipe, runs, rows, held_out, out / "evaluation", options)
     reports = [*pooled(results), baseline]
     text = describe(results, reports, recipe.solved.measure)
@@ -170,12 +177,26 @@ def _measure(
     task = recipe.solved
     models = [_loaded(run) for run in runs]
     _, (*reports, baseline) = compare(models, task, rows, folder, **options)
+    fields = Options.__dataclass_fields__
+    measuring = Options(**{key: value for key, value in options.items() if key in fields})
     results = []
     for run, model, report in zip(runs, models, reports, strict=True):
-        settings = model.settings(task, held_out, Options(**options).of_evaluation(task))
+        settings = model.settings(task, held_out, measuring.of_evaluation(task))
         exam = Exam(task, held_out, folder / "held-out" / model.name, settings)
         results.append(Result(run, report, model.evaluate(exam)))
     return results, baseline
+
+
+def _look(
+    recipe: Recipe, examples: Any, rows: Sequence[Mapping[str, Any]], model: Path
+) -> LookAtTests:
+    """Look at test data, beside the training data of a model."""
+    renamed = None
+    if isinstance(examples.train, Dataset):
+        renamed = renamings(examples.train, (row["problem"] for row in rows), examples.finder)
+    tokenizer = examples.new_tokenizer(recipe.tokenizer)  # type: ignore[attr-defined]
+    facts = TrainingFacts.beside(str(model))
+    return look_at_tests(rows, examples.finder, tokenizer, facts, renamed)
 
 
 def _loaded(run: Run) -> EvaluatedModel:

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from hf_alpha.evaluation.compare import MOST_COLUMNS
 from hf_alpha.evaluation.covariance import AlphaCovariance
-from hf_alpha.evaluation.report import Report, lengths_table, table
+from hf_alpha.evaluation.report import Report, lengths_table, table, warning_lines
 from hf_alpha.plain_text import aligned
 
 from .runs import Run
@@ -51,7 +51,8 @@ def by_encoding(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]
 
 def warnings(results: Sequence[Result]) -> list[str]:
     """Return what there is to doubt about a comparison, a line for each run."""
-    return [f"? {result.warning}" for result in results if result.warning is not None]
+    still = [f"? {result.warning}" for result in results if result.warning is not None]
+    return [*warning_lines([result.test for result in results]), *still]
 
 
 def pooled(results: Sequence[Result]) -> list[Report]:

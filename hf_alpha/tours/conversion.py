@@ -20,6 +20,7 @@ from hf_alpha.processes import choose_device
 from hf_alpha.progress import TrainingProgress
 from hf_alpha.resources import resource_path
 from hf_alpha.tasks import Task, Tour, name_of
+from hf_alpha.tours.closing import closing
 from hf_alpha.train import AlphaTrainer
 
 TRAINED_SYMBOLS, SYMBOLS = 3, range(1, 9)
@@ -54,7 +55,7 @@ def run(
     solver, checker = tour.solver
     say(f"4. All three, and a {task.random_name}, on new formulas; {checker} checks every answer.")
     _forget_reports(output / "evaluation")
-    table, _ = compare(
+    table, reports = compare(
         _evaluated(models | {"tuned": load_checkpoint(folder)}),
         task,
         rows,
@@ -70,8 +71,10 @@ def run(
     say(f"Picture: {output / 'evaluation' / HEATMAP_FILE}")
     say(f"Model:   {folder} - AutoModelForSeq2SeqLM.from_pretrained({str(folder)!r}, ")
     say("         trust_remote_code=True) loads it, here and on any machine.")
-    say(f"Solve:   hf-alpha solve --task {name_of(task)} --model {folder} '{tour.example}'")
     say(f"{time.monotonic() - start:.0f} seconds in all.")
+    say(closing(reports[:-1], TRAINED_SYMBOLS))
+    say("Next:    ask the tuned model a formula of your own:")
+    say(f"         hf-alpha solve --task {name_of(task)} --model {folder} '{tour.example}'")
     return table
 
 

@@ -20,6 +20,7 @@ from hf_alpha.recipe import PairsRecipe, read_recipe
 from hf_alpha.resources import resource_path
 from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
 from hf_alpha.tasks.text.swapping import swapping_pairs
+from hf_alpha.tours.closing import closing
 
 ENCODINGS = ("relational", "canonical", "learned")
 SECONDS = 40.0
@@ -90,9 +91,11 @@ def run(
     say(f"\n{table}\n")
     _show_answers(reports, say)
     say(f"Picture: {output / CURVES_FILE}")
-    say(f"Recipe:  {output / RECIPE}, with your own file in place of train.jsonl: hf-alpha train")
-    say(f"Model:   {output / 'relational'}: hf-alpha evaluate {output / 'relational'} --data FILE")
+    say(f"Model:   {output / 'relational'}")
     say(f"{time.monotonic() - start:.0f} seconds in all.")
+    say(closing(reports[:-1], TRAINED[1]))
+    say(f"Next:    put your own file and names into {output / RECIPE}, then")
+    say(f"         hf-alpha train {output / RECIPE}")
     return table
 
 

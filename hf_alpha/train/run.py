@@ -12,6 +12,8 @@ from transformers import (
 )
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from hf_alpha.data.own import OwnPairs
+from hf_alpha.data.unlike_training import TrainingFacts
 from hf_alpha.folders import alone
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.optimizers import optimizer_of
@@ -125,6 +127,7 @@ def _train(
     at_end = final_weights(arguments, start) if start is not None and finished else None
     # One process makes the data, the others wait and read it.
     with arguments.main_process_first(desc="data"):
+        examples = recipe.aim.examples(recipe, tell) if examples is None else examples
         prepared = _prepare(recipe, at_end, start, tell, examples)
     stop = StopOnInterrupt()
     kind: Callable[..., RunTrainer] = make_trainer if recipe.aim.answers else ObjectiveTrainer
@@ -136,6 +139,8 @@ def _train(
         write_recipe(recipe, out / RECIPE_FILE, notes)
     if trainer.is_world_process_zero():
         remember_recipe(out / RECIPE_FILE, own_code)
+        if isinstance(examples, OwnPairs) and examples.first_look is not None:
+            TrainingFacts.of(examples.first_look).save(out)
     if start is not None and finished:
         trainer.state = state_of(start)
         tell(f"{out} holds a finished run of {trainer.state.global_step} steps: nothing is done")
@@ -157,7 +162,6 @@ def _prepare(
 ) -> dict[str, Any]:
     """Return the arguments of a trainer; those of a finished run have its own model."""
     objective = recipe.aim
-    examples = objective.examples(recipe, say) if examples is None else examples
     model, tokenizer = prepare_model(recipe, examples, start, finished, say)
     return {
         "model": model,

@@ -20,6 +20,7 @@ from hf_alpha.cli import PANELS, app
 from hf_alpha.cli.old_names import MOVED_OUT
 from hf_alpha.folders import locked
 
+ROOT = Path(__file__).resolve().parents[2]
 RECIPE = """
 task: text
 data: {train: rows.jsonl, test: rows.jsonl}
@@ -52,6 +53,25 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
         assert all(getattr(parameter, "help", "") for parameter in COMMANDS[command].params)
     assert all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
+
+
+def test_alone_it_names_five_commands_that_there_are():
+    done = hf_alpha()
+    assert done.code == 0 and not done.err
+    *lines, blank, end = done.out.splitlines()
+    named = [line.split()[1] for line in lines]
+    assert len(named) == 5 and set(named) <= set(COMMANDS)
+    assert not blank and max(map(len, done.out.splitlines())) <= 100
+    for page in re.findall(r"docs/[\w-]+\.md", done.out):
+        assert (ROOT / page).is_file()
+    assert "docs/start.md" in end
+
+
+@pytest.mark.parametrize("command", [["solve", "request & !grant"], ["info", "MODEL"]])
+def test_other_libraries_say_nothing(command):
+    model = str(ROOT / "model_cards" / "propositional-streams-small")
+    done = hf_alpha(*[model if word == "MODEL" else word for word in command])
+    assert done.code == 0 and not done.err
 
 
 def test_no_panel_of_a_help_is_long():

@@ -1,6 +1,7 @@
 """Encodings side by side: alike in steps or processor time, from the command line too."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,9 @@ def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
     table = (out / "table.txt").read_text()
     assert table.strip() in done.out
     rates = (out / "evaluation" / "table.txt").read_text().strip()
-    assert rates in table and table.startswith("%  trained:"), table
+    for text in (table, rates):  # its own pairs are as those of training
+        assert text.startswith("? ") and " rows are renamings of training's" in text
+    assert rates.splitlines()[-1] in table and "\n%  trained:" in table
     for name in ("relational", "canonical"):
         state = json.loads((out / name / "trainer_state.json").read_text())
         seconds = state["stateful_callbacks"]["clock"]["seconds"]
@@ -67,6 +70,16 @@ def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
     found = hf_alpha("evaluate", out / "relational", "--covariance", 0, "--quiet")
     assert found.code == 0 and (out / "relational" / "evaluation" / "table.txt").is_file()
     assert "copy of the input" in found.out
+    # Test data is looked at first, beside what training has left there.
+    assert re.search(r"^variable  .* in training 2 to 3$", found.out, re.MULTILINE), found.out
+    table = (out / "relational" / "evaluation" / "table.txt").read_text()
+    report = json.loads(
+        (out / "relational" / "evaluation" / "relational" / "report.json").read_text()
+    )
+    assert [f"? {text}" for text in report["warnings"]] == table.splitlines()[:1]
+    noted = hf_alpha("solve", "--model", out / "relational", "swap a b c d e : F x y")
+    assert "note: 7 names of class variable; training had 3 at most" in noted.err
+    assert "names of class" not in answered.err
 
 
 def own(recipe) -> list[dict]:
@@ -119,7 +132,7 @@ def test_equal_time_whatever_the_recipe_says_of_steps(tmp_path: Path, changes):
     )
     assert [report.model for report in reports] == ["learned", "copy of the input"]
     state = json.loads((tmp_path / "learned" / "trainer_state.json").read_text())
-    assert 1 < state["global_step"] < 1500 and said[-1].startswith("learned: ")
+    assert 1 < state["global_step"] < 1500 and said[-2].startswith("learned: ")
     assert state["stateful_callbacks"]["clock"]["seconds"] >= 1.0
     rates = [row["learning_rate"] for row in state["log_history"] if "learning_rate" in row]
     assert rates == sorted(rates, reverse=True), "it falls with the time"
@@ -137,7 +150,9 @@ def test_timed_models_are_those_of_the_same_settings(tmp_path: Path, changes):
         )
         return said
 
-    assert run(0.3) and run(0.3) == []
+    first, again = run(0.3), run(0.3)
+    assert [text.split()[0] for text in first] == ["pairs", "learned:", "test"]
+    assert [text.split()[0] for text in again] == ["test"], "nothing is trained again"
     for seconds, more in ((0.4, ()), (0.3, ("training.learning_rate=0.1",))):
         with pytest.raises(ValueError, match="trained with other settings, or for another time"):
             run(seconds, *more)

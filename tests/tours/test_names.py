@@ -10,12 +10,12 @@ from hf_alpha.tours.names import ENCODINGS, NAMES
 
 
 def test_the_tour_shows_more_names_than_training_has(tmp_path: Path):
-    done = hf_alpha("quickstart", "--output", tmp_path / "tour", "--steps", 2, "--samples", 1)
+    done = hf_alpha("quickstart", "--output", tmp_path / "tour", "--steps", 2, "--samples", 2)
     assert done.code == 0, done.err
     folder = tmp_path / "tour"
-    table = (folder / "evaluation" / "table.txt").read_text()
+    table = (folder / "table.txt").read_text()
     assert table.strip() in done.out
-    header = table.splitlines()[0].split()
+    header = next(line for line in table.splitlines() if "symbols:" in line).split()
     assert header[2:] == [*map(str, NAMES), "all"]
     for name in (*ENCODINGS, "copy of the input"):
         assert f" {name} " in table
@@ -23,3 +23,9 @@ def test_the_tour_shows_more_names_than_training_has(tmp_path: Path):
     # What is left there is a recipe to start from.
     assert read_recipe(folder / "swap.yaml").data.train == str(folder / "train.jsonl")
     assert (folder / "train.jsonl").is_file()
+    *_, shown, more, renamed, _, last = done.out.splitlines()
+    assert shown == "Shown:   training had at most 6 names in a problem, the test has more."
+    assert more.startswith("         Right answers with more: relational ")
+    assert "relational 100 %" in renamed
+    assert last == f"         hf-alpha train {folder / 'swap.yaml'}"
+    assert not done.err.strip()
