@@ -49,7 +49,7 @@ class SymbolModel:
         self._search = search_settings(1, 1.0, settings["max_new_tokens"], 1)
         self.settings = {
             "weights": fingerprint(model),
-            "encoded": digest(tokenizer(SAMPLE)["input_ids"]),
+            "encoded": digest(tokenizer(MarkedText(SAMPLE, ()))["input_ids"]),
             "generation": settings,
         }
 

@@ -74,6 +74,9 @@ def test_plans():
         shown = {name for _, names in item.examples for name in names}
         assert (set(item.names) <= shown) == (item.kind is Kind.SEEN)
         assert item.question.text not in {example.text for example, _ in item.examples}
+    first = next(item for item in PLAN.items() if item.suite.name == "people")
+    names = [names for _, names in first.examples]
+    assert names == [("P1", "P2", "P3"), ("P4", "P5", "P6")], "examples show many names"
     for wrong, why in (
         ({"suites": ("sqll",)}, "no suite 'sqll'"),
         ({"difficulty": 6}, "difficulty 6: questions of proofs have names for 1 to 5"),

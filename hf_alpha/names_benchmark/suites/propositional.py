@@ -30,13 +30,16 @@ class Propositional(Suite):
     hardest: ClassVar[int] = 7
 
     def draw(self, rng: random.Random, difficulty: int) -> Question:
-        """Draw a formula that can be satisfied."""
+        """Draw a formula that some values satisfy, and not whatever values there are."""
         task, count = get_task("propositional"), difficulty + 1
-        tokens, answer = draw_formula(task, rng, count)  # type: ignore[arg-type]
+        answer = ""
+        while not answer:
+            tokens, answer = draw_formula(task, rng, count)  # type: ignore[arg-type]
         shown = SHOWN.format([WORDS.get(token, token) for token in tokens], "infix")
-        target = ", ".join(f"{k}={v:d}" for k, v in (read_assignment(answer) or {}).items())
-        text, target = slots_of(f"Formula: {shown}"), self.read(slots_of(target)) or ""
-        return Question(text, target, ("proposition",) * count, tuple(tokens))
+        values = read_assignment(answer) or {}
+        target = slots_of(", ".join(f"{name}={value:d}" for name, value in values.items()))
+        text = slots_of(f"Formula: {shown}")
+        return Question(text, self.read(target) or "", ("proposition",) * count, tuple(tokens))
 
     def read(self, text: str) -> str | None:
         """Write values in the order of slots; None if one is given twice, or there are others."""
