@@ -13,6 +13,7 @@ from transformers import PreTrainedConfig
 from transformers.utils import cached_file
 
 from hf_alpha.card import RENAMINGS, backbone_type
+from hf_alpha.convert.shared import ConversionError
 from hf_alpha.loading import (
     ANSWERING,
     WEIGHTS,
@@ -20,6 +21,7 @@ from hf_alpha.loading import (
     auto_class,
     load_config,
     load_parts,
+    load_tokenizer,
 )
 from hf_alpha.plain_text import printable
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
@@ -48,6 +50,9 @@ def describe_model(place: str) -> str:
             disagree.
     """
     answers = _answers(place)
+    config = load_config(place)
+    if answers and not hasattr(config, "symbol_classes"):
+        return _describe_host(place, config)
     config, tokenizer = load_parts(place, answers)
     has_symbols = hasattr(config, "encoding") and bool(config.symbol_classes)
     lines = {
@@ -63,6 +68,40 @@ def describe_model(place: str) -> str:
     load = f"load_checkpoint({place!r}{'' if answers else ', answers=False'})"
     load = f"  load          import hf_alpha; model, tokenizer = hf_alpha.{load}"
     return "\n".join([place, *(_line(name, value) for name, value in lines.items()), load])
+
+
+def _describe_host(place: str, config: PreTrainedConfig) -> str:
+    """Describe a model of Transformers that writes text, and say whether it can be converted."""
+    tokenizer = load_tokenizer(str(Path(place).expanduser()))
+    lines = {
+        "model type": f"{config.model_type}, {_kind(config)} of Transformers, without symbols",
+        "parameters": _parameters(config),
+        "weights": _weights(place),
+        "tokens": f"{len(tokenizer):,}",
+        **_conversion(place, config, tokenizer),
+        **_origin(place),
+    }
+    return "\n".join([place, *(_line(name, value) for name, value in lines.items())])
+
+
+def _conversion(place: str, config: PreTrainedConfig, tokenizer: Any) -> dict[str, str]:
+    """Return which encodings a model can have, how it gets them, and why not the others."""
+    from hf_alpha.convert.possible import possible_conversions
+
+    try:
+        refusals = possible_conversions(config, tokenizer)
+    except ConversionError as error:
+        return {"conversion": f"no: {error}"}
+    taken = [encoding for encoding, reason in refusals.items() if not reason]
+    reasons = dict.fromkeys(reason for reason in refusals.values() if reason)
+    if not taken:
+        return {"conversion": f"no: {'; '.join(reasons)}"}
+    best = "relational" if "relational" in taken else taken[0]
+    said = {
+        "conversion": f"yes: {', '.join(taken)}; hf-alpha convert {place} OUT --to {best}, then "
+        "train it on your pairs (checkpoint: OUT in a recipe)",
+    }
+    return said | ({"not": "; ".join(reasons)} if reasons else {})
 
 
 def _answers(place: str) -> bool:

@@ -13,6 +13,8 @@ from hf_alpha.cli.options import Beams, ModelsTask, grouped, may_trust, names_of
 if TYPE_CHECKING:
     import torch
 
+    from hf_alpha.recipe import Recipe
+
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -59,6 +61,10 @@ def evaluate(
 ) -> None:
     """Measure correctness, exactness, edit distance and alpha-covariance beside random answers.
 
+    Models of Transformers as they are may stand beside converted ones, on your own pairs:
+
+    hf-alpha evaluate t5-small converted tuned --data test.jsonl --out before-and-after
+
     Of models that do not answer with text: the metrics of their recipe's objective.
 
     Models that follow instructions are asked by a prompt: hf-alpha ask.
@@ -68,7 +74,7 @@ def evaluate(
 
     card.check(models)
     device = work.begin()
-    if writes_answers(models[0]):
+    if any(map(writes_answers, models)):
         refuse(command, ["by"], "is for models that do not answer with text")
         _evaluate_answers(models, out, device, problems, answers, covariance, picture, card, work)
     else:
@@ -91,16 +97,19 @@ def _evaluate_answers(
     """Measure models that write answers, which are checked."""
     from hf_alpha.card import write_card
     from hf_alpha.evaluation.compare import compare
-    from hf_alpha.evaluation.entrants import trained_model
+    from hf_alpha.evaluation.entrants import answering_model, has_symbols
     from hf_alpha.evaluation.look_first import look_first
-    from hf_alpha.recipe import recipe_for
 
     settings = {**covariance.settings, **work.settings}
+    with_symbols = [model for model in models if has_symbols(model)]
+    recipe = _recipe_of(models, with_symbols, answers.task)
+    if card.card and len(with_symbols) < len(models):
+        raise ValueError("--card is for models with symbols: leave out the others")
     names = row_names(models)
-    entrants = [trained_model(*pair, device) for pair in zip(names, models, strict=True)]
-    if answers.draws and not any(one.model.config.encoding.random_parts for one in entrants):
+    entrants = [answering_model(*pair, device) for pair in zip(names, models, strict=True)]
+    encodings = [getattr(one.model.config, "encoding", None) for one in entrants]
+    if answers.draws and not any(one is not None and one.random_parts for one in encodings):
         raise ValueError("--draws is for models with random parts, and there is none: leave it out")
-    recipe = recipe_for(models[0], answers.task)
     folder = out or problems.folder(models, recipe)
     rows = problems.rows(recipe.solved, recipe, folder, progress=not work.quiet)
     looks = look_first(recipe, rows, {
@@ -119,6 +128,29 @@ def _evaluate_answers(
         for model, report in zip(models, of_models, strict=True):
             write_card(Path(model), report, chance, region=picture.region, **card.facts)
     say(f"{table}\nreport and pictures are in {folder}")
+
+
+def _recipe_of(models: list[str], with_symbols: list[str], task: str | None) -> "Recipe":
+    """Return what says how data is read and where names are: a recipe, or a tokenizer's rules.
+
+    That of the first model with symbols that has a recipe beside it counts, else that of the first
+    model with symbols.
+
+    Raises:
+        ValueError: no model has symbols, or a recipe for pairs of texts.
+    """
+    from hf_alpha.recipe import OwnRecipe, recipe_for, recipe_of
+
+    if with_symbols:
+        told = [model for model in with_symbols if recipe_of(model) is not None]
+        return recipe_for([*told, *with_symbols][0], task)
+    recipe = recipe_of(models[0])
+    if not isinstance(recipe, OwnRecipe):
+        raise ValueError(
+            f"{models[0]} has no symbols, and no recipe says what its problems are: name a "
+            "converted model beside it (hf-alpha convert), or ask it by a prompt (hf-alpha ask)"
+        )
+    return recipe
 
 
 def _evaluate_objective(

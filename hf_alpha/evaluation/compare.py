@@ -48,8 +48,11 @@ class Entrant(Protocol):
 
     def covariance(
         self, exam: Exam, problems: Sequence[str], max_renamings: int | None, seed: int
-    ) -> AlphaCovariance:
-        """Measure its alpha-covariance on problems, which need not be those of the exam."""
+    ) -> AlphaCovariance | None:
+        """Measure its alpha-covariance on problems, which need not be those of the exam.
+
+        None where it cannot be measured, which `notes` explains.
+        """
 
     def notes(self, exam: Exam, draws: int) -> list[str]:
         """Return lines that stand below the table."""

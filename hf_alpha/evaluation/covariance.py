@@ -261,7 +261,7 @@ def alpha_covariance(
             the model's positions; settings make no sense here.
     """
     settings = _generation_settings(generate_kwargs)
-    answerer = _Generating(model, tokenizer, names_of(tokenizer, symbols), settings)
+    answerer = Generating(model, tokenizer, names_of(tokenizer, symbols), settings)
     return covariance_of(
         answerer, problems, max_renamings, seed, batch_size=batch_size, progress=progress
     )
@@ -424,7 +424,7 @@ class _RenamedSample:
 
 
 @dataclass(frozen=True)
-class _Generating:
+class Generating:
     """A model that generates; a group has the lengths of the inputs and the room for an answer."""
 
     module: Any

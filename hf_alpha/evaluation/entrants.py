@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from hf_alpha.evaluation.compare import EvaluatedModel
+from hf_alpha.evaluation.hosts import HostModel
 from hf_alpha.evaluation.instructed import AskedModel, LocalModel
 from hf_alpha.loading import ANSWERING, auto_class, load_checkpoint, load_config, load_host
 
@@ -25,6 +26,25 @@ def trained_model(name: str, model: str, device: torch.device) -> EvaluatedModel
     return EvaluatedModel(name, pretrained.to(device), tokenizer)
 
 
+def answering_model(name: str, model: str, device: torch.device) -> EvaluatedModel | HostModel:
+    """Load a model that answers texts: one with symbols, or one of Transformers as it is.
+
+    `trained_model` describes the arguments.
+
+    Raises:
+        ValueError: it does not write answers, or cannot be read.
+    """
+    if has_symbols(model):
+        return trained_model(name, model, device)
+    host, tokenizer = load_host(model, _answering(model))
+    return HostModel(name, host.to(device), tokenizer)
+
+
+def has_symbols(model: str) -> bool:
+    """Whether a model, in a folder or on the Hub, has symbols."""
+    return hasattr(load_config(model), "symbol_classes")
+
+
 def asked_model(
     name: str, model: str, device: torch.device, generation: Mapping[str, Any], seed: int = 0
 ) -> AskedModel:
@@ -40,11 +60,20 @@ def asked_model(
     Raises:
         ValueError: it does not write answers, or cannot be read.
     """
-    kind = auto_class(load_config(model))
-    if kind not in ANSWERING:
-        raise ValueError(f"{model} does not write answers: hf-alpha evaluate measures such models")
-    host, tokenizer = load_host(model, kind)
+    host, tokenizer = load_host(model, _answering(model))
     return AskedModel(name, LocalModel(host.to(device), tokenizer, generation, seed))
 
 
-__all__ = ["asked_model", "trained_model"]
+def _answering(model: str) -> Any:
+    """Return the Auto class of a model that writes answers.
+
+    Raises:
+        ValueError: it does not.
+    """
+    kind = auto_class(load_config(model))
+    if kind not in ANSWERING:
+        raise ValueError(f"{model} does not write answers: hf-alpha evaluate measures such models")
+    return kind
+
+
+__all__ = ["answering_model", "asked_model", "has_symbols", "trained_model"]

@@ -277,7 +277,7 @@ def test_a_command_asks_models_here_and_behind_an_address(tmp_path, monkeypatch)
         again = hf_alpha("evaluate", ours, *old, *there)
         assert again.out == done.out
         assert again.err == "`hf-alpha evaluate --address` is now `hf-alpha ask`: see its --help\n"
-    assert "hf-alpha ask asks it by a prompt" in hf_alpha("evaluate", folder).error
+    assert "or ask it by a prompt (hf-alpha ask)" in hf_alpha("evaluate", folder).error
 
     def error(*arguments: object) -> str:
         return hf_alpha("ask", *arguments, *there).error

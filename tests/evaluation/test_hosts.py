@@ -1,0 +1,113 @@
+"""Models without symbols answer as generate does, one by one, and stand beside converted ones."""
+
+import json
+
+import pytest
+import torch
+from commands import hf_alpha
+from small_tokenizers import byte_level, unigram
+from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
+
+from hf_alpha.evaluation.compare import compare
+from hf_alpha.evaluation.hosts import HostModel
+from hf_alpha.tasks import get_task
+
+RULES = {"name": {"pattern": "alice|bob|carol|x|y|z", "count": 4}}
+ROWS = [
+    {"problem": text, "answer": "alice", "num_symbols": names, "size": len(text.split())}
+    for text, names in (
+        ("alice sees bob", 2),
+        ("alice sees alice and bob", 2),
+        ("x and y and z", 3),
+        ("x", 1),
+    )
+]
+
+
+def encoder_decoder():
+    tokenizer = unigram(end=True)
+    special = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 3, "num_heads": 2}
+    config = T5Config(**sizes, vocab_size=len(tokenizer), decoder_start_token_id=0, **special)
+    return T5ForConditionalGeneration(config).eval(), tokenizer
+
+
+def decoder(positions: int = 128):
+    tokenizer = byte_level()
+    sizes = {"n_embd": 16, "n_layer": 3, "n_head": 2, "n_positions": positions}
+    ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
+    return GPT2LMHeadModel(GPT2Config(**sizes, **ends, vocab_size=len(tokenizer))).eval(), tokenizer
+
+
+def by_hand(model, tokenizer, text: str, limit: int) -> str:
+    """Greedy answer to one text, token by token."""
+    ids = tokenizer(text)["input_ids"]
+    pair = model.config.is_encoder_decoder
+    if not pair and ids[-1:] != [tokenizer.eos_token_id]:
+        ids = [*ids, tokenizer.eos_token_id]
+    written: list[int] = []
+    for _ in range(limit):
+        with torch.no_grad():
+            if pair:
+                so_far = torch.tensor([[0, *written]])
+                logits = model(input_ids=torch.tensor([ids]), decoder_input_ids=so_far).logits
+            else:
+                logits = model(input_ids=torch.tensor([[*ids, *written]])).logits
+        written.append(int(logits[0, -1].argmax()))
+        if written[-1] == tokenizer.eos_token_id:
+            break
+    return tokenizer.decode(written, skip_special_tokens=True).strip()
+
+
+@pytest.mark.parametrize("make", [encoder_decoder, decoder])
+def test_answers_are_those_of_the_model_alone(make, tmp_path):
+    torch.manual_seed(0)
+    model, tokenizer = make()
+    task = get_task("text").configured(symbols=RULES)
+    options = {"covariance": 2, "max_renamings": 3, "max_new_tokens": 5, "progress": False}
+    text, (report, _) = compare(
+        [HostModel("host", model, tokenizer)], task, ROWS, tmp_path, **options
+    )
+    for row, record in zip(ROWS, report.records, strict=True):
+        assert list(record.answers) == [by_hand(model, tokenizer, row["problem"], 5)]
+    assert report.alpha_covariance.used == len(ROWS)
+    assert (
+        compare([HostModel("host", model, tokenizer)], task, ROWS, tmp_path, **options)[0] == text
+    )
+
+
+def test_texts_that_are_too_long_have_no_answer(tmp_path):
+    model, tokenizer = decoder(positions=24)
+    task = get_task("text").configured(symbols=RULES)
+    rows = [*ROWS[:1], {**ROWS[0], "problem": "alice sees bob " * 20}]
+    _, (report, _) = compare(
+        [HostModel("host", model, tokenizer)], task, rows, tmp_path, covariance=0, progress=False
+    )
+    assert report.reasons == {"longer than the model's positions": 1}
+    assert report.records[0].answers
+
+
+def test_before_and_after_in_one_table(tmp_path):
+    torch.manual_seed(0)
+    model, tokenizer = encoder_decoder()
+    host, converted, out = (tmp_path / name for name in ("host", "converted", "out"))
+    for part in (model, tokenizer):
+        part.save_pretrained(host)
+    said = hf_alpha("info", host)
+    assert said.code == 0, said.err
+    assert "conversion    yes: streams, relational, dual_part, learned; hf-alpha" in said.out
+    done = hf_alpha("convert", host, converted, "--to", "relational", "--names", "alice|bob|[xyz]")
+    assert done.code == 0, done.err
+    rows = [{"source": row["problem"], "target": row["answer"]} for row in ROWS]
+    data = tmp_path / "test.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["evaluate", host, converted, "--data", data, "--out", out, "--quiet"]
+    done = hf_alpha(*arguments, "--covariance", 1)
+    assert done.code == 0, done.err
+    rows = [line.split()[:2] for line in (out / "table.txt").read_text().splitlines()]
+    assert ["correct", "host"] in rows and ["alpha_covariance", "host"] in rows
+    assert sum(row[:1] == ["converted"] for row in rows) == 3
+    alone = hf_alpha("evaluate", host, "--data", data, "--out", tmp_path / "alone")
+    assert "host has no symbols, and no recipe says what its problems are" in alone.error
+    card = hf_alpha(*arguments, "--card")
+    assert "--card is for models with symbols" in card.error
