@@ -802,6 +802,25 @@ def test_geometric_prints_a_line_for_each_side(capsys, tmp_path):
 NEW_NAMES = load("new_names")
 
 
+def test_names_benchmark_trains_converts_and_asks(capsys, tmp_path):
+    script = load("names_benchmark")
+    argv = ["--hosts=gpt2,t5", "--suites=people", "--pairs=40", "--tokens=300", "--width=16"]
+    argv += ["--batch=4", "--steps=2", "--tuning-steps=1", "--questions=2", "--namings=1"]
+    argv += [f"--runs={tmp_path / 'runs'}", f"--out={tmp_path / 'out'}"]
+    script.main(argv)
+    found = json.loads((tmp_path / "out.json").read_text())["data"]
+    names = ["gpt2", "gpt2-relational", "t5", "t5-relational"]
+    assert list(found["scores"]) == list(found["parameters"]) == names
+    for name in names:
+        changed = found["scores"][name]["all"]["all_kinds"]["changed"]["mean"]
+        assert changed == 0 or not name.endswith("relational")
+    row = json.loads((tmp_path / "runs" / "train.jsonl").read_text().splitlines()[0])
+    assert all(name in row["source"] for name in row["names"])
+    capsys.readouterr()
+    script.main(argv)  # all is there
+    assert "processor seconds" not in capsys.readouterr().out
+
+
 def test_new_names_has_a_line_for_each_way_and_set_of_names(capsys, monkeypatch, tmp_path):
     tiny = [
         *("--task=anf", "--host=llama", "--seeds=0", "--steps=2", "--rows=40", "--tests=1"),

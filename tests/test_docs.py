@@ -98,6 +98,15 @@ def test_transduction(tmp_path):
     assert (tmp_path / "party.svg").read_text() == (DOCS / "transduction.svg").read_text()
 
 
+def test_names_benchmark_by_hand(tmp_path):
+    """Its Python alone; its commands are tested in names_benchmark/test_run.py."""
+    blocks = BLOCK.findall((DOCS / "names-benchmark.md").read_text(encoding="utf-8"))
+    (code,) = (code for language, code in blocks if language == "python")
+    (said,) = (text for language, text in blocks if not language)
+    done = own_process.run("-c", code, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0 and done.stdout == said, done.stderr
+
+
 @pytest.mark.slow  # its parts are tested in convert/test_geometric.py
 def test_geometric_encoders(tmp_path):
     """With a small BERT in the place of the Hub's."""

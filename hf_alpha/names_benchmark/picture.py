@@ -33,14 +33,15 @@ def draw(
 
     suites = list(next(iter(scores.values())))
     suites = suites if len(suites) > 2 else suites[:1]
-    rows = -(-len(suites) // COLUMNS)
+    columns = min(COLUMNS, len(suites))
+    rows = -(-len(suites) // columns)
     bars = 0.9 + 0.32 * len(scores)
     figure = Figure(figsize=(10.5, 2.4 * rows + bars + 0.6), layout="constrained")
     FigureCanvasAgg(figure)
     top, bottom = figure.subfigures(2, 1, squeeze=False, height_ratios=[2.4 * rows + 0.6, bars])[
         :, 0
     ]
-    axes = top.subplots(rows, COLUMNS, squeeze=False, sharey=True).flatten()
+    axes = top.subplots(rows, columns, squeeze=False, sharey=True).flatten()
     for axis, suite in zip(axes, suites, strict=False):
         _kinds(axis, {name: by_suite[suite] for name, by_suite in scores.items()}, suite)
     for axis in axes[len(suites) :]:
