@@ -4,8 +4,10 @@ import gzip
 import json
 import random
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from fractions import Fraction
 from itertools import permutations
 from pathlib import Path
@@ -124,3 +126,59 @@ def test_kinship_asks_for_the_relation_of_two_people(words, tmp_path):
     assert made["target"] == "Cleo is the daughter of Ann"
     assert (made["women"], made["men"]) == (["Ann", "Cleo"], ["Bob"])
     assert names_in("kinship", tmp_path) == [3]
+
+
+def test_sql_runs_on_tables_of_the_schema(tmp_path):
+    """The schema is made, and the query reads nothing that it lacks."""
+    run("sql.py", tmp_path)
+    rows = rows_of(tmp_path / "test.jsonl")
+    training_names = {name for row in rows_of(tmp_path / "train.jsonl") for name in row["columns"]}
+    for row in rows:
+        schema, _, question = row["source"].partition(" | ")
+        tables = dict(re.findall(r"(\w+) \( ([^)]*) \)", schema))
+        assert sorted(tables) == sorted(row["tables"])
+        with closing(sqlite3.connect(":memory:")) as database:
+            for table, columns in tables.items():
+                database.execute(f"CREATE TABLE {table} ({columns})")
+            database.execute(row["target"])
+        asked = {name for name in row["columns"] if re.search(rf"\b{name}\b", question)}
+        assert asked and all(re.search(rf"\b{name}\b", row["target"]) for name in asked)
+        assert not training_names & {*row["columns"], *row["tables"]}
+    counts = names_in("sql", tmp_path)
+    assert min(counts) >= 3 and max(counts) > 20
+
+
+def test_sequents_are_proved(tmp_path, monkeypatch):
+    run("sequents.py", tmp_path)
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    from sequents import check
+
+    rows = rows_of(tmp_path / "test.jsonl")
+    for row in rows:
+        assert check(row["source"], row["target"]) and check(**row, answer=row["target"])
+        assert not check(row["source"], f"{row['target']} )")
+        assert not check(row["source"], row["target"].replace(")", "", 1) + " x")
+    assert max(names_in("sequents", tmp_path)) > 20
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ("( f a b )", True),
+        ("( f c b )", True),  # another proof than any that the data may have
+        ("( f b a )", False),
+        ("( f a )", False),
+        ("f", False),
+        ("a", False),
+        ("( a )", False),
+        ("( f a b", False),
+        ("( f a b ) )", False),
+        ("( f a d )", False),
+        ("", False),
+    ],
+)
+def test_proofs_are_checked_step_by_step(answer, right, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    from sequents import check
+
+    assert check("f : p → q → r , a : p , b : q , c : p ⊢ r", answer) is right
