@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from hf_alpha.modeling.tokenization_text import TextTokenizer as TextTokenizer
     from hf_alpha.recipe import Recipe as Recipe
     from hf_alpha.recipe import read_recipe as read_recipe
+    from hf_alpha.solving import solve as solve
     from hf_alpha.tasks import Task as Task
     from hf_alpha.tasks import Verdict as Verdict
     from hf_alpha.tasks import get_task as get_task
@@ -146,6 +147,7 @@ _MODULES = {
     "read_recipe": "hf_alpha.recipe",
     "register_encoding": "hf_alpha.modeling.symbol_encodings",
     "register_task": "hf_alpha.tasks",
+    "solve": "hf_alpha.solving",
     "to_dual_part": "hf_alpha.convert",
     "to_geometric": "hf_alpha.convert",
     "to_relational": "hf_alpha.convert",

@@ -24,7 +24,7 @@ from hf_alpha.generation import (
 from hf_alpha.loading import auto_class
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
-from hf_alpha.solve import solve
+from hf_alpha.solving import solve
 from hf_alpha.tasks.propositional import PropositionalTask
 from hf_alpha.train import config_for
 
@@ -170,7 +170,9 @@ def test_answers_of_a_decoder_end_where_its_positions_do(kind):
         assert answers == tokenizer.batch_decode(out[:, -room:], names=names)
     with pytest.raises(ValueError, match=r"problem has 32 tokens, .* 32 positions, for inp"):
         generate_answers(model, tokenizer, ["!" * 30 + "a"], progress=False)
-    found = list(solve(model, tokenizer, PropositionalTask(), ["!" * 30 + "a", "a"]))
+    found = list(
+        solve(["!" * 30 + "a", "a"], task="propositional", model=(model, tokenizer), method="model")
+    )
     assert "the model has 32 positions" in found[0].error, "others are answered all the same"
     assert found[1].error is None and found[1].answers
 
@@ -258,7 +260,15 @@ def test_the_copy_of_the_code_beside_a_model_works_like_the_package(tmp_path, re
     assert [r.outcome == OUTSIDE for r in report.records] == [False, True, False]
     found = alpha_covariance(model, tokenizer, problems, generate_kwargs=settings, progress=False)
     assert found.skipped == {1: "outside the vocabulary"} and found.used == 2
-    solutions = list(solve(model, tokenizer, PropositionalTask(), [*problems, "&a"], num_beams=1))
+    solutions = list(
+        solve(
+            [*problems, "&a"],
+            task="propositional",
+            model=(model, tokenizer),
+            method="model",
+            num_beams=1,
+        )
+    )
     assert [s.error is None for s in solutions] == [True, False, True, False]
     assert "more names than the 3 symbols" in str(solutions[1].error)
     for call in (generate_answers, alpha_covariance):

@@ -40,7 +40,7 @@ from hf_alpha.loading import CheckpointError, load_checkpoint
 from hf_alpha.recipe import FormulaRecipe, RecipeError, RowsRecipe, read_recipe
 from hf_alpha.release import release
 from hf_alpha.resources import resource_path
-from hf_alpha.solve import solve
+from hf_alpha.solving import solve
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.text.swapping import swapping_pairs
 from hf_alpha.train import (
@@ -235,7 +235,10 @@ def test_a_decoder_learns_what_it_is_trained_on(kind, names, least, tmp_path, mo
     alone = [row["problem"] for row in rows if task.symbols_of(row["problem"]) == ["a"]]
     renamed = [problem.replace("a", " request ") for problem in alone]
     one, other = (
-        [solution.answers[0][0] for solution in solve(model, tokenizer, task, formulas)]
+        [
+            solution.answers[0][0]
+            for solution in solve(formulas, task=task, model=(model, tokenizer), method="model")
+        ]
         for formulas in (alone, renamed)
     )
     known = [pair for pair in zip(one, other, strict=True) if "a" in pair[0]]
@@ -289,7 +292,7 @@ def test_a_decoder_learns_to_make_up_names(tmp_path, monkeypatch):
     task = read_recipe("recipe.yaml").solved
     covariance = alpha_covariance(model, tokenizer, ["a1 b2"], max_renamings=12, progress=False)
     assert covariance.mean == 1 and covariance.samples[0].raw > 1
-    answers = solve(model, tokenizer, task, ["x7 y8", "t1 q9"])
+    answers = solve(["x7 y8", "t1 q9"], task=task, model=(model, tokenizer))
     assert [answer.answers[0][0] for answer in answers] == ["t1 = y8 x7 ; t1", "t2 = q9 t1 ; t2"]
     with pytest.raises(ValueError, match="the target has a name that the source lacks"):
         train(read_recipe("recipe.yaml", ["model.new_symbols=false", "training.output_dir=no"]))
@@ -378,7 +381,7 @@ def test_a_decoder_answers_own_pairs(own_task, tokenizer):
     logged = [row for row in trainer.state.log_history if "eval_correct" in row]
     assert [row["step"] for row in logged] == [2, 4]
     model, tokenizer = load_checkpoint("out")
-    (solution,) = solve(model, tokenizer, recipe.solved, ["SWAP a b : F a b"])
+    (solution,) = solve(["SWAP a b : F a b"], task=recipe.solved, model=(model, tokenizer))
     assert solution.error is None and solution.answers
     assert {*tokenizer.symbol_names.values()} >= {*"FGH"}  # each has learned a vector
     texts = ["SWAP a b : F a b", "SWAP a b : F G a b a b"]
@@ -397,7 +400,7 @@ def test_names_that_a_function_finds_reach_every_tool(own_task):
     train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
     model, tokenizer = load_checkpoint("found")
     task = read_recipe("own.yaml", changes).solved
-    (solution,) = solve(model, tokenizer, task, ["SWAP a b : F a b"])
+    (solution,) = solve(["SWAP a b : F a b"], task=task, model=(model, tokenizer))
     assert solution.error is None and solution.answers
 
 
@@ -427,7 +430,7 @@ def test_a_converted_model_finds_names_by_the_recipe(own_task):
     assert tokenizer.finder.rules["variable"].pattern == "[a-z]"
     assert_same(model.state_dict(), trainer.model.state_dict())
     text = "SWAP a b : F x G a b"
-    (solution,) = solve(model, tokenizer, read_recipe("own.yaml", more).solved, [text])
+    (solution,) = solve([text], task=read_recipe("own.yaml", more).solved, model=(model, tokenizer))
     assert solution.error is None
     longer = [*more, "training.max_steps=4"]
     assert train(read_recipe("own.yaml", longer), True, True, lambda _: 0).state.global_step == 4
@@ -1105,7 +1108,7 @@ def test_tools_take_any_type_of_model_with_symbols(data_dir, tmp_path):
         max_renamings=4, progress=False,
     )  # fmt: skip
     assert report.overall.count == 2 and report.overall.outcomes["outside_vocabulary"] == 0
-    (solution,) = solve(model, tokenizer, get_task("propositional"), ["a & !b"])
+    (solution,) = solve(["a & !b"], task="propositional", model=(model, tokenizer), method="model")
     assert solution.error is None and len(solution.answers) == 1
 
 

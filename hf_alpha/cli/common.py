@@ -3,13 +3,15 @@
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hf_alpha.plain_text import printable
+from hf_alpha.solving import Line
 
 if TYPE_CHECKING:
     from hf_alpha.recipe import OwnRecipe
@@ -40,13 +42,26 @@ def check_places(*models: str) -> None:
         checkpoint_place(model)
 
 
-def read_inputs(
+def read_inputs(arguments: list[str] | None, file: Path | None, name: str) -> list[str]:
+    """Return all that `stream_inputs` gives; a line that cannot be read is an error.
+
+    Raises:
+        ValueError: there are no texts, or one cannot be read.
+    """
+    texts = list(stream_inputs(arguments, file, name))
+    for text in texts:
+        if isinstance(text, Line) and text.error is not None:
+            raise ValueError(text.error)
+    return texts
+
+
+def stream_inputs(
     arguments: list[str] | None,
     file: Path | None,
     name: str,
     text_of: Callable[[dict[str, Any], int], str] | None = None,
-) -> list[str]:
-    """Return texts given as arguments and in the lines of a file, or else on standard input.
+) -> Iterator[str]:
+    """Give texts of arguments and of the lines of a file, or else of standard input, one by one.
 
     Args:
         arguments: texts of the command line.
@@ -54,58 +69,82 @@ def read_inputs(
         name: what errors call a text.
         text_of: gives the text of a row in JSON, from the row and its number.
 
-    Raises:
-        ValueError: there are none, or they cannot be read.
-    """
-    from hf_alpha.modeling.grammar import FormulaError, check_unicode
+    Returns:
+        Texts that are not blank. Those of lines are a `Line`, some with an error.
 
-    texts = list(arguments or [])
+    Raises:
+        ValueError: there are none, or an argument is no text.
+    """
+    for text in arguments or ():
+        if error := _no_unicode(text):  # no terminal could print it
+            raise ValueError(f"{name} {text!a} is no text in UTF-8: {error}")
+    given: Iterator[str] = iter(arguments or ())
     if file is not None:
-        try:  # some editors begin a file with a mark of its encoding
-            lines = file.read_text(encoding="utf-8-sig").split("\n")
-            texts += _of_json(file, lines, text_of) if file.suffix == ".jsonl" else lines
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{file} is no text in UTF-8: {error}") from None
-    elif not texts:
+        given = chain(given, _lines_of(file, text_of))
+    elif not arguments:
         if sys.stdin.isatty():
             raise ValueError(
                 f"no {name}: give one as an argument, with --file or on standard input"
             )
-        try:
-            texts = sys.stdin.read().split("\n")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"standard input is no text in UTF-8: {error}") from None
-    texts = [text for text in texts if text.strip()]
-    if not texts:
+        given = _lines(getattr(sys.stdin, "buffer", sys.stdin), "standard input")
+    texts = (text for text in given if text.strip())
+    if (first := next(texts, None)) is None:
         raise ValueError(f"no {name}: the input is empty")
-    for text in texts:
-        try:
-            check_unicode(text)  # no terminal could print it
-        except FormulaError as error:
-            raise ValueError(f"{name} {text!a} is no text in UTF-8: {error}") from None
-    return texts
+    return chain([first], texts)
+
+
+def _lines_of(file: Path, text_of: Callable[[dict[str, Any], int], str] | None) -> Iterator[str]:
+    with file.open("rb") as stream:
+        for number, line in enumerate(_lines(stream, str(file))):
+            if file.suffix != ".jsonl" or line.error is not None:
+                yield line
+            elif line.strip():
+                yield _of_json(line, f"{file}, row {number}", number, text_of)
+
+
+def _lines(stream: Iterable[Any], place: str) -> Iterator[Line]:
+    """Give the lines of a stream of bytes or text; only line feeds end one."""
+    for number, line in enumerate(stream, start=1):
+        place_of_line, error = f"{place}, line {number}", None
+        text = line
+        if isinstance(line, bytes):
+            try:  # some editors begin a file with a mark of its encoding
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as problem:
+                text = line.decode("utf-8", "backslashreplace")
+                error = f"{place_of_line} is no text in UTF-8: {problem}"
+        yield Line(text.rstrip("\r\n"), place_of_line, error)
 
 
 def _of_json(
-    file: Path, lines: list[str], text_of: Callable[[dict[str, Any], int], str] | None
-) -> list[str]:
-    """Return the texts of lines in JSON, which are strings or rows."""
-    texts = []
-    for number, line in enumerate(lines):
-        if not line.strip():
-            continue
+    line: Line, place: str, number: int, text_of: Callable[[dict[str, Any], int], str] | None
+) -> str:
+    """Return the text of a line in JSON, which is a string or a row."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        return Line(line, place, f"{place}: no JSON: {problem}")
+    if isinstance(content, dict) and text_of is not None:
         try:
-            content = json.loads(line)
-        except ValueError as error:
-            raise ValueError(f"{file}, row {number}: no JSON: {error}") from None
-        if isinstance(content, str):
-            texts.append(content)
-        elif isinstance(content, dict) and text_of is not None:
-            texts.append(text_of(content, number))
-        else:
-            row = " or a row" if text_of is not None else ""
-            raise ValueError(f"{file}, row {number}: write a string{row}")
-    return texts
+            content = text_of(content, number)
+        except ValueError as problem:
+            return Line(line, place, str(problem))
+    if not isinstance(content, str):
+        row = " or a row" if text_of is not None else ""
+        return Line(line, place, f"{place}: write a string{row}")
+    if error := _no_unicode(content):
+        return Line(line, place, f"{place} is no text in UTF-8: {error}")
+    return Line(content, place) if type(content) is str else content
+
+
+def _no_unicode(text: str) -> str | None:
+    from hf_alpha.modeling.grammar import FormulaError, check_unicode
+
+    try:
+        check_unicode(text)
+    except FormulaError as error:
+        return str(error)
+    return None
 
 
 def own_test_rows(recipe: "OwnRecipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
@@ -134,4 +173,12 @@ def test_data(recipe: "OwnRecipe", data: str | None) -> Any:
     return place
 
 
-__all__ = ["check_places", "own_test_rows", "quiet_bars", "read_inputs", "say", "test_data"]
+__all__ = [
+    "check_places",
+    "own_test_rows",
+    "quiet_bars",
+    "read_inputs",
+    "say",
+    "stream_inputs",
+    "test_data",
+]

@@ -1,20 +1,25 @@
-"""`hf-alpha solve`: a model answers, and a solver checks."""
+"""`hf-alpha solve`: a model or a solver answers, and every answer is checked."""
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hf_alpha.cli.common import check_places, quiet_bars, read_inputs, say
+from hf_alpha.cli.answer_file import AnswerFile
+from hf_alpha.cli.common import check_places, quiet_bars, say, stream_inputs
 from hf_alpha.cli.options import Beams, Device, ModelsTask, by_class, may_trust
-from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import Problem, Task, get_task, name_of
-from hf_alpha.tasks.registry import DEFAULT_TASK
+from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
+from hf_alpha.solving import solve as solve_all
+from hf_alpha.tasks import Task
 
 if TYPE_CHECKING:
-    from hf_alpha.solve import Solution
+    from hf_alpha.recipe import Recipe
 
 
 BEST = 10
@@ -68,12 +73,33 @@ Explain = Annotated[
 ]
 
 
+Method = Annotated[
+    str,
+    typer.Option(
+        help="model, solver (logic alone), or auto: both, the solver first, unless you say what "
+        "only a model can do (--model, --top, --first-correct, --beams, --max-new-tokens)."
+    ),
+]
+Timeout = Annotated[float, typer.Option(help="Seconds that solvers have for a formula.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print a JSON object for each formula, one a line.")
+]
+Out = Annotated[
+    Path | None, typer.Option(help="Write these objects into a file (*.jsonl) as they are found.")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on where an earlier start left the file of --out.")
+]
+
+
 @may_trust("model")
 def solve(
     formulas: Formulas = None,
     file: File = None,
     model: Model = None,
     task: ModelsTask = None,
+    method: Method = "auto",
+    timeout: Timeout = TIMEOUT,
     top: Top = None,
     first_correct: FirstCorrect = False,
     beams: Beams = None,
@@ -81,61 +107,93 @@ def solve(
     notation: Notation = None,
     names: Names = None,
     explain: Explain = False,
+    json_lines: Json = False,
+    out: Out = None,
+    resume: Resume = False,
     device: Device = "auto",
 ) -> None:
     """Solve formulas, and check every answer with a solver; or have a model answer your texts.
 
     hf-alpha solve 'request & !grant' '|a&bc'
 
-    Models always answer. Where no answer is right and the solver proves that the formula has none,
-    it says unsatisfiable in place of them.
+    Where no answer is right and a solver proves that the formula has none, it says unsatisfiable in
+    place of them; where the time is up, unknown. The exit code is 0 if each formula is solved or
+    proved to have no answer, else 1.
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
-    solved_task, column = _task_of(task, model)
-    texts = read_inputs(formulas, file, "formula", _reader(solved_task, column, file))
-    if notation is not None and solved_task.grammar is None:
-        raise ValueError(
-            f"--notation: problems of task {solved_task.name!r} have one notation only"
-        )
-    if first_correct and not solved_task.has_check:
-        raise ValueError(f"--first-correct: task {solved_task.name!r} has no check of answers")
+    if resume and out is None:
+        raise ValueError("--resume goes with --out, the file that it goes on with")
+    if explain and (json_lines or out is not None):
+        raise ValueError("--explain is for people, --json and --out are for programs")
+    if model is not None:
+        check_places(model)
+    settings = Settings(
+        task=task,
+        model=model,
+        method=method,
+        timeout=timeout,
+        top=top or (BEST if first_correct else 1),
+        first_correct=first_correct,
+        num_beams=beams,
+        max_new_tokens=max_new_tokens,
+        notation=notation,
+        device=device,
+    )
+    recipe = None if model is None else _recipe_of(model, task)
+    stream = stream_inputs(formulas, file, "formula", _reader(recipe, file))
+    first = next(stream)
+    solved_task = settings.task_of(first) if recipe is None else recipe.solved
+    settings = replace(settings, task=solved_task)
+    _check_fit(solved_task, settings)
+    texts: Iterator[str] = chain([first], stream)
     if names:
-        texts = _with_names(texts, names, solved_task)
-    readings = [_read(solved_task, text, notation) for text in texts]
-    problems = [reading for reading in readings if isinstance(reading, Problem)]
-    settings = {
-        "top": top or (BEST if first_correct else 1),
-        "first_correct": first_correct,
-        "num_beams": beams,
-        "max_new_tokens": max_new_tokens,
-    }
-    solutions = _solutions(problems, model, solved_task, device, settings)
-    unsolved = 0
-    notes_of = _notes(solved_task, model)
-    for text, reading in zip(texts, readings, strict=True):
-        if isinstance(reading, Problem):
-            for note in notes_of(reading):
+        texts = iter(_with_names(list(texts), names, solved_task))
+    if out is not None:
+        statuses = _write(texts, settings, out, resume)
+    else:
+        statuses, notes_of = Counter(), _notes(solved_task, model)
+        for solution in solve_all(texts, **vars(settings)):
+            statuses[solution.status] += 1
+            for note in notes_of(solution.read) if solution.read is not None else ():
                 say(f"note: {note}", err=True)
-            unsolved += not _show(solved_task, reading, next(solutions), explain)
-        else:
-            say(text)
-            say(f"  error: {reading}", err=True)
-            unsolved += 1
-    if unsolved:
+            if json_lines:
+                typer.echo(json.dumps(solution.record()))
+            else:
+                _show(solved_task, solution, explain, says_who=method != "model")
+    fine = {"solved", "unsatisfiable"} | (set() if solved_task.has_check else {"answered"})
+    if not statuses.keys() <= fine:
         raise typer.Exit(1)
 
 
-def _task_of(name: str | None, model: str | None) -> tuple[Task, str]:
-    """Return the task of this name, or that of the model, and the column of its data's problems."""
-    if model is None:
-        return get_task(name or DEFAULT_TASK), PROBLEM
-    check_places(model)
-    quiet_bars()
-    from hf_alpha.recipe import OwnRecipe, recipe_for
+def _write(texts: Iterator[str], settings: Settings, out: Path, resume: bool) -> Counter[str]:
+    """Write answers into a file, with a progress bar on a terminal."""
+    from tqdm import tqdm
 
-    recipe = recipe_for(model, name)
-    return recipe.solved, recipe.data.source if isinstance(recipe, OwnRecipe) else PROBLEM
+    with AnswerFile(out, resume) as answers:
+        rest = answers.rest(texts)
+        num_answered = answers.statuses.total()
+        solutions = solve_all(rest, **vars(settings))
+        for solution in tqdm(solutions, "solving", initial=num_answered, disable=None):
+            answers.add(solution.record())
+    counts = ", ".join(f"{count:,} {status}" for status, count in sorted(answers.statuses.items()))
+    say(f"{answers.statuses.total():,} formulas: {counts}; written to {out}")
+    return answers.statuses
+
+
+def _check_fit(task: Task, settings: Settings) -> None:
+    """Refuse options that have no sense for a task."""
+    if settings.notation is not None and task.grammar is None:
+        raise ValueError(f"--notation: problems of task {task.name!r} have one notation only")
+    if settings.first_correct and not task.has_check:
+        raise ValueError(f"--first-correct: task {task.name!r} has no check of answers")
+
+
+def _recipe_of(model: str, task: str | None) -> "Recipe":
+    quiet_bars()
+    from hf_alpha.recipe import recipe_for
+
+    return recipe_for(model, task)
 
 
 def _notes(task: Task, model: str | None) -> Callable[[str], list[str]]:
@@ -149,13 +207,15 @@ def _notes(task: Task, model: str | None) -> Callable[[str], list[str]]:
     return lambda text: [] if facts is None else facts.notes(text, finder)
 
 
-def _reader(task: Task, column: str, file: Path | None) -> Callable[[dict[str, Any], int], str]:
+def _reader(recipe: "Recipe | None", file: Path | None) -> Callable[[dict[str, Any], int], str]:
     """Return what gives the problem of a row, with the names that its columns list."""
 
     def read(row: dict[str, Any], number: int) -> str:
         from hf_alpha.data.pairs import problem_of
+        from hf_alpha.recipe import OwnRecipe
 
-        if (finder := getattr(task, "finder", None)) is not None:
+        column = recipe.data.source if isinstance(recipe, OwnRecipe) else PROBLEM
+        if (finder := getattr(recipe and recipe.solved, "finder", None)) is not None:
             return problem_of(row, column, finder, str(file), number)
         if not isinstance(text := row.get(column), str):
             raise ValueError(f"{file}, row {number}: the column {column!r} holds no text")
@@ -186,45 +246,16 @@ def _with_names(texts: list[str], options: list[str], task: Task) -> list[str]:
                 )
             names = filter(None, map(str.strip, listed.split(",")))
             names_of.setdefault(kind or classes[0], []).extend(names)
-    marked = [finder.mark(text, names_of) for text in texts]
-    present = {text[start:stop] for text in marked for start, stop, _ in text.spans}
+    broken = [text for text in texts if isinstance(text, Line) and text.error is not None]
+    marked = [text if text in broken else finder.mark(text, names_of) for text in texts]
+    present = {text[start:stop] for text in marked for start, stop, _ in getattr(text, "spans", ())}
     if absent := [name for names in names_of.values() for name in names if name not in present]:
         raise ValueError(f"--names: {absent[0]!r} stands in no text, or not as a whole word")
     return marked
 
 
-def _read(task: Task, text: str, notation: str | None) -> Problem | FormulaError:
-    """Return the problem that a text is, or why it is none; torch is not loaded for it."""
-    try:
-        return task.read(text, notation)
-    except FormulaError as error:
-        return error
-
-
-def _solutions(
-    problems: list[Problem],
-    model: str | None,
-    task: Task,
-    device: str,
-    settings: dict[str, Any],
-) -> "Iterator[Solution]":
-    """Load a model, at the first problem, and solve; `settings` are arguments of `solve`."""
-    quiet_bars()
-    from hf_alpha.loading import load_checkpoint
-    from hf_alpha.processes import choose_device
-    from hf_alpha.resources import resource_path
-    from hf_alpha.solve import solve as run
-
-    accelerator = choose_device(device)
-    if model is None and task.released_model is None:
-        raise ValueError(f"no model of task {name_of(task)!r} is released: name one with --model")
-    folder = model or resource_path("model_cards", f"{task.released_model}")
-    trained_model, tokenizer = load_checkpoint(folder)
-    yield from run(trained_model.to(accelerator), tokenizer, task, problems, **settings)
-
-
-def _show(task: Task, problem: Problem, solution: "Solution", explain: bool) -> bool:
-    """Print a solution, and return whether the problem is solved, or answered if none checks."""
+def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None:
+    """Print a solution."""
     say(solution.problem)
     if solution.read_as is not None:
         say(f"  {'read as':<10} {solution.read_as}")
@@ -232,14 +263,18 @@ def _show(task: Task, problem: Problem, solution: "Solution", explain: bool) -> 
         say(f"  error: {solution.error}", err=True)
     if solution.unsatisfiable:
         say("  unsatisfiable")
-        return False
-    for answer, verdict in solution.answers:
+        for part in solution.core:
+            say(f"  {'by' if part is solution.core[0] else 'and':<10} {part}")
+    elif not solution.answers and solution.status == "unknown" and says_who:
+        say("  unknown")
+    for answer, verdict in [] if solution.unsatisfiable else solution.answers:
         say(task.answer_line(verdict.value if task.has_check else "answer", answer))
         if not answer.ended:
             say("  note: that answer is cut off: raise --max-new-tokens", err=True)
-        if explain:
-            say(indent(task.explain(problem, answer).text(), "    "))
-    return solution.solved if task.has_check else bool(solution.answers)
+        if explain and solution.read is not None:
+            say(indent(task.explain(solution.read, answer).text(), "    "))
+    if says_who and solution.status in ("solved", "unsatisfiable"):
+        say(f"  {'found by':<10} {solution.found_by}, {solution.seconds:.3f} s")
 
 
 __all__ = ["solve"]

@@ -14,6 +14,7 @@ from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import NAME, Grammar, unquoted
 
 from .commuting import Fixed, commuted, fixed_tokens
+from .decision import Decision
 from .explanation import Explanation
 from .problem import Problem
 from .prompts import Prompt
@@ -101,6 +102,7 @@ class Task(ABC):
         empty_answer: what is shown in place of an answer without a token.
         released_model: folder under `model_cards/` of the model that `hf-alpha solve` takes unless
             told otherwise; None where there is none.
+        decides: there is a solver behind `decide`, which needs no model.
         prompt: for models that follow instructions; None where there is none.
         held_out: whether equal up to renaming and commuting counts as equal, and tests keep clear
             of training data. False where there are too few problems for that.
@@ -121,6 +123,7 @@ class Task(ABC):
     data: ClassVar[str] = "`problem` is what is asked, `answer` a right answer"
     empty_answer: ClassVar[str] = "(empty)"
     released_model: ClassVar[str | None] = None
+    decides: ClassVar[bool] = False
     prompt: ClassVar[Prompt | None] = None
     held_out: ClassVar[bool] = True
 
@@ -227,6 +230,18 @@ class Task(ABC):
             FormulaError: if the problem cannot be read.
         """
         return None
+
+    def decide(self, problem: str, seconds: float = 10.0) -> Decision:
+        """Say what a solver alone makes of a problem; see `decides`.
+
+        Args:
+            problem: in any notation.
+            seconds: after which the solver gives up.
+
+        Raises:
+            FormulaError: if the problem cannot be read.
+        """
+        return Decision("no solver", reason=f"task {self.name!r} has no solver")
 
     def read(self, problem: str, notation: str | None = None) -> Problem:
         """Read a problem, once for all that is done with it; one that was read stays as it is.

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from .decision import Clock
+
 MAX_CONFLICTS = 100_000
 """A limit that, unlike one of time, gives the same answer on every machine. Some seconds."""
 
@@ -71,14 +73,14 @@ class Circuit:
 class Solver:
     """A solver that knows the clauses of a circuit."""
 
-    def __init__(self, solver: Any, conflicts: int):
-        self._solver, self._conflicts = solver, conflicts
+    def __init__(self, solver: Any, conflicts: int, clock: Clock | None):
+        self._solver, self._conflicts, self._clock = solver, conflicts, clock
 
     def model(self, assumptions: Sequence[int] = ()) -> set[int] | None:
         """Return the literals of a model, None if there is none.
 
         Raises:
-            GaveUpError: if that takes too many conflicts.
+            GaveUpError: if that takes too many conflicts, or too much time.
         """
         return set(self._solver.get_model()) if self._solve(assumptions) else None
 
@@ -87,16 +89,21 @@ class Solver:
         return None if self._solve(assumptions) else set(self._solver.get_core() or ())
 
     def _solve(self, assumptions: Sequence[int]) -> bool:
-        self._solver.conf_budget(self._conflicts)
-        satisfiable: bool | None = self._solver.solve_limited(assumptions=assumptions)
-        if satisfiable is None:
-            raise GaveUpError
-        return satisfiable
+        while True:
+            self._solver.conf_budget(self._conflicts)
+            satisfiable: bool | None = self._solver.solve_limited(assumptions=assumptions)
+            if satisfiable is not None:
+                return satisfiable
+            if self._clock is None or not self._clock.left:
+                raise GaveUpError
 
 
 @contextmanager
 def solver(
-    clauses: Sequence[Sequence[int]], conflicts: int = MAX_CONFLICTS, name: str = "minisat22"
+    clauses: Sequence[Sequence[int]],
+    conflicts: int = MAX_CONFLICTS,
+    name: str = "minisat22",
+    clock: Clock | None = None,
 ) -> Iterator[Solver]:
     """Give a solver for clauses.
 
@@ -104,8 +111,9 @@ def solver(
         clauses: all of them.
         conflicts: limit for each question. Minisat keeps it; Glucose may go some thousand beyond.
         name: what python-sat calls the solver.
+        clock: a solver that has met so many conflicts looks at it, and goes on while there is time.
     """
     from pysat.solvers import Solver as PySatSolver
 
     with PySatSolver(name, bootstrap_with=clauses) as pysat_solver:
-        yield Solver(pysat_solver, conflicts)
+        yield Solver(pysat_solver, conflicts, clock)

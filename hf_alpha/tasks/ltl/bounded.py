@@ -56,4 +56,12 @@ def find_trace(
     return generalised(tokens, symbols, list(map(set, word)), loop)
 
 
+def is_refuted(tokens: Sequence[str], timeout: float = TIMEOUT) -> bool:
+    """Whether bounded search proves that no word satisfies a formula; False if it finds a word.
+
+    Errors are those of `find_trace`; without a limit of time it may go on for ever.
+    """
+    return _process.call("search", timeout, tokens, None) is False
+
+
 _process = SolverProcess(Path(bounded_worker.__file__))

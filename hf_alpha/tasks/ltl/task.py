@@ -14,6 +14,7 @@ from hf_alpha.tasks.base import (
     solver_target,
     solver_verdict,
 )
+from hf_alpha.tasks.decision import Decision
 from hf_alpha.tasks.explanation import Explanation
 from hf_alpha.tasks.prompts import Prompt
 from hf_alpha.tasks.registry import register_task
@@ -76,6 +77,7 @@ class LTLTask(FormulaTask):
     )
     example: ClassVar[str] = "& request X U ! request grant"
     released_model: ClassVar[str | None] = "ltl-relational"
+    decides: ClassVar[bool] = True
     tour: ClassVar[Tour | None] = Tour(
         vanilla="ltl-learned-small",
         tuned="ltl-converted-small",
@@ -129,6 +131,12 @@ class LTLTask(FormulaTask):
         from . import spot
 
         return solver_proof(lambda: spot.is_satisfiable(self.read(problem).tokens))
+
+    def decide(self, problem: str, seconds: float = 10.0) -> Decision:
+        """Find a trace by bounded search, or have Spot prove that there is none."""
+        from .decide import decide
+
+        return decide(self.read(problem), seconds)
 
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Draw a trace of a single step with a value for every symbol of the formula."""

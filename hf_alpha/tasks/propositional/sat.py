@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from hf_alpha.tasks.circuit import Circuit, GaveUpError, solver
+from hf_alpha.tasks.circuit import MAX_CONFLICTS, Circuit, GaveUpError, solver
+from hf_alpha.tasks.decision import Clock
 
 FEW_CONFLICTS = 1_000
 """Some milliseconds, enough for what is drawn at random; what is harder goes to a solver that can
@@ -55,22 +56,50 @@ def prime_implicant(tokens: Sequence[str], symbols: Sequence[str]) -> dict[str, 
     Returns:
         None if the formula is unsatisfiable, or a question meets more than `MAX_CONFLICTS`.
     """
+    try:
+        return _prime_implicant(tokens, symbols, MAX_CONFLICTS, None)
+    except GaveUpError:
+        return None
+
+
+def decide(tokens: Sequence[str], symbols: Sequence[str], seconds: float) -> dict[str, bool] | None:
+    """Return a partial assignment as `prime_implicant` does; None if a formula is unsatisfiable.
+
+    Args:
+        tokens: canonical prefix tokens.
+        symbols: the formula's symbols by first occurrence.
+        seconds: limit of time, which is looked at every `FEW_CONFLICTS`.
+
+    Raises:
+        TimeoutError: the time is up.
+    """
+    try:
+        return _prime_implicant(tokens, symbols, FEW_CONFLICTS, Clock(seconds))
+    except GaveUpError:
+        raise TimeoutError(f"the solver was not done within {seconds:g} s") from None
+
+
+def _prime_implicant(
+    tokens: Sequence[str], symbols: Sequence[str], conflicts: int, clock: Clock | None
+) -> dict[str, bool] | None:
+    """Return a prime implicant; None if there is none.
+
+    Raises:
+        GaveUpError: by the limits of `circuit.solver`.
+    """
     circuit = Circuit(len(symbols))
     variables = {symbol: number for number, symbol in enumerate(symbols, start=2)}
     root = _encode(circuit, tokens, dict(variables))
-    with solver(circuit.clauses) as query:
-        try:
-            model = query.model([root])
-            if model is None:
-                return None
-            model_literals = [x if x in model else -x for x in variables.values()]
-            core = query.core([-root, *model_literals]) or set()
-            for literal in reversed(model_literals):
-                if literal in core:
-                    candidates = [x for x in model_literals if x in core and x != literal]
-                    core = query.core([-root, *candidates]) or core
-        except GaveUpError:
+    with solver(circuit.clauses, conflicts, clock=clock) as query:
+        model = query.model([root])
+        if model is None:
             return None
+        model_literals = [x if x in model else -x for x in variables.values()]
+        core = query.core([-root, *model_literals]) or set()
+        for literal in reversed(model_literals):
+            if literal in core:
+                candidates = [x for x in model_literals if x in core and x != literal]
+                core = query.core([-root, *candidates]) or core
     literals = zip(variables.items(), model_literals, strict=True)
     return {symbol: literal == x for (symbol, x), literal in literals if literal in core}
 

@@ -15,6 +15,7 @@ from hf_alpha.tasks.base import (
     solver_target,
     solver_verdict,
 )
+from hf_alpha.tasks.decision import Clock, Decision, small_core
 from hf_alpha.tasks.explanation import Explanation
 from hf_alpha.tasks.prompts import Prompt
 from hf_alpha.tasks.registry import register_task
@@ -27,6 +28,7 @@ from .grammar import PROPOSITIONAL
 from .prompt import AssignmentPrompt
 from .sampler import FormulaSampler
 
+SOLVER = "python-sat"
 SOLVERS = ("auto", "truth_table", "sat", "aiger")
 
 
@@ -72,6 +74,7 @@ class PropositionalTask(FormulaTask):
     example: ClassVar[str] = "& request ! grant"
     empty_answer: ClassVar[str] = "(empty: any assignment)"
     released_model: ClassVar[str | None] = "propositional-relational"
+    decides: ClassVar[bool] = True
     tour: ClassVar[Tour | None] = Tour(
         vanilla="propositional-learned-small",
         tuned="propositional-converted-small",
@@ -104,6 +107,21 @@ class PropositionalTask(FormulaTask):
     def has_answer(self, problem: str) -> bool | None:
         """Say whether a formula is satisfiable."""
         return solver_proof(lambda: self.is_satisfiable(self.read(problem).tokens))
+
+    def decide(self, problem: str, seconds: float = 10.0) -> Decision:
+        """Find an assignment of which nothing can be left out, or prove that there is none."""
+        problem, clock = self.read(problem), Clock(seconds)
+        try:
+            implicant = sat.decide(problem.tokens, problem.symbols, seconds)
+        except TimeoutError as error:
+            return Decision(SOLVER, reason=str(error))
+        if implicant is not None:
+            return Decision(SOLVER, write_assignment(implicant))
+        written = problem.written or problem.tokens
+        core = small_core(
+            written, self.grammar, lambda tokens: sat.is_satisfiable(tokens) is False, clock
+        )
+        return Decision(SOLVER, unsatisfiable=True, core=core)
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
         """Compute an answer to a formula given as canonical tokens, None if there is none.

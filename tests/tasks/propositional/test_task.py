@@ -305,3 +305,26 @@ def test_random_answers_are_total(problem, seed):
     answer = TASK.random_answer(problem, random.Random(seed))
     assert list(answer[::2]) == TASK.symbols_of(problem)
     assert TASK.check(problem, answer) in (Verdict.correct, Verdict.wrong)
+
+
+def test_decisions_are_right():
+    rng = random.Random(1)
+    for _ in range(200):
+        problem = TASK.read(TASK.sample(rng, rng.randrange(1, 40), TASK.default_symbols(4), 0.3))
+        decision = TASK.decide(problem)
+        assert decision.by == "python-sat"
+        assert decision.unsatisfiable is not TASK.is_satisfiable(problem.tokens)
+        if decision.answer is not None:
+            assert TASK.check(problem, decision.answer).is_correct
+    core = TASK.decide("(a->b) & (b->c) & a & !c & d & e").core
+    assert core == ("a -> b", "b -> c", "a", "!c")
+
+
+def test_a_decision_gives_up_in_time():
+    """Of eleven pigeons in ten holes, which takes resolution exponential time."""
+    holes, birds = range(10), range(11)
+    clauses = [" | ".join(f"p{b}_{h}" for h in holes) for b in birds]
+    clauses += [f"!p{b}_{h} | !p{c}_{h}" for h in holes for b in birds for c in range(b)]
+    decision = TASK.decide(" & ".join(f"({clause})" for clause in clauses), 0.1)
+    assert decision.reason == "the solver was not done within 0.1 s"
+    assert decision.answer is None and not decision.unsatisfiable

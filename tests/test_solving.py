@@ -5,20 +5,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 import torch
 from commands import hf_alpha
 from strategies import make_model
 from transformers import AutoTokenizer
 
+import hf_alpha as hf_alpha_root
 from hf_alpha import MarkedText, TextTask, TextTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.solve import _first_correct, solve
+from hf_alpha.solving import WINDOW, _first_correct, _within, solve
 from hf_alpha.tasks import Verdict, get_task
 from hf_alpha.tasks.ltl.grammar import LTL
 from hf_alpha.tasks.propositional import PropositionalTask
 
+ROOT = Path(__file__).resolve().parents[1]
 TASK = PropositionalTask()
 KNOWN = {"a": "a1", "!a": "a0", "&ab": "a1b1", "&a!b": "a1b0"}
 
@@ -64,14 +67,26 @@ def test_the_first_correct_answer_is_chosen(streams):
     answers = iter([wrong, late, wrong])
     assert _first_correct(answers) == [late] and list(answers) == [wrong], "one is not checked"
     assert _first_correct([wrong, ("b1", Verdict.wrong)]) == [wrong] and not _first_correct([])
-    done = hf_alpha("solve", "--model", streams, "--first-correct", "|!a!b", "&a!a")
+    done = hf_alpha(
+        "solve", "--method", "model", "--model", streams, "--first-correct", "|!a!b", "&a!a"
+    )
     # Which correct answer is the first depends on how a processor rounds.
     assert re.fullmatch(r"\|!a!b\n  correct    \S+\n&a!a\n  unsatisfiable\n", done.out)
-    assert done.code == 1
+    assert done.code == 0
 
 
 def test_the_users_names_come_back_with_verdicts(streams):
-    done = hf_alpha("solve", "--model", streams, "request & !grant", "& x ! y", "~p_1", "&ab")
+    done = hf_alpha(
+        "solve",
+        "--method",
+        "model",
+        "--model",
+        streams,
+        "request & !grant",
+        "& x ! y",
+        "~p_1",
+        "&ab",
+    )
     assert done.code == 0, done.err
     assert done.out == (
         "request & !grant\n  correct    request 1 grant 0\n"
@@ -85,26 +100,33 @@ def test_the_users_names_come_back_with_verdicts(streams):
 def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
     lines = "a\n\n  & a b\n"
     expected = "a\n  correct    a1\n  & a b\n  correct    a1b1\n"
-    assert hf_alpha("solve", "--model", streams, stdin=lines).out == expected
+    assert hf_alpha("solve", "--method", "model", "--model", streams, stdin=lines).out == expected
     file = tmp_path / "formulas.txt"
     file.write_text(lines)
-    assert hf_alpha("solve", "--model", streams, "--file", file).out == expected
+    assert (
+        hf_alpha("solve", "--method", "model", "--model", streams, "--file", file).out == expected
+    )
     file.write_text(lines, encoding="utf-8-sig")
-    assert hf_alpha("solve", "--model", streams, "--file", file).out == expected
-    both = hf_alpha("solve", "--model", streams, "!a", "--file", file)
+    assert (
+        hf_alpha("solve", "--method", "model", "--model", streams, "--file", file).out == expected
+    )
+    both = hf_alpha("solve", "--method", "model", "--model", streams, "!a", "--file", file)
     assert both.out == "!a\n  correct    a0\n" + expected
     file.write_text("p\x0c\n&\u2028a b\n")  # other signs than \n end no line
-    assert hf_alpha("solve", "--model", streams, "--file", file).out == (
+    assert hf_alpha("solve", "--method", "model", "--model", streams, "--file", file).out == (
         "p\\x0c\n  correct    p1\n&\u2028a b\n  correct    a1b1\n"
     )
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"problem": "a"}\n"& a b"\n')
     known = "a\n  correct    a1\n& a b\n  correct    a1b1\n"
-    assert hf_alpha("solve", "--model", streams, "--file", rows).out == known
+    assert hf_alpha("solve", "--method", "model", "--model", streams, "--file", rows).out == known
     rows.write_text('{"source": "a"}\n')
-    assert "row 0: the column 'problem' holds no text" in hf_alpha("solve", "--file", rows).error
-    file.write_bytes(b"a & b\xff")
-    assert f"{file} is no text in UTF-8" in hf_alpha("solve", "--file", file).error
+    assert "row 0: the column 'problem' holds no text" in hf_alpha("solve", "--file", rows).err
+    file.write_bytes(b"a & b\xff\na #\n\nb")
+    done = hf_alpha("solve", "--file", file)
+    assert f"{file}, line 1 is no text in UTF-8" in done.err
+    assert f"{file}, line 2: '#' at character 3" in done.err
+    assert done.code == 1 and "b\n  correct    b1\n" in done.out
 
 
 def test_rows_of_data_are_read_and_answers_of_many_lines_are_indented(tmp_path):
@@ -135,25 +157,26 @@ def test_rows_of_data_are_read_and_answers_of_many_lines_are_indented(tmp_path):
         ("x", "row 0: no JSON"),
     ):
         file.write_text(bad)
-        assert message in hf_alpha(*solved, "--file", file).error
+        done = hf_alpha(*solved, "--file", file)
+        assert done.code == 1 and message in done.err
     assert "have one notation only" in hf_alpha(*solved, "--notation", "infix", "x").error
     assert "is no text in UTF-8" in hf_alpha(*solved, "x \udcff").error
 
 
 def test_an_answer_says_whether_the_models_own_limit_has_cut_it_off(streams):
     model, tokenizer = load_checkpoint(streams)
-    (whole,) = solve(model, tokenizer, TASK, ["&ab"])
+    (whole,) = solve(["&ab"], task=TASK, model=(model, tokenizer), method="model")
     assert [(text, text.ended) for text, _ in whole.answers] == [("a1b1", True)]
     model.generation_config.max_length = 3
-    (cut,) = solve(model, tokenizer, TASK, ["&ab"])
+    (cut,) = solve(["&ab"], task=TASK, model=(model, tokenizer), method="model")
     assert [(text, text.ended) for text, _ in cut.answers] == [("a1", False)]
-    (more,) = solve(model, tokenizer, TASK, ["&ab"], max_new_tokens=8)
+    (more,) = solve(["&ab"], task=TASK, model=(model, tokenizer), method="model", max_new_tokens=8)
     assert more.answers == whole.answers
 
 
 def test_one_bad_formula_does_not_stop_the_others(streams):
     bad = ["& a", "a # b", "(a | b", "&a!b c", "!" * 10_000, "(" * 10_000 + "a"]
-    done = hf_alpha("solve", "--model", streams, "a", *bad, "&ab")
+    done = hf_alpha("solve", "--method", "model", "--model", streams, "a", *bad, "&ab")
     assert done.code == 1
     assert done.out.startswith("a\n  correct    a1\n& a\n")
     assert done.out.endswith("\n&ab\n  correct    a1b1\n")
@@ -175,7 +198,7 @@ except SystemExit as stop:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["a + b"], "'+' at character 3 has no meaning here"),
+        (["a # b"], "'#' at character 3 has no meaning here"),
         (["--task", "ltl", "Y a", "(b"], "'Y' at character 1: past operators are not read"),
         (["--notation", "prefix", "a & b"], "'&' at character 3: expected the end"),
     ],
@@ -189,7 +212,7 @@ def test_syntax_errors_are_told_before_torch_is_loaded(arguments, error):
 
 def test_names_come_back_as_they_were_written(streams):
     problems = ['"req 1" & !größe', "p.q & !p.r", '"true" & !"say \\"x\\""', '!"plain"', "&é!ö"]
-    done = hf_alpha("solve", "--model", streams, *problems)
+    done = hf_alpha("solve", "--method", "model", "--model", streams, *problems)
     assert done.code == 0 and done.err == ""
     assert [line[13:] for line in done.out.splitlines()[1::2]] == [
         '"req 1" 1 größe 0',
@@ -201,19 +224,21 @@ def test_names_come_back_as_they_were_written(streams):
 
 
 def test_a_wrong_answer_is_no_success(streams):
-    done = hf_alpha("solve", "--model", streams, "^a^b^ca", "--beams", 1)
+    done = hf_alpha("solve", "--method", "model", "--model", streams, "^a^b^ca", "--beams", 1)
     assert done.code == 1 and done.err == ""
 
 
 def test_a_formula_10000_deep_is_answered(streams):
     formula = "!" * 10_000 + "a"
-    done = hf_alpha("solve", "--model", streams, "--beams", 1, stdin=formula)
+    done = hf_alpha("solve", "--method", "model", "--model", streams, "--beams", 1, stdin=formula)
     assert done.code in (0, 1) and done.err == ""
     assert done.out.startswith(formula + "\n  ")
 
 
 def test_top_n_prints_n_different_answers_best_first(streams):
-    done = hf_alpha("solve", "--model", streams, "--top", 4, "--beams", 2, "p | !q", "&pq")
+    done = hf_alpha(
+        "solve", "--method", "model", "--model", streams, "--top", 4, "--beams", 2, "p | !q", "&pq"
+    )
     assert done.code == 0
     lines = done.out.splitlines()
     assert [line for line in lines if line[0] != " "] == ["p | !q", "&pq"]
@@ -222,7 +247,9 @@ def test_top_n_prints_n_different_answers_best_first(streams):
 
 
 def test_explain_says_why_below_each_answer(streams):
-    done = hf_alpha("solve", "--model", streams, "--explain", "request & !grant", "& x |")
+    done = hf_alpha(
+        "solve", "--method", "model", "--model", streams, "--explain", "request & !grant", "& x |"
+    )
     assert done.out.splitlines()[:7] == [
         "request & !grant",
         "  correct    request 1 grant 0",
@@ -232,20 +259,29 @@ def test_explain_says_why_below_each_answer(streams):
         "    grant                   0",
         "    !grant                  1",
     ]
-    several = hf_alpha("solve", "--model", streams, "--explain", "--top", 3, "&ab")
+    several = hf_alpha(
+        "solve", "--method", "model", "--model", streams, "--explain", "--top", 3, "&ab"
+    )
     assert several.out.count("    &") == 0 and several.out.count("\n    ") >= 3
 
 
 def test_notation_is_detected_or_named(streams):
-    assert hf_alpha("solve", "--model", streams, "--notation", "infix", "a&b").code == 0
-    done = hf_alpha("solve", "--model", streams, "--notation", "prefix", "a&b")
+    assert (
+        hf_alpha(
+            "solve", "--method", "model", "--model", streams, "--notation", "infix", "a&b"
+        ).code
+        == 0
+    )
+    done = hf_alpha("solve", "--method", "model", "--model", streams, "--notation", "prefix", "a&b")
     assert done.code == 1 and "error:" in done.err
-    done = hf_alpha("solve", "--model", streams, "--notation", "polish", "a")
+    done = hf_alpha("solve", "--method", "model", "--model", streams, "--notation", "polish", "a")
     assert done.error == "error: unknown notation 'polish': choose one of prefix, compact, infix"
 
 
 def test_a_formula_that_begins_with_a_dash_comes_after_two(streams):
-    done = hf_alpha("solve", "--model", streams, "--device", "cpu", "--", "->ab", "&ab")
+    done = hf_alpha(
+        "solve", "--method", "model", "--model", streams, "--device", "cpu", "--", "->ab", "&ab"
+    )
     assert done.code in (0, 1) and done.err == ""
     assert done.out.startswith("->ab\n  ") and done.out.endswith("&ab\n  correct    a1b1\n")
     assert "-- '->ab'" in hf_alpha("solve", "--help").out
@@ -253,11 +289,11 @@ def test_a_formula_that_begins_with_a_dash_comes_after_two(streams):
 
 def test_more_names_than_the_vocabulary(streams, learned):
     many = "n0 & !n1 | n2 | n3 | n4 | n5"
-    done = hf_alpha("solve", "--model", streams, many, "request & !grant")
+    done = hf_alpha("solve", "--method", "model", "--model", streams, many, "request & !grant")
     assert done.err == "" and len(done.out.splitlines()) == 4
     assert done.out.endswith("  correct    request 1 grant 0\n")
 
-    done = hf_alpha("solve", "--model", learned, many, "&ab")
+    done = hf_alpha("solve", "--method", "model", "--model", learned, many, "&ab")
     assert done.code == 1
     assert done.out == f"{many}\n&ab\n  correct    a1b1\n"
     assert done.err == (
@@ -273,8 +309,10 @@ def test_extended_on_the_way_answers_as_extended_before(streams):
     )  # fmt: skip
     larger.extend_symbols({"proposition": 20})
     larger_tokenizer.extend_symbols({"proposition": 20})
-    first = list(solve(model, tokenizer, TASK, problems, top=2))
-    assert first == list(solve(larger, larger_tokenizer, TASK, problems, top=2))
+    first = list(solve(problems, task=TASK, model=(model, tokenizer), method="model", top=2))
+    assert first == list(
+        solve(problems, task=TASK, model=(larger, larger_tokenizer), method="model", top=2)
+    )
     assert tokenizer.symbol_classes == {"proposition": 5}
     assert first[1].solved and first[1].answers[0] == ("e1f0", Verdict.correct)
 
@@ -316,7 +354,17 @@ def ltl(tmp_path_factory) -> Path:
 
 
 def test_ltl_says_what_it_rewrites(ltl):
-    done = hf_alpha("solve", "--task", "ltl", "--model", ltl, "G(request -> F grant)", "& a")
+    done = hf_alpha(
+        "solve",
+        "--method",
+        "model",
+        "--task",
+        "ltl",
+        "--model",
+        ltl,
+        "G(request -> F grant)",
+        "& a",
+    )
     assert done.out == (
         "G(request -> F grant)\n"
         "  read as    !(1 U (request & !(1 U grant)))\n"
@@ -333,23 +381,36 @@ def test_the_model_is_given_what_read_as_shows(formula, ltl):
     model.get_encoder().register_forward_pre_hook(
         lambda _, args, kwargs: inputs.append(kwargs["input_ids"].tolist()), with_kwargs=True
     )
-    (solution,) = solve(model, tokenizer, get_task("ltl"), [formula])
+    (solution,) = solve([formula], task=get_task("ltl"), model=(model, tokenizer), method="model")
     assert solution.problem == formula and "<->" not in solution.read_as
     shown = tokenizer(solution.read_as, notation="infix")["input_ids"]
     assert inputs == [[shown]] == [[tokenizer(formula)["input_ids"]]]
 
 
 def test_a_formula_is_read_once(ltl, readings):
-    done = hf_alpha("solve", "--task", "ltl", "--model", ltl, "--top", "3", "G(alarm -> F reset)")
+    done = hf_alpha(
+        "solve",
+        "--method",
+        "model",
+        "--task",
+        "ltl",
+        "--model",
+        ltl,
+        "--top",
+        "3",
+        "G(alarm -> F reset)",
+    )
     assert "  read as    !(1 U (alarm & !(1 U reset)))\n" in done.out
     assert [text for text in readings if "alarm" in text] == ["G(alarm -> F reset)"]
 
 
 def test_a_lone_name_that_looks_like_operators_stays_a_name(ltl):
-    done = hf_alpha("solve", "--task", "ltl", "--model", ltl, '"Grant"', '"X1"')
+    done = hf_alpha(
+        "solve", "--method", "model", "--task", "ltl", "--model", ltl, '"Grant"', '"X1"'
+    )
     assert "read as" not in done.out and done.err == ""
     formulas = ['G("a;b" -> F "}")', 'G(größe -> F "p q")']
-    done = hf_alpha("solve", "--task", "ltl", "--model", ltl, *formulas)
+    done = hf_alpha("solve", "--method", "model", "--task", "ltl", "--model", ltl, *formulas)
     assert [line for line in done.out.splitlines() if "correct" in line] == [
         '  correct    { "}" }',
         '  correct    { "p q" }',
@@ -359,8 +420,12 @@ def test_a_lone_name_that_looks_like_operators_stays_a_name(ltl):
 
 def test_the_task_is_what_the_model_says(ltl, tmp_path, hub):
     """By its recipe, or by its tokenizer; another task, or none, is an error that says so."""
-    assert hf_alpha("solve", "--model", ltl, "G(a -> F b)").out.endswith("  correct    {b}\n")
-    other = hf_alpha("solve", "--model", ltl, "--task", "propositional", "a").error
+    assert hf_alpha("solve", "--method", "model", "--model", ltl, "G(a -> F b)").out.endswith(
+        "  correct    {b}\n"
+    )
+    other = hf_alpha(
+        "solve", "--method", "model", "--model", ltl, "--task", "propositional", "a"
+    ).error
     assert other == (
         f"error: {ltl} is for the task 'ltl', not for 'propositional': leave out --task, or name "
         "another model"
@@ -370,7 +435,7 @@ def test_the_task_is_what_the_model_says(ltl, tmp_path, hub):
     tokenizer = AutoTokenizer.from_pretrained(ltl)
     tokenizer.grammar = LTL
     tokenizer.save_pretrained(older)
-    said = hf_alpha("solve", "--model", older, "G(a -> F b)").out
+    said = hf_alpha("solve", "--method", "model", "--model", older, "G(a -> F b)").out
     assert "  read as    !(1 U !(!a | 1 U b))\n" in said
     copies = make_model(num_base_tokens=3, symbol_classes={"character": 3}, encoder_position="rope")
     copies.save_pretrained(tmp_path)
@@ -398,9 +463,9 @@ def test_names_of_a_column_are_given_with_the_text(streams, tmp_path):
         options = [word for name in names for word in ("--names", name)]
         return hf_alpha("solve", "--model", model, *options, text)
 
-    solution = next(solve(*load_checkpoint(tmp_path), TextTask(rules), [
+    solution = next(solve([
         MarkedText(text, [(5, 8, "person"), (12, 15, "person"), (19, 23, "place")])
-    ]))  # fmt: skip
+    ], task=TextTask(rules), model=load_checkpoint(tmp_path)))  # fmt: skip
     done = asked("person=zoe, max", "place=rome")
     assert done.out == f"{text}\n  answer     {solution.answers[0][0]}\n"
     assert asked("person=zoe,max,place=rome").out == done.out
@@ -409,7 +474,7 @@ def test_names_of_a_column_are_given_with_the_text(streams, tmp_path):
     rows.write_text(f"{json.dumps(row)}\n")
     assert hf_alpha("solve", "--model", tmp_path, "--file", rows).out == done.out
     rows.write_text(json.dumps({**row, "places": ["oslo"]}))
-    error = hf_alpha("solve", "--model", tmp_path, "--file", rows).error
+    error = hf_alpha("solve", "--model", tmp_path, "--file", rows).err
     assert "row 0: the column 'places' has the name 'oslo', which is no word of the" in error
     assert "or on the command line by --names" in asked().err
     assert "'ma' stands in no text, or not as" in asked("person=zoe,ma").error
@@ -425,3 +490,132 @@ def test_model_and_tokenizer_that_disagree(streams, tmp_path):
     assert hf_alpha("solve", "--model", tmp_path, "a").error.startswith(
         f"error: {tmp_path}: model and tokenizer disagree: symbol_classes is {{'proposition': 4}}"
     )
+
+
+def test_a_problem_is_solved_in_one_line():
+    """Its task is found by its operators; the solver needs no model."""
+    solution = hf_alpha_root.solve("G(a -> F b)")
+    assert solution.solved and solution.found_by == "bounded search"
+    assert solution.read_as == "!(1 U !(!a | 1 U b))" and solution.seconds > 0
+    assert hf_alpha_root.solve("a & !b").answers == [("a1b0", Verdict.correct)]
+    statuses = [one.status for one in hf_alpha_root.solve(["F a", "F &", "G a & F !a"])]
+    assert statuses == ["solved", "error", "unsatisfiable"]
+    assert list(solve([])) == []
+
+
+def test_a_solver_answers_where_the_model_is_wrong(streams):
+    """Its answer is the first one, and says who found it; answers of the model stay behind it."""
+    model = load_checkpoint(streams)
+    problem = "^a^b^ca"
+    (alone,) = solve([problem], task=TASK, model=model, method="model", num_beams=1)
+    assert not alone.solved and alone.found_by == "model"
+    (both,) = solve([problem], task=TASK, model=model, top=2)
+    assert both.found_by == "python-sat" and both.best[1] is Verdict.correct
+    assert len(both.answers) == 2 and both.answers[0] == both.best
+    (known,) = solve(["&ab"], task=TASK, model=model)
+    assert known.found_by == "model" and known.answers == [("a1b1", Verdict.correct)]
+    done = hf_alpha("solve", "--model", streams, problem, "&ab", "a & !a & b")
+    assert re.findall("found by   (.*), ", done.out) == ["python-sat", "model", "python-sat"]
+    assert done.code == 0
+    assert "  unsatisfiable\n  by         a\n  and        !a\n" in done.out
+
+
+def test_unknown_is_said_when_the_time_is_up():
+    """Of a counter of 14 bits that counts to its end: a witness has 16,384 steps."""
+    bits = [f"b{number}" for number in range(14)]
+    formula = " & ".join(f"!{bit}" for bit in bits) + f" & F ({' & '.join(bits)})"
+    for number, bit in enumerate(bits):
+        carry = " & ".join(["true", *bits[:number]])
+        formula += f" & G (X {bit} <-> ({bit} ^ ({carry})))"
+    done = hf_alpha("solve", "--method", "solver", "--timeout", "0.2", formula, "F a")
+    assert done.code == 1 and "  unknown\nF a\n" in done.out
+    assert "error: no solver was done within 0.2 s" in done.err
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"method": "magic"}, "unknown method 'magic': choose one of auto, model, solver"),
+        ({"method": "solver", "top": 3}, "the method 'solver' asks no model"),
+        ({"method": "solver", "task": "copying"}, "task 'copying' has no solver"),
+        ({"timeout": 0}, "timeout is 0"),
+        ({"top": 0}, "top is 0"),
+        ({"task": TextTask({})}, "no model of task 'text' is released"),
+        ({"model": (None, None)}, "say by `task` which task the model is for"),
+    ],
+)
+def test_settings_that_contradict_one_another(settings, error):
+    with pytest.raises(ValueError, match=re.escape(error)):
+        solve("a", **settings)
+
+
+def test_batches_answer_as_one_by_one(streams):
+    """In the order of the input, whatever lies between; large problems make smaller batches."""
+    model = load_checkpoint(streams)
+    problems = ["&ab", "a #", "!a", "! " * 300 + "a", "&a!b", "a"] * 20
+    settings = {"task": TASK, "model": model, "method": "model"}
+    alone = [solve(problem, **settings) for problem in problems[:6]]
+    together = list(solve(iter(problems), **settings))
+    assert together == alone * 20
+    assert _within([[0, 1, 2, 3]], [9, 8, 2, 1], 18) == [[0, 1], [2, 3]]
+    assert _within([[0, 1, 2]], [90, 8, 2], 18) == [[0], [1, 2]]
+
+
+def test_a_stream_is_read_a_window_at_a_time():
+    read = []
+
+    def problems():
+        for number in range(3 * WINDOW):
+            read.append(number)
+            yield f"a{number}"
+
+    solutions = solve(problems(), task=TASK)
+    assert next(solutions).answers[0][0] == "a0 1" and len(read) == WINDOW
+    assert sum(solution.solved for solution in solutions) == 3 * WINDOW - 1
+
+
+def test_json_is_what_the_schema_says(streams, tmp_path):
+    schema = json.loads((ROOT / "docs" / "solve.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    arguments = ["G(a -> F b)", "F a & G !a & b", "F (", "X a", "--task", "ltl"]
+    done = hf_alpha("solve", "--json", *arguments)
+    more = hf_alpha("solve", "--json", "--model", streams, "--top", 2, "&ab", "a & !a")
+    rows = [json.loads(line) for line in (done.out + more.out).splitlines()]
+    for row in rows:
+        jsonschema.validate(row, schema)
+    assert [row["status"] for row in rows] == [
+        "solved", "unsatisfiable", "error", "solved", "solved", "unsatisfiable"
+    ]  # fmt: skip
+    assert rows[1]["core"] == ["F a", "G !a"] and rows[3]["answer"] and rows[0]["tokens"] == 10
+    assert set(schema["required"]) == set(schema["properties"]) == rows[0].keys()
+
+
+def test_answers_in_a_file_are_resumed(tmp_path):
+    """After a stop at any byte the file becomes what it would have been."""
+    problems = tmp_path / "problems.txt"
+    problems.write_text("F a\n\nF (\nG a & F !a\nX b\n")
+    out = tmp_path / "answers.jsonl"
+    command = ["solve", "--file", problems, "--out", out]
+    done = hf_alpha(*command)
+    assert done.code == 1 and done.err == ""
+    assert done.out == f"4 formulas: 1 error, 2 solved, 1 unsatisfiable; written to {out}\n"
+    whole = out.read_bytes()
+    assert "is there already: --resume goes on with it" in hf_alpha(*command).error
+    lines = whole.splitlines(keepends=True)
+    for kept in (0, 10, len(lines[0]), len(lines[0]) + len(lines[1]) + 3, len(whole)):
+        out.write_bytes(whole[:kept])
+        assert hf_alpha(*command, "--resume").out == done.out
+        assert [{**row, "seconds": 0} for row in rows_in(out)] == [
+            {**json.loads(line), "seconds": 0} for line in lines
+        ]
+    problems.write_text("F a\nF b\n")
+    assert "line 2 answers 'F (', but the input has 'F b' there" in (
+        hf_alpha(*command, "--resume").error
+    )
+    out.write_text("[]\n")
+    assert "line 1: no answer of this command" in hf_alpha(*command, "--resume").error
+    assert "--resume goes with --out" in hf_alpha("solve", "a", "--resume").error
+
+
+def rows_in(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]

@@ -1,0 +1,52 @@
+import random
+
+import pytest
+
+from hf_alpha.tasks import get_task
+from hf_alpha.tasks.ltl import bounded, decide, spot
+
+TASK = get_task("ltl")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_decisions_agree_with_spot(seed):
+    rng = random.Random(seed)
+    for _ in range(60):
+        problem = TASK.read(TASK.sample(rng, rng.randrange(1, 26), TASK.default_symbols(3), 1.0))
+        decision = TASK.decide(problem)
+        assert decision.unsatisfiable is not spot.is_satisfiable(problem.tokens)
+        if decision.unsatisfiable:
+            assert decision.answer is None
+            if decision.core:
+                assert TASK.decide(" & ".join(f"({part})" for part in decision.core)).unsatisfiable
+        else:
+            assert TASK.check(problem, decision.answer).is_correct
+
+
+def test_spot_refutes_what_bounded_search_never_does():
+    decision = TASK.decide("G(a <-> X !a) & F(a & X a) & b & G c")
+    assert decision.unsatisfiable
+    assert decision.core == ("G (a <-> X !a)", "F (a & X a)")
+    endless = TASK.decide("G(!a | X !a) & G(a | X a) & G F(a & X a)")
+    assert endless.unsatisfiable
+
+
+def test_a_killed_solver_costs_its_turn_alone(monkeypatch):
+    """The other one decides; without either, the reasons are said."""
+
+    def killed(*_):
+        raise decide.SolverCrashError("killed")
+
+    monkeypatch.setattr(bounded, "find_trace", killed)
+    assert TASK.decide("F a & G !a").by == "Spot"
+    assert "there is a trace" in TASK.decide("F a").reason
+    monkeypatch.setattr(spot, "is_satisfiable", killed)
+    assert TASK.decide("F a").reason == "killed; killed"
+
+
+def test_the_limit_of_time_is_kept():
+    bits = [f"b{number}" for number in range(14)]
+    formula = " & ".join(f"!{bit}" for bit in bits) + f" & F ({' & '.join(bits)})"
+    for number, bit in enumerate(bits):
+        formula += f" & G (X {bit} <-> ({bit} ^ ({' & '.join(['true', *bits[:number]])})))"
+    assert TASK.decide(formula, 0.2).reason == "no solver was done within 0.2 s"
