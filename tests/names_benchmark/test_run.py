@@ -130,6 +130,20 @@ def test_a_model_that_only_continues(tmp_path):
     assert reasons <= {"cut off at the limit of tokens", "an answer that cannot be read"}
 
 
+def test_a_chat_template_is_used():
+    """The prompt is a user's message, with instructions though there are no examples."""
+    tokenizer = byte_level()
+    tokenizer.chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+    config = GPT2Config(n_embd=16, n_layer=1, n_head=2, n_positions=1024, bos_token_id=None,
+                        vocab_size=len(tokenizer), eos_token_id=tokenizer.eos_token_id)  # fmt: skip
+    model = LocalModel(GPT2LMHeadModel(config).eval(), tokenizer, {"max_new_tokens": 2})
+    items = list(Plan(("people",), 1, 1, 1, 0).items())
+    assert not model.plain and len(ask_all("it", model, items)) == 4
+    prompt = items[0].prompt(model.plain)
+    read = tokenizer.decode(model._encode(prompt)["input_ids"])
+    assert read == f"<user>{prompt}" and SUITES["people"].instructions in prompt
+
+
 def test_drawn_answers_are_refused(tmp_path):
     model = Service("http://localhost:1/v1", "it", request={"temperature": 1})
     with pytest.raises(ValueError, match="answers of it are drawn at random"):
