@@ -121,7 +121,7 @@ class FolnetFamily(Family):
         return folnet_batch(seed, config, sizes, side=side)
 
     def symbols_may_tie(self, config: PreTrainedConfig) -> bool:
-        """See the limits in docs/exactness.md."""
+        """See the limits in docs/promises.md."""
         return config.position_scheme == "none"
 
 

@@ -1,4 +1,4 @@
-"""What models promise (docs/exactness.md), each promise stated once for every family of models.
+"""What models promise (docs/promises.md), each promise stated once for every family of models.
 
 A family is a class that says how its small models and batches are made. A test class names a
 family and, as further bases, the promises that it makes:

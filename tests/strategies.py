@@ -135,7 +135,7 @@ class AlphaFamily(Family):
         return random_batch(seed, config, sizes, side=side)
 
     def symbols_may_tie(self, config: PreTrainedConfig) -> bool:
-        """See the limits in docs/exactness.md."""
+        """See the limits in docs/promises.md."""
         return config.encoder_position == "none" or "per_stream" not in config.cross_attention
 
 

@@ -29,12 +29,14 @@ DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def run(page: str, folder: Path, address: str = "") -> tuple[str, str]:
+def run(page: str, folder: Path, address: str = "", section: str = "") -> tuple[str, str]:
     """What the commands of a page print, then its Python; and what the page says they do.
 
-    A service that the page names is at `address`.
+    A service that the page names is at `address`. With a section, it alone is run.
     """
     text = (DOCS / page).read_text(encoding="utf-8")
+    if section:
+        text = re.split(r"^## ", text.split(f"\n## {section}\n")[1], flags=re.MULTILINE)[0]
     blocks = BLOCK.findall(text.replace("http://localhost:8000/v1", address))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     python = "\n".join(code for language, code in blocks if language == "python")
@@ -131,7 +133,7 @@ def test_models_that_follow_instructions(tmp_path):
     for saved in (model, tokenizer):
         saved.save_pretrained(place)
     with serving(solver(get_task("ltl"))) as server:
-        printed, said = run("instructed.md", tmp_path, server.address)
+        printed, said = run("train.md", tmp_path, server.address, "Models that follow instructions")
     assert printed.endswith(said)
     assert "no answer of Qwen3-0.6B to 6 of 6 problems" in printed
     rows = [line.split() for line in printed.splitlines()]

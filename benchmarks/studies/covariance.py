@@ -77,7 +77,7 @@ class Covariance(Table):
             f"{size.names} names. `same answer`: problems that got one answer, letter by letter, "
             "to all renamings, which says nothing. `alpha_covariance` measures any other "
             "encoder-decoder or decoder, and `hf-alpha ask` one that follows "
-            "instructions (docs/instructed.md)."
+            "instructions (docs/train.md)."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:

@@ -3,7 +3,7 @@
 A `learned` model becomes a `streams` model with the same weights: the vector of one of its symbols
 turns into the actual row, that of another into the placeholder row, and all the other symbols'
 vectors are dropped. What the two then have in common is checked on every conversion (promise 5 of
-docs/exactness.md). Aggregated attention can be added as blocks that do nothing at first.
+docs/promises.md). Aggregated attention can be added as blocks that do nothing at first.
 """
 
 from collections.abc import Sequence

@@ -52,7 +52,7 @@ class SymbolEncoding:
         promises: what holds exactly, beside what holds for all models: `"renaming"` (a renamed
             input gives the same logits, columns moved, bit for bit) and `"extension"` (a larger
             vocabulary changes no logit of the old columns), or `"close extension"` (it does so up
-            to rounding). docs/exactness.md states them.
+            to rounding). docs/promises.md states them.
         lists_symbols: whether `stream_ids`, the list of the input's symbols, is needed; answers
             then hold no others.
         opens_streams: whether a hidden state has a stream for each symbol of the input.

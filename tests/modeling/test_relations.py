@@ -350,7 +350,7 @@ def test_a_symbol_that_only_the_list_has_is_known_by_its_class():
 
 
 def test_symmetric_symbols_tie_without_positions():
-    """A limit that docs/exactness.md names: nothing but rounding tells them apart."""
+    """A limit that docs/promises.md names: nothing but rounding tells them apart."""
     ids = torch.tensor([[3, BASE, 4, BASE + 1, 2]])
     answer = torch.tensor([[1, 5, 6]])
     tied = make_relational(encoder_position="none", cross_attention_rope=False)
