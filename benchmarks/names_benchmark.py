@@ -15,7 +15,7 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,9 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.names_benchmark.models import SymbolModel
 from hf_alpha.names_benchmark.questions import Kind, ask, draw_names, marked
 from hf_alpha.names_benchmark.run import Plan, names_benchmark
-from hf_alpha.names_benchmark.scores import summary
+from hf_alpha.names_benchmark.scores import Scores, summary
 from hf_alpha.names_benchmark.suites import SUITES
+from hf_alpha.names_benchmark.table import percent, with_interval
 from hf_alpha.recipe.yaml import parse_recipe
 from runs import train_once
 
@@ -251,6 +252,19 @@ def asked(kind: str, folder: Path, converted: bool, rows: Sequence[Pair]) -> Any
     return LocalModel(load_host_model(kind, folder).eval(), tokenizer, limit)
 
 
+def make_table(scores: Mapping[str, Mapping[str, Scores]]) -> str:
+    """Right answers by kind of names, and what renaming changes, in per cent."""
+    head = ["changed", "right to wrong", "always right", "alpha-covariance"]
+    lines = []
+    for model, suites in scores.items():
+        for suite, one in suites.items():
+            every = one.all_kinds
+            rights = [with_interval(kind.right) for kind in one.kinds.values()]
+            shares = (every.changed, every.broken, one.always, one.covariance)
+            lines.append([f"`{model}`", suite, *rights, *map(percent, shares)])
+    return measure.table(["model", "suite", *map(str, Kind), *head], lines, ("suite",))
+
+
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
@@ -290,10 +304,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     plan = Plan(
         tuple(args.suites.split(",")), args.questions, args.difficulty, args.namings, examples=0
     )
-    text, scores = names_benchmark(models, plan, args.runs / "report", progress=False)
+    _, scores = names_benchmark(models, plan, args.runs / "report", progress=False)
     sizes = {name: sum(p.numel() for p in one.module.parameters()) for name, one in models.items()}
     results = {name: summary(one) for name, one in scores.items()}
-    measure.finish(f"```\n{text}\n```", {"scores": results, "parameters": sizes}, args.out, argv)
+    data = {"scores": results, "parameters": sizes}
+    measure.finish(make_table(scores), data, args.out, argv)
 
 
 if __name__ == "__main__":

@@ -816,7 +816,10 @@ def test_names_benchmark_trains_converts_and_asks(capsys, tmp_path):
         assert changed == 0 or not name.endswith("relational")
     row = json.loads((tmp_path / "runs" / "train.jsonl").read_text().splitlines()[0])
     assert all(name in row["source"] for name in row["names"])
-    capsys.readouterr()
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| `")]
+    assert [line.split(" | ")[:2] for line in table] == [
+        [f"| `{name}`", suite] for name in names for suite in ("people", "all")
+    ]
     script.main(argv)  # all is there
     assert "processor seconds" not in capsys.readouterr().out
 
