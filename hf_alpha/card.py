@@ -165,6 +165,10 @@ def _limits(task: Task, report: Report, baseline: Report, region: Region | None)
         )
     else:
         sentences.append(f"It is better than the {task.random_name} with every number tested.")
+    if task.decides:
+        sentences.append(
+            "Whoever only wants an answer should take the solver: `hf-alpha solve` without a model."
+        )
     if task.has_check:
         sentences.append("Its answers may be wrong, so check them, as `hf-alpha solve` does.")
     return " ".join(sentences)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 from tqdm.auto import tqdm
-from transformers import PreTrainedModel
+from transformers import LogitsProcessor, PreTrainedModel
 
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import check_list
@@ -167,6 +167,26 @@ def generate_ids(
         }
         output = model.generate(**on_device, **settings)
     return output[:, 1 if model.config.is_encoder_decoder else inputs["input_ids"].shape[1] :]
+
+
+class MaskedTokens(LogitsProcessor):
+    """Make tokens impossible that may not come next; a function of the tokens so far.
+
+    Args:
+        mask: by `Task.answer_mask`, for answers of an encoder-decoder.
+    """
+
+    def __init__(self, mask: Callable[[torch.Tensor], torch.Tensor]):
+        self._mask = mask
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Return the scores (R, V) of the next token after `input_ids` (R, T) and its start."""
+        allowed = self._mask(input_ids[:, 1:])
+        columns = allowed.shape[1]  # the head may have more than the tokenizer
+        masked = scores.clone()
+        masked[:, :columns].masked_fill_(~allowed, float("-inf"))
+        masked[:, columns:] = float("-inf")
+        return masked
 
 
 def generate_rows(
@@ -469,6 +489,7 @@ __all__ = [
     "MAX_NEW_TOKENS",
     "NEW_NAME",
     "InputTooLong",
+    "MaskedTokens",
     "answer_batches",
     "answer_room",
     "beam_search",

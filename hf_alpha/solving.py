@@ -172,6 +172,7 @@ class Settings:
             those behind it are not checked.
         num_beams: by default the papers'.
         max_new_tokens: limit of an answer's length; by default the model's own.
+        grammar: a model can write nothing that is no answer of the task (`Task.answer_mask`).
         notation: of the texts; detected by default.
         device: on which a model is put that is loaded here: `auto`, `cpu`, `cuda:1`.
         batch_size: problems that a model answers at once.
@@ -185,6 +186,7 @@ class Settings:
     first_correct: bool = False
     num_beams: int | None = None
     max_new_tokens: int | None = None
+    grammar: bool = False
     notation: str | None = None
     device: str = "auto"
     batch_size: int = BATCH_SIZE
@@ -207,6 +209,7 @@ class Settings:
             self.model is not None
             or self.top > 1
             or self.first_correct
+            or self.grammar
             or any(value is not None for value in (self.num_beams, self.max_new_tokens))
         )
 
@@ -409,6 +412,8 @@ class AskedModel:
         num_beams = max(settings.num_beams or self._task.num_beams, settings.top)
         max_new_tokens = settings.max_new_tokens or own_limit(model)
         search = search_settings(num_beams, 1.0, max_new_tokens, settings.top)
+        if settings.grammar:
+            search["logits_processor"] = [self._by_grammar(model, tokenizer)]
         encodings = [self._encoded(solution, max_new_tokens) for solution in solutions]
         sizes = [len(encoding["input_ids"]) if encoding else 0 for encoding in encodings]
         batches = _within(plan_batches(encodings, settings.batch_size), sizes, BATCH_TOKENS)
@@ -419,6 +424,20 @@ class AskedModel:
             for index, own in zip(batch, answers, strict=True):
                 yield solutions[index], own, seconds
             start = time.perf_counter()
+
+    def _by_grammar(self, model: Any, tokenizer: Any) -> Any:
+        """Return what keeps a model to the grammar of answers.
+
+        Raises:
+            ValueError: the task has none, or the model is a decoder alone.
+        """
+        from hf_alpha.generation import MaskedTokens
+
+        mask = self._task.answer_mask(tokenizer)
+        if mask is None or not model.config.is_encoder_decoder:
+            what = "this task" if mask is None else "answers of a decoder alone"
+            raise ValueError(f"there is no grammar of answers for {what}: leave out `grammar`")
+        return MaskedTokens(mask)
 
     def _encoded(self, solution: Solution, max_new_tokens: int) -> Any:
         """Encode a problem; None, and an error, if the model cannot take it."""

@@ -517,7 +517,7 @@ def test_a_solver_answers_where_the_model_is_wrong(streams):
     done = hf_alpha("solve", "--model", streams, problem, "&ab", "a & !a & b")
     assert re.findall("found by   (.*), ", done.out) == ["python-sat", "model", "python-sat"]
     assert done.code == 0
-    assert "  unsatisfiable\n  by         a\n  and        !a\n" in done.out
+    assert "  unsatisfiable\n  because    a\n  and        !a\n" in done.out
 
 
 def test_unknown_is_said_when_the_time_is_up():
@@ -619,3 +619,19 @@ def test_answers_in_a_file_are_resumed(tmp_path):
 
 def rows_in(file: Path) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_grammar_keeps_a_model_to_answers(streams, tmp_path):
+    model = load_checkpoint(streams)
+    problems, settings = ["|!a!b", "^a^b^ca", "&ab"], {"task": TASK, "model": model, "top": 10}
+    free, kept = (
+        [
+            verdict
+            for solution in solve(problems, **settings, method="model", grammar=grammar)
+            for _, verdict in solution.answers
+        ]
+        for grammar in (False, True)
+    )
+    assert Verdict.malformed in free and Verdict.malformed not in kept
+    with pytest.raises(ValueError, match="no grammar of answers for this task"):
+        solve("ab", task="copying", method="model", grammar=True)

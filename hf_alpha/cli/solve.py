@@ -13,7 +13,7 @@ import typer
 
 from hf_alpha.cli.answer_file import AnswerFile
 from hf_alpha.cli.common import check_places, quiet_bars, say, stream_inputs
-from hf_alpha.cli.options import Beams, Device, ModelsTask, by_class, may_trust
+from hf_alpha.cli.options import TASKS, Beams, Device, by_class, may_trust
 from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
 from hf_alpha.solving import solve as solve_all
 from hf_alpha.tasks import Task
@@ -41,6 +41,15 @@ Model = Annotated[
     str | None,
     typer.Option(help="Folder or Hub name; by default the released one of the task."),
 ]
+SolvedTask = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what the "
+        "model's recipe.yaml or tokenizer says; without a model, the operators of the first "
+        "formula say it.",
+    ),
+]
 Top = Annotated[int | None, typer.Option(min=1, help="Print the N best answers; 1 by default.")]
 FirstCorrect = Annotated[
     bool,
@@ -53,6 +62,10 @@ FirstCorrect = Annotated[
 MaxNewTokens = Annotated[
     int | None,
     typer.Option(min=1, help="Tokens in an answer; by default the model's own limit."),
+]
+ByGrammar = Annotated[
+    bool,
+    typer.Option("--grammar", help="Have a model write nothing that is no answer of the task."),
 ]
 Notation = Annotated[
     str | None, typer.Option(help="prefix, compact or infix; detected by default.")
@@ -97,13 +110,14 @@ def solve(
     formulas: Formulas = None,
     file: File = None,
     model: Model = None,
-    task: ModelsTask = None,
+    task: SolvedTask = None,
     method: Method = "auto",
     timeout: Timeout = TIMEOUT,
     top: Top = None,
     first_correct: FirstCorrect = False,
     beams: Beams = None,
     max_new_tokens: MaxNewTokens = None,
+    grammar: ByGrammar = False,
     notation: Notation = None,
     names: Names = None,
     explain: Explain = False,
@@ -137,6 +151,7 @@ def solve(
         first_correct=first_correct,
         num_beams=beams,
         max_new_tokens=max_new_tokens,
+        grammar=grammar,
         notation=notation,
         device=device,
     )
@@ -264,7 +279,7 @@ def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None
     if solution.unsatisfiable:
         say("  unsatisfiable")
         for part in solution.core:
-            say(f"  {'by' if part is solution.core[0] else 'and':<10} {part}")
+            say(f"  {'because' if part is solution.core[0] else 'and':<10} {part}")
     elif not solution.answers and solution.status == "unknown" and says_who:
         say("  unknown")
     for answer, verdict in [] if solution.unsatisfiable else solution.answers:

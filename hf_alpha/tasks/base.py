@@ -185,6 +185,18 @@ class Task(ABC):
         """Return an answer's lines for the screen: the first after its label, others indented."""
         return f"  {label:<10} " + (answer or self.empty_answer).replace("\n", f"\n{'':13}")
 
+    def answer_mask(self, tokenizer: Any) -> Callable[[Any], Any] | None:
+        """Return which tokens may come next in answers; None, as by default, for all of them.
+
+        Args:
+            tokenizer: of the model that writes answers.
+
+        Returns:
+            A function from the tokens so far (R, T), without the start token, to a mask over the
+            vocabulary (R, V); tensors of torch.
+        """
+        return None
+
     @property
     def has_check(self) -> bool:
         """Whether an answer can be judged where the data has no target."""

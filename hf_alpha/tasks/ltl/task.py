@@ -1,8 +1,8 @@
 """Linear temporal logic: a formula is answered by a symbolic lasso trace that satisfies it."""
 
 import random
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import Grammar
@@ -137,6 +137,12 @@ class LTLTask(FormulaTask):
         from .decide import decide
 
         return decide(self.read(problem), seconds)
+
+    def answer_mask(self, tokenizer: Any) -> Callable[[Any], Any]:
+        """Return which tokens may come next in answers."""
+        from .answer_mask import TraceMask
+
+        return TraceMask(tokenizer)
 
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Draw a trace of a single step with a value for every symbol of the formula."""

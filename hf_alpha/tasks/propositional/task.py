@@ -1,8 +1,8 @@
 """Propositional satisfiability: a formula is answered by a partial assignment that implies it."""
 
 import random
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import Grammar
@@ -143,6 +143,12 @@ class PropositionalTask(FormulaTask):
         if cube is None:
             return None
         return write_assignment({symbols[variable]: value for variable, value in cube})
+
+    def answer_mask(self, tokenizer: Any) -> Callable[[Any], Any]:
+        """Return which tokens may come next in answers."""
+        from .answer_mask import AssignmentMask
+
+        return AssignmentMask(tokenizer)
 
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Draw a value for every symbol of the formula."""
