@@ -17,7 +17,7 @@ RESULTS = ROOT / "docs" / "results"
 sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is started there
 DOCUMENTS = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
 CARDS = sorted((ROOT / "model_cards").glob("*/README.md"))
-FENCE = re.compile(r"^```\n((?:%|x100|\? ).*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```\n((?:%|x100|\? \w).*?)^```$", re.DOTALL | re.MULTILINE)
 FOLDER = re.compile(r"`docs/results/([\w/-]+)/")
 OUT = re.compile(r"`((?:hf-alpha|python benchmarks/)[^`]*--out [^`]*)`")
 SIDE_BY_SIDE = {"streams": "encodings.json", "relational": "encodings-relational.json"}
