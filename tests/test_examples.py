@@ -4,6 +4,9 @@ import json
 import runpy
 from pathlib import Path
 
+import own_process
+import pytest
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NOTEBOOK = EXAMPLES / "own_task.ipynb"
 
@@ -18,6 +21,22 @@ def cells(notebook: Path) -> list[str]:
 def filled(text: str) -> list[str]:
     """The lines with something on them."""
     return [line for line in text.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("name", ["rename", "new_names", "kinship", "segments"])
+def test_an_example_prints_what_is_saved(name, tmp_path):
+    done = own_process.run(EXAMPLES / f"{name}.py", cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (EXAMPLES / "output" / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_the_gallery_names_each_script():
+    text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    scripts = sorted(EXAMPLES.glob("*.py"))
+    assert len(scripts) == 6
+    for script in scripts:
+        assert f"]({script.name})" in text
+        assert len(script.read_text(encoding="utf-8").splitlines()) <= 60
 
 
 def test_the_notebook_runs(tmp_path, monkeypatch, capsys):

@@ -111,6 +111,13 @@ def test_tables_of_benchmarks_are_those_of_the_results():
     assert sorted(blocks) == sorted(figures.TABLES)
 
 
+def test_the_tables_of_what_is_new_are_rows_of_the_pages_that_it_names():
+    docs = ROOT / "docs"
+    rows = [line for line in read(docs / "paper.md").splitlines() if line.startswith("| ")]
+    whole = [*read(docs / "encodings.md").splitlines(), *read(docs / "decoders.md").splitlines()]
+    assert len(rows) > 15 and set(rows) <= set(whole)
+
+
 def test_sentences_say_what_the_results_say():
     import figures
 
