@@ -12,8 +12,11 @@ from pathlib import Path
 from hf_alpha.tasks.solver_process import TIMEOUT, SolverProcess
 
 from . import bounded_worker
-from .trace import Trace
+from .trace import Trace, cube_step
 from .witness import generalised
+
+MAX_WORK = 5_000_000
+"""Literals of a word times tokens of a formula, up to which some are left out: some seconds."""
 
 
 class OpenError(Exception):
@@ -30,7 +33,7 @@ def find_trace(
 
     Among those it has the shortest loop, then few literals: the fewest that the three-valued
     evaluation proves where the shape is small (`witness.shortest_witness` says when), else as many
-    of which none can be left out.
+    of which none can be left out. Beyond `MAX_WORK` it has all literals.
 
     Args:
         tokens: canonical prefix tokens.
@@ -53,7 +56,11 @@ def find_trace(
     if lasso is False:
         return None
     word, loop = lasso
-    return generalised(tokens, symbols, list(map(set, word)), loop)
+    truths = list(map(set, word))
+    if len(word) * len(symbols) * len(tokens) > MAX_WORK:
+        steps = (cube_step([(symbol, symbol in step) for symbol in symbols]) for step in truths)
+        return Trace(tuple(steps), loop)
+    return generalised(tokens, symbols, truths, loop)
 
 
 def is_refuted(tokens: Sequence[str], timeout: float = TIMEOUT) -> bool:

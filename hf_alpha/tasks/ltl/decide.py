@@ -1,6 +1,6 @@
 """What solvers alone make of an LTL formula: bounded search, and Spot for what has no witness."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hf_alpha.tasks.decision import Clock, Decision, small_core
 from hf_alpha.tasks.problem import Problem
@@ -8,62 +8,77 @@ from hf_alpha.tasks.solver_process import MissingSolverError, SolverCrashError
 
 from . import bounded, spot
 from .grammar import LTL
-from .trace import write_trace
+from .trace import Trace, write_trace
 
-BOUNDED, SPOT = "bounded search", "Spot"
 FIRST_TURN = 0.5
 """Seconds of a solver's first turn. Nearly all formulas that bounded search decides take less; each
-turn that follows is four times as long, and starts again."""
+round that follows is four times as long, and starts again."""
 CORE_TURN = 0.5
 """Seconds for a question about a part of a formula."""
 
+Solver = Callable[[Sequence[str], Sequence[str], float], Trace | None]
+
+
+def _by_spot(options: Sequence[str] | None) -> Solver:
+    def find_trace(tokens: Sequence[str], symbols: Sequence[str], seconds: float) -> Trace | None:
+        run = spot.find_trace(tokens, seconds, options)
+        return None if run is None else Trace(tuple(map(tuple, run[0])), run[1])
+
+    return find_trace
+
+
+def _by_search(tokens: Sequence[str], symbols: Sequence[str], seconds: float) -> Trace | None:
+    return bounded.find_trace(tokens, symbols, seconds)
+
+
+BOUNDED = "bounded search"
+SOLVERS: dict[str, Solver] = {
+    BOUNDED: _by_search,
+    "Spot": _by_spot(spot.FAST),
+    "Spot's default translation": _by_spot(None),
+}
+"""In the order of their turns. The first finds traces, and never ends for some formulas that have
+none; Spot refutes these. Its default translation simplifies more, which sometimes pays."""
+
 
 def decide(problem: Problem, seconds: float) -> Decision:
-    """Find a trace, or prove that there is none.
-
-    Bounded search and Spot take turns: the former finds traces, the latter alone can refute every
-    formula that has none.
+    """Find a trace, or prove that there is none; solvers take turns.
 
     Args:
         problem: a formula.
         seconds: for all of it, but for the choice of a trace's literals.
     """
     clock, turn = Clock(seconds), FIRST_TURN
-    reasons: dict[str, str] = {}
-    while (left := clock.left) and len(reasons) < 2:
-        if BOUNDED not in reasons:
+    failures: dict[str, str] = {}
+    while clock.left and len(failures) < len(SOLVERS):
+        for by, solver in SOLVERS.items():
+            if by in failures or not (left := clock.left):
+                continue
             try:
-                trace = bounded.find_trace(problem.tokens, problem.symbols, min(turn, left))
-                if trace is None:
-                    return _refuted(problem, BOUNDED, clock)
-                return Decision(BOUNDED, write_trace(trace))
+                trace = solver(problem.tokens, problem.symbols, min(turn, left))
             except TimeoutError:
-                pass
+                continue
             except (MissingSolverError, SolverCrashError) as error:
-                reasons[BOUNDED] = str(error)
-        if SPOT not in reasons and (left := clock.left):
-            try:
-                if not spot.is_satisfiable(problem.tokens, min(turn, left)):
-                    return _refuted(problem, SPOT, clock)
-                reasons[SPOT] = "there is a trace, but the time was too short to find it"
-            except TimeoutError:
-                pass
-            except (MissingSolverError, SolverCrashError) as error:
-                reasons[SPOT] = str(error)
+                failures[by] = str(error)
+                continue
+            if trace is None:
+                return _refuted(problem, by, clock)
+            return Decision(by, write_trace(trace))
         turn *= 4
-    reason = "; ".join(reasons.values()) or f"no solver was done within {seconds:g} s"
-    return Decision(f"{BOUNDED} and {SPOT}", reason=reason)
+    reasons = [*dict.fromkeys(failures.values())]
+    if len(failures) < len(SOLVERS):
+        reasons.append(f"no solver was done within {seconds:g} s")
+    return Decision(", ".join(SOLVERS), reason="; ".join(reasons))
 
 
 def _refuted(problem: Problem, by: str, clock: Clock) -> Decision:
     """Look for a small core with the solver that refuted the whole formula."""
 
     def refutes(tokens: Sequence[str]) -> bool:
-        seconds = min(CORE_TURN, clock.left)
         try:
             if by == BOUNDED:
-                return bounded.is_refuted(tokens, seconds)
-            return not spot.is_satisfiable(tokens, seconds)
+                return bounded.is_refuted(tokens, min(CORE_TURN, clock.left))
+            return SOLVERS[by](tokens, (), min(CORE_TURN, clock.left)) is None
         except (TimeoutError, MissingSolverError, SolverCrashError):
             return False
 
