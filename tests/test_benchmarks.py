@@ -922,3 +922,22 @@ def test_a_family_takes_the_encodings_that_the_document_says(family):
     words = dict(re.findall(r"^(\d+)\. (.*)$", table, re.MULTILINE)) | {"yes": ""}
     said = [without_numbers(words[cell]) for cell in row.split(" | ")]
     assert [without_numbers(why) for why in FAMILIES.refusals(family)] == said
+
+
+@pytest.mark.slow
+def test_solving_has_a_row_for_each_set_and_a_picture(tmp_path, capsys):
+    few = ["--count", "1", "--limit", "0.2", "--formulas", "8", "--out", str(tmp_path / "out")]
+    load("solving").main(few)
+    printed = capsys.readouterr().out
+    assert "| patterns | 55 | " in printed and "| 3 steps and more | 1 | " in printed
+    assert (tmp_path / "out.png").stat().st_size > 1_000
+    rates = json.loads((tmp_path / "out.json").read_text())["data"]["seconds"]
+    assert set(rates) >= {"batches and checks", "solve"} and min(rates.values()) > 0
+
+
+@pytest.mark.slow
+def test_the_grammar_of_answers_is_measured(tmp_path, capsys):
+    asked = ["--count", "4", "--rounds", "1", "--out", str(tmp_path / "out")]
+    load("answer_grammar").main(asked)
+    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
+    assert len(rows) == 6 and capsys.readouterr().out.count("propositional, 25, 5") == 2
