@@ -498,8 +498,10 @@ def test_a_problem_is_solved_in_one_line():
     assert solution.solved and solution.found_by == "bounded search"
     assert solution.read_as == "!(1 U !(!a | 1 U b))" and solution.seconds > 0
     assert hf_alpha_root.solve("a & !b").answers == [("a1b0", Verdict.correct)]
-    statuses = [one.status for one in hf_alpha_root.solve(["F a", "F &", "G a & F !a"])]
-    assert statuses == ["solved", "error", "unsatisfiable"]
+    several = list(hf_alpha_root.solve(["F a", "F &", "G a & F !a"]))
+    assert [one.status for one in several] == ["solved", "error", "unsatisfiable"]
+    assert several[2].found_by == "bounded search", "nobody is asked after a proof"
+    assert solve(TASK.read("request & !grant"), task=TASK).problem == "request & !grant"
     assert list(solve([])) == []
 
 
