@@ -35,7 +35,8 @@ def test_the_gallery_names_each_script():
     scripts = sorted(EXAMPLES.glob("*.py"))
     assert len(scripts) == 6
     for script in scripts:
-        assert f"]({script.name})" in text
+        assert f"]({script.name})" in text and f"](output/{script.stem}.txt)" in text
+        assert (EXAMPLES / "output" / f"{script.stem}.txt").stat().st_size
         assert len(script.read_text(encoding="utf-8").splitlines()) <= 60
 
 
