@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
 
 
+MODELS, PROGRAMS = "A model's answers", "For programs"
+"""Panels of the help."""
 BEST = 10
 """Answers among which a correct one is looked for."""
 PROBLEM = "problem"
@@ -50,22 +52,32 @@ SolvedTask = Annotated[
         "formula say it.",
     ),
 ]
-Top = Annotated[int | None, typer.Option(min=1, help="Print the N best answers; 1 by default.")]
+Top = Annotated[
+    int | None,
+    typer.Option(min=1, rich_help_panel=MODELS, help="Print the N best answers; 1 by default."),
+]
 FirstCorrect = Annotated[
     bool,
     typer.Option(
         "--first-correct",
+        rich_help_panel=MODELS,
         help="Print the first of the N best answers (--top, 10 by default, of as many beams) "
         "that is correct, or else the best.",
     ),
 ]
 MaxNewTokens = Annotated[
     int | None,
-    typer.Option(min=1, help="Tokens in an answer; by default the model's own limit."),
+    typer.Option(
+        min=1, rich_help_panel=MODELS, help="Tokens in an answer; by default the model's own limit."
+    ),
 ]
 ByGrammar = Annotated[
     bool,
-    typer.Option("--grammar", help="Have a model write nothing that is no answer of the task."),
+    typer.Option(
+        "--grammar",
+        rich_help_panel=MODELS,
+        help="Have a model write nothing that is no answer of the task.",
+    ),
 ]
 Notation = Annotated[
     str | None, typer.Option(help="prefix, compact or infix; detected by default.")
@@ -95,13 +107,25 @@ Method = Annotated[
 ]
 Timeout = Annotated[float, typer.Option(help="Seconds that solvers have for a formula.")]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print a JSON object for each formula, one a line.")
+    bool,
+    typer.Option(
+        "--json", rich_help_panel=PROGRAMS, help="Print a JSON object for each formula, one a line."
+    ),
 ]
 Out = Annotated[
-    Path | None, typer.Option(help="Write these objects into a file (*.jsonl) as they are found.")
+    Path | None,
+    typer.Option(
+        rich_help_panel=PROGRAMS,
+        help="Write these objects into a file (*.jsonl) as they are found.",
+    ),
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on where an earlier start left the file of --out.")
+    bool,
+    typer.Option(
+        "--resume",
+        rich_help_panel=PROGRAMS,
+        help="Go on where an earlier start left the file of --out.",
+    ),
 ]
 
 
@@ -173,7 +197,7 @@ def solve(
             for note in notes_of(solution.read) if solution.read is not None else ():
                 say(f"note: {note}", err=True)
             if json_lines:
-                typer.echo(json.dumps(solution.record()))
+                say(json.dumps(solution.record()))
             else:
                 _show(solved_task, solution, explain, says_who=method != "model")
     fine = {"solved", "unsatisfiable"} | (set() if solved_task.has_check else {"answered"})
