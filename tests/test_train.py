@@ -279,7 +279,7 @@ def test_a_decoder_learns_to_make_up_names(tmp_path, monkeypatch):
         "task": "text", "data": {"train": "pairs.jsonl"}, "tokenizer": "words", "model": model,
         "symbols": {"name": {"pattern": "[a-z][0-9]+"}},
         "training": {
-            "output_dir": "out", "max_steps": 300, "per_device_train_batch_size": 32,
+            "output_dir": "out", "max_steps": 600, "per_device_train_batch_size": 32,
             "learning_rate": 0.003, "save_strategy": "no", "eval_strategy": "no",
             "report_to": "none", "disable_tqdm": True,
         },

@@ -74,7 +74,11 @@ def evaluate(
 
     card.check(models)
     device = work.begin()
-    if any(map(writes_answers, models)):
+    writing = [model for model in models if writes_answers(model)]
+    others = [model for model in models if model not in writing]
+    if writing and others:
+        raise ValueError(f"{writing[0]} writes answers, {others[0]} does not: evaluate them apart")
+    if writing:
         refuse(command, ["by"], "is for models that do not answer with text")
         _evaluate_answers(models, out, device, problems, answers, covariance, picture, card, work)
     else:

@@ -65,7 +65,7 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
     assert "'relational' already" in again.error and not (tmp_path / "again").exists()
 
     done = hf_alpha("solve", "--model", converted, "--top", 2, "p & q & r & s & t")
-    assert done.code in (0, 1) and len(done.out.splitlines()) == 3
+    assert done.code in (0, 1) and "found by" in done.out
 
 
 def test_evaluate_on_given_data(tmp_path, vanilla, data):

