@@ -436,6 +436,7 @@ TABLES = {
     "folnet": folnet_cost,
     "folnet-original": folnet_original,
     "geometric": geometric,
+    "names-benchmark": partial(tables_of, "names-benchmark"),
     **{name: partial(tables_of, name) for name in STUDIES},
     "transduction": transduction,
 }
@@ -446,6 +447,7 @@ DOCUMENTS = (
     "docs/retrofit.md",
     "docs/folnet.md",
     "docs/geometric.md",
+    "docs/names-benchmark.md",
     "docs/transduction.md",
 )
 
