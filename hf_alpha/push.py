@@ -33,13 +33,7 @@ def push(
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {str(folder)!r}")
-    kind, belongs = _contents(folder)
-    files = {
-        name: _real(folder, name)
-        for name in sorted(belongs)
-        if (folder / name).is_file() or (folder / name).is_symlink()
-    }
-    _check_secrets(folder, files)
+    kind, files = shared_files(folder)
     say(f"{repository} gets these files of {folder}, with their bytes:")
     for name, path in files.items():
         say(f"{path.stat().st_size:>15,}  {name}")
@@ -54,6 +48,23 @@ def push(
         commit_message=f"Upload {kind}",
     )
     return str(url)
+
+
+def shared_files(folder: Path) -> tuple[str, dict[str, Path]]:
+    """Return what may be shared of a model or a dataset: its kind, and name -> file.
+
+    Raises:
+        ValueError: it is neither, it does not load, a file of it is a link to somewhere else, or
+            a secret is in it.
+    """
+    kind, belongs = _contents(folder)
+    files = {
+        name: _real(folder, name)
+        for name in sorted(belongs)
+        if (folder / name).is_file() or (folder / name).is_symlink()
+    }
+    _check_secrets(folder, files)
+    return kind, files
 
 
 def _contents(folder: Path) -> tuple[str, set[str]]:
@@ -123,4 +134,4 @@ def _left_out(folder: Path, files: dict[str, Path]) -> Iterator[str]:
             yield f"{path.relative_to(folder)}{'/' * path.is_dir()}"
 
 
-__all__ = ["push"]
+__all__ = ["push", "shared_files"]

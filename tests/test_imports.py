@@ -42,7 +42,7 @@ LAYERS = [
     {"card"},
     {"model_files", "score_card"},
     {"push", "tours"},
-    {"info"},
+    {"demo", "info"},
     {"cli"},
     {"__main__"},
 ]
@@ -63,6 +63,7 @@ HEAVY = [
     "pysat",
     "spot",
     "typer",
+    "gradio",
     "ahocorasick",
     "pynini",
 ]

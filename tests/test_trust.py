@@ -120,6 +120,7 @@ SOLVE = ("solve", "--model", "m", TEXT)
 EVALUATE = ("evaluate", "m", "--data", "pairs.jsonl", "--covariance", 0, "--quiet", "--out", "r")
 ASK = ("ask", *EVALUATE[1:])
 TRAIN = ("train", "mine.yaml")
+DEMO = ("demo", "--model", "m", "--space", "o")
 
 
 def by_tokenizer(m: Path) -> None:
@@ -155,14 +156,14 @@ def by_kernel(m: Path) -> None:
 
 RULE = {"name": {"function": "evil:find", "count": 4}}
 CLASSIFY = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
-LOADING = [SOLVE, EVALUATE, TRAIN, ("info", "m"), ("convert", "m", "o"),
+LOADING = [SOLVE, EVALUATE, TRAIN, DEMO, ("info", "m"), ("convert", "m", "o"),
            ("convert", "classes", "o", "--transducer", "fst"), ASK, ("push", "m", "me/m"),
            ("release", "m", "o"), ("names-benchmark", "m")]  # fmt: skip
 STUDIES = [("studies.grow", "m", "o"), ("studies.zero_shot", "classes", "--task", "rte",
            "--data", "rte.jsonl", "--columns", "a,b,label")]  # fmt: skip
-BARE = [*LOADING[3:], *STUDIES]  # which look at models alone, at no recipe
+BARE = [*LOADING[4:], *STUDIES]  # which look at models alone, at no recipe
 ATTACKS = [
-    *[(by_tokenizer, "evil:find", command) for command in (SOLVE, EVALUATE, TRAIN)],
+    *[(by_tokenizer, "evil:find", command) for command in (SOLVE, EVALUATE, TRAIN, DEMO)],
     *[(by_recipe(symbols=RULE), "evil:find", command) for command in (SOLVE, EVALUATE)],
     *[(by_recipe(check="evil:check"), "evil:check", command) for command in (SOLVE, EVALUATE)],
     *[(by_recipe(task="wicked:Task"), "wicked:Task", command) for command in (SOLVE, EVALUATE)],
@@ -171,7 +172,7 @@ ATTACKS = [
     (by_format, "evil:read", CLASSIFY),
     *[(by_config, "wicked.Config", command) for command in (*LOADING, *STUDIES)],
     *[(by_tokenizer_class, "wicked.EvilTokenizer", c) for c in (*LOADING, *STUDIES)],
-    *[(by_kernel, "me/evil-kernel", command) for command in LOADING[:5]],
+    *[(by_kernel, "me/evil-kernel", command) for command in LOADING[:6]],
 ]
 
 

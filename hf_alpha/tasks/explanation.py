@@ -122,7 +122,7 @@ def subformulas(grammar: Grammar, written: Sequence[str]) -> list[tuple[str, lis
         level = following
     found.setdefault(tuple(written), 0)  # a constant alone
     ordered = sorted(found, key=lambda tokens: (len(tokens), found[tokens]))
-    writer = _as_written(grammar)
+    writer = as_written(grammar)
     return [(writer.format([*tokens], "infix"), grammar.rewritten([*tokens])) for tokens in ordered]
 
 
@@ -138,7 +138,7 @@ def _ends(grammar: Grammar, tokens: Sequence[str]) -> list[int]:
     return ends
 
 
-def _as_written(grammar: Grammar) -> Grammar:
+def as_written(grammar: Grammar) -> Grammar:
     """Return a grammar that keeps derived operators, as `format` of the given one does not."""
     operators = {t: n for t, n in grammar.arities.items() if n}
     return replace(grammar, operators=operators, derived={})
@@ -155,4 +155,4 @@ def _escaped(text: str) -> str:
     return html.escape(printable(text))
 
 
-__all__ = ["MAX_COLUMNS", "MAX_TOKENS", "Explanation", "Row", "subformulas"]
+__all__ = ["MAX_COLUMNS", "MAX_TOKENS", "Explanation", "Row", "as_written", "subformulas"]

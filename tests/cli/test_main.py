@@ -46,9 +46,9 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
         words = set(COMMANDS)
         assert words == {
             *("generate-data", "train", "convert", "evaluate", "ask", "solve", "release", "push"),
-            *("quickstart", "info", "compare", "transduce", "names-benchmark"),
+            *("quickstart", "info", "compare", "transduce", "names-benchmark", "demo"),
         }
-        assert len(words) <= 13 and all(f"─ {panel} ─" in text for panel in PANELS)
+        assert len(words) <= 14 and all(f"─ {panel} ─" in text for panel in PANELS)
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
         assert all(getattr(parameter, "help", "") for parameter in COMMANDS[command].params)
@@ -142,6 +142,7 @@ MAKERS = {
     "generate-data --copy-of": ["OUT", "--copy-of", "DATA", "--kind", "reduced"],
     "studies.grow": ["MODEL", "OUT", "--encoder-layers", "2"],
     "release": ["MODEL", "OUT"],
+    "demo --space": ["--model", "MODEL", "--space", "OUT"],
 }
 WRITE_NONE = {"solve", "info", "push"}
 STUDIES = {"studies.grow", "studies.zero_shot"}

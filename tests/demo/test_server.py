@@ -1,0 +1,135 @@
+"""The server over HTTP: answers for programs, and what it does with bad requests."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("gradio", reason="needs Gradio: pip install 'hf_alpha[demo]'")
+
+from hf_alpha.demo.server import MAX_BODY, MAX_WAITING, serve
+
+LTL = "ltl-relational"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def address(service) -> Iterator[tuple[str, int]]:
+    said: list[str] = []
+    page = serve(service, wait=False, say=said.append)
+    assert said == [f"{page.local_url} (stop with Ctrl-C)"]
+    parts = urlsplit(page.local_url)
+    yield parts.hostname, parts.port
+    page.close()
+
+
+def request(address, method: str, path: str, body: bytes = b"", **headers: str):
+    connection = HTTPConnection(*address, timeout=60)
+    try:
+        connection.request(method, path, body, {"Content-Type": "application/json", **headers})
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def call(address, name: str, *values: object) -> tuple[str, object]:
+    """Ask as a program does: a request for the question, and one for the answer."""
+    path = f"/gradio_api/call/{name}"
+    status, text = request(address, "POST", path, json.dumps({"data": values}).encode())
+    if status != 200:
+        return str(status), text
+    status, text = request(address, "GET", f"{path}/{json.loads(text)['event_id']}")
+    kind, data = (line.split(": ", 1)[1] for line in text.strip().split("\n")[-2:])
+    return kind, json.loads(data)
+
+
+def test_a_program_asks(address, service):
+    kind, (models,) = call(address, "models")
+    assert kind == "complete" and models[0] == {"model": LTL, "task": "ltl"}
+    kind, (reply,) = call(address, "solve", "G(a -> F b) & F a", LTL, 2)
+    assert kind == "complete" and reply["error"] is None and len(reply["answers"]) == 2
+    described = json.loads((ROOT / "docs" / "solve.schema.json").read_text())["required"]
+    assert set(reply) == {*described, "asked", "explanations"}
+    assert reply["verdict"] == "correct" and reply["found_by"] == reply["asked"] == LTL
+    explanation = service.choice(LTL).task.explain("G(a -> F b) & F a", reply["answer"])
+    assert reply["explanations"][0] == explanation.text()
+
+
+@pytest.mark.parametrize(
+    ("problem", "error"),
+    [
+        ("", "the problem is empty"),
+        ("X " * 10_000 + "a", "this page takes 4,000"),
+        ("(" * 3_000, "the formula ends at character 3000"),
+        ("\ud800", "the text was not read as UTF-8"),
+        ("a & <script>", "has no meaning here"),
+    ],
+)
+def test_bad_problems_are_errors_of_the_reply(address, problem, error):
+    kind, (reply,) = call(address, "solve", problem, LTL, 1)
+    assert kind == "complete" and error in reply["error"] and reply["answers"] == []
+
+
+def test_names_of_other_scripts_come_back(address):
+    _, (reply,) = call(address, "solve", '名前 & "<b>"', LTL, 1)
+    assert "名前" in reply["answers"][0]["answer"] and reply["problem"] == '名前 & "<b>"'
+
+
+@pytest.mark.parametrize("values", [["a"], ["a", LTL, "many"], [None, LTL, 1], [["a"], LTL, 1]])
+def test_values_of_another_kind_end_in_an_error_and_nothing_else(address, values):
+    kind, _ = call(address, "solve", *values)
+    assert kind in ("error", "complete", "422", "500")
+    assert call(address, "solve", "a", LTL, 1)[0] == "complete"
+
+
+def test_a_large_body_is_refused_before_it_is_read(address):
+    """By its header, or, without one, as soon as it is too long."""
+    limit = f"a request has at most {MAX_BODY:,} bytes\n"
+    connection = HTTPConnection(*address, timeout=60)
+    connection.putrequest("POST", "/gradio_api/call/solve")
+    connection.putheader("Content-Length", str(100_000_000))
+    connection.endheaders()  # and not a byte of the body
+    response = connection.getresponse()
+    assert (response.status, response.read().decode()) == (413, limit)
+    connection.close()
+
+    connection = HTTPConnection(*address, timeout=60)
+    pieces = (b"x" * 10_000 for _ in range(10_000))
+    try:
+        connection.request("POST", "/gradio_api/call/solve", pieces, encode_chunked=True)
+    except OSError:
+        pass  # the server has closed the connection meanwhile
+    else:
+        assert connection.getresponse().status == 413
+    connection.close()
+    for length in ("-1", "many"):
+        status, _ = request(address, "POST", "/gradio_api/call/solve", **{"Content-Length": length})
+        assert status in (400, 413)
+    assert call(address, "solve", "a", LTL, 1)[0] == "complete"
+
+
+def test_no_files_and_no_other_host(address):
+    assert request(address, "POST", "/gradio_api/upload", b"x")[0] == 404
+    assert request(address, "GET", "/", Host="elsewhere.example")[0] == 400
+    assert request(address, "GET", "/gradio_api/file=/etc/passwd")[0] in (403, 404)
+
+
+def test_many_requests_at_once_are_answered_or_refused(address):
+    """None is lost: each has its own answer, or is told that too many wait."""
+    problems = [f"n{i} & X n{i + 1}" for i in range(2 * MAX_WAITING)]
+    with ThreadPoolExecutor(2 * MAX_WAITING) as pool:
+        replies = list(pool.map(lambda problem: call(address, "solve", problem, LTL, 1), problems))
+    answered = 0
+    for problem, (kind, data) in zip(problems, replies, strict=True):
+        if kind == "complete":
+            assert data[0]["problem"] == problem and data[0]["answers"]
+            answered += 1
+        else:
+            assert kind in ("error", "503"), data
+    assert answered >= MAX_WAITING // 2
+    assert call(address, "solve", "a", LTL, 1)[0] == "complete"
