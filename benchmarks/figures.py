@@ -448,7 +448,6 @@ DOCUMENTS = (
     "docs/folnet.md",
     "docs/geometric.md",
     "docs/names-benchmark.md",
-    "docs/transduction.md",
 )
 
 
