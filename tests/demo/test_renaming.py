@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.demo.renaming import renamed_problem, renamed_text
@@ -15,8 +15,9 @@ FORMULAS = [get_task("ltl"), get_task("propositional")]
 @given(st.sampled_from(FORMULAS), st.integers(0, 2**32), st.integers(1, 30), st.integers(1, 80))
 @settings(max_examples=100, deadline=None)
 def test_a_formula_with_other_names_is_the_same_formula(task, seed, size, count):
-    rng = random.Random(seed)
-    problem = task.read(task.sample(rng, size, task.default_symbols(min(count, size))))
+    rng, count = random.Random(seed), min(count, size)
+    assume(task.is_feasible(size, count))
+    problem = task.read(task.sample(rng, size, task.default_symbols(count)))
     text, names = renamed_problem(task, problem, rng)
     assert task.canonical(text, "renaming") == task.canonical(problem, "renaming")
     assert list(names) == list(problem.symbols) and len({*names.values()}) == len(names)

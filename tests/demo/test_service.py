@@ -74,7 +74,8 @@ def test_the_same_answer_under_other_names(service):
         ("a" * (MAX_CHARACTERS + 1), "characters, and this page takes 4,000"),
         ("X " * 10_000 + "a", "characters, and this page takes 4,000"),
         ("X" * (MAX_TOKENS + 1) + "a", "502 tokens, and this page takes 500"),
-        ("a <-> " * 30 + "a", "tokens"),  # rewritten, it is long
+        ("a <-> " * 7 + "a", "tokens, and this page takes 500"),  # once it is rewritten
+        ("a <-> " * 30 + "a", "tokens"),  # so many that it is not rewritten
         ("\ud800", "half"),
     ],
 )
