@@ -1,6 +1,6 @@
 """A real browser on the page: Debian's Chromium, driven by Playwright.
 
-`python tests/browser.py docs` writes the pictures of docs/demo.md again.
+`python tests/browser.py docs` writes the pictures of docs/solving.md again.
 """
 
 import shutil

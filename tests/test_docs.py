@@ -100,6 +100,15 @@ def test_transduction(tmp_path):
     assert (tmp_path / "party.svg").read_text() == (DOCS / "transduction.svg").read_text()
 
 
+def test_solving(tmp_path):
+    (tmp_path / "model_cards").symlink_to(ROOT / "model_cards")
+    (tmp_path / "formulas.txt").write_text("G(a -> F b)\na & !a\n")
+    printed, said = run("solving.md", tmp_path, section="On the command line and in Python")
+    assert printed.endswith(said)
+    lines = (tmp_path / "answers.jsonl").read_text().splitlines()
+    assert [json.loads(line)["status"] for line in lines] == ["solved", "unsatisfiable"]
+
+
 def test_names_benchmark_by_hand(tmp_path):
     """Its Python alone; its commands are tested in names_benchmark/test_run.py."""
     blocks = BLOCK.findall((DOCS / "names-benchmark.md").read_text(encoding="utf-8"))
