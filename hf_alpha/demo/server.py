@@ -109,11 +109,15 @@ def serve(
     layers = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(SmallRequests)]
     page = build_page(service)
     page.queue(max_size=MAX_WAITING, default_concurrency_limit=1)
-    page.launch(
-        server_name=host, server_port=port, inbrowser=browser, prevent_thread_lock=True,
-        quiet=True, show_error=True, ssr_mode=False, share=False, css=STYLE,
-        theme=gradio.themes.Default(), footer_links=["api"], app_kwargs={"middleware": layers},
-    )  # fmt: skip
+    try:
+        page.launch(
+            server_name=host, server_port=port, inbrowser=browser, prevent_thread_lock=True,
+            quiet=True, show_error=True, ssr_mode=False, share=False, css=STYLE,
+            theme=gradio.themes.Default(), footer_links=["api"], app_kwargs={"middleware": layers},
+        )  # fmt: skip
+    except OSError:
+        where = "the ports from 7860 on are" if port is None else f"port {port} is"
+        raise OSError(f"{where} taken: name another by --port") from None
     say(f"{page.local_url} (stop with Ctrl-C)")
     if wait:
         page.block_thread()

@@ -111,6 +111,11 @@ def test_a_large_body_is_refused_before_it_is_read(address):
     assert call(address, "solve", "a", LTL, 1)[0] == "complete"
 
 
+def test_a_port_that_is_taken_is_named(address, service):
+    with pytest.raises(OSError, match=f"port {address[1]} is taken: name another by --port"):
+        serve(service, port=address[1], wait=False)
+
+
 def test_no_files_and_no_other_host(address):
     assert request(address, "POST", "/gradio_api/upload", b"x")[0] == 404
     assert request(address, "GET", "/", Host="elsewhere.example")[0] == 400
