@@ -18,7 +18,7 @@ else:
 AGGREGATED = ("encoder_aggregated_attention", "decoder_aggregated_attention")
 CROSS_ATTENTION_MODES = ("per_stream", "aggregated")
 ENCODER_POSITIONS = ("tree", "rope", "sinusoidal", "none")
-DECODER_POSITIONS = ("rope", "sinusoidal", "none")
+DECODER_POSITIONS = ("rope", "sinusoidal", "log_length", "none")
 AGGREGATED_NORMS = ("post", "pre")
 CONFIG = {"AutoConfig": "configuration_alpha.AlphaConfig"}
 # Saving a model names the class that was saved only: a checkpoint has to load by every Auto class.
@@ -55,7 +55,9 @@ class AlphaConfig(SymbolModelConfig):
             inside the branch, so that a zero output projection makes the block an exact identity.
         encoder_position: `"rope"`, `"tree"` (Shiv & Quirk 2019; needs `tree_paths`, which a
             tokenizer with a grammar returns), `"sinusoidal"` or `"none"`; `decoder_position`: the
-            same without `"tree"`.
+            same without `"tree"`, and in a decoder alone `"log_length"`: no positions, but scores
+            that grow with the logarithm of the number of tokens so far, so that attention to a few
+            of them stays as sharp in longer texts than those of training (Chiang & Cholak 2022).
         cross_attention_rope: rotate queries and encoder keys in cross-attention too, when the
             decoder uses RoPE.
         prefix_lm: in a decoder alone, the prompt of `generate` sees itself in both directions, and
@@ -169,6 +171,11 @@ class AlphaConfig(SymbolModelConfig):
         check_choice("aggregated_attention_norm", self.aggregated_attention_norm, AGGREGATED_NORMS)
         check_activation("activation_function", self.activation_function)
         self._check_attention()
+        if self.decoder_position == "log_length" and not self.decodes_alone:
+            raise ValueError(
+                "decoder_position 'log_length' is for a decoder alone: set "
+                "is_encoder_decoder=False, or choose rope, sinusoidal or none"
+            )
         if self.prefix_lm and not self.decodes_alone:
             raise ValueError(
                 "prefix_lm is for a decoder alone: set is_encoder_decoder=False, or leave it out, "

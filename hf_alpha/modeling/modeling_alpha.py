@@ -160,6 +160,7 @@ class AlphaDecoderLayer(AlphaLayer):
         encoder_mask: torch.Tensor | None = None,
         cross_rope: tuple[CosSin, CosSin] = (None, None),
         past_key_values: Cache | None = None,
+        query_scale: torch.Tensor | None = None,
         output_attentions: bool = False,
         points: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
@@ -169,6 +170,7 @@ class AlphaDecoderLayer(AlphaLayer):
             encoder_NSLD: what cross-attention attends to; a decoder alone has none.
             encoder_view_N1LD: what aggregated cross-attention attends to.
             cross_rope: of queries and keys of cross-attention.
+            query_scale: of self-attention, (B or 1, 1, T, 1).
             points: return the sums of the weights of the first cross-attention over each symbol.
         """
         weights = cross_weights = masses = None
@@ -176,6 +178,7 @@ class AlphaDecoderLayer(AlphaLayer):
             "mask": mask,
             "query_rope": rope,
             "key_rope": rope,
+            "query_scale": query_scale,
             "cache": past_key_values,
             "relations": streams.within,
         }

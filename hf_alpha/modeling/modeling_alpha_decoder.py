@@ -30,7 +30,7 @@ from .modeling_alpha import (
     token_embedding,
 )
 from .new_symbols import NewSymbols
-from .positions import decoder_positions, rotary, sinusoidal
+from .positions import decoder_positions, length_scale, rotary, sinusoidal
 from .prefixes import split_prefix, with_prompt_as_prefix
 from .streams import Streams
 from .symbol_layer import SymbolDraws, SymbolLayer
@@ -109,12 +109,19 @@ class AlphaTextModel(AlphaPreTrainedModel):
             rope = rotary(
                 positions, config.d_model // config.decoder_attention_heads, config.rope_theta
             )
+        scale = None
+        if config.decoder_position == "log_length":
+            scale = length_scale(positions, hidden.dtype)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype, prefix_mask)
         states = ReturnedStates(config.d_model, output_hidden_states)
         hidden = states.keep(hidden)
         attentions: tuple[torch.Tensor, ...] = ()
         context = (streams.for_layers(), mask, rope)
-        calls = {"past_key_values": past_key_values, "output_attentions": output_attentions}
+        calls = {
+            "past_key_values": past_key_values,
+            "query_scale": scale,
+            "output_attentions": output_attentions,
+        }
         for layer in self.layers:
             hidden, weights, *_ = layer(hidden, *context, **calls)
             hidden = states.keep(hidden)

@@ -3,12 +3,15 @@
 Shapes: B batch, T or L length, K head width, D model width.
 """
 
+import math
+
 import torch
 from transformers.cache_utils import Cache
 
 from .masks import visible_keys
 
 TREE_STEPS = 62  # the steps that one signed 64-bit heap number can hold
+UNIT_LENGTH = 64  # tokens after which `length_scale` leaves queries as they are
 
 
 def token_positions(mask_BL: torch.Tensor | None, ids_BL: torch.Tensor) -> torch.Tensor:
@@ -48,6 +51,16 @@ def rotary(
     angles = positions_BT.float().view(rows, 1, length, 1, 1) * theta ** (steps / width)
     cos, sin = angles.cos(), angles.sin()
     return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
+
+
+def length_scale(positions_BT: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Returns what queries are multiplied with so that scores grow with length: (B, 1, T, 1).
+
+    Over n tokens, the largest of bounded scores loses weight as 1 / n; scores that grow with log n
+    make up for it (Chiang & Cholak 2022, section 5). The factor is 1 at `UNIT_LENGTH` tokens.
+    """
+    lengths = positions_BT[:, None, :, None].float() + 1
+    return (lengths.log1p() / math.log1p(UNIT_LENGTH)).to(dtype)
 
 
 def rotate(x: torch.Tensor, cos_sin: tuple[torch.Tensor, torch.Tensor] | None) -> torch.Tensor:
@@ -103,6 +116,7 @@ __all__ = [
     "clipped_ids",
     "decoder_positions",
     "distance_ids",
+    "length_scale",
     "rotary",
     "rotate",
     "sinusoidal",

@@ -34,6 +34,7 @@ SMALL = {
 VARIANTS = (
     {},
     {"decoder_position": "sinusoidal"},
+    {"decoder_position": "log_length"},
     {"decoder_aggregated_attention": True, "aggregated_attention_norm": "pre"},
 )
 

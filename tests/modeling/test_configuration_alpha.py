@@ -150,6 +150,7 @@ def test_configurations_share_nothing():
         ({"symbol_encoding": "vectors"}, "symbol_encoding must be one of learned, dual_part"),
         ({"encoder_position": "trees"}, "encoder_position must be one of tree"),
         ({"decoder_position": "tree"}, "decoder_position must be one of rope"),
+        ({"decoder_position": "log_length"}, "'log_length' is for a decoder alone"),
         ({"aggregated_attention_norm": "none"}, "aggregated_attention_norm must be one of post"),
         ({"normalize_embeddings": False, "adacos": False}, "normalize_features needs"),
         ({"normalize_features": False, "adacos": True}, "adacos scales cosines"),

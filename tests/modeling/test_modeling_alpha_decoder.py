@@ -1,5 +1,7 @@
 """A decoder alone: against the model in loops, its inputs, and what it refuses."""
 
+import math
+
 import pytest
 import torch
 from families.test_alpha_decoder import BASE, NEW, DecoderFamily, make_decoder
@@ -47,11 +49,14 @@ def reference_logits(model, ids):
                     scores[:, t, j] = -torch.inf
         return scores
 
+    turns = config.decoder_position == "rope"
+    place = rotated if turns else lambda x, h: x.view(len(ids), h, -1).transpose(0, 1)
+    growth = [1.0 if turns else math.log(t + 2) / math.log(65) for t in range(len(ids))]
     for layer in text.layers:
-        block = layer.self_attn
-        q, k, v = block.q_proj(x), block.k_proj(x), block.v_proj(x)
-        scores = rotated(q, heads) @ rotated(k, heads).mT * block.scaling
-        scores = relate(scores, block.gates(x))
+        block, asking = layer.self_attn, x * torch.tensor(growth)[:, None]
+        q, k, v = block.q_proj(asking), block.k_proj(x), block.v_proj(x)
+        scores = place(q, heads) @ place(k, heads).mT * block.scaling
+        scores = relate(scores, block.gates(asking))
         values = v.view(len(ids), heads, -1).transpose(0, 1)
         attended = (scores.softmax(-1) @ values).transpose(0, 1).reshape(len(ids), -1)
         x = layer.self_attn_layer_norm(x + block.out_proj(attended))
@@ -80,10 +85,11 @@ def reference_logits(model, ids):
     return logits
 
 
+@pytest.mark.parametrize("position", ["rope", "log_length"])
 @pytest.mark.parametrize("seed", range(4))
 @torch.no_grad()
-def test_equals_reference(seed):
-    model = make_decoder(seed, **NEW)
+def test_equals_reference(seed, position):
+    model = make_decoder(seed, **NEW, decoder_position=position)
     batch = DecoderFamily().make_batch(seed, model.config, [(9, 4)])
     expected = reference_logits(model, batch["input_ids"][0].tolist())
     torch.testing.assert_close(model(**batch).logits[0], expected, atol=1e-5, rtol=1e-5)

@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
 
-from hf_alpha.modeling.positions import rotary, rotate, sinusoidal, token_positions, tree
+from hf_alpha.modeling.positions import (
+    length_scale,
+    rotary,
+    rotate,
+    sinusoidal,
+    token_positions,
+    tree,
+)
 from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
 
 paths = st.lists(st.sampled_from([0, 1]), max_size=61)
@@ -113,3 +120,17 @@ def test_positions_count_from_the_first_token(rows, left):
         kept = [int(p) for p, m in zip(positions[row], mask[row], strict=True) if m]
         assert kept == list(range(length))
     assert token_positions(None, ids).tolist() == [list(range(width))]
+
+
+@given(st.integers(2, 4000), st.floats(1.0, 20.0))
+@settings(deadline=None)
+def test_scores_that_grow_with_length_keep_the_weight_of_the_largest(length, gap):
+    """One key is ahead of all others by `gap` at 64 tokens: its weight is no less at any length."""
+    scale = length_scale(torch.tensor([[63, length - 1]]), torch.float64)
+    assert scale.shape == (1, 1, 2, 1) and scale[0, 0, 0, 0] == 1
+    weights = [
+        1 / (1 + (n - 1) * math.exp(-gap * factor))
+        for n, factor in zip((64, length), scale[0, 0, :, 0].tolist(), strict=True)
+    ]
+    grown = gap / math.log(65) >= 1  # then exp(-gap * factor) falls faster than n grows
+    assert not grown or length < 64 or weights[1] >= weights[0] - 1e-6
