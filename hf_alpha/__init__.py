@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer as AlphaTokenizer
     from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer as GeometricTokenizer
     from hf_alpha.modeling.tokenization_text import TextTokenizer as TextTokenizer
+    from hf_alpha.pipelines import NamesTextGenerationPipeline as NamesTextGenerationPipeline
     from hf_alpha.recipe import Recipe as Recipe
     from hf_alpha.recipe import read_recipe as read_recipe
     from hf_alpha.solving import solve as solve
@@ -123,6 +124,7 @@ _MODULES = {
     "GeometricTokenizer": "hf_alpha.modeling.tokenization_geometric",
     "Lexicon": "hf_alpha.transduction",
     "MarkedText": "hf_alpha.modeling.names_in_text",
+    "NamesTextGenerationPipeline": "hf_alpha.pipelines",
     "Recipe": "hf_alpha.recipe",
     "Rule": "hf_alpha.transduction",
     "Streams": "hf_alpha.modeling.streams",

@@ -32,7 +32,7 @@ LAYERS = [
     },
     {"adapters", "code_links", "own_code", "trust"},
     {"tasks", "loading", "transduction"},
-    {"build_tokenizer", "generation"},
+    {"build_tokenizer", "generation", "pipelines"},
     {"data"},
     {"objectives"},
     {"convert", "recipe"},

@@ -1,0 +1,57 @@
+"""A pipeline that answers in the names of each prompt."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hosts import make_host
+from small_tokenizers import unigram
+from transformers import pipeline
+
+from hf_alpha import NamesTextGenerationPipeline, SymbolConfig, get_symbol_model
+
+MODEL = Path(__file__).resolve().parents[1] / "model_cards" / "anf-relational"
+PROMPTS = ["alpha & ( t1 | beta )", "x | y"]
+
+
+@pytest.fixture(scope="module")
+def complete():
+    return pipeline(
+        "text-generation", model=str(MODEL), trust_remote_code=True,
+        pipeline_class=NamesTextGenerationPipeline,
+    )  # fmt: skip
+
+
+def test_answers_have_the_names_of_their_prompts_and_new_ones(complete):
+    answers = [" let t2 = t1 | beta ; let t3 = alpha & t2 ; t3", " let t1 = x | y ; t1"]
+    for size in (1, 2):
+        rows = complete(PROMPTS, do_sample=False, max_new_tokens=40, batch_size=size)
+        texts = [prompt + answer for prompt, answer in zip(PROMPTS, answers, strict=True)]
+        assert [row["generated_text"] for (row,) in rows] == texts
+    (row,) = complete(
+        PROMPTS[1], do_sample=False, max_new_tokens=40, return_full_text=False, new_names="n"
+    )
+    assert row == {"generated_text": " let n1 = x | y ; n1"}
+    (row,) = complete(PROMPTS[1], do_sample=False, max_new_tokens=4, return_tensors=True)
+    assert list(row) == ["generated_token_ids"]
+    rows = complete(
+        PROMPTS[1], do_sample=False, max_new_tokens=40, num_beams=3, num_return_sequences=3
+    )
+    assert rows[0]["generated_text"] == texts[1] and len({r["generated_text"] for r in rows}) == 3
+
+
+def test_a_converted_decoder_goes_on_in_the_names_of_a_prompt_or_chat():
+    tokenizer = unigram()
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }} {% endfor %}"
+    host = make_host("llama", vocab_size=len(tokenizer), pad_token_id=0, eos_token_id=None)
+    rule = {"name": {"pattern": "[xyz]1", "count": 5}}
+    model, made = get_symbol_model(host, tokenizer, SymbolConfig(symbols=rule))
+    complete = NamesTextGenerationPipeline(model, made, max_new_tokens=12, do_sample=False)
+    texts = ["alice sees x1 and y1", "alice sees z1 and x1"]
+    told, renamed = (complete(text)[0]["generated_text"] for text in texts)
+    assert told.startswith(texts[0]) and "<name" not in told and len(told) > len(texts[0])
+    assert re.sub("[xy]1", lambda name: {"x1": "z1", "y1": "x1"}[name[0]], told) == renamed
+    messages = [{"role": "user", "content": texts[0]}]
+    first, second = complete(messages)[0]["generated_text"]
+    assert first == messages[0] and second["role"] == "assistant"
+    assert second["content"] and "<name" not in second["content"]
