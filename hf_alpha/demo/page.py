@@ -42,6 +42,7 @@ def build_page(service: Service) -> Any:
     """
     gradio = import_gradio()
     first = service.choices[0].task
+    samples = _samples(first)
     with gradio.Blocks(title=f"hf_alpha: {TITLE}", analytics_enabled=False) as page:
         gradio.Markdown(INTRODUCTION)
         with gradio.Row():
@@ -49,7 +50,7 @@ def build_page(service: Service) -> Any:
             names = service.names(first.name)
             asked = gradio.Dropdown(names, value=names[0], label="Who answers")
         problem = gradio.Textbox(
-            next((text for (text,) in _samples(first)), ""),
+            next((text for (text,) in samples), ""),
             label="Problem", lines=2, max_length=MAX_CHARACTERS, elem_id="problem",
         )  # fmt: skip
         with gradio.Row():
@@ -57,8 +58,9 @@ def build_page(service: Service) -> Any:
             rename = gradio.Button("Rename", elem_id="rename")
             several = gradio.Button(f"{MAX_ANSWERS} answers", elem_id="several")
         examples = gradio.Dataset(
-            components=[problem], samples=_samples(first), label="Examples", elem_id="examples"
-        )
+            components=[problem], samples=samples, visible=bool(samples), label="Examples",
+            elem_id="examples",
+        )  # fmt: skip
         reply = gradio.HTML(elem_id="reply")
         with gradio.Accordion("Syntax", open=False):
             syntax = gradio.HTML(draw_syntax(first))
@@ -118,9 +120,10 @@ def _of_task(service: Service, name: str) -> tuple[Any, Any, str]:
     gradio = import_gradio()
     names = service.names(name)
     task = service.choice(names[0]).task
+    samples = _samples(task)
     return (
         gradio.Dropdown(names, value=names[0]),
-        gradio.Dataset(samples=_samples(task)),
+        gradio.Dataset(samples=samples, visible=bool(samples)),
         draw_syntax(task),
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from hf_alpha.modeling.names_in_text import parts
 from hf_alpha.tasks import Problem, Task
-from hf_alpha.tasks.explanation import as_written
+from hf_alpha.tasks.formulas import as_written
 
 _WORDS = """
 ant bat bear bee cat cow crab crow deer dog dove duck eel elk fish fly fox frog goat hare hawk hen

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 from hf_alpha.modeling.grammar import Grammar
+
+from .formulas import as_written, subformula_ends
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def conjuncts(tokens: Sequence[str], grammar: Grammar) -> list[list[str]]:
         tokens: as they were written, so with derived operators.
         grammar: that they are read by.
     """
-    ends = _ends(tokens, grammar)
+    ends = subformula_ends(grammar, tokens)
     parts: list[list[str]] = []
     starts = [0]
     while starts:
@@ -61,17 +63,6 @@ def conjuncts(tokens: Sequence[str], grammar: Grammar) -> list[list[str]]:
         else:
             parts.append(list(tokens[start : ends[start]]))
     return parts
-
-
-def _ends(tokens: Sequence[str], grammar: Grammar) -> list[int]:
-    """Return, for each token, where the subformula that begins with it ends."""
-    ends = [0] * len(tokens)
-    for start in reversed(range(len(tokens))):
-        end = start + 1
-        for _ in range(grammar.arities.get(tokens[start], 0)):
-            end = ends[end]
-        ends[start] = end
-    return ends
 
 
 def joined(parts: Sequence[Sequence[str]]) -> list[str]:
@@ -114,14 +105,8 @@ def small_core(
             else:
                 start += size
         size //= 2
-    as_written = _with_derived(grammar)
-    return tuple(as_written.format(parts[number], "infix") for number in numbers)
-
-
-def _with_derived(grammar: Grammar) -> Grammar:
-    """Return a grammar that keeps derived operators as they are."""
-    derived = {token: grammar.arities[token] for token in grammar.derived}
-    return replace(grammar, operators={**grammar.operators, **derived}, derived={})
+    writer = as_written(grammar)
+    return tuple(writer.format(parts[number], "infix") for number in numbers)
 
 
 __all__ = ["Clock", "Decision", "conjuncts", "joined", "small_core"]

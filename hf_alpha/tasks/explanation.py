@@ -2,10 +2,12 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.plain_text import printable
+
+from .formulas import as_written, subformula_ends
 
 MAX_ROWS = 100
 """Subformulas of a table, those nearest to the whole formula."""
@@ -105,7 +107,7 @@ def subformulas(grammar: Grammar, written: Sequence[str]) -> list[tuple[str, lis
         tokens. Short ones come first, of the same length in order of occurrence; the whole is last.
         Constants are left out.
     """
-    ends = _ends(grammar, written)
+    ends = subformula_ends(grammar, written)
     found: dict[tuple[str, ...], int] = {}
     level = [0]
     while level and len(found) < MAX_ROWS:
@@ -126,24 +128,6 @@ def subformulas(grammar: Grammar, written: Sequence[str]) -> list[tuple[str, lis
     return [(writer.format([*tokens], "infix"), grammar.rewritten([*tokens])) for tokens in ordered]
 
 
-def _ends(grammar: Grammar, tokens: Sequence[str]) -> list[int]:
-    """Return for each token where the subformula that it begins ends."""
-    ends = [0] * len(tokens)
-    waiting: list[int] = []
-    for start in range(len(tokens) - 1, -1, -1):
-        arity = grammar.arities.get(tokens[start], 0)
-        operands = [waiting.pop() for _ in range(arity)]
-        ends[start] = operands[-1] if operands else start + 1
-        waiting.append(ends[start])
-    return ends
-
-
-def as_written(grammar: Grammar) -> Grammar:
-    """Return a grammar that keeps derived operators, as `format` of the given one does not."""
-    operators = {t: n for t, n in grammar.arities.items() if n}
-    return replace(grammar, operators=operators, derived={})
-
-
 def _short(label: str) -> str:
     if len(label) <= MAX_LABEL:
         return label
@@ -155,4 +139,4 @@ def _escaped(text: str) -> str:
     return html.escape(printable(text))
 
 
-__all__ = ["MAX_COLUMNS", "MAX_TOKENS", "Explanation", "Row", "as_written", "subformulas"]
+__all__ = ["MAX_COLUMNS", "MAX_TOKENS", "Explanation", "Row", "subformulas"]
