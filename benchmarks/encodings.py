@@ -10,7 +10,7 @@ recipe propositional/NAME-small, with `--steps` steps and the learning rate sche
 Converted models start from `learned` of the same seed and are trained for
 `--tuning-steps` more. A run that was killed goes on where it stopped.
 
-It made the figures of docs/encodings.md, with converted models, AdaCos and the spread over draws.
+It made the figures of docs/results.md, with converted models, AdaCos and the spread over draws.
 The papers' table of encodings and data is made by `python -m benchmarks.studies encodings`.
 
 Cells are means over the seeds; +- is half the distance between the largest and the smallest. With

@@ -24,9 +24,12 @@ import propositional
 import retrofit
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 
-STUDIES = tuple(
-    f"geometric-study{name}" for name in ("", "-small", "-streusle", "-wnut17", "-masked")
+COPIED = (
+    *(f"geometric-study{name}" for name in ("", "-small", "-streusle", "-wnut17", "-masked")),
+    *("encodings-together", "encodings-ltl", "extrapolation-relational", "extrapolation-streams"),
+    *("adacos", "names-benchmark", "retrofit-study"),
 )
+"""Results whose tables stand in a document as they are."""
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)
 BEAMS = "the three beams of ltl-streams-small"
 MIXED = "right answers and corrupted ones"
@@ -255,6 +258,28 @@ def tables_of(result: str) -> str:
     return "\n".join(tables).rstrip()
 
 
+def dual_part_draws() -> str:
+    """The spread over draws of random parts, the second table of its result."""
+    return tables_of("encodings").split("\n\n")[1]
+
+
+def encoding_costs() -> str:
+    """Times of `relational` and `streams` by those of `learned`: medians of the rounds' ratios."""
+    rows = stored("relational")["data"]["rows"]
+    works = {"training": "training step", "greedy": "greedy search", "beams": "3 beams"}
+    lines = []
+    for side in ("relational", "streams"):
+        for work, label in works.items():
+            times = [row["seconds"] for row in rows if row["work"] == work]
+            cells = [
+                f"{median_ratio(each[side], each['learned']):.2f}" if each.get(side) else "-"
+                for each in times
+            ]
+            lines.append([f"`{side}`, {label}", *cells])
+    names = sorted({row["names"] for row in rows})
+    return measure.table(["names:", *map(str, names)], lines)
+
+
 def geometric() -> str:
     """Training steps of geometric encoders: medians by those of BERT."""
     times_by_length = stored("geometric")["data"]
@@ -431,19 +456,20 @@ TABLES = {
     "memory": memory,
     "rest": rest,
     "retrofit": retrofit_costs,
-    "retrofit-study": partial(tables_of, "retrofit-study"),
+    "encoding-costs": encoding_costs,
+    "dual-part-draws": dual_part_draws,
     "clutrr-facts": kinship,
     "folnet": folnet_cost,
     "folnet-original": folnet_original,
     "geometric": geometric,
-    "names-benchmark": partial(tables_of, "names-benchmark"),
-    **{name: partial(tables_of, name) for name in STUDIES},
+    **{name: partial(tables_of, name) for name in COPIED},
     "transduction": transduction,
 }
 DOCUMENTS = (
     "README.md",
     "docs/models.md",
     "docs/performance.md",
+    "docs/results.md",
     "docs/retrofit.md",
     "docs/folnet.md",
     "docs/geometric.md",
@@ -519,7 +545,7 @@ def sentences() -> Iterator[tuple[str, str]]:
     yield "docs/performance.md", f"the whole process takes {megabytes:,.0f} MB at most"
     steps = stored("dual-part")["data"]["seconds"]["training step"]
     dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
-    yield "docs/encodings.md", f"a training step takes {three(dual)} times that of `learned`"
+    yield "docs/results.md", f"a training step takes {three(dual)} times that of `learned`"
 
 
 def main() -> None:

@@ -161,7 +161,7 @@ def test_encodings_stand_beside_earlier_results_on_the_same_formulas(capsys):
 @pytest.mark.parametrize("name", ["encodings", "encodings-together", "encodings-ltl"])
 def test_the_guide_shows_the_results_of_encodings(name):
     results = (FOLDER / "results" / f"{name}.md").read_text(encoding="utf-8")
-    guide = (FOLDER.parent / "docs" / "encodings.md").read_text(encoding="utf-8")
+    guide = (FOLDER.parent / "docs" / "results.md").read_text(encoding="utf-8")
     lines = [line for line in results.splitlines() if line.startswith(("|", "`"))]
     assert len(lines) >= 5
     assert not [line for line in lines if line not in guide]

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import statistics
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,7 +113,7 @@ def test_tables_of_benchmarks_are_those_of_the_results():
 def test_the_tables_of_what_is_new_are_rows_of_the_pages_that_it_names():
     docs = ROOT / "docs"
     rows = [line for line in read(docs / "paper.md").splitlines() if line.startswith("| ")]
-    whole = [*read(docs / "encodings.md").splitlines(), *read(docs / "decoders.md").splitlines()]
+    whole = [*read(docs / "results.md").splitlines(), *read(docs / "decoders.md").splitlines()]
     assert len(rows) > 15 and set(rows) <= set(whole)
 
 
@@ -148,8 +147,6 @@ def evaluated() -> Iterator[tuple[str, str]]:
     )
     one, two, more, _ = witness_rates("ltl-hard", "ltl-relational-small")
     yield "docs/models.md", f"`ltl-relational-small` answers {one}, {two} and {more} %"
-    for line in costs_by_names():
-        yield "docs/encodings.md", line
     right, of = patterns("dwyer")
     yield "docs/models.md", f"answers {right} of the {of} specification patterns"
     yield "docs/models.md", f"`ltl-relational-small` answers {patterns('dwyer-relational')[0]} ("
@@ -209,30 +206,12 @@ def evaluated() -> Iterator[tuple[str, str]]:
         for name in ("streams", "converted")
     }
     yield (
-        "docs/encodings.md",
+        "docs/results.md",
         (
             f"answer {four['streams']} % (`streams`) and {four['converted']} % (converted) of "
             "formulas with 4 symbols"
         ),
     )
-
-
-def costs_by_names() -> Iterator[str]:
-    """Lines of the table of costs: medians of the rounds' ratios to `learned`."""
-    path = ROOT / "benchmarks" / "results" / "relational.json"
-    rows = json.loads(read(path))["data"]["rows"]
-    works = {"training": "training step", "greedy": "greedy search", "beams": "3 beams"}
-    for side in ("relational", "streams"):
-        for work, label in works.items():
-            seconds = [row["seconds"] for row in rows if row["work"] == work]
-            ratios = [
-                [x / y for x, y in zip(each[side], each["learned"], strict=True)]
-                for each in seconds
-                if each.get(side)
-            ]
-            cells = [f"{statistics.median(each):.2f}" for each in ratios]
-            cells += ["-"] * (len(seconds) - len(cells))  # what is left out comes last
-            yield f"| `{side}`, {label} | {' | '.join(cells)} |"
 
 
 def patterns(name: str) -> tuple[int, int]:

@@ -81,8 +81,8 @@ class Cost(Table):
             f"Beam search with {get_task(TASK).num_beams} beams in batches of 64, the median of "
             f"{ROUNDS} rounds, of trained models: answers grow with the number of names too. "
             "Alpha-renaming stands for a vanilla model, which has no vectors for more names. Other "
-            "work on the machine is in these numbers; [docs/encodings.md](encodings.md#what-it-"
-            "costs) has times that were taken in turns, of training too."
+            "work on the machine is in these numbers; docs/results.md has times that were taken in "
+            "turns, of training too (What an encoding costs)."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:

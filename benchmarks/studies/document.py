@@ -10,17 +10,24 @@ from .results import Entry, Results
 from .sizes import Size
 from .table import Row, Table, papers
 
-HEAD = """# Results: the papers' tables, measured again
-Written by `python -m benchmarks.studies --write-document` from the files in [{folder}]({folder}); \
-no number here is typed by hand. `python -m benchmarks.studies TABLE` measures what is missing of \
-a table. The papers' numbers stand beside ours with the size at which they were measured, and are \
-not to be compared digit by digit.
+HEAD = """# Results
+After this page you know how encodings and models compare, and how each table was measured. This \
+command says which of the papers' tables are measured, and what hours the rest will take:
+```
+python -m benchmarks.studies
+```
+These tables are written by `python -m benchmarks.studies --write-document` from the files in \
+[{folder}]({folder}); no number of them is typed by hand. `python -m benchmarks.studies TABLE` \
+measures what is missing of a table. The papers' numbers stand beside ours with the size at which \
+they were measured, and are not to be compared digit by digit.
 
 A cell is the mean over the seeds; behind ± stands half the distance between the largest and the \
 smallest. All seeds count. `hours` are those of training, the mean over the seeds. \
 An answer is checked by a solver; a check that ends in a timeout counts \
 as not correct.
 """
+KEPT = "<!-- kept by --write-document: the tables below are those of benchmarks/figures.py -->"
+"""What stands below this line of a document stays as it is."""
 
 
 def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path) -> Path:
@@ -30,7 +37,7 @@ def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path) ->
         tables: in the order of the document.
         sizes: those that are shown where something has been measured.
         out: folder of the results. The document of docs/results/tables is docs/results.md, that
-            of another folder is results.md in it.
+            of another folder is results.md in it. What stands below `KEPT` in it is kept.
 
     Returns:
         The document.
@@ -50,7 +57,9 @@ def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path) ->
     parts += [part for section in sections.values() for part in section]
     parts += _to_do(table for table, section in sections.items() if not section)
     out.mkdir(parents=True, exist_ok=True)
-    write_text(path, "\n".join(parts))
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    _, mark, kept = before.partition(KEPT)
+    write_text(path, "\n".join(parts) + (f"\n{mark}{kept}" if mark else ""))
     return path
 
 

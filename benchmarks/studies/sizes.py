@@ -76,7 +76,7 @@ CPU = Size(
     covariance=200,
     tuning=(0.1, 0.5),
     steps={"propositional": 3000, "ltl": 3000, "copying": 2000},
-    # One thread of a machine with other work on it (docs/encodings.md).
+    # One thread of a machine with other work on it (docs/results.md).
     pace={"streams": 2.0, "": 8.0},
 )
 FULL = Size(

@@ -126,7 +126,7 @@ def sample_settings(
             as there are problems. Those without symbols need constants.
         many_symbols: up to so many more rows of the training split, with more than `num_symbols`
             symbols and up to `up_to_symbols`, spread evenly over these numbers and the sizes. A
-            share of 1 % of them keeps a model right beyond `num_symbols` (docs/encodings.md).
+            share of 1 % of them keeps a model right beyond `num_symbols` (docs/results.md).
         up_to_symbols: see `many_symbols`.
         hard: least share of hard problems (`Task.is_hard`), of each size; one without any has no
             rows. Both kinds are distributed as they are without it: hard ones are kept as they are

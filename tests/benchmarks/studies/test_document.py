@@ -7,7 +7,7 @@ from commands import study
 from matplotlib.image import imread
 from tiny_studies import TINY
 
-from benchmarks.studies.document import write_document
+from benchmarks.studies.document import KEPT, write_document
 from benchmarks.studies.encodings import Encodings
 from benchmarks.studies.results import Results
 
@@ -22,6 +22,8 @@ def test_the_document_is_what_its_command_writes(tmp_path, monkeypatch):
         shutil.copy(file, tmp_path / PLACE)
     monkeypatch.chdir(tmp_path)
     (tmp_path / PLACE).mkdir(parents=True, exist_ok=True)
+    _, mark, kept = (ROOT / "docs/results.md").read_text().partition(KEPT)
+    (tmp_path / "docs/results.md").write_text(f"other tables\n{mark}{kept}")
     assert study("studies", "--write-document").code == 0
     assert (tmp_path / "docs/results.md").read_text() == (ROOT / "docs/results.md").read_text()
     pictures, ours = (sorted((root / PLACE).glob("*.png")) for root in (tmp_path, ROOT))
