@@ -198,12 +198,21 @@ def hold_out(
     positions = np.concatenate([np.zeros(0), *parts])
     is_held = positions < share
     if is_held.all() or not is_held.any():
-        raise ValueError(
-            f"{is_held.sum():,} of {len(is_held):,} rows are held out: up to renaming, they have "
-            f"{len(np.unique(positions)):,} different problems, too few to hold out {share} of "
-            "them; give another share, more problems, or a file to validate with"
-        )
+        raise ValueError(_why_one_side_is_empty(positions, is_held, share))
     return dataset.select(np.flatnonzero(~is_held)), dataset.select(np.flatnonzero(is_held))
+
+
+def _why_one_side_is_empty(positions: np.ndarray, is_held: np.ndarray, share: float) -> str:
+    """Say what a share has done to places of rows between 0 and 1, and which share would do."""
+    lowest, highest = positions.min(initial=1), positions.max(initial=0)
+    steps = lowest * 100 + 1 if not is_held.any() else highest * 100
+    better = np.floor(steps) / 100
+    way = f"a share of {better:g}, " if lowest < better <= highest else ""
+    return (
+        f"{is_held.sum():,} of {len(is_held):,} rows are held out by a share of {share}: up to "
+        f"renaming, they have only {len(np.unique(positions)):,} different problems; give {way}"
+        "more problems, or a file to validate with"
+    )
 
 
 def overlap(train: AnyDataset, validation: AnyDataset, finder: NameFinder) -> int:

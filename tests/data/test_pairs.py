@@ -2,6 +2,7 @@ import csv
 import gzip
 import json
 import random
+import re
 import string
 import sys
 from pathlib import Path
@@ -416,10 +417,14 @@ def test_shares_that_leave_a_side_empty():
     for share in (0, 1, -0.5, 5):
         with pytest.raises(ValueError, match=f"share to hold out is {share}: give a number"):
             hold_out(dataset, share, FINDER)
-    with pytest.raises(ValueError, match=r"0 of 3 rows are held out: .* have 3 different problems"):
-        hold_out(dataset, 1e-9, FINDER)
+    dataset = some_pairs(40)
+    for share in (0.001, 0.999):
+        with pytest.raises(ValueError, match="different problems; give a share") as no:
+            hold_out(dataset, share, FINDER)
+        better = float(re.search(r"give a share of ([0-9.]+),", str(no.value))[1])
+        assert all(map(len, hold_out(dataset, better, FINDER)))
     same = Dataset.from_dict({"problem": ["x + y", "b + a"] * 50})
     with pytest.raises(
-        ValueError, match=r"of 100 rows are held out: .* have 1 different problems,"
+        ValueError, match=r"of 100 rows are .* have only 1 different problems; give more problems,"
     ):
         hold_out(same, 0.5, FINDER)
