@@ -27,7 +27,7 @@ def address(service) -> Iterator[tuple[str, int]]:
 
 
 def request(address, method: str, path: str, body: bytes = b"", **headers: str):
-    connection = HTTPConnection(*address, timeout=60)
+    connection = HTTPConnection(*address, timeout=300)
     try:
         connection.request(method, path, body, {"Content-Type": "application/json", **headers})
         response = connection.getresponse()
@@ -88,7 +88,7 @@ def test_values_of_another_kind_end_in_an_error_and_nothing_else(address, values
 def test_a_large_body_is_refused_before_it_is_read(address):
     """By its header, or, without one, as soon as it is too long."""
     limit = f"a request has at most {MAX_BODY:,} bytes\n"
-    connection = HTTPConnection(*address, timeout=60)
+    connection = HTTPConnection(*address, timeout=300)
     connection.putrequest("POST", "/gradio_api/call/solve")
     connection.putheader("Content-Length", str(100_000_000))
     connection.endheaders()  # and not a byte of the body
@@ -96,7 +96,7 @@ def test_a_large_body_is_refused_before_it_is_read(address):
     assert (response.status, response.read().decode()) == (413, limit)
     connection.close()
 
-    connection = HTTPConnection(*address, timeout=60)
+    connection = HTTPConnection(*address, timeout=300)
     pieces = (b"x" * 10_000 for _ in range(10_000))
     try:
         connection.request("POST", "/gradio_api/call/solve", pieces, encode_chunked=True)

@@ -66,7 +66,7 @@ def test_it_starts_alone_and_answers(space, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(space)}
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=space, env=environment, capture_output=True, text=True,
-        timeout=120,
+        timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert re.search(r"^200 (exact|correct)$", done.stdout, re.MULTILINE)
