@@ -373,6 +373,7 @@ FRONT = {
     "propositional-relational": "values that make a formula true",
     "ltl-relational": "a run that an LTL formula allows",
     "anf-relational": "A-normal form of a term, whose steps get new names",
+    "proofs-relational": "which of many rules lead from a fact to a goal",
     "inline-t5": "a Python function without one of its variables",
     "kinship-folnet": "how two people are related, from facts about others",
 }

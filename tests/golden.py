@@ -28,6 +28,10 @@ PROBLEMS = {
         "    return x / a - b"
     ],
     "ltl": ["a", "&aXb", "U!a&bXc", "&XXaU1!a", "UXa&bUcX!d"],
+    "proofs": [
+        "a -> b . c -> d . b -> c . fact : a . goal : c .",
+        "x1 -> y2 . z3 -> y2 . y2 -> z3 . fact : z3 . goal : y2 .",
+    ],
     "propositional": ["a", "&a!b", "|&ab=c!d", "^a^b^ce", "!=&ab|!a!c"],
 }
 SIZES = {

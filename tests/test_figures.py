@@ -37,7 +37,7 @@ def rows_of(table: str) -> Rows:
         if line.startswith("%"):
             kind = parts[1]
             continue
-        if not line or set(line) == {"-"}:
+        if not line or set(line) == {"-"} or line.startswith("? "):  # a warning
             continue
         if ": " in line:
             rows[kind, parts[0].split(":")[0], ""] = [line]

@@ -25,6 +25,7 @@ RESULTS = {
     "ltl-converted": "ltl-medium",
     "inline-t5": "inline-t5",
     "anf-relational": "anf-relational",
+    "proofs-relational": "proofs-relational",
 }
 """Task, or model, -> folder of its results; others are called as the task is."""
 RELEASED = sorted(path for path in (ROOT / "model_cards").iterdir() if path.is_dir())

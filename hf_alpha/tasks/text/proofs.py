@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from .pair_files import PairFiles, Row, letter_names
 
-TRAINED, TESTED = 16, 100
+TRAINED, TESTED = 32, 100
 """Names at most, in training and in the tests."""
 GOES_ON = 0.25
 """Probability that a further name makes the way behind the goal longer."""
@@ -73,7 +73,7 @@ FILES = PairFiles(
     train=[(names, steps) for names in range(4, TRAINED + 1) for steps in range(1, 5)
            if steps < names],
     test=[
-        *((names, steps) for names in (8, TRAINED, 32, 64, TESTED) for steps in range(1, 5)),
+        *((names, steps) for names in (8, 16, TRAINED, 64, TESTED) for steps in range(1, 5)),
         *((TRAINED, steps) for steps in range(5, 9)),
     ],
 )  # fmt: skip
