@@ -518,6 +518,22 @@ def sentences() -> Iterator[tuple[str, str]]:
             f"(5 symbols) to {ten:.2f} times less (10)"
         ),
     )
+    works = {
+        work: [
+            median_ratio(row["seconds"]["relational"], row["seconds"]["BART"])
+            for row in stored("relational")["data"]["rows"]
+            if row["work"] == work
+        ]
+        for work in ("training", "beams", "greedy")
+    }
+    training, beams, greedy = (f"{min(x):.2f} to {max(x):.2f} times" for x in works.values())
+    yield (
+        "docs/performance.md",
+        (
+            f"takes {training} as long as a BART of its size in training, {beams} in beam search "
+            f"and {greedy} in greedy search"
+        ),
+    )
     shares = [
         median_ratio(
             times["seconds"]["evaluation, 0 workers"], times["seconds"]["generation alone"]
