@@ -41,7 +41,7 @@ def draw_curves(
         trained: fewest and most symbols of the training data, which are shaded.
         baseline: of answers that need no model, drawn in grey.
         title: above the picture.
-        caption: below it, what it says.
+        caption: below the title, what the picture says.
         details: model -> what the legend says of it.
         spread: model -> reports of its runs, whose lowest and highest rates bound a band.
         most_points: where there are more numbers of symbols, ranges of them share a point.
@@ -75,7 +75,7 @@ def draw_curves(
     if title:
         figure.suptitle(title, fontsize=11)
     if caption:
-        figure.supxlabel(caption, fontsize=8.5, color="0.3")
+        axis.set_title(caption, fontsize=8.5, color="0.3")
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
