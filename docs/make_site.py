@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "build" / "pages"
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s#:]+)(#[^)\s]*)?\)")
+BLOCK_START = re.compile(r"(-|\d+\.) |\|")
 FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "training/README.md")
 
 
@@ -88,11 +89,27 @@ def on_site(file: Path) -> tuple[str, list[Path]]:
         return f"{label}({target}{anchor})"
 
     text = re.sub(r"\A---\n.*?^---\n", "", file.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = spaced(text)
     parts, start = [], 0
     for code in CODE.finditer(text):
         parts += [LINK.sub(follow, text[start : code.start()]), code[0]]
         start = code.end()
     return "".join([*parts, LINK.sub(follow, text[start:])]), linked
+
+
+def spaced(text: str) -> str:
+    """Return a page with an empty line before each list and table: Python-Markdown needs it."""
+    lines: list[str] = []
+    in_code = False
+    for line in text.splitlines():
+        previous = lines[-1] if lines else ""
+        begins = BLOCK_START.match(line) and not BLOCK_START.match(previous)
+        if begins and not in_code and previous.strip() and not previous.startswith(" "):
+            lines.append("")
+        if line.startswith("```"):
+            in_code = not in_code
+        lines.append(line)
+    return "\n".join(lines) + "\n"
 
 
 def write_commands() -> None:

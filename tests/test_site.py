@@ -50,6 +50,15 @@ def test_links_within_the_repository_work_on_the_site(small, tmp_path):
     assert 'href="docs/page/"' in page and "[x](no.md)" in page and "src" in page
 
 
+def test_lists_and_tables_need_no_empty_line_before_them(small, tmp_path):
+    text = "# Page\nThree ways:\n- one\n- two\n```\na\n- code\n```\nA table:\n| a |\n|---|\n| b |\n"
+    (tmp_path / "docs" / "page.md").write_text(text)
+    small.main()
+    page = (tmp_path / "build" / "site" / "docs" / "page" / "index.html").read_text("utf-8")
+    assert page.count("<li>one</li>") == page.count("<td>b</td>") == 1
+    assert "a\n- code\n" in small.spaced(text)
+
+
 @pytest.mark.parametrize(
     ("file", "text", "says"),
     [
