@@ -6,27 +6,6 @@ from typing import Any
 from hf_alpha.demo.drawing import draw_renamed, draw_reply, draw_syntax
 from hf_alpha.demo.service import MAX_ANSWERS, MAX_CHARACTERS, Reply, Service
 
-EXAMPLES = {
-    "ltl": [
-        "G(request -> F grant) & F request",
-        "!goal U key & F goal",
-        "G F red & G F green & G !(red & green)",
-        "F G stable & F !stable",
-        "a & G(a <-> X !a)",
-        "G a & F !a",
-    ],
-    "propositional": [
-        "request & !(grant | idle)",
-        "(rain -> wet) & (wet -> slippery) & rain",
-        "a ^ b ^ c",
-        "(a | b) & (!a | c) & !(b & c)",
-        "a | !a",
-        "a & !a",
-    ],
-    "copying": ["a b c b a", "dabcabc"],
-}
-"""Problems to click."""
-
 TITLE = "Names are only names"
 INTRODUCTION = f"""# {TITLE}
 A model or a solver answers; the task's check says whether the answer is right, and why.
@@ -129,7 +108,7 @@ def _of_task(service: Service, name: str) -> tuple[Any, Any, str]:
 
 
 def _samples(task: Any) -> list[list[str]]:
-    return [[text] for text in EXAMPLES.get(task.name, [task.example] if task.example else [])]
+    return [[text] for text in task.samples or (task.example,) if text]
 
 
 __all__ = ["as_json", "build_page", "import_gradio"]

@@ -125,11 +125,11 @@ class AlphaAttention(nn.Module):
         mask: torch.Tensor | None = None,
         query_rope: CosSin = None,
         key_rope: CosSin = None,
-        query_scale: torch.Tensor | None = None,
         cache: EncoderDecoderCache | None = None,
         output_weights: bool = False,
         relations: Relations | None = None,
         output_masses: bool = False,
+        query_scale: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         """Attends; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M) and masses.
 
@@ -137,11 +137,11 @@ class AlphaAttention(nn.Module):
             mask: additive, (N or 1, 1 or H, T or 1, M), or None; T is 1 where beams share a source.
                 It may hold scores of any kind, such as those of a relation between positions, one
                 for each head.
-            query_scale: what scores of each position are multiplied with, (B or 1, 1, T, 1).
             output_weights: attend by a way that knows the weights.
             relations: between positions of queries and keys, for the gates.
             output_masses: where there are relations, return the sums of the weights over each
                 symbol, (B, T, H, symbols): they are what attention makes of the symbols as values.
+            query_scale: what scores of each position are multiplied with, (B or 1, 1, T, 1).
         """
         b, s, t, d = hidden_BSTD.shape
         if query_scale is not None:  # of products and relations alike

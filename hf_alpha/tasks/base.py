@@ -98,6 +98,7 @@ class Task(ABC):
         random_note: what a card says of them.
         problems: what problems are called.
         example: one of them, in spaced prefix notation.
+        samples: more of them, in any notation, to be clicked on a page.
         data: what a dataset card says of problems and answers.
         empty_answer: what is shown in place of an answer without a token.
         released_model: folder under `model_cards/` of the model that `hf-alpha solve` takes unless
@@ -120,6 +121,7 @@ class Task(ABC):
     random_note: ClassVar[str] = "The random answer is well-formed and knows nothing else."
     problems: ClassVar[str] = "formulas"
     example: ClassVar[str]
+    samples: ClassVar[tuple[str, ...]] = ()
     data: ClassVar[str] = "`problem` is what is asked, `answer` a right answer"
     empty_answer: ClassVar[str] = "(empty)"
     released_model: ClassVar[str | None] = None

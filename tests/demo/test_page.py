@@ -9,9 +9,10 @@ pytest.importorskip("playwright", reason="needs Playwright: pip install playwrig
 
 from browser import CHROMIUM, PROBLEM, Visit, visit
 
-from hf_alpha.demo.page import EXAMPLES, as_json, build_page
+from hf_alpha.demo.page import as_json, build_page
 from hf_alpha.demo.server import serve
 from hf_alpha.tasks import get_task
+from hf_alpha.tasks.registry import built_in_tasks
 
 needs_browser = pytest.mark.skipif(
     CHROMIUM is None, reason="needs a browser: apt-get install chromium"
@@ -27,7 +28,8 @@ def opened(service) -> Iterator[Visit]:
 
 
 def test_examples_are_problems_of_their_tasks():
-    for name, problems in EXAMPLES.items():
+    for name in built_in_tasks():
+        problems = get_task(name).samples
         for problem in problems:
             assert get_task(name).read(problem).symbols
 
@@ -78,7 +80,7 @@ def test_another_task_has_its_models_examples_and_syntax(opened):
     page = opened.page
     page.get_by_label("Task").click()
     page.get_by_role("option", name="propositional").click()
-    page.get_by_text(EXAMPLES["propositional"][2], exact=True).click()
+    page.get_by_text(get_task("propositional").samples[2], exact=True).click()
     page.wait_for_function(
         "() => document.querySelector('#problem textarea').value === 'a ^ b ^ c'"
     )

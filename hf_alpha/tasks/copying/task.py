@@ -43,6 +43,7 @@ class CopyingTask(DrawnTask):
     )
     problems: ClassVar[str] = "strings"
     example: ClassVar[str] = "request grant request"
+    samples: ClassVar[tuple[str, ...]] = ("a b c b a", "dabcabc")
     released_model: ClassVar[str | None] = "copying-relational-small"
     data: ClassVar[str] = "`problem` is a random string, `answer` the same string"
     sizes: ClassVar[tuple[int, int]] = (3, 30)

@@ -76,6 +76,14 @@ class LTLTask(FormulaTask):
         "The random answer is a single step, repeated forever, with a value for every symbol."
     )
     example: ClassVar[str] = "& request X U ! request grant"
+    samples: ClassVar[tuple[str, ...]] = (
+        "G(request -> F grant) & F request",
+        "!goal U key & F goal",
+        "G F red & G F green & G !(red & green)",
+        "F G stable & F !stable",
+        "a & G(a <-> X !a)",
+        "G a & F !a",
+    )
     released_model: ClassVar[str | None] = "ltl-relational"
     decides: ClassVar[bool] = True
     tour: ClassVar[Tour | None] = Tour(

@@ -72,6 +72,14 @@ class PropositionalTask(FormulaTask):
     random_name: ClassVar[str] = "random assignment"
     random_note: ClassVar[str] = "The random assignment gives every symbol of a formula a value."
     example: ClassVar[str] = "& request ! grant"
+    samples: ClassVar[tuple[str, ...]] = (
+        "request & !(grant | idle)",
+        "(rain -> wet) & (wet -> slippery) & rain",
+        "a ^ b ^ c",
+        "(a | b) & (!a | c) & !(b & c)",
+        "a | !a",
+        "a & !a",
+    )
     empty_answer: ClassVar[str] = "(empty: any assignment)"
     released_model: ClassVar[str | None] = "propositional-relational"
     decides: ClassVar[bool] = True
