@@ -11,7 +11,7 @@ left out.
 import json
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -280,6 +280,33 @@ def encoding_costs() -> str:
     return measure.table(["names:", *map(str, names)], lines)
 
 
+def relational_price() -> str:
+    """`relational` by a BART, one thread: times for each number of names, and megabytes."""
+    times = stored("relational-price")["data"]["times"]
+    memory = stored("relational-price-memory")["data"]["memory"]
+    rows = [row for row in times if row["threads"] == 1]
+    sizes = sorted({(row["width"], row["length"]) for row in rows})
+    lines = []
+    for width, length in sizes:
+        lines.append([str(width), str(length)])
+        for work in ("training", "greedy", "beams"):
+            ratios = [
+                f"{median_ratio(row['processor']['relational'], row['processor']['BART']):.2f}"
+                for row in rows
+                if (row["work"], row["width"], row["length"]) == (work, width, length)
+            ]
+            lines[-1].append(" / ".join(ratios))
+        for work in ("training", "greedy"):
+            (held,) = (
+                row["megabytes"]
+                for row in memory
+                if (row["work"], row["width"], row["length"]) == (work, width, length)
+            )
+            lines[-1].append(f"{held['relational'] / held['BART']:.2f}")
+    works = ["training step", "greedy search", "3 beams"]
+    return measure.table(["d", "tokens", *works, "memory, training", "memory, greedy"], lines)
+
+
 def geometric() -> str:
     """Training steps of geometric encoders: medians by those of BERT."""
     times_by_length = stored("geometric")["data"]
@@ -359,12 +386,11 @@ TESTED = re.compile(
 Cells = dict[tuple[int, int], tuple[int, float]]
 
 
-def released() -> str:
-    """Right answers of the released models of tasks, in the range of training and beyond."""
+def compared() -> str:
+    """Right answers of the small models to compare with, in the range of training and beyond."""
     tasks = ["propositional", "ltl", "copying"]
-    recipes = [path for path in CARDS.glob("*/recipe.yaml") if read_recipe(path).task in tasks]
-    rows = [released_row(path.parent) for path in recipes]
-    rows.sort(key=lambda row: (tasks.index(row[0]), -row[1], row[2]))
+    folders = [path.parent for path in CARDS.glob("*-small/recipe.yaml")]
+    rows = sorted(map(released_row, folders), key=lambda row: (tasks.index(row[0]), row[2]))
     columns = ["model", "trained on", "tested on", "right in that range, %", "beyond, %"]
     return measure.table(columns, [row[2:] for row in rows], words=columns[1:3])
 
@@ -378,13 +404,23 @@ FRONT = {
     "kinship-folnet": "how two people are related, from facts about others",
 }
 """The released models that README.md names: what their answer is."""
+RELEASED = FRONT | {
+    "propositional-converted": "values that make a formula true; one stream for each name",
+    "ltl-converted": "a run that an LTL formula allows; one stream for each name",
+}
+"""All but those to compare with."""
 
 
-def front() -> str:
-    """What the models of README.md answer right, with as much as training had and with more."""
+def released() -> str:
+    """The list of models in docs/models.md."""
+    return front(RELEASED, "../")
+
+
+def front(models: Mapping[str, str] = FRONT, root: str = "") -> str:
+    """What models answer right, with as much as training had and with more."""
     lines = [
-        [f"[{name}](model_cards/{name}/README.md)", answer, *front_row(CARDS / name)]
-        for name, answer in FRONT.items()
+        [f"[{name}]({root}model_cards/{name}/README.md)", answer, *front_row(CARDS / name)]
+        for name, answer in models.items()
     ]
     columns = ["model", "its answer", "trained on", "right in that range, %", "beyond, %"]
     return measure.table(columns, lines, words=columns[1:3])
@@ -453,11 +489,13 @@ TABLES = {
     "peers": peers,
     "front": front,
     "released": released,
+    "compared": compared,
     "streams": streams,
     "memory": memory,
     "rest": rest,
     "retrofit": retrofit_costs,
     "encoding-costs": encoding_costs,
+    "relational-price": relational_price,
     "dual-part-draws": dual_part_draws,
     "clutrr-facts": kinship,
     "folnet": folnet_cost,
@@ -520,9 +558,9 @@ def sentences() -> Iterator[tuple[str, str]]:
     )
     works = {
         work: [
-            median_ratio(row["seconds"]["relational"], row["seconds"]["BART"])
-            for row in stored("relational")["data"]["rows"]
-            if row["work"] == work
+            median_ratio(row["processor"]["relational"], row["processor"]["BART"])
+            for row in stored("relational-price")["data"]["times"]
+            if (row["work"], row["threads"]) == (work, 1)
         ]
         for work in ("training", "beams", "greedy")
     }

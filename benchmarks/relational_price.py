@@ -1,13 +1,15 @@
 """The price of `relational` beside a BART, by length, width, names and threads, in one command.
 
-    python benchmarks/relational_price.py --out relational-price
+    python benchmarks/relational_price.py --rounds 3 --out relational-price
+    python benchmarks/relational_price.py --works memory --tokens 6400 --out relational-price-memory
 
 Models have 4 + 3 layers, 4 heads, an FFN of 4 times the width, and are those of
 benchmarks/relational.py, which says what the sides and the kinds of work are. A batch has about
 `--tokens` tokens of sources. One more side, `matrices`, is `relational` with its relations as
 matrices of scores, whatever their size: what it was before they became part of the heads' own
 products. Sides take turns; a ratio is the median, over the rounds, of two processor times in one
-round. Memory is measured with one thread, each figure in a process of its own.
+round. Memory is measured with one thread, each figure in a process of its own; with few tokens it
+is too little to be told from what libraries hold.
 """
 
 import argparse
@@ -30,6 +32,7 @@ from relational import BART, LEARNED, RELATIONAL, WORKS, Size
 from streams import Step
 
 MATRICES = "matrices"
+MEMORY = "memory"
 SIDES = (LEARNED, RELATIONAL, MATRICES, BART)
 COLUMNS = ((RELATIONAL, BART), (LEARNED, BART), (RELATIONAL, LEARNED), (MATRICES, BART))
 
@@ -65,7 +68,8 @@ def step_of(size: Size, side: str, work: str, names: int) -> Step:
 
 def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """All measurements, an entry for each setting."""
-    settings = product(WORKS, args.threads, args.widths, args.lengths, args.names)
+    works = [work for work in WORKS if work in args.works]
+    settings = product(works, args.threads, args.widths, args.lengths, args.names)
     for work, threads, width, length, names in settings:
         if names + relational.ROOM > length:
             continue
@@ -109,7 +113,10 @@ def write(args: argparse.Namespace, data: dict[str, Any]) -> str:
         f"4 + 3 layers, 4 heads, FFN 4 d, float32; about {args.tokens} tokens of sources in a "
         f"batch, 20 of an answer; {args.rounds} rounds, processor time"
     ]
-    for work in WORKS:
+    for work in args.works:
+        if work == MEMORY:
+            parts.append(write_memory(args, data["memory"]))
+            continue
         lines = []
         for row in (row for row in data["times"] if row["work"] == work):
             times = row["processor"]
@@ -119,14 +126,18 @@ def write(args: argparse.Namespace, data: dict[str, Any]) -> str:
             lines.append([*place, *cells, fastest])
         columns = ("d", "tokens", "names", "threads", *(f"{a} / {b}" for a, b in COLUMNS))
         parts.append(f"{WORKS[work]}\n\n{table((*columns, 'BART: ms'), lines)}")
+    return "\n\n".join(parts)
+
+
+def write_memory(args: argparse.Namespace, rows: list[dict[str, Any]]) -> str:
+    """The table of megabytes."""
     lines = []
-    for row in data["memory"]:
+    for row in rows:
         held = row["megabytes"]
         cells = [f"{held[side]:,.0f} ({held[side] / held[BART]:.2f})" for side in SIDES]
         lines.append([WORKS[row["work"]], str(row["width"]), str(row["length"]), *cells])
     columns = ("work", "d", "tokens", *(f"{side}: MB" for side in SIDES))
-    parts.append(f"Memory, {args.memory_names} names; by BART's\n\n{table(columns, lines)}")
-    return "\n\n".join(parts)
+    return f"Memory, {args.memory_names} names; by BART's\n\n{table(columns, lines)}"
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -135,6 +146,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
+    add("--works", nargs="+", choices=(*WORKS, MEMORY), default=[*WORKS, MEMORY], help="(all)")
     add("--lengths", type=integers, default=[35, 100, 400, 1024], help="(35,100,400,1024)")
     add("--widths", type=integers, default=[64, 256], help="(64,256)")
     add("--names", type=integers, default=[1, 10, 50], help="(1,10,50)")
@@ -157,7 +169,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     data = {
         "settings": vars(args),
         "times": list(measure(args)),
-        "memory": list(measure_memory(args, command_line)),
+        "memory": list(measure_memory(args, command_line)) if MEMORY in args.works else [],
     }
     finish(write(args, data), data, args.out, argv)
 

@@ -5,8 +5,8 @@ variable `HF_ALPHA_CPU=0`.
 
 The tensor between the two products of a feed-forward block is several times as wide as the model.
 Processed in blocks of rows, it fits in the CPU's cache and is never stored whole. Blocks of few
-sizes also let oneDNN be used, which compiles a kernel for each shape: on CPUs other than Intel's it
-is up to twice as fast as the MKL behind `F.linear`.
+sizes also let oneDNN be used, which compiles a kernel for each shape: on CPUs with AVX-512 that are
+not Intel's it is up to twice as fast as the MKL behind `F.linear`.
 
 Shapes: M rows, D and E widths.
 """
@@ -121,9 +121,11 @@ def prefers_onednn() -> bool:
     """Returns whether oneDNN's products are there, and likely to be faster than `F.linear`.
 
     MKL, behind `F.linear`, is made for Intel's processors: there oneDNN took 10 to 12 % longer for
-    whole training steps and generations, elsewhere half the time.
+    whole training steps and generations. On others with AVX-512 it took half the time, on those
+    with AVX2 10 to 30 % longer.
     """
-    return ENABLED and not _is_intel() and has_onednn()
+    wide = torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+    return ENABLED and wide and not _is_intel() and has_onednn()
 
 
 @cache

@@ -142,16 +142,9 @@ def test_shards_in_processes_of_their_own_make_the_same_dataset(tmp_path):
         run(tmp_path / "data", **settings, shard=(0, 2))
     with pytest.raises(ValueError, match=r"there are no 0 shards"):
         run(tmp_path / "data", **settings, shard=(1, 0))
-    script = Path(__file__).resolve().parents[2] / "training" / "generate.slurm"
-    command = ["bash", str(script), str(tmp_path / "data"), "--samples=1500", "--sizes=5-12"]
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    shards = [
-        subprocess.Popen(
-            [*command, "--symbols=3"],
-            env={**os.environ, "PATH": path, "SHARDS": "2", "SLURM_ARRAY_TASK_ID": number},
-        )
-        for number in "12"
-    ]
+    command = [sys.executable, "-m", "hf_alpha", "generate-data", str(tmp_path / "data")]
+    command += ["--samples=1500", "--sizes=5-12", "--symbols=3"]
+    shards = [subprocess.Popen([*command, f"--shard={number}/2"]) for number in (1, 2)]
     assert [process.wait() for process in shards] == [0, 0]
     parts = tmp_path / "data" / ".parts"
     chunks = {path.name: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
