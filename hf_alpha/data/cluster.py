@@ -110,11 +110,11 @@ def generate_by(
     first = executor(
         pipeline=[DrawProblems(arguments)], tasks=tasks, logging_dir=str(logs / "draw"),
         **(options or {}),
-    )  # type: ignore[call-arg]  # fmt: skip
+    )  # fmt: skip
     return executor(
         pipeline=[MakeDataset(arguments)], tasks=1, logging_dir=str(logs / "make"), depends=first,
         **(options or {}),
-    )  # type: ignore[call-arg]  # fmt: skip
+    )  # fmt: skip
 
 
 __all__ = ["DrawProblems", "MakeDataset", "generate_by"]
