@@ -1,6 +1,6 @@
 """Operators, width of the binary branch and position scheme of FOLNet, on kinship (2023, Table 3).
 
-    python benchmarks/operators.py --data data/clutrr --seeds 0,1,2 --out operators
+    python benchmarks/operators.py --data data/clutrr --seeds 0 --steps 1000 --out operators
 
 The rows of Table 3 that say something about the network itself, each trained from scratch on
 CLUTRR's facts (see benchmarks/clutrr.py, `--facts`) in place of GLUE, for the same number of steps.
@@ -16,7 +16,6 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import measure
 from clutrr import file_name, redraw_names, test
@@ -160,8 +159,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for seed in map(int, args.seeds.split(",")):
         for row in ROWS:
             results.setdefault(row.number, []).append(accuracies(row, seed, args, data))
-    written: dict[str, Any] = {"settings": vars(args), "accuracy": results}
-    measure.finish(write(results), written, args.out, argv)
+    measure.finish(write(results), {"accuracy": results}, args.out, argv)
 
 
 if __name__ == "__main__":
