@@ -9,63 +9,18 @@ one machine, byte for byte.
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-from hf_alpha.environment import install_command
+from typing import TYPE_CHECKING, Any
 
 from .generate import generate
 
-try:
+if TYPE_CHECKING:
     from datatrove.executor.base import PipelineExecutor
-    from datatrove.pipeline.base import PipelineStep
-except ImportError as error:
-    raise ImportError(
-        f"clusters need datatrove: {install_command('datatrove')} ({error})"
-    ) from None
-
-
-class DrawProblems(PipelineStep):
-    """A task of the first stage: a shard of the work.
-
-    Args:
-        arguments: of [`generate`].
-    """
-
-    type = "hf_alpha"
-    name = "draw problems"
-
-    def __init__(self, arguments: Mapping[str, Any]):
-        super().__init__()
-        self.arguments = dict(arguments)
-
-    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
-        """Make the chunks of shard `rank + 1` of `world_size`."""
-        generate(**self.arguments, shard=(rank + 1, world_size), progress=False)
-
-
-class MakeDataset(PipelineStep):
-    """The second stage: the dataset, of chunks that are there.
-
-    Args:
-        arguments: of [`generate`].
-    """
-
-    type = "hf_alpha"
-    name = "make the dataset"
-
-    def __init__(self, arguments: Mapping[str, Any]):
-        super().__init__()
-        self.arguments = dict(arguments)
-
-    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
-        """Make the dataset; the rows of each split are the task's statistics."""
-        for split, rows in generate(**self.arguments, progress=False).items():
-            self.stat_update(split, value=rows, unit="rows")
 
 
 def generate_by(
-    executor: type[PipelineExecutor],
+    executor: "type[PipelineExecutor]",
     task: str,
     out_dir: str | os.PathLike[str],
     num_samples: int,
@@ -74,7 +29,7 @@ def generate_by(
     options: Mapping[str, Any] | None = None,
     logging_dir: str | os.PathLike[str] | None = None,
     **settings: Any,
-) -> PipelineExecutor:
+) -> "PipelineExecutor":
     """Returns what makes a dataset by many tasks when it is run: `generate_by(...).run()`.
 
         from datatrove.executor import SlurmPipelineExecutor
@@ -99,7 +54,6 @@ def generate_by(
             task, for which a Slurm job needs as many `cpus_per_task`.
 
     Raises:
-        ImportError: datatrove is not installed.
         ValueError: there are no tasks; when run, as for [`generate`].
     """
     if tasks < 1:
@@ -107,14 +61,24 @@ def generate_by(
     out_dir = Path(out_dir).absolute()
     logs = Path(logging_dir or f"{out_dir}-logs").absolute()
     arguments = {"task": task, "out_dir": str(out_dir), "num_samples": num_samples, **settings}
+    options = options or {}
     first = executor(
-        pipeline=[DrawProblems(arguments)], tasks=tasks, logging_dir=str(logs / "draw"),
-        **(options or {}),
-    )  # fmt: skip
+        pipeline=[partial(_draw, arguments)], tasks=tasks, logging_dir=str(logs / "draw"), **options
+    )
     return executor(
-        pipeline=[MakeDataset(arguments)], tasks=1, logging_dir=str(logs / "make"), depends=first,
-        **(options or {}),
+        pipeline=[partial(_make, arguments)], tasks=1, logging_dir=str(logs / "make"),
+        depends=first, **options,
     )  # fmt: skip
 
 
-__all__ = ["DrawProblems", "MakeDataset", "generate_by"]
+def _draw(arguments: Mapping[str, Any], data: Any, rank: int, world_size: int) -> None:
+    """A task of the first stage: makes the chunks of shard `rank + 1` of `world_size`."""
+    generate(**arguments, shard=(rank + 1, world_size), progress=False)
+
+
+def _make(arguments: Mapping[str, Any], data: Any, rank: int, world_size: int) -> None:
+    """The task of the second stage: makes the dataset, of chunks that are there."""
+    generate(**arguments, progress=False)
+
+
+__all__ = ["generate_by"]
