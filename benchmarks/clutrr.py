@@ -18,7 +18,9 @@ names have the same task as before.
 
 `--facts` puts the facts themselves, in random order and always the same words, in place of the
 stories that people wrote about them: "the son of Ann is Bob .". What is left is the reasoning.
-The table then says too which problems are in training up to their names.
+The table then says too which problems are in training up to their names. `--all-pairs` has half of
+the training stories ask about any two of their people whose relation other stories of training tell
+(examples/tasks/kinship.py, `pairs`); nothing is told that is not in the training data.
 
 Cells are accuracies in %, means over the seeds; +- is half the distance between the largest and
 the smallest.
@@ -29,6 +31,7 @@ import gzip
 import json
 import random
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -40,6 +43,9 @@ from hf_alpha.folders import replacing
 from hf_alpha.objectives.evaluate import ALL, Scores, evaluate_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from runs import check_names, train_once
+
+sys.path.append(str(measure.ROOT / "examples" / "tasks"))
+from kinship import asked_otherwise, told_relations
 
 RECIPES = {
     "bert": "clutrr-bert-small",
@@ -71,10 +77,13 @@ Cells = dict[str, list[float]]
 # -- other names, and facts in place of sentences -------------------------------------------------
 
 
-def redraw_names(data: Path, split: str, copies: int, out: Path, facts: bool = False) -> None:
+def redraw_names(
+    data: Path, split: str, copies: int, out: Path, facts: bool = False, all_pairs: bool = False
+) -> None:
     """Write a split's files with people renamed, `copies` times each training story.
 
-    With `facts`, each story is told by its facts alone.
+    With `facts`, each story is told by its facts alone. With `all_pairs`, half of the training
+    stories ask about any two of their people whose relation training tells.
     """
     stories = {part: read_stories(data / file_name(split, part)) for part in ("train", "test")}
     names: dict[str, list[str]] = defaultdict(list)
@@ -88,6 +97,12 @@ def redraw_names(data: Path, split: str, copies: int, out: Path, facts: bool = F
             for _ in range(count)
             for story in stories[part]
         ]
+        if all_pairs and part == "train":
+            known = told_relations(stories["train"])
+            part_stories = [
+                asked_otherwise(story, known, rng) if rng.random() < 0.5 else story
+                for story in part_stories
+            ]
         lines = "".join(json.dumps(renamed(story, names, rng)) + "\n" for story in part_stories)
         with replacing(out / file_name(split, part)) as temporary:
             temporary.write_bytes(gzip.compress(lines.encode(), mtime=0))
@@ -264,10 +279,11 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--redraw-names", action="store_true", help="give people other names in every story")
     add("--copies", type=int, default=4, help="of a training story, with --redraw-names (4)")
     add("--facts", action="store_true", help="tell stories by their facts; with --redraw-names")
+    add("--all-pairs", action="store_true", help="half of training asks about other people too")
     measure.add_out(parser)
     args = parser.parse_args(argv)
-    if args.facts and not args.redraw_names:
-        parser.error("--facts needs --redraw-names")
+    if (args.facts or args.all_pairs) and not args.redraw_names:
+        parser.error("--facts and --all-pairs need --redraw-names")
     check_names(parser, "only", args.only, RECIPES)
     check_names(parser, "splits", args.splits, SPLITS)
     return args
@@ -282,7 +298,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.redraw_names:
         args.data = args.runs / f"{'facts' if args.facts else 'redrawn-names'}-{args.copies}"
         for split in splits:
-            redraw_names(original_data, split, args.copies, args.data, args.facts)
+            redraw_names(original_data, split, args.copies, args.data, args.facts, args.all_pairs)
     for split in splits:
         results[split] = {BY_HEART: by_heart(split, args.data, same_pair)}
         if args.facts:

@@ -128,6 +128,40 @@ def test_kinship_asks_for_the_relation_of_two_people(words, tmp_path):
     assert names_in("kinship", tmp_path) == [3]
 
 
+def test_kinship_asks_about_all_pairs_that_training_tells_about(tmp_path):
+    """Of Bob and Dora no story tells; the test's questions stay as they are."""
+    short = {
+        "story": "",
+        "query": ["Eve", "Gina"],
+        "target": "daughter",
+        "genders": "Eve:female,Finn:male,Gina:female",
+        "story_edges": [[0, 1], [1, 2]],
+        "edge_types": ["son", "sister"],
+    }
+    long = {
+        "story": "",
+        "query": ["Ann", "Dora"],
+        "target": "granddaughter",
+        "genders": "Ann:female,Bob:male,Cleo:female,Dora:female",
+        "story_edges": [[0, 1], [1, 2], [2, 3]],
+        "edge_types": ["son", "sister", "daughter"],
+    }
+    for part in ("train", "test"):
+        with gzip.open(tmp_path / f"k23_{part}.jsonl.gz", "wt") as file:
+            file.writelines(json.dumps(row) + "\n" for row in (short, long))
+    run("kinship.py", tmp_path, tmp_path, "pairs", "100")
+    asked = {row["target"] for row in rows_of(tmp_path / "train.jsonl") if row["k"] == 3}
+    assert asked == {
+        "Bob is the son of Ann",
+        "Cleo is the sister of Bob",
+        "Dora is the daughter of Cleo",
+        "Cleo is the daughter of Ann",
+        "Dora is the granddaughter of Ann",
+    }
+    tested = [row["target"] for row in rows_of(tmp_path / "test.jsonl")]
+    assert tested == ["Gina is the daughter of Eve", "Dora is the granddaughter of Ann"]
+
+
 def test_sql_runs_on_tables_of_the_schema(tmp_path):
     """The schema is made, and the query reads nothing that it lacks."""
     run("sql.py", tmp_path)

@@ -1,25 +1,32 @@
 """Make pairs about kinship of CLUTRR; people are names, women and men.
 
-    python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234] [gender] [4]
+    python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234] [gender] \
+        [pairs] [4]
 
 The source has facts in random order, or with `stories` CLUTRR's sentences, and a question about
 two people; the target is a sentence with their relation. Training has 2 or 3 facts (with `k234` 2,
 3 or 4) that lead from one of the two to the other, the test 2 to 10. Columns beside them: the
 `relation` alone, for models that tell classes, and `k`, the number of facts. With `gender` the
 question says it, which half of the relations depend on: "who is Bob , a man , to Ann ?" With a
-number, training has each story so often, its facts in other orders.
+number, training has each story so often, its facts in other orders. With `pairs`, half of its
+questions are about any two people of a story whose relation other stories of training tell, by the
+facts between the two.
 """
 
 import gzip
+import itertools
 import json
 import random
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-OPTIONS = ("stories", "k234", "gender")
+OPTIONS = ("stories", "k234", "gender", "pairs")
+
+Facts = tuple[str, ...]
+"""Relations on the way from one person to another."""
 
 
 def facts(row: dict[str, Any], rng: random.Random) -> str:
@@ -57,13 +64,43 @@ def pair(row: dict[str, Any], rng: random.Random, options: Collection[str]) -> d
     }
 
 
+def told_relations(rows: Iterable[dict[str, Any]]) -> dict[Facts, str]:
+    """Return the relations that rows tell: facts on the way to a person -> that to the person."""
+    known: dict[Facts, str] = {}
+    for row in rows:
+        known |= {(fact,): fact for fact in row["edge_types"]}
+        known[tuple(row["edge_types"])] = row["target"]
+    return known
+
+
+def asked_otherwise(
+    row: dict[str, Any], known: Mapping[Facts, str], rng: random.Random
+) -> dict[str, Any]:
+    """Return a row with a question about any two of its people whose relation is known."""
+    facts, edges = row["edge_types"], row["story_edges"]
+    questions = [
+        ([edges[first][0], edges[last][1]], relation)
+        for first, last in itertools.combinations_with_replacement(range(len(facts)), 2)
+        if (relation := known.get(tuple(facts[first : last + 1])))
+        and edges[first][0] != edges[last][1]
+    ]
+    people, relation = rng.choice(questions)
+    names = [person.partition(":")[0] for person in row["genders"].split(",")]
+    query = [names[person] for person in people]
+    return {**row, "query": query, "query_edge": people, "target": relation}
+
+
 def convert(original: Path, file: Path, options: Collection[str], orders: int) -> None:
     """Write the pairs of a file of CLUTRR, each story with so many orders of its facts."""
     rng = random.Random(0)
     file.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(original, "rt", encoding="utf-8") as rows:
         stories = [json.loads(row) for row in rows]
-    pairs = [pair(row, rng, options) for _ in range(orders) for row in stories]
+    rows = [row for _ in range(orders) for row in stories]
+    if "pairs" in options:
+        known = told_relations(stories)
+        rows = [asked_otherwise(row, known, rng) if rng.random() < 0.5 else row for row in rows]
+    pairs = [pair(row, rng, options) for row in rows]
     file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
 
 
@@ -75,4 +112,5 @@ if __name__ == "__main__":
     for part in ("train", "test"):
         original = clutrr / f"{split}_{part}.jsonl.gz"
         number = [int(option) for option in options if option.isdecimal() and part == "train"]
-        convert(original, folder / f"{part}.jsonl", options, *(number or [1]))
+        used = [option for option in options if option != "pairs" or part == "train"]
+        convert(original, folder / f"{part}.jsonl", used, *(number or [1]))
