@@ -355,9 +355,9 @@ def folnet_cost() -> str:
     return measure.table(["forward and backward, times BERT's", *columns], lines)
 
 
-def kinship() -> str:
+def kinship(result: str) -> str:
     """Right answers about kinship told by facts, by number of facts and model."""
-    return clutrr.tables(stored("clutrr-facts")["data"]["accuracy"])
+    return clutrr.tables(stored(result)["data"]["accuracy"])
 
 
 def transduction() -> str:
@@ -497,7 +497,7 @@ TABLES = {
     "encoding-costs": encoding_costs,
     "relational-price": relational_price,
     "dual-part-draws": dual_part_draws,
-    "clutrr-facts": kinship,
+    **{name: partial(kinship, name) for name in ("clutrr-facts", "clutrr-pairs")},
     "folnet": folnet_cost,
     "folnet-original": folnet_original,
     "geometric": geometric,
