@@ -430,12 +430,13 @@ def front_row(folder: Path) -> list[str]:
     """What was in training, and right answers in that range and beyond."""
     card = (folder / "README.md").read_text(encoding="utf-8")
     found = TESTED.search(card)
-    if found and read_recipe(folder / RECIPE_FILE).task != "text":
-        return [f"at most {found[2]} names", *released_row(folder)[-2:]]
     if found:
+        size = f"at most {found[2]} names, {found[3]} tokens"
+        if read_recipe(folder / RECIPE_FILE).task != "text":
+            return [size, *released_row(folder)[-2:]]
         cells = cells_of(measure.ROOT / found[1] / folder.name)
         seen = {cell for cell in cells if cell[0] <= int(found[2]) and cell[1] <= int(found[3])}
-        return [f"at most {found[2]} names", share(cells, seen), share(cells, set(cells) - seen)]
+        return [size, share(cells, seen), share(cells, set(cells) - seen)]
     place = measure.ROOT / "docs" / "results" / folder.name / "metrics.json"
     told = json.loads(place.read_text(encoding="utf-8"))
     cells = {

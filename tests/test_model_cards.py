@@ -21,7 +21,7 @@ RESULTS = {
     "propositional": "small",
     "propositional-relational": "medium",
     "propositional-converted": "medium",
-    "ltl-relational": "ltl-medium",
+    "ltl-relational": "ltl-long",
     "ltl-converted": "ltl-medium",
     "inline-t5": "inline-t5",
     "anf-relational": "anf-relational",
