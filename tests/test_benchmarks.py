@@ -75,6 +75,7 @@ def test_dual_part_prints_ratios_to_learned(capsys, tmp_path):
     assert not tables[0].equal(tables[1])
 
 
+@pytest.mark.slow
 def test_adacos_is_measured_by_the_mean_and_the_sum(capsys, tmp_path, monkeypatch):
     from tiny_studies import TINY as TINY_STUDY
 
@@ -311,6 +312,7 @@ def test_clutrr_with_other_names_cannot_be_answered_by_heart(tmp_path):
     assert (tmp_path / "all.png").stat().st_size
 
 
+@pytest.mark.slow
 def test_extrapolation_has_a_line_for_each_change(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     tiny = ["--task=propositional", "--encodings=relational", "--variants=recipe,more names"]
@@ -357,6 +359,7 @@ def test_evaluation_is_compared_with_generation_alone(capsys, tmp_path):
     assert all(len(times) == 2 for times in found["processor_seconds"].values())
 
 
+@pytest.mark.slow
 def test_ltl_prints_ratios_to_spot_and_no_disagreement(capsys, tmp_path):
     ltl = load("ltl")
     tiny = ["--rounds=1", "--formulas=12", "--spot-formulas=2", "--checks=12", "--strings=200"]
@@ -406,6 +409,7 @@ def test_ltl_checks_start_cold_and_translate_once():
             assert all(decided) if side == "three-valued" else answers == expected
 
 
+@pytest.mark.slow
 def test_propositional_prints_ratios_to_both_peers_and_no_disagreement(capsys, tmp_path):
     propositional = load("propositional")
     tiny = ["--rounds=1", "--formulas=4", "--aiger-formulas=1"]
@@ -466,6 +470,7 @@ def test_propositional_checks_start_cold_and_read_once(monkeypatch):
             assert [found for found, _ in sides.values()] == [[True, False, True, False]] * 3
 
 
+@pytest.mark.slow
 def test_figure5_prints_and_draws_every_cell(capsys, tmp_path):
     figure5 = load("figure5")
     tiny = ["--lengths=5,8", "--symbols=1,2", "--formulas=2", "--limit=1"]
@@ -567,6 +572,7 @@ def test_relational_draws_all_names_into_every_sample():
     assert large.sides == ["learned", "relational"]
 
 
+@pytest.mark.slow
 def test_the_price_of_relations_by_length_width_names_and_threads(tmp_path, capsys):
     price = load("relational_price")
     tiny = ["--lengths=16,48", "--widths=8", "--names=10", "--threads=1", "--tokens=48"]
@@ -721,6 +727,7 @@ def test_pairs_has_a_line_for_each_step(capsys, tmp_path):
     assert all(each["seconds"] > 0 for each in found.values())
 
 
+@pytest.mark.slow
 def test_folnet_counts_the_parameters_of_the_paper(capsys, tmp_path):
     """The code's form of the operators and BERT's vocabulary: all but the line of RPE*."""
     load("folnet").main(["--count", "--vocabularies=30522", "--out", str(tmp_path / "out")])
@@ -755,6 +762,7 @@ def test_folnet_prints_sets_operators_and_growth(capsys, tmp_path):
     assert 7 < t < 8 and 3.5 < j < 4
 
 
+@pytest.mark.slow
 def test_transduction_finds_what_its_peers_find(capsys, tmp_path):
     transduction = load("transduction")
     (tmp_path / "data.tsv").write_text("lemma\tpos\nfire hose\tn\nE.U.\tn\nwar crime\tn\n")
@@ -802,6 +810,7 @@ def test_geometric_prints_a_line_for_each_side(capsys, tmp_path):
 NEW_NAMES = load("new_names")
 
 
+@pytest.mark.slow
 def test_names_benchmark_trains_converts_and_asks(capsys, tmp_path):
     script = load("names_benchmark")
     argv = ["--hosts=gpt2,t5", "--suites=people", "--pairs=40", "--tokens=300", "--width=16"]
@@ -849,6 +858,7 @@ def test_new_names_has_a_line_for_each_way_and_set_of_names(capsys, monkeypatch,
     assert lines[4] in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_new_names_finds_answers_right(tmp_path):
     """Those of a model that knows its few problems by heart, to their end."""
     args = NEW_NAMES.parse(["--task=anf", "--host=llama", "--steps=80", f"--runs={tmp_path}"])

@@ -119,6 +119,7 @@ def test_a_scaler_has_its_time_to_find_a_scale(tmp_path):
     assert len(logged) == 4 + PATIENCE and all(map(math.isfinite, logged))
 
 
+@pytest.mark.slow
 def test_all_processes_stop_together(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

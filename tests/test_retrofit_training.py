@@ -184,6 +184,7 @@ def test_blocks_may_have_more_precision_than_their_backbone(host):
         pytest.param("bart", "dual_part", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_compiled_models_give_the_same(host, encoding):
     model = make_retrofit(host, **SETTINGS[encoding])
     batch = random_batch(1, model.config, SIZES)

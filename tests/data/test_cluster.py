@@ -59,6 +59,7 @@ def test_tasks_make_the_dataset_of_one_process(whole, tmp_path):
     assert sorted(path.name for path in (logs / "draw/completions").iterdir())[2] == "00002"
 
 
+@pytest.mark.slow
 def test_a_killed_worker_s_work_is_done_again(whole, tmp_path):
     folder = tmp_path / "data"
     (tmp_path / "run.py").write_text(SCRIPT)

@@ -278,6 +278,7 @@ SCRIPT = textwrap.dedent("""
 """)
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_work(tmp_path):
     rows, data = make_rows(11), tmp_path / "rows.json"
     data.write_text(json.dumps(rows))

@@ -75,6 +75,7 @@ def test_models_that_need_no_steps_install_no_hook(tmp_path):
         assert model.symbol_layer.steps not in steps._watched
 
 
+@pytest.mark.slow
 def test_compiled_training_is_compiled_once(fresh_compiler):
     """The number of steps is no condition in what is compiled."""
     model, graphs = make_model(dropout=0.0, encoder_layers=1, decoder_layers=1).train(), []

@@ -95,6 +95,7 @@ FOLNET = {
 }
 
 
+@pytest.mark.slow
 def test_processes_train_models_with_weights_that_no_loss_reaches(tmp_path):
     """The last binary deduction of a FOLNet with a head for classes is such a weight."""
     rows = [{"source": f"a b {i}", "target": i % 2} for i in range(24)]
