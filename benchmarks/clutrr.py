@@ -45,7 +45,7 @@ from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from runs import check_names, train_once
 
 sys.path.append(str(measure.ROOT / "examples" / "tasks"))
-from kinship import asked_otherwise, told_relations
+from kinship import with_other_questions
 
 RECIPES = {
     "bert": "clutrr-bert-small",
@@ -98,11 +98,7 @@ def redraw_names(
             for story in stories[part]
         ]
         if all_pairs and part == "train":
-            known = told_relations(stories["train"])
-            part_stories = [
-                asked_otherwise(story, known, rng) if rng.random() < 0.5 else story
-                for story in part_stories
-            ]
+            part_stories = with_other_questions(part_stories, rng)
         lines = "".join(json.dumps(renamed(story, names, rng)) + "\n" for story in part_stories)
         with replacing(out / file_name(split, part)) as temporary:
             temporary.write_bytes(gzip.compress(lines.encode(), mtime=0))

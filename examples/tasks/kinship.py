@@ -90,6 +90,14 @@ def asked_otherwise(
     return {**row, "query": query, "query_edge": people, "target": relation}
 
 
+def with_other_questions(
+    rows: Collection[dict[str, Any]], rng: random.Random
+) -> list[dict[str, Any]]:
+    """Return rows, half of them with a question about any two people whose relation is told."""
+    known = told_relations(rows)
+    return [asked_otherwise(row, known, rng) if rng.random() < 0.5 else row for row in rows]
+
+
 def convert(original: Path, file: Path, options: Collection[str], orders: int) -> None:
     """Write the pairs of a file of CLUTRR, each story with so many orders of its facts."""
     rng = random.Random(0)
@@ -98,8 +106,7 @@ def convert(original: Path, file: Path, options: Collection[str], orders: int) -
         stories = [json.loads(row) for row in rows]
     rows = [row for _ in range(orders) for row in stories]
     if "pairs" in options:
-        known = told_relations(stories)
-        rows = [asked_otherwise(row, known, rng) if rng.random() < 0.5 else row for row in rows]
+        rows = with_other_questions(rows, rng)
     pairs = [pair(row, rng, options) for row in rows]
     file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
 
