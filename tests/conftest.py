@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,18 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("usual", deadline=None)
 settings.register_profile("long", deadline=None, max_examples=1000)  # --hypothesis-profile long
 settings.load_profile("usual")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what a test with `quick_cases` leaves to the slow run."""
+    cases = Counter[str]()
+    for item in items:
+        for mark in item.iter_markers("quick_cases"):
+            test = item.nodeid.partition("[")[0]
+            cases[test] += 1
+            if cases[test] > mark.args[0]:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="module", autouse=True)

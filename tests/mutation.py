@@ -141,7 +141,7 @@ def _run_pytest(copy: Path, tests: str) -> None:
 
     assert hf_alpha.__file__.startswith(str(copy)), hf_alpha.__file__
     plugins = ["-n", "0", "-p", "no:cacheprovider"]
-    sys.exit(pytest.main(["-x", "-q", *plugins, *shlex.split(tests)]))
+    sys.exit(pytest.main(["-x", "-q", "-m", "not gpu", *plugins, *shlex.split(tests)]))
 
 
 if __name__ == "__main__":

@@ -92,6 +92,7 @@ def test_adacos_is_measured_by_the_mean_and_the_sum(capsys, tmp_path, monkeypatc
     assert recipe.model["adacos"] == "sum" and recipe.model["symbol_renaming"] == "random"
 
 
+@pytest.mark.slow
 def test_streams_prints_a_row_for_each_number_of_symbols(streams, capsys, tmp_path):
     streams.main([*TINY, "--out", str(tmp_path / "out")])
     printed = capsys.readouterr().out
@@ -334,6 +335,7 @@ def test_extrapolation_has_a_line_for_each_change(capsys, monkeypatch, tmp_path)
     assert sum(row["num_symbols"] > study.TRAINED for row in rows) == 0.01 * 0.8 * 500
 
 
+@pytest.mark.slow
 def test_checkpoints_has_a_line_for_each_and_what_rules_choose(capsys, tmp_path):
     run, places = tmp_path / "run", [f"data.path={tmp_path}/data", "training.disable_tqdm=true"]
     places += ["data.generate.num_samples=200", "training.max_steps=4", "training.save_steps=2"]
@@ -833,6 +835,7 @@ def test_names_benchmark_trains_converts_and_asks(capsys, tmp_path):
     assert "processor seconds" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_new_names_has_a_line_for_each_way_and_set_of_names(capsys, monkeypatch, tmp_path):
     tiny = [
         *("--task=anf", "--host=llama", "--seeds=0", "--steps=2", "--rows=40", "--tests=1"),

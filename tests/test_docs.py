@@ -100,6 +100,7 @@ def test_transduction(tmp_path):
     assert (tmp_path / "party.svg").read_text() == (DOCS / "transduction.svg").read_text()
 
 
+@pytest.mark.slow
 def test_solving(tmp_path):
     (tmp_path / "model_cards").symlink_to(ROOT / "model_cards")
     (tmp_path / "formulas.txt").write_text("G(a -> F b)\na & !a\n")

@@ -23,6 +23,7 @@ def filled(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("name", ["rename", "new_names", "kinship", "segments"])
 def test_an_example_prints_what_is_saved(name, tmp_path):
     done = own_process.run(EXAMPLES / f"{name}.py", cwd=tmp_path, timeout=300)
@@ -40,6 +41,7 @@ def test_the_gallery_names_each_script():
         assert len(script.read_text(encoding="utf-8").splitlines()) <= 60
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OWN_TASK_STEPS", "3")

@@ -103,6 +103,7 @@ def test_exported_programs_take_other_sizes(encoding, module):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoding", "module"), cases(("relational", States)))
 def test_onnx_models_take_other_sizes(encoding, module, tmp_path):
     runtime = pytest.importorskip("onnxruntime")

@@ -11,6 +11,7 @@ from strategies import make_model, random_batch
 MODELS = {"alpha": (make_model, random_batch, 0.0), "folnet": (make_folnet, folnet_batch, 1e-4)}
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("encoding", ["streams", "learned", "dual_part", "relational"])
 @pytest.mark.parametrize("where", ["cpu", "disk"])
 @pytest.mark.parametrize("model_type", MODELS)

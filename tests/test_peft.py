@@ -67,6 +67,7 @@ def cases():
         yield pytest.param(adapter, encoding, marks=[] if quick else pytest.mark.slow)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("adapter", "encoding"), list(cases()))
 def test_an_adapter_is_trained_saved_merged_and_used(adapter, encoding, tmp_path):
     base = make_model(symbol_encoding=encoding)

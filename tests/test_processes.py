@@ -10,6 +10,7 @@ from hf_alpha.processes import choose_device, process_state
 SCRIPT = "from hf_alpha.processes import process_state; process_state()"
 
 
+@pytest.mark.slow
 def test_processes_that_do_not_know_of_each_other(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -48,6 +48,7 @@ def test_a_resumed_run_counts_its_own_steps(command, tmp_path):
     assert LINE.search(done.out)[1] == "5" and "trained 2 steps in " in done.out, done.out
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_a_bar_unless_it_is_switched_off(command, tmp_path):
     kinds = ("bar", "lines")
     texts = in_a_terminal([

@@ -155,6 +155,7 @@ def test_what_does_not_load_is_not_shared(hub, folder, tmp_path):
     assert not hub.repos
 
 
+@pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_one_line(folder):
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DOWNLOAD_TIMEOUT": "1"}
     command = ["-m", "hf_alpha.cli", "push", folder, "me/shared"]

@@ -88,6 +88,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_a_released_model_as_it_was(tmp_path):
     folder = tmp_path / "model"
     make_model().save_pretrained(folder)

@@ -107,6 +107,7 @@ ADAPTERS = {
 
 
 # A head of its own: merging into one that is tied changes what is read as well.
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("host", "encoding", "where"),
     [

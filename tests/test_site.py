@@ -12,6 +12,7 @@ sys.path.append(str(ROOT / "docs"))
 SITE = "site_name: x\ndocs_dir: build/pages\nsite_dir: build/site\nnav: [README.md{}]\n"
 
 
+@pytest.mark.slow
 def test_the_site_has_each_page_command_and_name():
     import make_site
 

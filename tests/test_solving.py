@@ -129,6 +129,7 @@ def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
     assert done.code == 1 and "b\n  correct    b1\n" in done.out
 
 
+@pytest.mark.slow
 def test_rows_of_data_are_read_and_answers_of_many_lines_are_indented(tmp_path):
     pairs = {"keep x\nand y": "x\ny", "keep y\nand x": "y\nx"}
     rules = {"variable": {"pattern": "[xyz]", "count": 3}}
@@ -448,6 +449,7 @@ def test_the_task_is_what_the_model_says(ltl, tmp_path, hub):
         assert "'nobody/nope' is neither a folder here nor a complete model that can be re" in found
 
 
+@pytest.mark.slow
 def test_names_of_a_column_are_given_with_the_text(streams, tmp_path):
     rules = {name: {"column": f"{name}s", "count": 3} for name in ("person", "place")}
     text = MarkedText("give zoe -> max in rome", [(5, 8, "person"), (19, 23, "place")])

@@ -260,6 +260,7 @@ def test_a_decoder_with_prefixes_is_trained_with_the_problem_as_its_prefix(tmp_p
     assert seen[0] == seen[1] != trained(**batch, prefix_mask=torch.zeros_like(prefix)).loss
 
 
+@pytest.mark.slow
 def test_a_decoder_learns_to_make_up_names(tmp_path, monkeypatch):
     """`b1 a1` becomes `t1 = a1 b1 ; t1`, with any names, whatever the data calls the new one."""
     monkeypatch.chdir(tmp_path)
@@ -372,6 +373,7 @@ def test_answers_may_be_as_long_as_those_of_the_data(own_task):
     assert model.generate(**forever, max_new_tokens=7).shape[1] == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", ["words", "bpe:300"])
 def test_a_decoder_answers_own_pairs(own_task, tokenizer):
     model = json.dumps(tiny_decoder("llama"))
@@ -875,6 +877,7 @@ def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path, enc
         assert int(weights(out)["model.symbol_draws.step"]) == 36
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("logging", "saving", "stop", "kill"),
     [("steps", "steps", 6, 7), ("epoch", "epoch", 6, 10), ("epoch", "steps", 5, 7)],
@@ -938,6 +941,7 @@ TWO_PROCESSES = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_two_processes_are_one_with_twice_the_accumulation(tmp_path, encoding):
     data, script = tmp_path / "data", tmp_path / "script.py"

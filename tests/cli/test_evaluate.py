@@ -10,6 +10,7 @@ from pictures import shows_reports
 from transformers import BertConfig, BertForSequenceClassification
 
 
+@pytest.mark.slow
 def test_convert_evaluate_solve(tmp_path, vanilla, data):
     converted, out = tmp_path / "converted", tmp_path / "report"
     done = hf_alpha("convert", vanilla, converted, "--add-aggregated-attention", "encoder, decoder")

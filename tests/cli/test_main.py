@@ -104,6 +104,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.slow
 def test_an_option_is_given_once_unless_it_takes_several_values():
     assert len(OPTIONS) > 80
     for command, option in OPTIONS:

@@ -1,3 +1,4 @@
+import pytest
 from chat_server import serving
 from commands import hf_alpha
 from pictures import is_picture
@@ -8,6 +9,7 @@ from hf_alpha.cli.names_benchmark import SUITES as SHOWN
 from hf_alpha.names_benchmark.suites import SUITES
 
 
+@pytest.mark.slow
 def test_names_benchmark(tmp_path, vanilla):
     """A model here beside a service; what is refused is refused before anything is asked."""
     assert SHOWN.split(", ") == list(SUITES)

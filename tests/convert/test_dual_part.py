@@ -57,6 +57,7 @@ def test_all_weights_but_the_embedding_arrive(seed, positions, method, random_di
     assert converted(**random_batch(seed, config, [(6, 3)])).logits.isfinite().all()
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("kind", ["dual_part", "relational", "streams"])
 def test_half_precision_stays(dtype, kind, tmp_path):

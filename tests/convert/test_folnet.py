@@ -198,6 +198,7 @@ torch.save(logits, {str(tmp_path / "logits")!r})
     torch.testing.assert_close(torch.load(tmp_path / "logits"), expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_proof_notices_every_weight(tmp_path):
     """Another value of any tensor shows."""
     settings, state, model = converted(tmp_path, diag_link=True)

@@ -160,6 +160,7 @@ def biased(bias):
     return Biased
 
 
+@pytest.mark.slow
 def test_proof_notices_what_is_wrong():
     def broken(name, actual=None):
         vanilla = make_vanilla()

@@ -26,6 +26,7 @@ for read in (lambda: tokenize(rows, build_tokenizer("propositional")), lambda: l
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_while_data_is_read(tmp_path):
     row = json.dumps({"problem": "& a b", "answer": "a1b1"}) + "\n"
     for name, count in [("rows", 2000), ("more", 3000)]:

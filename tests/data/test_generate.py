@@ -136,6 +136,7 @@ def test_a_killed_run_continues_to_the_same_files(dataset, tmp_path):
     assert files_of(folder) == files_of(dataset[0])
 
 
+@pytest.mark.slow
 def test_shards_in_processes_of_their_own_make_the_same_dataset(tmp_path):
     settings = {"num_samples": 1500, "sizes": (5, 12), "num_symbols": 3}
     with pytest.raises(ValueError, match=r"no shard 0/2: they are counted from 1/2 to 2/2"):
@@ -180,6 +181,7 @@ def stopped(folder, **settings):
     return process
 
 
+@pytest.mark.slow
 def test_a_second_run_in_one_folder_is_refused(dataset, tmp_path):
     first = stopped(tmp_path / "data")
     for shard in (None, (1, 2)):
@@ -242,6 +244,7 @@ def test_finished_data_is_read_by_many_at_once(dataset):
         assert mine and run(dataset[0]) == dataset[1]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_an_error_that_leaves_nothing_half_written(tmp_path):
     code = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
@@ -288,6 +291,7 @@ def test_a_finished_run_is_kept(dataset):
     assert files_of(folder) == before
 
 
+@pytest.mark.slow
 def test_the_papers_targets_do_not_depend_on_the_process(tmp_path):
     small = {"num_samples": 200, "sizes": (4, 12), "targets": "papers"}
     run(tmp_path / "one", **small)
@@ -365,6 +369,7 @@ def test_no_test_problem_is_a_training_problem_written_differently(task, commuta
         assert set(one).isdisjoint(other)
 
 
+@pytest.mark.slow
 def test_a_grid_keeps_clear_of_other_training_data_too(tmp_path):
     grid = {"num_symbols": (1, 2), "sizes": range(1, 8), "per_cell": 20, "progress": False}
     run(tmp_path / "old", num_symbols=2, sizes=(1, 8), alpha=1.0, equivalence="renaming")
@@ -483,6 +488,7 @@ def test_hard_grid(tmp_path):
     assert 1 <= cells[2, 8, True] <= 5 and max(cells.values()) == 5
 
 
+@pytest.mark.slow
 def test_few_symbols_add_training_rows_of_at_most_one_symbol(ltl, tmp_path):
     plain = {"sizes": (1, 15), "num_symbols": 3, "progress": False}
     generate(LTL, tmp_path / "plain", 600, **plain)
@@ -499,6 +505,7 @@ def test_few_symbols_add_training_rows_of_at_most_one_symbol(ltl, tmp_path):
     assert {name for row in extra for name in LTL.symbols_of(row["problem"])} == set("abc")
 
 
+@pytest.mark.slow
 def test_many_symbols_add_training_rows_of_more_symbols(ltl, tmp_path):
     more = {"sizes": (1, 15), "num_symbols": 3, "few_symbols": 200, "progress": False}
     more |= {"many_symbols": 100, "up_to_symbols": 6}
@@ -553,6 +560,7 @@ def test_problems_that_are_not_held_out_differ_as_texts(tmp_path):
     assert texts == {"a", "aa", "aaa", "ab", "ba", "aab", "aba", "baa", "abb", "bab", "bba"}
 
 
+@pytest.mark.slow
 def test_killed_workers_lose_nothing(tmp_path, caplog):
     settings = {"sizes": (1, 8), "num_symbols": 2, "alpha": 1.0, "progress": False}
     task = DeadlyTargets(tmp_path / "deaths_left")

@@ -45,6 +45,7 @@ def test_what_is_in_it(space):
     assert not {"gradio", "pytest", "wandb"} & names and not any(";" in line for line in needed)
 
 
+@pytest.mark.slow
 def test_it_starts_alone_and_answers(space, tmp_path):
     """With the package that lies beside it, whatever else is installed."""
     script = (

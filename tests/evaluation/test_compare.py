@@ -56,6 +56,7 @@ def test_problems_are_spread_over_the_sizes(rows):
     }
 
 
+@pytest.mark.slow
 def test_edit_distances_side_by_side(rows, tmp_path):
     def run():
         return compare(
@@ -80,6 +81,7 @@ def test_edit_distances_side_by_side(rows, tmp_path):
     assert run()[0] == text
 
 
+@pytest.mark.slow
 def test_names_that_differ_in_signs_have_folders_of_their_own(rows, tmp_path):
     names = ["A_1", "a-1", "a-1-2", "ß", "ü", "Random string"]
     one = entrant("learned")

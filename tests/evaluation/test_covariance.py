@@ -264,6 +264,7 @@ def scores_one_by_one(model, tokenizer, problems, names, settings) -> list[float
     return scores
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("make", MODELS)
 @pytest.mark.parametrize("settings", [GREEDY, BEAMS])
 @pytest.mark.parametrize("make_tokenizer", [word_level, *SUBWORD])

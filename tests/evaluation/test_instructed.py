@@ -249,6 +249,7 @@ def test_what_cannot_be_asked_is_said():
         compare([AskedModel("m", speaker(str))], TASK, rows, Path(), top_n=2)
 
 
+@pytest.mark.slow
 def test_a_command_asks_models_here_and_behind_an_address(tmp_path, monkeypatch):
     folder = tmp_path / "gpt2"
     for part in (random_gpt2(), byte_level()):

@@ -381,6 +381,7 @@ def test_names_are_what_was_written(text: str, tokens: list[str]) -> None:
     assert PROPOSITIONAL.parse(text) == tokens
 
 
+@pytest.mark.slow
 def test_every_identifier_is_a_name() -> None:
     """All characters that Python allows, at the end of a name and at its beginning."""
     characters = [chr(i) for i in range(sys.maxunicode + 1)]

@@ -109,6 +109,7 @@ def test_parameter_names_follow_bart():
 # Reference -------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("switches", SWITCHES, ids=lambda s: "-".join(s) or "default")
 def test_equals_reference(switches):
     """Of two classes by turns, which share all that is switched."""
@@ -116,6 +117,7 @@ def test_equals_reference(switches):
     check_reference(make_model(**switches, **classes), ReferenceModel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "positions", POSITIONS, ids=lambda p: "-".join(map(str, p.values())) or "tree, rope"
 )

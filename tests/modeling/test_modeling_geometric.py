@@ -277,6 +277,7 @@ def test_heads_round_trip_and_learn(form, head, tmp_path):
     assert again.eval().to(torch.bfloat16)(**inputs).logits.isfinite().all()
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("form", ["graph", "gated rotary"])
 def test_it_compiles_whole(form):
     model, inputs = small_model(**FORMS[form]), batch()

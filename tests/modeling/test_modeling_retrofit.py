@@ -64,6 +64,7 @@ def only(host: PreTrainedModel, columns: list[int]) -> PreTrainedModel:
 SCALED = [("bart", True), ("m2m_100", True), ("marian", True), ("pegasus", True)]
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize(("name", "scaled"), [*((name, False) for name in HOSTS), *SCALED])
 def test_without_symbols_it_is_its_backbone(name, scaled):
     """Logits of base tokens, and what is generated; some hosts can scale embeddings."""

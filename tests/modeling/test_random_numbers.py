@@ -58,6 +58,7 @@ def test_all_vectors_are_drawn_once(method, dims):
         assert len(set(rows(draw(method, range(count), dims, seed)))) == count
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(("method", "dims"), [(m, d) for m in FINITE for d in (1, 2, 3)])
 def test_vectors_are_equally_likely(method, dims):
     """Chi-squared for the first symbol's vector and for the first two symbols' vectors."""

@@ -48,6 +48,7 @@ def test_equals_reference(seed, classes):
     check_reference(make_relational(seed, **classes), RelationalReferenceModel, seed)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("switches", SWITCHES[1:], ids="-".join)
 def test_equals_reference_for_all_switches(switches):
     check_reference(make_relational(**switches), RelationalReferenceModel)

@@ -105,6 +105,7 @@ def segments(batch) -> list[list[tuple[int, int, int]]]:
     ]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("transducer", [TRANSDUCER, CHARACTER_TRANSDUCER], ids=["words", "chars"])
 @pytest.mark.parametrize("kind", TOKENIZERS)
 @given(st.data())

@@ -348,6 +348,7 @@ def with_tokens(draw: st.DrawFn, tokens: list[str]) -> tuple[list[str], set[int]
     return made, {i for i, piece in enumerate(made) if piece in INNER}
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("kind", FOUND)
 @given(st.data())
 @settings(max_examples=40, deadline=None)

@@ -31,6 +31,7 @@ def make(kind, **counts):
     return get_symbol_model(host, tokenizer, SymbolConfig("relational", symbols=rules))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])
 def test_renaming_changes_nothing(kind):
     """Letter by letter, names put back, of a model with random weights; not so of its host."""

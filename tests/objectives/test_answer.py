@@ -52,6 +52,7 @@ def test_every_recipe_is_prepared_by_its_objective(tmp_path, kind):
     assert torch.isfinite(model(**known).loss)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("encoding", ["streams", "relational", "dual_part", "learned"])
 def test_pairs_without_names_are_trained_evaluated_and_solved(tmp_path, encoding):
     file = write_rows(tmp_path / "pairs.jsonl", PAIRS)
@@ -72,6 +73,7 @@ def test_pairs_without_names_are_trained_evaluated_and_solved(tmp_path, encoding
     assert report["settings"]["num_samples"] == len(PAIRS)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("model", [ALPHA, T5], ids=["alpha", "t5"])
 def test_a_model_without_names_learns_and_goes_on_from_its_checkpoint(tmp_path, model):
     """Few pairs by heart; a checkpoint needs no `symbols`, and takes none."""

@@ -44,6 +44,7 @@ def metrics(folder: Path) -> dict[str, float]:
     return json.loads((folder / "evaluation" / "metrics.json").read_text())["metrics"]["all"]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("model", "more"),
     [(LLAMA, {}), (GPT2, {}), (FOLNET, {}), (RETROFIT, {"symbols": NAMES}), (RETROFIT, {})],
@@ -79,6 +80,7 @@ def loss_of(model: Any, ids: list[int], first: int) -> float:
     return -sum(float(scores[i - 1, ids[i]]) for i in range(first, len(ids)))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("model", "more"),
     [(LLAMA, {}), (RETROFIT, {"symbols": NAMES})],

@@ -270,6 +270,7 @@ def named_tokenizer(kind: str = "words"):
 NAMED = named_tokenizer()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(
     st.sampled_from(["none", "nsp", "sop"]),
@@ -347,6 +348,7 @@ FOLNET_MODELS = {
 }
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("encoding", "objective"),
     [

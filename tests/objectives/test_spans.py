@@ -126,6 +126,7 @@ def with_names(told, first: int, size: int, names: list[str]) -> dict:
     }  # fmt: skip
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", ["words", "wordpiece:300", "bpe:300", "characters"])
 @settings(deadline=None, max_examples=12, phases=AS_DRAWN)
 @given(TOLD, st.integers(0, 39), st.integers(1, 3), st.permutations(NAMES), st.integers(60, 70))
@@ -179,6 +180,7 @@ def test_questions_of_a_text_and_of_its_renamings_stay_together():
     assert {one, *same} == {one} != {two} == {three}
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("encoding", ["relational", "streams", "dual_part"])
 def test_spans_with_names_are_trained_and_evaluated(tmp_path, encoding):
     told = [("{}", 0), ("met", 0), ("{}'s", 1), ("of", 0), ("{}", 2), (".", 0)]

@@ -51,6 +51,7 @@ def expressions(tmp_path):
     return data, {"lexicon": str(lexicon), "max_per_position": 3}
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("attention", ["graph", "two_layer_rotary", "none"])
 def test_a_model_learns_what_only_the_lexicon_tells_and_keeps_it(expressions, tmp_path, attention):
     """All words are unknown to the tokenizer; without segments a model cannot tell them."""

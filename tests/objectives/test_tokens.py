@@ -141,6 +141,7 @@ def with_names(told, names: list[str]) -> dict:
             "names": names}  # fmt: skip
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", ["words", "characters", "wordpiece:300", "bpe:300"])
 @settings(deadline=None, max_examples=15)
 @given(NAMED_TEXTS, st.permutations(NAMES), st.sampled_from([5, 64]))
@@ -174,6 +175,7 @@ def test_each_word_of_a_name_has_its_tag():
     assert [text[start:stop] for start, stop, _ in text.spans] == ["New", "York", "City"]
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("model", "rule"),
     [

@@ -147,6 +147,7 @@ def test_settings_that_would_do_something_else_are_refused(tmp_path, objective, 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [BERT, FOLNET])
 def test_the_loss_of_classes_is_smoothed(tmp_path, family):
     """It cannot come near to 0 then."""

@@ -33,6 +33,7 @@ def changes(tmp_path_factory) -> list[str]:
     return [*places, *held_out, *TINY, f"training.output_dir={folder / 'model'}"]
 
 
+@pytest.mark.slow
 def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
     out = tmp_path / "out"
     arguments = ["--encodings", "relational,canonical", "--out", out, "--covariance", 1, "--quiet"]

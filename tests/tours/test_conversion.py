@@ -90,6 +90,7 @@ def test_the_model_loads_without_the_package(tour, tmp_path):
     assert "request" in done.stdout or "grant" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_second_tour_in_the_same_folder(tour):
     folder = tour[0]
     before = (folder / "model" / "model.safetensors").read_bytes()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from commands import hf_alpha
 from pictures import is_picture
 
@@ -9,6 +10,7 @@ from hf_alpha.recipe import read_recipe
 from hf_alpha.tours.names import ENCODINGS, NAMES
 
 
+@pytest.mark.slow
 def test_the_tour_shows_more_names_than_training_has(tmp_path: Path):
     done = hf_alpha("quickstart", "--output", tmp_path / "tour", "--steps", 2, "--samples", 2)
     assert done.code == 0, done.err

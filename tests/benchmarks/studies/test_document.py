@@ -3,6 +3,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 from commands import study
 from matplotlib.image import imread
 from tiny_studies import TINY
@@ -15,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PLACE = Path("docs/results/tables")
 
 
+@pytest.mark.slow
 def test_the_document_is_what_its_command_writes(tmp_path, monkeypatch):
     """After new results: python -m benchmarks.studies --write-document."""
     for file in (ROOT / PLACE).glob("*.json"):

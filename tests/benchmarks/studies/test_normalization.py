@@ -11,6 +11,7 @@ from hf_alpha.train import prepare_model
 ROWS = {row.name: row for row in Normalization().rows(FULL)}
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", [name for name in ROWS if name.startswith("ltl")])
 def test_models_have_the_norms_of_their_row(name, tmp_path):
     row = ROWS[name]
@@ -32,6 +33,7 @@ def test_the_recipes_model_is_not_trained_twice(size):
     assert all(name.endswith(f"fn-{usual}") for name in shared) and len(shared) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ["copying-dual_part-none", "propositional-relational-fn-adacos"])
 def test_answers_and_the_scale_are_measured(tmp_path, monkeypatch, row):
     monkeypatch.chdir(tmp_path)

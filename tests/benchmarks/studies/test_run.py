@@ -131,6 +131,7 @@ def test_two_runs_of_a_table_do_not_meet(done):
         reproduce(Encodings(), TINY, [3], [ROWS.split(",")[0]], Path("runs/reproduce"), Path("out"))
 
 
+@pytest.mark.slow
 def test_the_command_starts_in_the_root_of_a_checkout():
     root = Path(__file__).parents[3]
     done = own_process.run("-m", "benchmarks.studies", "encoding", cwd=root)
