@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from datatrove.executor import LocalPipelineExecutor
+from datatrove.executor import LocalPipelineExecutor, RayPipelineExecutor
+from file_trees import files_of
 
 from hf_alpha.data.cluster import generate_by
 from hf_alpha.data.generate import generate
@@ -22,14 +23,6 @@ if __name__ == "__main__":
     generate_by(LocalPipelineExecutor, "propositional", sys.argv[1], 2000, tasks=4,
                 options={"workers": 2}, sizes=(4, 12), num_symbols=3, few_symbols=20).run()
 """
-
-
-def files_of(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def by_tasks(folder, workers=1):
@@ -73,6 +66,20 @@ def test_a_killed_worker_s_work_is_done_again(whole, tmp_path):
     assert not (folder / "data").exists()
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     assert files_of(folder) == whole
+
+
+@pytest.mark.slow
+def test_tasks_of_ray_make_the_dataset_of_one_process(whole, tmp_path):
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    ray.init(num_cpus=2, include_dashboard=False)
+    try:
+        generate_by(
+            RayPipelineExecutor, "propositional", tmp_path / "data", 2000, tasks=4,
+            options={"workers": 2}, **SETTINGS,
+        ).run()  # fmt: skip
+    finally:
+        ray.shutdown()
+    assert files_of(tmp_path / "data") == whole
 
 
 def test_no_tasks_are_refused(tmp_path):

@@ -17,6 +17,7 @@ import interrupted
 import pytest
 from datasets import load_dataset
 from deadly_targets import DeadlyTargets
+from file_trees import files_of
 from reference import commuting as reference
 
 from hf_alpha.data.drawn import DrawnProblems
@@ -39,14 +40,6 @@ def run(folder, **changes):
 
 def rows_of(folder):
     return {name: list(split) for name, split in load_dataset(str(folder)).items()}
-
-
-def files_of(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(Path(folder).rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture(scope="module")
