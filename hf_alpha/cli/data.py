@@ -11,6 +11,7 @@ from hf_alpha.cli.options import (
     TASKS,
     Exclude,
     Hard,
+    Hardness,
     Quiet,
     Seed,
     Workers,
@@ -44,6 +45,7 @@ class Formulas:
         ),
     ] = None
     hard: Hard = 0.0
+    hardness: Hardness = 1
     equivalence: Annotated[
         str,
         typer.Option(
@@ -221,6 +223,7 @@ def _shared(formulas: Formulas, sharing: Sharing) -> dict[str, Any]:
         "seed": formulas.seed,
         "targets": formulas.targets,
         "hard": formulas.hard,
+        "hardness": formulas.hardness,
         "equivalence": formulas.equivalence,
         "shard": None if sharing.shard is None else fraction(sharing.shard),
         "num_workers": sharing.workers,

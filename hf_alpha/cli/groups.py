@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hf_alpha.cli.common import own_test_rows
-from hf_alpha.cli.options import Device, Exclude, Hard, Quiet, Seed, integers, renamings
+from hf_alpha.cli.options import (
+    Device,
+    Exclude,
+    Hard,
+    Hardness,
+    Quiet,
+    Seed,
+    integers,
+    renamings,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -53,6 +62,7 @@ class Problems:
         ),
     ] = None
     hard: Hard = 0.0
+    hardness: Hardness = 1
     exclude: Exclude = None
     seed: Seed = 0
 
@@ -92,7 +102,7 @@ class Problems:
         numbers, sizes = integers(self.symbols or "1-8"), integers(self.sizes or "1-15")
         return draw_problems(
             task, out / "problems", numbers, sizes, self.samples or 100, self.seed, self.hard,
-            self._excluded(), progress=progress,
+            self.hardness, self._excluded(), progress=progress,
         )  # fmt: skip
 
     def _of_own(self, recipe: "OwnRecipe") -> list[dict[str, Any]]:

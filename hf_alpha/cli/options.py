@@ -35,6 +35,10 @@ Hard = Annotated[
         min=0, max=1, help="Least share of hard formulas; the data's README.md says what is hard."
     ),
 ]
+Hardness = Annotated[
+    int,
+    typer.Option(min=1, help="What counts as hard: LTL formulas that need more steps than this."),
+]
 Exclude = Annotated[
     list[str] | None,
     typer.Option(
@@ -260,6 +264,7 @@ __all__ = [
     "Device",
     "Exclude",
     "Hard",
+    "Hardness",
     "ModelsTask",
     "Quiet",
     "Seed",

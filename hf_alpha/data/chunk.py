@@ -19,7 +19,7 @@ _PATIENCE = 20
 """A grid cell is given up after so many draws in a row, times the rows wanted, without a row."""
 _HARD_ARE_RARE = 10
 """Among the problems that are drawn, so many times rarer are those kept where hard ones are asked
-for: limits on draws are as much wider."""
+for, for each unit of hardness: limits on draws are as much wider."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Chunk:
         max_rows: stop when so many different problems are found; 0 for no such limit.
         hard: least share of hard problems. Where there is a limit, the others get no more of it
             than is left; where there is none, they are kept at the rate of the hard ones.
+        hardness: what counts as hard, see `DrawnTask.is_hard`.
         equivalence: what may differ between problems that count as one; "" for their texts.
         excluded: file with the keys of problems that are not wanted, named by its content; "" for
             none.
@@ -61,6 +62,7 @@ class Chunk:
     split: str | None = None
     max_rows: int = 0
     hard: float = 0.0
+    hardness: int = 1
     equivalence: str = ""
     excluded: str = ""
 
@@ -97,9 +99,9 @@ def room_for_easy(hard: float, total: int) -> int:
     return total - math.ceil(round(hard * total, 6))  # rounded: 0.07 * 100 is a little more than 7
 
 
-def rarity(hard: float) -> int:
+def rarity(hard: float, hardness: int) -> int:
     """Say how many times more draws a limit allows where this share has to be hard."""
-    return _HARD_ARE_RARE if hard else 1
+    return _HARD_ARE_RARE**hardness if hard else 1
 
 
 def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
@@ -112,7 +114,7 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
     rng = random.Random(chunk.seed)
     keys = set(read_keys(chunk.excluded))
     num_rows = num_easy = num_unlucky = 0
-    patience = _PATIENCE * chunk.max_rows * rarity(chunk.hard)
+    patience = _PATIENCE * chunk.max_rows * rarity(chunk.hard, chunk.hardness)
     for _ in range(chunk.draws):
         if chunk.max_rows and (num_rows == chunk.max_rows or num_unlucky == patience):
             return
@@ -123,7 +125,7 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
         key = key_in(task, tokens, chunk.equivalence)
         if key in keys or (chunk.split and split_of(key) != chunk.split):
             continue
-        is_hard = bool(chunk.hard) and task.is_hard(tokens)
+        is_hard = bool(chunk.hard) and task.is_hard(tokens, chunk.hardness)
         if is_full and not is_hard:
             continue
         keys.add(key)

@@ -96,7 +96,9 @@ def _drawn(task: DrawnTask, settings: Mapping[str, Any]) -> Iterator[str]:
     if "targets" in settings:
         yield f"**Targets: {settings['targets']}.** {task.targets[settings['targets']]}"
     if settings.get("hard"):
-        yield f"**Hard: at least {settings['hard']:.0%}, where there are so many.** {task.hard}"
+        hardness = f" Hardness {settings['hardness']}." if "hardness" in settings else ""
+        share = f"at least {settings['hard']:.0%}, where there are so many.{hardness}"
+        yield f"**Hard: {share}** {task.hard}"
 
 
 _KINDS = {

@@ -107,6 +107,7 @@ def sample_settings(
     many_symbols: int = 0,
     up_to_symbols: int = 0,
     hard: float = 0.0,
+    hardness: int = 1,
     equivalence: str = EQUIVALENCES[0],
 ) -> SampleSettings:
     """Return the settings of a dataset: where an argument is None, what the papers have.
@@ -131,6 +132,8 @@ def sample_settings(
         hard: least share of hard problems (`Task.is_hard`), of each size; one without any has no
             rows. Both kinds are distributed as they are without it: hard ones are kept as they are
             drawn, of the others only a part is.
+        hardness: what counts as hard, from 1 to the task's `hardest`. An LTL formula is hard if its
+            shortest witness has more steps than that.
         equivalence: what may differ between problems that count as one and so are in one split:
             "commuting" (names, and the order of operands of commutative operators), or "renaming"
             (names only, as in the papers and in data made by version 1); see `Task.canonical`.
@@ -143,7 +146,8 @@ def sample_settings(
         alpha=task.alpha if alpha is None else alpha, seed=seed,
         targets=_targets(task, targets),
         constant_priority=constants, few_symbols=few_symbols, many_symbols=many_symbols,
-        up_to_symbols=up_to_symbols, hard=hard, equivalence=equivalence,
+        up_to_symbols=up_to_symbols, hard=hard, hardness=hardness,
+        equivalence=equivalence,
     )  # fmt: skip
 
 
@@ -157,6 +161,7 @@ def generate_grid(
     targets: str | None = None,
     num_workers: int = 1,
     hard: float = 0.0,
+    hardness: int = 1,
     equivalence: str = EQUIVALENCES[0],
     exclude: Iterable[str] = (),
     shard: tuple[int, int] | None = None,
@@ -180,6 +185,7 @@ def generate_grid(
         targets: how answers are computed, one of the task's `targets`; by default the first.
         hard: share of a cell that is for hard problems: where there are not so many, the cell holds
             fewer problems, not more others.
+        hardness: what counts as hard, as for `sample_settings`.
         equivalence: what may differ between problems that count as one, as for `sample_settings`.
         exclude: further problems that no problem of the grid may be equivalent to: the training
             data of a model whose splits were made in another way (`read.training_problems`).
@@ -196,7 +202,7 @@ def generate_grid(
     settings = GridSettings(
         task=task, num_symbols=tuple(sorted(set(num_symbols))), sizes=tuple(sorted(set(sizes))),
         per_cell=per_cell, seed=seed, targets=_targets(task, targets),
-        hard=hard, equivalence=equivalence,
+        hard=hard, hardness=hardness, equivalence=equivalence,
     )  # fmt: skip
     excluded = tuple(sorted(keys_of(task, exclude, settings.counted_as_one)))
     settings = replace(settings, excluded=excluded)
@@ -325,11 +331,12 @@ def _cells(settings: GridSettings, excluded: str) -> list[Chunk]:
             size=size,
             num_symbols=count,
             constant_priority=constants,
-            draws=200 * settings.per_cell * rarity(settings.hard),
+            draws=200 * settings.per_cell * rarity(settings.hard, settings.hardness),
             exactly=True,
             split="test" if task.held_out else None,
             max_rows=settings.per_cell,
             hard=settings.hard,
+            hardness=settings.hardness,
             equivalence=settings.counted_as_one,
             excluded=excluded,
         )

@@ -44,8 +44,9 @@ class SamplingPlan:
         share = 1 / len(self.sizes) + settings.alpha
         self.limit = max(even, int(settings.num_samples * share))
         self.hard = 0.0 if few else settings.hard
-        self.draws = min(_MAX_DRAWS, max(_MIN_DRAWS, even) * rarity(self.hard))
-        self.exhausted_below = _EXHAUSTED_BELOW / rarity(self.hard)
+        rare = rarity(self.hard, settings.hardness)
+        self.draws = min(_MAX_DRAWS, max(_MIN_DRAWS, even) * rare)
+        self.exhausted_below = _EXHAUSTED_BELOW / rare
         self.tables: dict[int, list[pa.Table]] = {size: [] for size in self.sizes}
         self.counts = dict.fromkeys(self.sizes, 0)
         self.easy = dict.fromkeys(self.sizes, 0)
@@ -154,17 +155,19 @@ class SamplingPlan:
             single=self.few,
             split="train" if self.few else None,
             hard=self.hard,
+            hardness=settings.hardness,
             equivalence=settings.counted_as_one,
         )
 
     def _accept(self, size: int, part: pa.Table) -> None:
         """Keep the rows whose key is new, and of those that are not hard as many as may be."""
-        task, num_rows, are_new = self.settings.task, self.counts[size], []
+        task, hardness = self.settings.task, self.settings.hardness
+        num_rows, are_new = self.counts[size], []
         for key, problem in zip(
             *(part[name].to_pylist() for name in ("key", "problem")), strict=True
         ):
             is_new = key not in self.keys
-            if is_new and self.hard and not task.is_hard(task.parse(problem)):
+            if is_new and self.hard and not task.is_hard(task.parse(problem), hardness):
                 is_new = self.easy[size] < room_for_easy(self.hard, num_rows + 1)
                 self.easy[size] += is_new
             num_rows += is_new

@@ -32,6 +32,7 @@ class GenerationSettings(ABC):
     seed: int
     targets: str
     hard: float
+    hardness: int = 1
     equivalence: str
 
     def __post_init__(self) -> None:
@@ -44,6 +45,15 @@ class GenerationSettings(ABC):
             (
                 hard and not self.task.hard,
                 f"task {name!r} knows no hard problems: leave out hard = {hard}",
+            ),
+            (
+                not 1 <= self.hardness <= self.task.hardest,
+                f"hardness must be between 1 and {self.task.hardest} for task {name!r}, "
+                f"got {self.hardness}",
+            ),
+            (
+                self.hardness > 1 and not hard,
+                f"hardness = {self.hardness} needs hard, the share of problems that are to be so",
             ),
         )
 
@@ -100,7 +110,9 @@ class GenerationSettings(ABC):
     def _optional(self) -> dict[str, Any]:
         """Return settings that are recorded only where they have an effect."""
         hard = {"hard": self.hard} if self.hard else {}
-        return {**hard, **({"equivalence": self.equivalence} if self.task.held_out else {})}
+        hardness = {"hardness": self.hardness} if self.hardness > 1 else {}
+        equivalence = {"equivalence": self.equivalence} if self.task.held_out else {}
+        return {**hard, **hardness, **equivalence}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,6 +135,7 @@ def draw_problems(
     samples: int,
     seed: int = 0,
     hard: float = 0.0,
+    hardness: int = 1,
     exclude: Iterable[str] = (),
     equivalence: str = EQUIVALENCES[0],
     progress: bool = True,
@@ -143,11 +144,12 @@ def draw_problems(
 
     They come from the test split: none is equivalent to one of a training set made by this version
     with the same `equivalence`, nor to one of `exclude` (see `generate_grid`). `out` keeps the data
-    they are taken from. With `hard` this share of them is hard, for each number of symbols of which
-    there are so many, and those too are spread evenly over the sizes that have any.
+    they are taken from. With `hard` this share of them is hard (`hardness` says what is), for each
+    number of symbols of which there are so many, and those too are spread evenly over the sizes
+    that have any.
     """
     generate_grid(
-        task, out, symbols, sizes, samples, seed, hard=hard, exclude=exclude,
+        task, out, symbols, sizes, samples, seed, hard=hard, hardness=hardness, exclude=exclude,
         equivalence=equivalence, progress=progress,
     )  # fmt: skip
     cells: dict[int, dict[int, list[dict[str, Any]]]] = {}
@@ -160,17 +162,20 @@ def draw_problems(
             rows[turn] for turn in range(samples) for rows in by_size.values() if turn < len(rows)
         ]
         if hard:
-            rounds = _hard_first(drawn_task(task), rounds, math.ceil(round(hard * samples, 6)))
+            max_hard = math.ceil(round(hard * samples, 6))
+            rounds = _hard_first(drawn_task(task), rounds, max_hard, hardness)
         chosen_rows += rounds[:samples]
     return chosen_rows
 
 
-def _hard_first(task: DrawnTask, rows: list[dict[str, Any]], max_hard: int) -> list[dict[str, Any]]:
+def _hard_first(
+    task: DrawnTask, rows: list[dict[str, Any]], max_hard: int, hardness: int
+) -> list[dict[str, Any]]:
     """Put the first hard rows, `max_hard` of them, before all others."""
     hard: list[dict[str, Any]] = []
     easy: list[dict[str, Any]] = []
     for row in rows:
-        is_chosen = len(hard) < max_hard and task.is_hard(task.parse(row["problem"]))
+        is_chosen = len(hard) < max_hard and task.is_hard(task.parse(row["problem"]), hardness)
         (hard if is_chosen else easy).append(row)
     return hard + easy
 

@@ -475,8 +475,18 @@ class DrawnTask(Task):
         """A dataset card's text on hard problems; empty for a task that has none."""
         return ""
 
-    def is_hard(self, tokens: Sequence[str]) -> bool:
-        """Say of a problem that has an answer whether it is hard; cheaper than finding one."""
+    @property
+    def hardest(self) -> int:
+        """The largest `hardness` that `is_hard` knows."""
+        return 1
+
+    def is_hard(self, tokens: Sequence[str], hardness: int = 1) -> bool:
+        """Say of a problem that has an answer whether it is hard; cheaper than finding one.
+
+        Args:
+            tokens: the problem.
+            hardness: from 1 to `hardest`; the larger, the fewer problems are hard.
+        """
         return False
 
     def sample(
@@ -539,9 +549,13 @@ class FormulaTask(DrawnTask):
         """A dataset card's text on hard formulas."""
         return self.sampler.hard
 
-    def is_hard(self, tokens: Sequence[str]) -> bool:
+    @property
+    def hardest(self) -> int:
+        return self.sampler.hardest
+
+    def is_hard(self, tokens: Sequence[str], hardness: int = 1) -> bool:
         """Say of a satisfiable formula whether it is hard, as its sampler has it."""
-        return self.sampler.is_hard(tokens)
+        return self.sampler.is_hard(tokens, hardness)
 
 
 @lru_cache(maxsize=4096)

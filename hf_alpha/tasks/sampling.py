@@ -33,6 +33,8 @@ class Sampler(ABC):
     operators: ClassVar[frozenset[str]]
     hard: ClassVar[str] = ""
     """What makes some of the formulas hard, for the card of a dataset; empty where none is."""
+    hardest: ClassVar[int] = 1
+    """The largest `hardness` that `is_hard` knows."""
 
     def __post_init__(self) -> None:
         priority = self.constant_priority
@@ -88,8 +90,11 @@ class Sampler(ABC):
         return tokens
 
     @staticmethod
-    def is_hard(tokens: Sequence[str]) -> bool:
-        """Say of a satisfiable formula whether it is one of the few that are hard."""
+    def is_hard(tokens: Sequence[str], hardness: int = 1) -> bool:
+        """Say of a satisfiable formula whether it is one of the few that are hard.
+
+        Of those that are hard with a larger `hardness`, each is hard with a smaller one.
+        """
         return False
 
     @abstractmethod

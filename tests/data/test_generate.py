@@ -468,6 +468,21 @@ def test_hard(tmp_path):
         generate(LTL, tmp_path / "three", 600, **{**settings, "hard": 2})
 
 
+def test_hardness(tmp_path):
+    """So large a share needs more steps than the hardness, and no other hardness is known."""
+    settings = {"sizes": (10, 14), "num_symbols": 3, "hard": 0.4, "progress": False}
+    generate(LTL, tmp_path / "one", 60, **settings, hardness=2)
+    rows = [row for rows in rows_of(tmp_path / "one").values() for row in rows]
+    by_size = Counter(row["size"] for row in rows)
+    hard = Counter(row["size"] for row in rows if row["witness_length"] > 2)
+    assert len(rows) == 60 and all(0.4 * count <= hard[size] for size, count in by_size.items())
+    assert "Hardness 2." in (tmp_path / "one/README.md").read_text()
+    with pytest.raises(ValueError, match="hardness must be between 1 and 4 for task 'ltl', got 5"):
+        generate(LTL, tmp_path / "two", 60, **settings, hardness=5)
+    with pytest.raises(ValueError, match="hardness = 2 needs hard"):
+        generate(LTL, tmp_path / "two", 60, **{**settings, "hard": 0.0}, hardness=2)
+
+
 def test_hard_grid(tmp_path):
     grid = {"num_symbols": (2, 3), "sizes": (7, 8), "per_cell": 10, "hard": 0.5, "progress": False}
     generate_grid(LTL, tmp_path / "one", **grid)

@@ -17,6 +17,9 @@ import numpy as np
 from hf_alpha.tasks import truth_table
 from hf_alpha.tasks.sampling import Sampler
 
+from .bounded_worker import search
+from .witness import MAX_STEPS
+
 Node = tuple[int, int, str]
 """A subtree to draw: its size, how many of its nodes are unary, and its place (`_KEPT`)."""
 
@@ -47,11 +50,24 @@ class LtlSampler(Sampler):
     operators = frozenset("!&XU")
     hard = (
         "To a hard formula no single step, repeated forever, is an answer: its shortest witness "
-        "has two steps or more."
+        "has two steps or more. With a hardness of n it has more than n."
     )
+    hardest = MAX_STEPS - 1
 
     @staticmethod
-    def is_hard(tokens: Sequence[str]) -> bool:
+    def is_hard(tokens: Sequence[str], hardness: int = 1) -> bool:
+        """Say of a satisfiable formula whether it has no witness of at most `hardness` steps.
+
+        A SAT solver tells it of two steps and more, of one a truth table.
+
+        Raises:
+            ImportError: python-sat is not installed, and `hardness` is more than 1.
+        """
+        is_hard = LtlSampler._needs_two_steps(tokens)
+        return is_hard and (hardness == 1 or search(tokens, hardness) is None)
+
+    @staticmethod
+    def _needs_two_steps(tokens: Sequence[str]) -> bool:
         """Say of a satisfiable formula whether no single step, repeated forever, satisfies it.
 
         Where all steps are the same, `X x` is x and `x U y` is y: what is left is a Boolean

@@ -106,10 +106,13 @@ def binary_splits(tokens):
 
 @given(ltl_samplers, st.integers(1, 20), st.integers(0, 2**32))
 @settings(max_examples=150, deadline=None)
-def test_hard_ltl_formulas_are_those_without_a_witness_of_one_step(sampler, size, seed):
+def test_hard_ltl_formulas_are_those_without_a_witness_of_few_steps(sampler, size, seed):
     tokens = sampler.sample(random.Random(seed), size)
     trace = shortest_witness(tokens, list(dict.fromkeys(set(tokens) & set(sampler.symbols))))
-    assert LtlSampler.is_hard(tokens) == (trace is None or len(trace.steps) > 1)
+    for hardness in range(1, 4):
+        expected = trace is None or len(trace.steps) > hardness
+        # Of a formula without any witness anything may be said.
+        assert LtlSampler.is_hard(tokens, hardness) == expected or trace is None
 
 
 @pytest.mark.parametrize(
