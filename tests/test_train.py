@@ -730,7 +730,7 @@ def test_a_scaler_that_nothing_needs_is_left_aside(short_run, tmp_path):
 
 
 def test_saving_shows_no_bars_of_others(tmp_path, capfd):
-    transformers_logging.enable_progress_bar()  # a command before this test may have switched it off
+    transformers_logging.enable_progress_bar()  # a command before may have switched it off
     train(copying(tmp_path, *SHORT))
     assert transformers_logging.is_progress_bar_enabled()
     assert "shards" not in capfd.readouterr().err
