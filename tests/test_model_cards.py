@@ -19,7 +19,7 @@ from hf_alpha.tasks import get_task
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = {
     "propositional": "small",
-    "propositional-relational": "medium",
+    "propositional-relational": "propositional-long",
     "propositional-converted": "medium",
     "ltl-relational": "ltl-long",
     "ltl-converted": "ltl-medium",
