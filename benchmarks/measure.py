@@ -34,6 +34,7 @@ PACKAGES = (
     "pyahocorasick",
     "pynini",
     "flashtext2",
+    "sklearn-crfsuite",
 )
 FLAGS = re.compile("avx|fma|amx|asimd|sve")  # of a processor: what float32 products can use
 PRODUCTS = ((4096, 64, 1024), (4096, 1024, 64), (4096, 64, 256), (4096, 64, 64))
