@@ -1,7 +1,8 @@
 """Multiword expressions by a small BERT that was pretrained here: what segments add to it.
 
     apt-get download wordnet-base && dpkg-deb -x wordnet-base_*.deb runs/wordnet
-    python benchmarks/geometric_pretrained.py --data data --out geometric-pretrained
+    python benchmarks/geometric_pretrained.py --data data --change training.disable_tqdm=true \\
+        --out geometric-pretrained
 
 A BERT (4 layers, width 128) is pretrained on masked tokens of 15 MB of text: the definitions and
 examples of WordNet 3.0, and sentences of DiMSUM's training data, WNUT-17, English-EWT, SST-2, CoLA

@@ -980,8 +980,8 @@ def test_a_crf_is_told_what_a_lexicon_says():
 
 
 @pytest.mark.slow
-def test_finetuning_has_a_row_for_each_model_and_minute(capsys, tmp_path):
-    finetuning = load("finetuning")
+def test_glue_has_a_row_for_each_model_and_minute(capsys, tmp_path):
+    glue = load("glue")
     sentences = [f"{a} {b} hoses of the {c} ." for a in "xyz" for b in "uvw" for c in "pqrs"]
     rows = list(enumerate(sentences))
     lines = {
@@ -1001,16 +1001,16 @@ def test_finetuning_has_a_row_for_each_model_and_minute(capsys, tmp_path):
     for name, some in lines.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("\n".join(some) + "\n")
-    for task in finetuning.TASKS.values():
+    for task in glue.TASKS.values():
         (tmp_path / task.test).write_text((tmp_path / task.train).read_text())
-    finetuning.MEASURED_STEPS = 4
+    glue.MEASURED_STEPS = 4
     small = [
         "tokenizer=wordpiece:300",
         "data.validation=0.2",
         "training.logging_steps=1",
         "training.disable_tqdm=true",
     ]
-    finetuning.main(
+    glue.main(
         [f"--data={tmp_path}", f"--wordnet={tmp_path / 'wordnet'}", f"--runs={tmp_path / 'runs'}",
          "--minutes=0", "--seeds=0", "--epochs=1", *(f"--change={change}" for change in small)]
     )  # fmt: skip
