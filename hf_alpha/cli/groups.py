@@ -69,6 +69,8 @@ class Problems:
     def __post_init__(self) -> None:
         if self.data is not None and self.hard:
             raise ValueError("--hard is for formulas that are drawn: leave it out with --data")
+        if self.hardness > 1 and not self.hard:
+            raise ValueError("--hardness says what --hard asks for: give a share, as in --hard 0.5")
 
     def folder(self, models: list[str], recipe: "Recipe | None") -> Path:
         """Return the folder of a report without --out; its name has the choices of given data."""

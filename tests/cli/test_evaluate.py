@@ -127,6 +127,7 @@ def test_evaluate_without_symbols(tmp_path, vanilla):
     [
         (["--trained-symbols", "3"], "--trained-size outline a region together"),
         (["--data", "somewhere", "--hard", "0.5"], "--hard is for formulas that are drawn"),
+        (["--data", "somewhere", "--hardness", "2"], "--hardness says what --hard asks for"),
         (["--symbols", "three"], "'three' is no range of numbers"),
         (["--task", "chess"], "unknown task 'chess'"),
         (["--beams", "0"], "Invalid value for '--beams'"),
