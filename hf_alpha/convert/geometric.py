@@ -160,8 +160,12 @@ def to_geometric(
     max_distance: int = 16,
     share_relations: bool = False,
     rope_theta: float = 10_000.0,
+    gate: float = 0.0,
 ) -> PreTrainedModel:
     """Convert an encoder into a geometric one that gives the same outputs, and prove it.
+
+    Attention to segments enters by gates. They are closed when this is proved, and open in
+    training, slowly: where data are few, begin with open ones (`gate=1.0`).
 
     Padding has to come with an `attention_mask`: some of RoBERTa's kin find it by its id, too.
 
@@ -171,11 +175,15 @@ def to_geometric(
         segment_labels: labels of the segments that it is to see: a transducer's.
         relation_attention: `graph` or `two_layer_rotary`.
         max_distance, share_relations, rope_theta: as in [`GeometricConfig`].
+        gate: what all gates are set to after the proof, 0 to 1. With more than 0 the model does not
+            say any more what it said, until it is trained.
 
     Raises:
         ConversionError: the model is of another kind, or the outputs differ.
         ValueError: a setting is out of its range.
     """
+    if not 0 <= gate <= 1:
+        raise ValueError(f"gate must be between 0 and 1, got {gate}")
     _check_family(model.config)
     head = _head(type(model).__name__)
     settings = {
@@ -201,7 +209,16 @@ def to_geometric(
     check_fit(missing_names, unused_names)
     converted.to(model.dtype).train(model.training)
     prove(model, converted)
+    set_gates(converted, gate)
     return converted
+
+
+def set_gates(model: PreTrainedModel, gate: float) -> None:
+    """Set the gates of all layers: the share of attention to segments in each head's output."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("attention.self.gate"):
+                parameter.fill_(gate)
 
 
 def convert_encoder(

@@ -70,6 +70,23 @@ def test_a_converted_model_says_the_same(family, head, tmp_path):
     assert kept == model.num_parameters() - unused
 
 
+def test_gates_that_begin_open():
+    """They are set after the proof: then segments count, and closed again they do not."""
+    model = encoder("Bert")
+    converted = to_geometric(model, LABELS, gate=1.0).eval()
+    ids = torch.randint(3, 40, (2, 12))
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    one = torch.ones(2, 1, dtype=torch.long)
+    segments = {"segment_ids": one, "segment_starts": one, "segment_ends": 3 * one}
+    assert not torch.allclose(converted(**inputs, **segments)[0], converted(**inputs)[0])
+    geometric.set_gates(converted, 0.0)
+    torch.testing.assert_close(
+        converted(**inputs, **segments)[0], model(**inputs)[0], rtol=1e-4, atol=1e-5
+    )
+    with pytest.raises(ValueError, match="gate must be between 0 and 1, got 2"):
+        to_geometric(model, LABELS, gate=2)
+
+
 def test_gates_open_in_training():
     """After a few steps the segments tell something, and the gates are open."""
     model = to_geometric(encoder("Bert"), LABELS).train()
