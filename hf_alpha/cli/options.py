@@ -37,7 +37,9 @@ Hard = Annotated[
 ]
 Hardness = Annotated[
     int,
-    typer.Option(min=1, help="What counts as hard: LTL formulas that need more steps than this."),
+    typer.Option(
+        min=1, help="What counts as hard: the larger, the harder; the data's README.md says more."
+    ),
 ]
 Exclude = Annotated[
     list[str] | None,
