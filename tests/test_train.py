@@ -823,6 +823,24 @@ def test_another_dataset_chooses_the_checkpoint(data_dir, tmp_path):
     assert "finished run of 12 steps: nothing is done" in said[-1]
 
 
+def test_training_problems_of_several_datasets_are_read_one_after_the_other(data_dir, tmp_path):
+    folders = [tmp_path / "longer", tmp_path / "own"]
+    longer = {"num_samples": 40, "sizes": [11, 13], "num_symbols": 5, "seed": 1}
+    folders[1].mkdir()
+    (folders[1] / "train.jsonl").write_text(json.dumps({"problem": "&ab", "answer": "a1b1"}) + "\n")
+    more = f"data.more=[{{path: {folders[0]}, generate: {longer}}}, {{path: {folders[1]}}}]"
+    recipe, tokenizer = debug(data_dir, tmp_path / "out", more), build_tokenizer("propositional", 5)
+    train_data, valid_data = prepare_data(recipe, tokenizer)
+    parts = [load(folder, "train")["problem"] for folder in (data_dir, *folders)]
+    assert train_data["problem"] == [problem for part in parts for problem in part]
+    assert len(parts[1]) > 20 and len(train_data["input_ids"]) == sum(map(len, parts))
+    assert valid_data["problem"] == load(data_dir, "validation")["problem"]
+    with pytest.raises(RecipeError, match="data.*nowhere"):
+        prepare_data(debug(data_dir, tmp_path, "data.more=[{path: nowhere}]"), tokenizer)
+    with pytest.raises(RecipeError, match="data: more: "):
+        debug(data_dir, tmp_path, "data.more=[{path: x, generate: {size: 3}}]")
+
+
 def test_checkpoints_cut_off_are_passed_over(tmp_path):
     assert last_checkpoint(tmp_path / "absent") is None
     for step, state in [(5, "{}"), (10, "{}"), (20, '{"epoch": 1.'), (100, None)]:

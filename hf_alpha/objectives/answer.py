@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import pyarrow.compute as pc
-from datasets import Dataset, IterableDataset
+from datasets import Dataset, IterableDataset, concatenate_datasets
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.build_tokenizer import NUM_SYMBOLS, build_tokenizer
@@ -162,7 +162,8 @@ def _training(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
         drawn_problems.keys = drawn_problems.keys[: data.max_train_samples]
         return drawn_problems
     with section("data"):
-        rows = _generated(recipe, data, "train")
+        parts = [_generated(recipe, folder, "train") for folder in (data, *data.more)]
+        rows = concatenate_datasets(parts) if data.more else parts[0]
         return _tokenized(rows, data.max_train_samples, tokenizer, recipe)
 
 

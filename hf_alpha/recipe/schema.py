@@ -139,6 +139,13 @@ class Formulas(Data):
 class Generated(Formulas, Folder):
     """A dataset in a folder, which is generated if it is not there."""
 
+    more: list[Folder] = Field(
+        [],
+        description=(
+            "`path`, and `generate` or not, of further datasets whose training problems are added"
+        ),
+    )
+
 
 class Drawn(Formulas):
     """Problems that are drawn when they are needed."""
