@@ -835,7 +835,7 @@ def test_training_problems_of_several_datasets_are_read_one_after_the_other(data
     assert train_data["problem"] == [problem for part in parts for problem in part]
     assert len(parts[1]) > 20 and len(train_data["input_ids"]) == sum(map(len, parts))
     assert valid_data["problem"] == load(data_dir, "validation")["problem"]
-    with pytest.raises(RecipeError, match="data.*nowhere"):
+    with pytest.raises(RecipeError, match=r"data.*nowhere"):
         prepare_data(debug(data_dir, tmp_path, "data.more=[{path: nowhere}]"), tokenizer)
     with pytest.raises(RecipeError, match="data: more: "):
         debug(data_dir, tmp_path, "data.more=[{path: x, generate: {size: 3}}]")

@@ -162,7 +162,7 @@ def _training(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
         drawn_problems.keys = drawn_problems.keys[: data.max_train_samples]
         return drawn_problems
     with section("data"):
-        parts = [_generated(recipe, folder, "train") for folder in (data, *data.more)]
+        parts = [_generated(recipe, folder, "train") for folder in (data, *(data.more or ()))]
         rows = concatenate_datasets(parts) if data.more else parts[0]
         return _tokenized(rows, data.max_train_samples, tokenizer, recipe)
 

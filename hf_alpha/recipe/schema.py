@@ -139,8 +139,8 @@ class Formulas(Data):
 class Generated(Formulas, Folder):
     """A dataset in a folder, which is generated if it is not there."""
 
-    more: list[Folder] = Field(
-        [],
+    more: list[Folder] | None = Field(
+        None,
         description=(
             "`path`, and `generate` or not, of further datasets whose training problems are added"
         ),
