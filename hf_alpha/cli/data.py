@@ -78,6 +78,14 @@ class TrainingData:
     up_to_symbols: Annotated[
         int, typer.Option(min=0, help="With --many-symbols: most symbols of those.")
     ] = 0
+    walk: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="With --hard: try so many formulas more after each hard one, each with one part "
+            "of the last hard one drawn anew: faster where they are rare.",
+        ),
+    ] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +206,7 @@ def _generate(
         task, out, samples, (sizes[0], sizes[-1]), max(integers(formulas.symbols or "5")),
         alpha=training.alpha, constant_priority=training.constants,
         few_symbols=training.few_symbols, many_symbols=training.many_symbols,
-        up_to_symbols=training.up_to_symbols,
+        up_to_symbols=training.up_to_symbols, walk=training.walk,
         **_shared(formulas, sharing),
     )  # fmt: skip
 

@@ -43,6 +43,8 @@ class Chunk:
         hard: least share of hard problems. Where there is a limit, the others get no more of it
             than is left; where there is none, they are kept at the rate of the hard ones.
         hardness: what counts as hard, see `DrawnTask.is_hard`.
+        walk: so many more draws start from each hard problem that was drawn: each varies one part
+            of the last hard one (`DrawnTask.vary`).
         equivalence: what may differ between problems that count as one; "" for their texts.
         excluded: file with the keys of problems that are not wanted, named by its content; "" for
             none.
@@ -63,6 +65,7 @@ class Chunk:
     max_rows: int = 0
     hard: float = 0.0
     hardness: int = 1
+    walk: int = 0
     equivalence: str = ""
     excluded: str = ""
 
@@ -107,11 +110,10 @@ def rarity(hard: float, hardness: int) -> int:
 def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
     """Draw a chunk's problems; columns are those of `chunk_schema`."""
     task = chunk.task
-    symbols = task.default_symbols(chunk.num_symbols)
     num_symbols = 1 if chunk.single else chunk.num_symbols
     if not task.is_feasible(chunk.size, num_symbols, chunk.exactly, chunk.constant_priority):
         return
-    rng = random.Random(chunk.seed)
+    draws = _Draws(chunk)
     keys = set(read_keys(chunk.excluded))
     num_rows = num_easy = num_unlucky = 0
     patience = _PATIENCE * chunk.max_rows * rarity(chunk.hard, chunk.hardness)
@@ -120,8 +122,7 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
             return
         num_unlucky += 1
         is_full = num_easy >= room_for_easy(chunk.hard, chunk.max_rows or num_rows + 1)
-        leaves = [rng.choice(symbols)] if chunk.single else symbols
-        tokens = task.draw(rng, chunk.size, leaves, chunk.exactly, chunk.constant_priority)
+        tokens = draws.next()
         key = key_in(task, tokens, chunk.equivalence)
         if key in keys or (chunk.split and split_of(key) != chunk.split):
             continue
@@ -133,7 +134,35 @@ def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
         if answer is not None:
             num_rows, num_unlucky = num_rows + 1, 0
             num_easy += not is_hard
+            if is_hard:
+                draws.found_hard(tokens)
             yield {**_row(chunk, tokens, answer), "key": key}
+
+
+class _Draws:
+    """The problems that a chunk tries: drawn, or steps of walks from hard ones."""
+
+    def __init__(self, chunk: Chunk):
+        self.chunk, self.rng = chunk, random.Random(chunk.seed)
+        self.symbols = chunk.task.default_symbols(chunk.num_symbols)
+        self.steps_left, self.is_walking = 0, False
+        self.last_hard: Sequence[str] = ()
+
+    def next(self) -> list[str]:
+        """Return the next problem's tokens."""
+        chunk, rng = self.chunk, self.rng
+        self.is_walking = self.steps_left > 0
+        if self.is_walking:
+            self.steps_left -= 1
+            return chunk.task.vary(rng, self.last_hard, self.symbols, chunk.constant_priority)
+        leaves = [rng.choice(self.symbols)] if chunk.single else self.symbols
+        return chunk.task.draw(rng, chunk.size, leaves, chunk.exactly, chunk.constant_priority)
+
+    def found_hard(self, tokens: Sequence[str]) -> None:
+        """Go on from a hard problem, that `next` returned last and that has an answer."""
+        self.last_hard = tokens
+        if not self.is_walking:
+            self.steps_left = self.chunk.walk
 
 
 def _row(chunk: Chunk, tokens: Sequence[str], answer: str) -> dict[str, Any]:

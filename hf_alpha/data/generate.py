@@ -108,6 +108,7 @@ def sample_settings(
     up_to_symbols: int = 0,
     hard: float = 0.0,
     hardness: int = 1,
+    walk: int = 0,
     equivalence: str = EQUIVALENCES[0],
 ) -> SampleSettings:
     """Return the settings of a dataset: where an argument is None, what the papers have.
@@ -134,6 +135,10 @@ def sample_settings(
             drawn, of the others only a part is.
         hardness: what counts as hard, from 1 to the task's `hardest`. An LTL formula is hard if its
             shortest witness has more steps than that.
+        walk: so many more problems are tried after each hard one that was drawn: each is the last
+            hard one with one part drawn anew. Where hard ones are rare this finds them much faster,
+            and in the long run it finds each as often (docs/results.md); those of one walk are
+            alike.
         equivalence: what may differ between problems that count as one and so are in one split:
             "commuting" (names, and the order of operands of commutative operators), or "renaming"
             (names only, as in the papers and in data made by version 1); see `Task.canonical`.
@@ -146,7 +151,7 @@ def sample_settings(
         alpha=task.alpha if alpha is None else alpha, seed=seed,
         targets=_targets(task, targets),
         constant_priority=constants, few_symbols=few_symbols, many_symbols=many_symbols,
-        up_to_symbols=up_to_symbols, hard=hard, hardness=hardness,
+        up_to_symbols=up_to_symbols, hard=hard, hardness=hardness, walk=walk,
         equivalence=equivalence,
     )  # fmt: skip
 

@@ -156,6 +156,7 @@ class SamplingPlan:
             split="train" if self.few else None,
             hard=self.hard,
             hardness=settings.hardness,
+            walk=settings.walk,
             equivalence=settings.counted_as_one,
         )
 

@@ -127,6 +127,7 @@ class SampleSettings(GenerationSettings):
     few_symbols: int
     many_symbols: int = 0
     up_to_symbols: int = 0
+    walk: int = 0
 
     def _check(self) -> None:
         check_sizes(self.sizes)
@@ -143,6 +144,11 @@ class SampleSettings(GenerationSettings):
             (
                 up_to and not many,
                 "up_to_symbols needs many_symbols, the number of rows with so many",
+            ),
+            (self.walk < 0, f"walk must be at least 0, got {self.walk}"),
+            (
+                self.walk > 0 and not self.hard,
+                f"walk = {self.walk} needs hard, the share of problems that walks start from",
             ),
             (not 0 <= self.alpha <= 1, f"alpha must be between 0 and 1, got {self.alpha}"),
         )
@@ -177,6 +183,7 @@ class SampleSettings(GenerationSettings):
                 else {}
             ),
             **self._optional(),
+            **({"walk": self.walk} if self.walk else {}),
         }
 
 

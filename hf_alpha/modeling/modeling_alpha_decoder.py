@@ -18,17 +18,13 @@ from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
 from transformers.utils import can_return_tuple
 
+from .alpha_layers import AlphaDecoderLayer
 from .causal_head import CausalHead
 from .checks import refuse_unknown, refuse_vectors
 from .configuration_alpha import AlphaConfig
 from .logit_scale import LogitScale
 from .masks import causal_mask
-from .modeling_alpha import (
-    AlphaDecoderLayer,
-    AlphaPreTrainedModel,
-    ReturnedStates,
-    token_embedding,
-)
+from .modeling_alpha import AlphaPreTrainedModel, ReturnedStates, token_embedding
 from .new_symbols import NewSymbols
 from .positions import decoder_positions, length_scale, rotary, sinusoidal
 from .prefixes import split_prefix, with_prompt_as_prefix

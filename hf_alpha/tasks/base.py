@@ -470,6 +470,20 @@ class DrawnTask(Task):
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
         """Compute an answer to a problem given as canonical tokens; see `target`."""
 
+    def vary(
+        self,
+        rng: random.Random,
+        tokens: Sequence[str],
+        symbols: Sequence[str],
+        constant_priority: float = 0.0,
+    ) -> list[str]:
+        """Take a step of a walk over problems of one size, see `sampling.Sampler.vary`.
+
+        Raises:
+            NotImplementedError: the task has no walk; one without hard problems needs none.
+        """
+        raise NotImplementedError(f"task {self.name!r} has no `vary`, which a walk needs")
+
     @property
     def hard(self) -> str:
         """A dataset card's text on hard problems; empty for a task that has none."""
@@ -543,6 +557,16 @@ class FormulaTask(DrawnTask):
         """Draw a formula of exactly `size` tokens; `sampling` describes the distribution."""
         sampler = self.sampler(tuple(symbols), constant_priority)
         return sampler.sample_exactly(rng, size) if exactly else sampler.sample(rng, size)
+
+    def vary(
+        self,
+        rng: random.Random,
+        tokens: Sequence[str],
+        symbols: Sequence[str],
+        constant_priority: float = 0.0,
+    ) -> list[str]:
+        """Draw one subformula anew."""
+        return self.sampler(tuple(symbols), constant_priority).vary(rng, tokens)
 
     @property
     def hard(self) -> str:

@@ -89,6 +89,25 @@ class Sampler(ABC):
             tokens[position] = symbol
         return tokens
 
+    def vary(self, rng: random.Random, tokens: Sequence[str]) -> list[str]:
+        """Draw one subtree of a formula anew, at its size.
+
+        Steps of this kind, of which those to a formula that is not wanted are not taken, are a
+        Metropolis-Hastings walk: in the long run it visits each wanted formula as often as `sample`
+        draws it.
+
+        Args:
+            rng: source of randomness; the result is a function of its state.
+            tokens: prefix tokens of a formula that `sample` may draw.
+
+        Returns:
+            Another such formula of the same size; the same one where a step led to none.
+
+        Raises:
+            NotImplementedError: the sampler, which needs it only for hard formulas, has no walk.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no `vary`, which a walk needs")
+
     @staticmethod
     def is_hard(tokens: Sequence[str], hardness: int = 1) -> bool:
         """Say of a satisfiable formula whether it is one of the few that are hard.

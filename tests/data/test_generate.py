@@ -10,16 +10,19 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import get_type_hints
 
 import interrupted
+import pyarrow.parquet as pq
 import pytest
 from datasets import load_dataset
 from deadly_targets import DeadlyTargets
 from file_trees import files_of
 from reference import commuting as reference
 
+from hf_alpha.data.chunk import Chunk, run_chunk
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate, generate_grid, sample_settings
 from hf_alpha.data.keys import key_of, split_of
@@ -481,6 +484,24 @@ def test_hardness(tmp_path):
         generate(LTL, tmp_path / "two", 60, **settings, hardness=5)
     with pytest.raises(ValueError, match="hardness = 2 needs hard"):
         generate(LTL, tmp_path / "two", 60, **{**settings, "hard": 0.0}, hardness=2)
+
+
+def test_walks_find_more_hard_problems(tmp_path):
+    settings = {"sizes": (12, 13), "num_symbols": 3, "hard": 0.8, "hardness": 2, "progress": False}
+    generate(LTL, tmp_path / "data", 300, **settings, walk=50)
+    rows = [row for rows in rows_of(tmp_path / "data").values() for row in rows]
+    assert len(rows) == 300 == len({LTL.canonical(row["problem"]) for row in rows})
+    assert sum(row["witness_length"] > 2 for row in rows) >= 240
+    assert all(LTL.check(row["problem"], row["answer"]).is_correct for row in rows)
+    assert json.loads((tmp_path / "data/generation.json").read_text())["settings"]["walk"] == 50
+    chunk = Chunk("drawn", LTL, "equivariant", "0", 12, 3, 0.0, draws=2000, hard=1.0, hardness=2)
+    drawn = pq.read_table(run_chunk(chunk, str(tmp_path)))
+    walked = pq.read_table(run_chunk(replace(chunk, name="walked", walk=50), str(tmp_path)))
+    assert len(walked) > 5 * len(drawn) > 0
+    with pytest.raises(ValueError, match="walk = 5 needs hard"):
+        generate(LTL, tmp_path / "none", 60, walk=5)
+    with pytest.raises(ValueError, match="walk must be at least 0, got -1"):
+        generate(LTL, tmp_path / "none", 60, **settings, walk=-1)
 
 
 def test_hard_grid(tmp_path):

@@ -54,6 +54,16 @@ class LtlSampler(Sampler):
     )
     hardest = MAX_STEPS - 1
 
+    def vary(self, rng: random.Random, tokens: Sequence[str]) -> list[str]:
+        """Draw one subtree anew, unless that makes a trivial identity."""
+        start = rng.randrange(len(tokens))
+        end, missing = start, 1
+        while missing:
+            missing += _ARITIES.get(tokens[end], 0) - 1
+            end += 1
+        varied = [*tokens[:start], *self.sample(rng, end - start), *tokens[end:]]
+        return list(tokens) if _has_identity(varied) else varied
+
     @staticmethod
     def is_hard(tokens: Sequence[str], hardness: int = 1) -> bool:
         """Say of a satisfiable formula whether it has no witness of at most `hardness` steps.
@@ -174,7 +184,8 @@ class LtlSampler(Sampler):
         return constants[min(rank, len(constants) - 1)]
 
 
-_PLACES = {"&": ("&", "&"), "U": ("U left", "U right")}
+_ARITIES = {"!": 1, "X": 1, "&": 2, "U": 2}
+_PLACES = {"!": ("!",), "X": ("X",), "&": ("&", "&"), "U": ("U left", "U right")}
 
 
 class _Subtrees:
@@ -199,6 +210,29 @@ class _Subtrees:
         number = self.number(token, left_conjuncts | right_conjuncts)
         self._conjuncts[number] = left_conjuncts | right_conjuncts
         return number
+
+
+def _has_identity(tokens: Sequence[str]) -> bool:
+    """Say whether Spot would simplify a formula, see `LtlSampler`."""
+    subtrees = _Subtrees()
+    operands: list[tuple[int, str]] = []  # the number of each and its first token
+    for token in reversed(tokens):
+        places = _PLACES.get(token, ())
+        numbers = []
+        for place in places:
+            number, first = operands.pop()
+            if first == token == "!" or (first in "01" and first not in _KEPT[place]):
+                return True
+            numbers.append(number)
+        combined = (
+            subtrees.binary(token, *numbers)
+            if len(numbers) == 2
+            else subtrees.number(token, *numbers)
+        )
+        if combined is None:
+            return True
+        operands.append((combined, token))
+    return False
 
 
 def _pick(rng: random.Random, sums: Sequence[float]) -> int:
@@ -266,7 +300,8 @@ class _LtlWeights:
         below = self._leaf["X"] if size == 2 else self._any[size - 1]
         terms["!", 0] = _padded(share * self._not_negated[size - 1], size, shift=1)
         terms["X", 0] = _padded(share * below, size, shift=1)
-        for operator, places in _PLACES.items():
+        for operator in "&U":
+            places = _PLACES[operator]
             for left in range(1, size - 1):
                 sizes = left, size - 1 - left
                 left_weights, right_weights = (

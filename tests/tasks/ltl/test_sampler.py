@@ -84,6 +84,43 @@ def test_ltl_distribution_is_that_of_the_trees_that_spot_does_not_shrink():
     assert all(abs(leaves[symbol] - 1 / 5) < 0.01 for symbol in "abcde")
 
 
+@given(ltl_samplers, st.integers(1, 50), st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_a_step_of_a_walk_keeps_the_size_and_spot_shrinks_nothing(sampler, size, seed):
+    rng = random.Random(seed)
+    tokens = start = sampler.sample(rng, size)
+    for _ in range(10):
+        tokens = sampler.vary(rng, tokens)
+        assert len(tokens) == size == spot_size(tokens)
+    assert start == sampler.sample(random.Random(seed), size)
+
+
+def test_walks_from_hard_ltl_formulas_stay_as_they_are_distributed():
+    """Ten steps each leave the shares as they are, and no formula is out of reach."""
+    sampler, rng = LtlSampler(("a", "b"), constant_priority=1.0), random.Random(0)
+    starts = [
+        tokens
+        for tokens in (sampler.sample(rng, 6) for _ in range(40_000))
+        if LtlSampler.is_hard(tokens)
+    ]
+    ends = []
+    for tokens in starts:
+        for _ in range(10):
+            varied = sampler.vary(rng, tokens)
+            tokens = varied if LtlSampler.is_hard(varied) else tokens
+        ends.append(tokens)
+    before, after = ({"".join(tokens) for tokens in side} for side in (starts, ends))
+    assert len(before ^ after) < 0.02 * len(before | after)
+    changed = sum(start != end for start, end in zip(starts, ends, strict=True))
+    assert changed > 0.7 * len(starts)
+    for seen in (itertools.chain.from_iterable, lambda side: ["".join(t[:2]) for t in side]):
+        first, last = (
+            Counter({key: n / len(side) for key, n in Counter(seen(side)).items()})
+            for side in (starts, ends)
+        )
+        assert max(abs(first[key] - last[key]) for key in first | last) < 0.02
+
+
 SPOT_LEAF = re.compile('"?p[0-9]+"?')
 LTL_OPERATORS = ("not", "F", "G", "X", "equiv", "implies", "xor", "R", "U", "W", "M", "and", "or")
 
