@@ -20,7 +20,9 @@ names have the same task as before.
 stories that people wrote about them: "the son of Ann is Bob .". What is left is the reasoning.
 The table then says too which problems are in training up to their names. `--all-pairs` has half of
 the training stories ask about any two of their people whose relation other stories of training tell
-(examples/tasks/kinship.py, `pairs`); nothing is told that is not in the training data.
+(examples/tasks/kinship.py, `pairs`); nothing is told that is not in the training data. `--longer 8`
+makes half of the training stories longer, up to 8 facts: one after another is told by two in its
+place, as stories of two facts tell it.
 
 Cells are accuracies in %, means over the seeds; +- is half the distance between the largest and
 the smallest.
@@ -65,11 +67,14 @@ LABELS = {
     "streams": "FOLNet, people streams",
     "relational": "FOLNet, people relational",
 }
+NEW_PERSON = "person"
 BY_HEART, SAME_FACTS = "by_heart", "same_facts"
 SPLITS = ("k23", "k234")
 
 Story = dict[str, Any]
 """A story as CLUTRR's files have it."""
+Relation = tuple[str, str]
+"""The gender of a person, and what another one is to them."""
 Cells = dict[str, list[float]]
 """Group, a number of facts or `all` -> accuracy of each seed, in %."""
 
@@ -78,12 +83,19 @@ Cells = dict[str, list[float]]
 
 
 def redraw_names(
-    data: Path, split: str, copies: int, out: Path, facts: bool = False, all_pairs: bool = False
+    data: Path,
+    split: str,
+    copies: int,
+    out: Path,
+    facts: bool = False,
+    all_pairs: bool = False,
+    longer: int = 0,
 ) -> None:
     """Write a split's files with people renamed, `copies` times each training story.
 
-    With `facts`, each story is told by its facts alone. With `all_pairs`, half of the training
-    stories ask about any two of their people whose relation training tells.
+    With `facts`, each story is told by its facts alone. With `longer`, half of the training stories
+    have up to so many facts. With `all_pairs`, half of the training stories ask about any two of
+    their people whose relation training tells.
     """
     stories = {part: read_stories(data / file_name(split, part)) for part in ("train", "test")}
     names: dict[str, list[str]] = defaultdict(list)
@@ -94,14 +106,67 @@ def redraw_names(
         rng = random.Random(f"{split}/{part}")
         part_stories = [
             told_by_facts(story, rng) if facts else story
-            for _ in range(count)
-            for story in stories[part]
+            for story in longer_stories(
+                stories[part] * count, longer if part == "train" else 0, rng
+            )
         ]
         if all_pairs and part == "train":
             part_stories = with_other_questions(part_stories, rng)
         lines = "".join(json.dumps(renamed(story, names, rng)) + "\n" for story in part_stories)
         with replacing(out / file_name(split, part)) as temporary:
             temporary.write_bytes(gzip.compress(lines.encode(), mtime=0))
+
+
+def longer_stories(stories: list[Story], most: int, rng: random.Random) -> list[Story]:
+    """The stories, half of them with more facts, up to `most`; 0 for none."""
+    if not most:
+        return stories
+    pairs: dict[Relation, set[tuple[str, ...]]] = defaultdict(set)
+    genders: dict[str, str] = {}
+    for story in stories:
+        people = [gender for _, gender in genders_of(story)]
+        if len(story["edge_types"]) == 2:
+            pairs[people[story["query_edge"][0]], story["target"]].add(tuple(story["edge_types"]))
+        for (_, person), relation in zip(story["story_edges"], story["edge_types"], strict=True):
+            genders[relation] = people[person]
+    longest = max(len(story["edge_types"]) for story in stories)
+    told_by = {relation: sorted(told) for relation, told in pairs.items()}
+    return [
+        with_facts(story, rng.randint(longest + 1, most), told_by, genders, rng)
+        if rng.random() < 0.5
+        else story
+        for story in stories
+    ]
+
+
+def with_facts(
+    story: Story,
+    count: int,
+    told_by: Mapping[Relation, Sequence[tuple[str, ...]]],
+    genders: Mapping[str, str],
+    rng: random.Random,
+) -> Story:
+    """A story of so many facts: one after another is told by two, of a new person between.
+
+    `told_by` has the pairs of relations that tell one, `genders` those of the people that relations
+    lead to.
+    """
+    edges, relations = ([*story[key]] for key in ("story_edges", "edge_types"))
+    people = genders_of(story)
+    while len(relations) < count:
+        facts = [
+            (place, edge, told_by[people[edge[0]][1], relation])
+            for place, (edge, relation) in enumerate(zip(edges, relations, strict=True))
+            if (people[edge[0]][1], relation) in told_by
+        ]
+        place, (one, two), told = rng.choice(facts)
+        first, second = rng.choice(told)
+        new = len(people)
+        people.append((f"{NEW_PERSON}{new}", genders[first]))
+        edges[place : place + 1] = [[one, new], [new, two]]
+        relations[place : place + 1] = [first, second]
+    genders_text = ",".join(map(":".join, people))
+    return {**story, "story_edges": edges, "edge_types": relations, "genders": genders_text}
 
 
 def told_by_facts(story: Story, rng: random.Random) -> Story:
@@ -276,10 +341,13 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--copies", type=int, default=4, help="of a training story, with --redraw-names (4)")
     add("--facts", action="store_true", help="tell stories by their facts; with --redraw-names")
     add("--all-pairs", action="store_true", help="half of training asks about other people too")
+    add("--longer", type=int, default=0, help="half of training has up to so many facts (0: no)")
     measure.add_out(parser)
     args = parser.parse_args(argv)
     if (args.facts or args.all_pairs) and not args.redraw_names:
         parser.error("--facts and --all-pairs need --redraw-names")
+    if args.longer and not args.facts:
+        parser.error("--longer needs --facts: nobody has written sentences about new people")
     check_names(parser, "only", args.only, RECIPES)
     check_names(parser, "splits", args.splits, SPLITS)
     return args
@@ -294,7 +362,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.redraw_names:
         args.data = args.runs / f"{'facts' if args.facts else 'redrawn-names'}-{args.copies}"
         for split in splits:
-            redraw_names(original_data, split, args.copies, args.data, args.facts, args.all_pairs)
+            redraw_names(
+                original_data,
+                split,
+                args.copies,
+                args.data,
+                args.facts,
+                args.all_pairs,
+                args.longer,
+            )
     for split in splits:
         results[split] = {BY_HEART: by_heart(split, args.data, same_pair)}
         if args.facts:
