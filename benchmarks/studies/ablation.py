@@ -102,8 +102,8 @@ class Ablation(Table):
 
     def text(self, size: Size) -> str:
         return (
-            "Self-attention within each stream in the encoder (EP) and in the decoder (DP), to the "
-            "mean of the streams (EA, DA), and attention of the decoder to the encoder within each "
+            "Self-attention is within each stream (EP in the encoder, DP in the decoder) or to the "
+            "mean of the streams (EA, DA). The decoder's attention to the encoder is within each "
             "stream (CP) or to the mean (CA). The first row of a task is the paper's best. "
             + measures.three_tests_text(size)
         )
@@ -118,9 +118,9 @@ class Ablation(Table):
                 theirs = papers()["ablation"]["rows"]
                 rank = sorted(rows, key=lambda row: -float(theirs[row.name][2]))
                 sentences.append(
-                    f"{TASKS[task]}, heatmap: best {best.cells[0]} ({percent(most)} %; in the "
-                    f"paper {rank[0].cells[0]}), worst {worst.cells[0]} ({percent(least)} %; in "
-                    f"the paper {rank[-1].cells[0]})."
+                    f"{TASKS[task]}, heatmap: the best is {best.cells[0]} with {percent(most)} % "
+                    f"(in the paper: {rank[0].cells[0]}), the worst is {worst.cells[0]} with "
+                    f"{percent(least)} % (in the paper: {rank[-1].cells[0]})."
                 )
         return sentences
 

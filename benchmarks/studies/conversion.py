@@ -33,7 +33,7 @@ class Conversion(Table):
 
     name = "conversion"
     title = "Conversion of a vanilla model"
-    summary = "a vanilla model converted into streams and trained on (2601.23169, Table 4)"
+    summary = "a vanilla model converted to streams and trained further (2601.23169, Table 4)"
 
     def rows(self, size: Size) -> list[Row]:
         short, long = (f"{100 * share:g} % of the steps" for share in size.tuning)
@@ -75,12 +75,12 @@ class Conversion(Table):
 
     def text(self, size: Size) -> str:
         return (
-            "The vanilla model has a vector for each name of its training and can take no other "
-            "names. Converted into `streams` (EP DP CP) it keeps all of its weights, and is "
-            "trained on with the data of its own training. Hours of converted models leave out the "
-            "training of the vanilla model. `silent blocks`: aggregated attention "
-            "is added too, in the form that changes nothing at first, which the paper does not "
-            "try; the blocks are those of the paper's best model of the task. "
+            "The vanilla model has a vector for each name of its training and cannot take other "
+            "names. Converted to `streams` (EP DP CP), it keeps all of its weights. It is then "
+            "trained further on its own training data. The hours of converted models do not "
+            "include the training of the vanilla model. `silent blocks`: aggregated attention is "
+            "added too, in a form that has no effect at first. The paper does not try this. The "
+            "blocks are those of the paper's best model for the task. "
             + measures.three_tests_text(size)
         )
 
@@ -92,7 +92,7 @@ class Conversion(Table):
             ]
             order = ranked(rows, results, "correct heatmap")
             if order:
-                shares = ", ".join(f"{row.cells[0]} {percent(share)} %" for row, share in order)
+                shares = "; ".join(f"{row.cells[0]} ({percent(share)} %)" for row, share in order)
                 sentences.append(f"{TASKS[task]}, heatmap, from best to worst: {shares}.")
         return sentences
 

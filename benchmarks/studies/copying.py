@@ -71,11 +71,12 @@ class Copying(Table):
     def text(self, size: Size) -> str:
         num_symbols, longest = _trained(size)
         return (
-            f"Strings of up to {longest} characters, of which at most {num_symbols} are different, "
-            f"are copied in training; in the test up to {_most(size)} are different, and strings "
-            f"have up to {size.copy_lengths} characters, {size.per_cell} strings of each kind. "
-            "Greedy search. A string with characters outside of the vocabulary counts as an empty "
-            "copy: its distance is its length; a dash where all are."
+            f"In training, strings have up to {longest} characters, at most {num_symbols} of them "
+            f"different. In the test, they have up to {size.copy_lengths} characters, up to "
+            f"{_most(size)} of them different, with {size.per_cell} strings for each combination. "
+            "The search is greedy. A string with characters outside the vocabulary counts as an "
+            "empty copy, so its distance is its length. A dash means that all strings are outside "
+            "it."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:

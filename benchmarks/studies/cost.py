@@ -32,7 +32,7 @@ class Cost(Table):
 
     name = "cost"
     title = "Time of an answer by the number of names"
-    summary = "milliseconds for an answer by number of names (2601.23169, Figure 17)"
+    summary = "milliseconds per answer by number of names (2601.23169, Figure 17)"
 
     def rows(self, size: Size) -> list[Row]:
         return [
@@ -78,11 +78,12 @@ class Cost(Table):
 
     def text(self, size: Size) -> str:
         return (
-            f"Beam search with {get_task(TASK).num_beams} beams in batches of 64, the median of "
-            f"{ROUNDS} rounds, of trained models: answers grow with the number of names too. "
-            "Alpha-renaming stands for a vanilla model, which has no vectors for more names. Other "
-            "work on the machine is in these numbers; docs/results.md has times that were taken in "
-            "turns, of training too (What an encoding costs)."
+            f"Trained models answer by beam search with {get_task(TASK).num_beams} beams, in "
+            f"batches of 64. Times are medians of {ROUNDS} rounds. Answers also get longer with "
+            "more names. Alpha-renaming stands for a vanilla model, which has no vectors "
+            "for more names. Other work on the machine affects these times. [What an encoding "
+            "costs](#what-an-encoding-costs) has times of models that took turns, for training "
+            "too."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:

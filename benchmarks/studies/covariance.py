@@ -27,7 +27,9 @@ class Covariance(Table):
 
     name = "covariance"
     title = "Alpha-covariance of a T5 and a GPT-2"
-    summary = "alpha-covariance of a vanilla T5 and a GPT-2 trained on the same task, beside ours"
+    summary = (
+        "alpha-covariance of a vanilla T5 and a GPT-2 trained on the same task, beside our models"
+    )
 
     def rows(self, size: Size) -> list[Row]:
         vanilla = [Row(model.name, TASK, (name,), model) for name, model in VANILLA.items()]
@@ -69,15 +71,15 @@ class Covariance(Table):
 
     def text(self, size: Size) -> str:
         return (
-            "A T5 and a GPT-2 of about as many parameters from scratch, with a vector for each "
-            "name as every word of a language model has one, on the same data for the same number "
-            "of steps. The GPT-2 reads problem and answer as one text, and its loss is that of the "
-            "answer. Renamings are all of those "
-            f"within {size.names} names, of up to {size.covariance:,} test problems with 1 to "
-            f"{size.names} names. `same answer`: problems that got one answer, letter by letter, "
-            "to all renamings, which says nothing. `alpha_covariance` measures any other "
-            "encoder-decoder or decoder, and `hf-alpha ask` one that follows "
-            "instructions (docs/train.md)."
+            "A T5 and a GPT-2 with about as many parameters are trained from scratch on the same "
+            "data, for the same number of steps. They have a vector for each name, as language "
+            "models have one for every word. The GPT-2 reads problem and answer as one text, and "
+            "its loss is that of the answer. Alpha-covariance is measured over all renamings "
+            f"within {size.names} names, for up to {size.covariance:,} test problems with each "
+            f"number of names from 1 to {size.names}. `same answer`: the number of problems with "
+            "the same answer, letter by letter, to all renamings; the score says nothing about "
+            "these. `alpha_covariance` measures any other encoder-decoder or decoder, and "
+            "`hf-alpha ask` one that follows instructions (docs/train.md)."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:

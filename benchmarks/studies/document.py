@@ -12,19 +12,21 @@ from .table import Row, Table, papers
 
 HEAD = """# Results
 After this page you know how encodings and models compare, and how each table was measured. This \
-command says which of the papers' tables are measured, and what hours the rest will take:
+command lists the papers' tables, says how much of each is measured, and estimates the hours of \
+training that are left:
 ```
 python -m benchmarks.studies
 ```
-These tables are written by `python -m benchmarks.studies --write-document` from the files in \
-[{folder}]({folder}); no number of them is typed by hand. `python -m benchmarks.studies TABLE` \
-measures what is missing of a table. The papers' numbers stand beside ours with the size at which \
-they were measured, and are not to be compared digit by digit.
+`python -m benchmarks.studies --write-document` writes these tables from the files in \
+[{folder}]({folder}); no number is typed by hand. `python -m benchmarks.studies TABLE` trains and \
+tests what is missing from a table. Columns that begin with `paper:` have the papers' numbers. The \
+paragraph below a table gives the size at which they were measured. Do not compare them with ours \
+digit by digit.
 
-A cell is the mean over the seeds; behind ± stands half the distance between the largest and the \
-smallest. All seeds count. `hours` are those of training, the mean over the seeds. \
-An answer is checked by a solver; a check that ends in a timeout counts \
-as not correct.
+Each cell is the mean over the seeds. The number after ± is half the difference between the \
+largest and the smallest value. No seed is left out. `hours` is the training time, as the mean \
+over the seeds. A solver checks each answer. If the check times out, the answer counts as not \
+correct.
 """
 KEPT = "<!-- kept by --write-document: the tables below are those of benchmarks/figures.py -->"
 """What stands below this line of a document stays as it is."""
@@ -84,7 +86,7 @@ def _measured(table: Table, size: Size, results: Results, out: Path, place: str)
     """A table at a size: words, findings, numbers, pictures, and how they were made."""
     findings = [f"- {sentence}" for sentence in table.findings(results, size)]
     sources = [papers()[b.paper] for b in table.blocks(size) if b.paper in papers()]
-    theirs = [f"The paper ({paper['source']}): {paper['size']}." for paper in sources]
+    theirs = [f"Size in the paper ({paper['source']}): {paper['size']}." for paper in sources]
     pictures = []
     for name, figure in table.pictures(results, size).items():
         file = f"{table.name}-{size.name}-{name}.png"
@@ -109,14 +111,14 @@ def _conditions(results: Results) -> str:
     trained = [entry["training"] for entry in entries if entry["training"]]
     hours = [training["hours"] for training in trained]
     steps = sorted({training["steps"] for training in trained})
-    words = [f"{len(entries)} rows and seeds"]
+    words = [f"{len(entries)} (one for each row and seed)"]
     if trained:
-        batches = ", ".join(str(size) for size in sorted({t["batch_size"] for t in trained}))
+        batches = " or ".join(str(size) for size in sorted({t["batch_size"] for t in trained}))
         words.append(f"{_numbers(steps)} steps of {batches} problems")
         words.append(f"{sum(hours):.1f} hours of training")
     words += [_all(entries, "hardware"), f"threads: {_all(entries, 'threads')}"]
     words.append(f"measured {min(e['date'] for e in entries)} to {max(e['date'] for e in entries)}")
-    return f"Made by: {'; '.join(words)}."
+    return f"Measurements: {'; '.join(words)}."
 
 
 def _numbers(values: list[int]) -> str:

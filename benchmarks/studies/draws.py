@@ -45,7 +45,7 @@ class Draws(Table):
 
     name = "draws"
     title = "Draws of random parts"
-    summary = "dual-part models over ten draws, by random method (2410.17161, 5.1.3 and A.3.1)"
+    summary = "dual-part models with ten draws each, by random method (2410.17161, 5.1.3 and A.3.1)"
     heads = ("random parts",)
 
     def rows(self, size: Size) -> list[Row]:
@@ -96,12 +96,13 @@ class Draws(Table):
 
     def text(self, size: Size) -> str:
         return (
-            "A dual-part model gets a random part for each name, drawn anew in every step of "
-            f"training. Here it is tested with {len(TEN)} draws, on as many problems of each "
-            f"number of names from 1 to {size.most_names}; `deviation` is that of a sample. "
-            "`median rule`: the result with the draw whose loss on validation data is the median, "
-            "which the paper reports in place of the mean. The paper's numbers are of its best "
-            "copying model; it found no method to be better for sure."
+            "A dual-part model gets a random part for each name, drawn anew in every training "
+            f"step. Here, a model is tested with {len(TEN)} draws, on the same number of problems "
+            f"for each number of names from 1 to {size.most_names}. `deviation` is the sample "
+            "standard deviation. `median rule`: the result with the draw whose loss on validation "
+            "data is the median; the paper reports it instead of the mean. The paper's numbers are "
+            "those of its best copying model. The paper does not find any method to be better for "
+            "certain."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
@@ -112,10 +113,10 @@ class Draws(Table):
                 name, show = ("edit_distance", distance)
             low, high = (results.values(row.name, f"{name} {end}") for end in ENDS)
             if low and high:
-                measure = "of edit distance" if name == "edit_distance" else "points"
+                measure = "in edit distance" if name == "edit_distance" else "points"
                 widest = max(b - a for a, b in zip(low, high, strict=True))
                 sentences.append(
-                    f"{TITLES[row.task]}, {row.cells[0]}: between the draws of a model lie up to "
+                    f"{TITLES[row.task]}, {row.cells[0]}: the draws of a model differ by up to "
                     f"{show(widest)} {measure}."
                 )
         return sentences

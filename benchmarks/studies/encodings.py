@@ -41,7 +41,7 @@ class Encodings(Table):
 
     name = "encodings"
     title = "Encodings and data"
-    summary = "each encoding on normal, renamed and reduced data (2601.23169, Table 1)"
+    summary = "each encoding trained on normal, renamed and reduced data (2601.23169, Table 1)"
     heads: ClassVar[tuple[str, ...]] = ("training data", "model")
 
     def rows(self, size: Size) -> list[Row]:
@@ -109,17 +109,18 @@ class Encodings(Table):
         )
 
     def text(self, size: Size) -> str:
-        steps = "the same number of steps" if size.reduced_steps == 1 else "as many epochs"
+        steps = "steps" if size.reduced_steps == 1 else "epochs"
         return (
-            "The same model with each way to tell names apart. `renamed`: in the training data, "
-            "and only there, names occur in a fixed order in the answer, so a model may learn that "
-            f"order by heart. `reduced`: {100 * size.reduced:g} % of the training data and "
-            f"{steps}. Test problems are as they were, and none is a training problem up to "
-            "renaming and the order of operands. `exact`: the answer is the one of the data. "
-            f"Alpha-covariance: over all renamings within {size.names} names of up to "
-            f"{size.covariance:,} test problems with that many names; 100 is an answer that is "
-            "the same whatever the names. `full vocabulary` saw problems with all numbers of names "
-            "in training. A dash: outside of the vocabulary, or not measured."
+            "The same model with each way to tell names apart. `renamed`: in the answers of the "
+            "training data, and only there, names occur in a fixed order. A model may memorise "
+            f"that order. `reduced`: {100 * size.reduced:g} % of the training data, for the same "
+            f"number of {steps}. The test problems are unchanged. None of them equals a training "
+            "problem, even after renaming names and reordering operands. `exact`: the answer "
+            "equals that of the data. Alpha-covariance is measured over all renamings within "
+            f"{size.names} names, for up to {size.covariance:,} test problems with as many names "
+            "as the column says; 100 means the same answer whatever the names. `full vocabulary` "
+            "was trained on problems with all numbers of names. A dash means outside the "
+            "vocabulary, or not measured."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
@@ -133,10 +134,11 @@ class Encodings(Table):
                 row, best = order[0]
                 above = sum(share > chance[0] for _, share in order)
                 sentences.append(
-                    f"{TASKS[task]}, more names than in training, up to {size.most_names}: of the "
-                    f"models that saw at most {size.names}, {row.cells[1]} on {row.cells[0]} data "
-                    f"is best with {percent(best)} %; {above} of {len(order)} that take so many "
-                    f"are above the random answers ({percent(chance[0])} %)."
+                    f"{TASKS[task]}, more names than in training (up to {size.most_names}): of the "
+                    f"models trained on at most {size.names} names, the best is {row.cells[1]} on "
+                    f"{row.cells[0]} data with {percent(best)} %. Of those that can take so many "
+                    f"names, {above} of {len(order)} are better than random answers "
+                    f"({percent(chance[0])} %)."
                 )
         return sentences
 

@@ -34,7 +34,7 @@ class Heatmaps(Table):
 
     name = "heatmaps"
     title = "More names and longer problems"
-    summary = "right answers by number of names and length (2601.23169, Figure 2)"
+    summary = "correct answers by number of names and by length (2601.23169, Figure 2)"
 
     def rows(self, size: Size) -> list[Row]:
         return [
@@ -89,13 +89,13 @@ class Heatmaps(Table):
 
     def text(self, size: Size) -> str:
         return (
-            "The models of the table above that were trained on all of the data, not trained "
-            f"again. Problems with 0 to {size.most_names} names and 1 to {size.grid_lengths} "
-            f"tokens, up to {size.per_cell} of each number of names and each length. `in training`:"
-            f" at most {size.names} names and {size.length} tokens, as in training. A problem with "
-            "names outside of a model's vocabulary counts as not correct; a dash where all are. In "
-            "the pictures a dashed frame marks the training data; with several seeds they show the "
-            "mean."
+            "The models of the table above that were trained on `normal` data, not trained again. "
+            f"Test problems have 0 to {size.most_names} names and 1 to {size.grid_lengths} tokens. "
+            f"There are up to {size.per_cell} for each combination of the two. `in training`: at "
+            f"most {size.names} names and {size.length} tokens, as in training. A problem with "
+            "names outside a model's vocabulary counts as not correct. A dash means that all "
+            "problems are outside it. In the pictures, a dashed frame marks the training data. "
+            "With several seeds, the pictures show the mean."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
@@ -106,10 +106,11 @@ class Heatmaps(Table):
             for part in PARTS:
                 if order := ranked(rows, results, f"correct {part}"):
                     row, best = order[0]
-                    parts.append(f"{part} {row.cells[0]} ({percent(best)} %)")
+                    parts.append(f"`{part}` {row.cells[0]} ({percent(best)} %)")
             if parts:
                 sentences.append(
-                    f"{TASKS[task]}, best of those without the full vocabulary: {', '.join(parts)}."
+                    f"{TASKS[task]}, best row of each column (without the full vocabulary): "
+                    f"{', '.join(parts)}."
                 )
         return sentences
 

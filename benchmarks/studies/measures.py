@@ -111,9 +111,9 @@ def three_tests_text(size: Size) -> str:
     """What these tests are, in words."""
     return (
         "`test split`: problems like those of the training data, with at most "
-        f"{size.names} names. `by names`: as many problems of each number of names from 1 to "
-        f"{size.most_names}. `heatmap`: the problems of the heatmaps above. Problems with names "
-        "outside of a model's vocabulary count as not correct."
+        f"{size.names} names. `by names`: the same number of problems for each number of names "
+        f"from 1 to {size.most_names}. `heatmap`: the problems of the heatmaps above. A problem "
+        "with names outside a model's vocabulary counts as not correct."
     )
 
 

@@ -84,7 +84,7 @@ class Normalization(Table):
 
     name = "normalization"
     title = "Norms and the scale of logits"
-    summary = "f_bn, f_fn and AdaCos, with and without (2410.17161, A.3.1)"
+    summary = "models with and without f_bn, f_fn and AdaCos (2410.17161, A.3.1)"
     heads: ClassVar[tuple[str, ...]] = ("model", "norms", "scale")
 
     def rows(self, size: Size) -> list[Row]:
@@ -130,18 +130,20 @@ class Normalization(Table):
 
     def text(self, size: Size) -> str:
         return (
-            "`f_bn`: the learned and the random part of a name are each divided by their norm. "
-            "`f_fn`: every row of the embedding is, and the features that are compared with them, "
-            f"so that logits are cosines. They are multiplied by {FIXED_SCALE:g}, or by a number "
-            "that AdaCos adapts in training (by the mean over positions, or as the recipe has it) "
-            "and that starts at sqrt(2) ln(C - 1) for the C `columns` of logits in training; "
-            "products that are no cosines are not scaled. Logic: "
-            f"as many problems of each number of names from 1 to {size.most_names}, of at most "
-            f"{size.length} tokens. Copying: the strings of the table above, `more names` among "
-            "those that are no longer than in training, and their mean edit distance. Over the "
-            "paper's 277 copying models, whose results vary much, f_fn and AdaCos go with smaller "
-            "distances and f_bn with slightly larger ones; in logic, its models fall from 91 to "
-            "30 % (LTL) and from 78 to 14 % without f_bn."
+            "`f_bn` divides the learned and the random part of a name by their norms. `f_fn` "
+            "divides every row of the embedding by its norm, and also the features that are "
+            "compared with the rows, so that logits are cosines. Cosines are multiplied by a "
+            f"scale: {FIXED_SCALE:g} (`fixed`), or a number that AdaCos adapts in training (by the "
+            "mean over positions, or as the recipe says). The AdaCos scale starts at "
+            "sqrt(2) ln(C - 1) for the C `columns` of logits in training. Products that are not "
+            "cosines are not scaled. Logic: the test has the same number of problems for each "
+            f"number of names from 1 to {size.most_names}, with at most {size.length} tokens. "
+            "Copying: the test has the strings of the table above. `more names` covers those that "
+            "are no longer than in training. `edit distance` is the mean over all strings. In the "
+            "paper, the results of the 277 copying models vary a lot. Over all of these, f_fn and "
+            "AdaCos go with smaller distances and f_bn with slightly larger ones. In logic, the "
+            "paper's models fall from 91 to 30 % (LTL) and from 78 to 14 % (propositional logic) "
+            "without f_bn."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
@@ -153,13 +155,13 @@ class Normalization(Table):
                 order = ranked([rows[name] for name in names], results, "correct by names")
                 if len(order) < len(names):
                     continue
-                ranking = ", ".join(f"{names[row.name]} {percent(mean)} %" for row, mean in order)
+                ranking = ", ".join(f"{names[row.name]} ({percent(mean)} %)" for row, mean in order)
                 adaptive = [name for name, norms in names.items() if norms.scale == ADACOS]
                 ends = [end for name in adaptive for end in results.values(name, "scale")]
                 (columns, *_) = results.values(adaptive[0], "columns")
                 sentences.append(
                     f"{TASKS[task]}, {encodings.ENCODINGS[encoding]}, from best to worst: "
-                    f"{ranking}. With {number(columns)} columns the scale of AdaCos ends between "
+                    f"{ranking}. With {number(columns)} columns, the AdaCos scale ends between "
                     f"{_two_digits(min(ends))} and {_two_digits(max(ends))}."
                 )
         return sentences

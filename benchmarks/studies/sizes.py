@@ -59,10 +59,11 @@ class Size:
 CPU = Size(
     name="cpu",
     text=(
-        "The recipes `*-small` (d 64, 4 + 3 layers; LTL 3 + 2, copying 2 + 2) with at most 3 names "
-        "and 15 tokens in training, and the same few thousand steps for all rows of a task: "
-        "minutes to half an hour of one thread, where the papers' models took a GPU. These models "
-        "are under-trained: the tables say who learns most from so little, not what can be reached."
+        "Models are trained by the recipes `*-small` (d 64, 4 + 3 layers; LTL 3 + 2, copying "
+        "2 + 2), on problems with at most 3 names and 15 tokens. All rows of a task get the same "
+        "few thousand steps. This takes minutes to half an hour on one thread; the papers' models "
+        "took a GPU. These models are under-trained: the tables show which ones learn most from so "
+        "little, not what can be reached."
     ),
     suffix="-small",
     names=3,

@@ -45,7 +45,7 @@ class Specifications(Table):
 
     name = "specifications"
     title = "Real specifications"
-    summary = "published LTL patterns, first the 55 of Dwyer et al., with their own names"
+    summary = "published LTL patterns with their own names, the 55 of Dwyer et al. first"
 
     def rows(self, size: Size) -> list[Row]:
         folders = sorted(resource_path("model_cards").glob(f"{TASK}-*"))
@@ -88,20 +88,20 @@ class Specifications(Table):
         dwyer = [pattern for pattern in patterns() if pattern["family"] == DWYER]
         people = "; ".join(f"{family}: {people}" for family, people in FAMILIES.items())
         return (
-            "Patterns that people wrote, as Spot's `genltl` has them, no random formulas. Short "
-            "ones are not held out and may be among the training formulas of a model: "
+            "The formulas are patterns that people wrote, as Spot's `genltl` has them, not random "
+            f"formulas. {people}. Names are those of the patterns (`p0`, `p1`). Short patterns are "
+            "not held out and may be among the training formulas of a model: "
             f"{_may_be_trained(patterns(), size)} of the {len(patterns())} "
             f"({_may_be_trained(dwyer, size)} of the {len(dwyer)} of {FAMILIES[DWYER]}) have no "
-            "more tokens and names than this size's training data, and fall into the split "
-            "`train` of all such formulas, of which the data holds a part. A formula counts as the "
-            f"same with other names and another order of operands. {people}. "
-            "Names are those of the patterns (`p0`, `p1`). "
-            "Released models are those under `model_cards/`; the others were trained for the table "
-            "of encodings. A pattern with more names than a model's vocabulary counts as not "
-            "correct. Tokens are counted with the operators that the task has, into which `W`, "
-            "`F`, `G` and others are rewritten; models read them with `|` rewritten too, which "
-            "training formulas have not. Steps are those of the shortest witness; patterns "
-            "that need more than 5, or of which that was not found out, are in no column of steps."
+            "more tokens and names than this size's training data, and belong to the `train` split "
+            "of all such formulas. The training data holds a part of that split. Formulas that "
+            "differ only in names or in the order of operands count as the same. Released models "
+            "are those under `model_cards/`; the others were trained for the table of encodings. A "
+            "pattern with more names than a model's vocabulary counts as not correct. Tokens are "
+            "counted after `W`, `F`, `G` and others are rewritten with the task's operators. "
+            "Models read patterns with `|` rewritten too, since training formulas have no `|`. "
+            "Steps are those of the shortest witness. Patterns that need more than 5 steps, or for "
+            "which the number of steps is unknown, are in no column of steps."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:

@@ -18,7 +18,7 @@ class TopN(Table):
 
     name = "top-n"
     title = "A right answer among several"
-    summary = "a right answer among those of N beams (2601.23169, Appendix I)"
+    summary = "problems with a correct answer among those of N beams (2601.23169, Appendix I)"
 
     def rows(self, size: Size) -> list[Row]:
         return [
@@ -53,10 +53,10 @@ class TopN(Table):
 
     def text(self, size: Size) -> str:
         return (
-            "The problems of the heatmaps. top-1 is the answer of the usual search with 3 beams; "
-            "for top-N there are N beams, and one of their N answers has to be right. Whoever can "
-            "check answers, as a solver does, may use the first that holds. `first of N beams`: "
-            "the answer that the wider search ranks first."
+            "The problems are those of the heatmaps. `top-1` is the answer of the usual search "
+            "with 3 beams. For top-N, the search has N beams, and one of their N answers has to be "
+            "correct. If answers can be checked, as by a solver, the first correct one can be "
+            "used. `first of N beams`: the answer that the wider search ranks first."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
@@ -66,8 +66,9 @@ class TopN(Table):
             if all(rates):
                 first, middle, last = (percent(fmean(values)) for values in rates)
                 sentences.append(
-                    f"{TASKS[row.task]}, {row.cells[0]}: {first} % with the usual search, "
-                    f"{middle} % among {COUNTS[1]} answers, {last} % among {COUNTS[2]}."
+                    f"{TASKS[row.task]}, {row.cells[0]}: {first} % of problems have a correct "
+                    f"answer with the usual search, {middle} % among {COUNTS[1]} answers, {last} % "
+                    f"among {COUNTS[2]}."
                 )
         return sentences
 

@@ -137,8 +137,8 @@ def sample_settings(
             shortest witness has more steps than that.
         walk: so many more problems are tried after each hard one that was drawn: each is the last
             hard one with one part drawn anew. Where hard ones are rare this finds them much faster,
-            and in the long run it finds each as often (docs/results.md); those of one walk are
-            alike.
+            and in the long run it finds each as often; those of one walk are alike
+            (docs/performance.md).
         equivalence: what may differ between problems that count as one and so are in one split:
             "commuting" (names, and the order of operands of commutative operators), or "renaming"
             (names only, as in the papers and in data made by version 1); see `Task.canonical`.
