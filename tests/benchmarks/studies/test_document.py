@@ -60,9 +60,9 @@ def test_means_spreads_gaps_and_the_papers_numbers(tmp_path):
     assert "| normal | streams | 100.0 | 90.0 | - |  |  |  |  |  | 0.50 | 1 |" in lines
     assert "| none | random step | 40.0 | 10.0 | - |  |  |  |  |  | - | - |" in lines
     assert (
-        "- LTL, more names than in training, up to 4: of the models that saw at most 3, streams on "
-        "normal data is best with 50.0 %; 1 of 1 that take so many are above the random answers "
-        "(25.0 %)."
+        "- LTL, more names than in training (up to 4): of the models trained on at most 3 names, "
+        "the best is streams on normal data with 50.0 %. Of those that can take so many names, "
+        "1 of 1 are better than random answers (25.0 %)."
     ) in lines
     assert "2 steps of 8 problems; 1.5 hours of training; a processor" in text
     assert "Not measured yet: `propositional-*-normal`, `propositional-*-renamed`, " in text
