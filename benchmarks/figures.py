@@ -600,6 +600,14 @@ def sentences() -> Iterator[tuple[str, str]]:
     )
     megabytes = stored("streams-memory-200")["data"]["rows"][0]["process"]
     yield "docs/performance.md", f"the whole process takes {megabytes:,.0f} MB at most"
+    walks = [
+        statistics.median(measure.ratios(*reversed(sides.values())))
+        for sides in stored("walks")["data"]["pairs per second"].values()
+    ]
+    yield (
+        "docs/performance.md",
+        f"{min(walks):.1f} to {max(walks):.1f} times as many hard pairs per second",
+    )
     steps = stored("dual-part")["data"]["seconds"]["training step"]
     dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
     yield "docs/results.md", f"a training step takes {three(dual)} times that of `learned`"
