@@ -114,13 +114,13 @@ class Encodings(Table):
             "The same model with each way to tell names apart. `renamed`: in the answers of the "
             "training data, and only there, names occur in a fixed order. A model may memorise "
             f"that order. `reduced`: {100 * size.reduced:g} % of the training data, for the same "
-            f"number of {steps}. The test problems are unchanged. None of them equals a training "
-            "problem, even after renaming names and reordering operands. `exact`: the answer "
-            "equals that of the data. Alpha-covariance is measured over all renamings within "
-            f"{size.names} names, for up to {size.covariance:,} test problems with as many names "
-            "as the column says; 100 means the same answer whatever the names. `full vocabulary` "
-            "was trained on problems with all numbers of names. A dash means outside the "
-            "vocabulary, or not measured."
+            f"number of {steps}. The test problems are unchanged. No test problem equals a "
+            "training problem, even after renaming names and reordering operands. `exact`: the "
+            "answer equals that of the data. Alpha-covariance is measured over all renamings "
+            f"within {size.names} names, for up to {size.covariance:,} test problems with as many "
+            "names as the column says; 100 means the same answer whatever the names. `full "
+            "vocabulary` was trained on problems with all numbers of names. A dash means outside "
+            "the vocabulary, or not measured."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
