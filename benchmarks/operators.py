@@ -1,6 +1,6 @@
 """Operators, width of the binary branch and position scheme of FOLNet, on kinship (2023, Table 3).
 
-    python benchmarks/operators.py --data data/clutrr --seeds 0 --steps 1000 --out operators
+    python benchmarks/operators.py --data data/clutrr --seeds 0,1,2 --steps 1000 --out operators
 
 The rows of Table 3 that say something about the network itself, each trained from scratch on
 CLUTRR's facts (see benchmarks/clutrr.py, `--facts`) in place of GLUE, for the same number of steps.
