@@ -12,6 +12,7 @@ if it finds as many of each kind as drawing does, in the long run.
 """
 
 import argparse
+import itertools
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -28,6 +29,48 @@ CELLS = ((3, 25), (10, 35), (3, 100), (10, 100))
 WALKS = {"drawn": 0, "walks of 100": 100}
 
 
+class Side:
+    """One way to find hard pairs of a cell; a round is a chunk of formulas that it tries.
+
+    Attributes:
+        lengths: of the witnesses that each round found.
+    """
+
+    def __init__(self, symbols: int, size: int, walk: int, draws: int):
+        self.chunk = Chunk(
+            "pairs",
+            LTLTask(),
+            "equivariant",
+            seed="",
+            size=size,
+            num_symbols=symbols,
+            constant_priority=1.0,
+            draws=draws,
+            hard=1.0,
+            hardness=2,
+            walk=walk,
+        )
+        self.lengths: list[list[int]] = []
+
+    def run(self) -> None:
+        """Do a round."""
+        chunk = self.chunk
+        seed = f"{chunk.num_symbols}/{chunk.size}/{len(self.lengths)}"
+        with tempfile.TemporaryDirectory() as folder:
+            path = run_chunk(replace(chunk, seed=seed), folder)
+            self.lengths.append(pq.read_table(path)["witness_length"].to_pylist())
+
+    def rates(self, seconds: Sequence[float]) -> list[float]:
+        """Pairs a second of each round, without the first, which was not timed."""
+        return [len(found) / time for found, time in zip(self.lengths[1:], seconds, strict=True)]
+
+    def kinds(self) -> list[str]:
+        """How many pairs, in %, have witnesses of 3, 4 and 5 steps, and how many there are."""
+        steps = Counter(itertools.chain.from_iterable(self.lengths))
+        shares = [f"{100 * steps[number] / steps.total():.1f}" for number in (3, 4, 5)]
+        return [*shares, f"{steps.total():,}"]
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Find hard pairs in both ways, cell by cell."""
     parser = argparse.ArgumentParser(
@@ -39,54 +82,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     speeds, kinds, rates = [], [], {}
     for symbols, size in CELLS:
-        found: dict[str, list[list[int]]] = {side: [] for side in WALKS}
-        chunk = Chunk(
-            "",
-            LTLTask(),
-            "equivariant",
-            "",
-            size,
-            symbols,
-            1.0,
-            options.draws,
-            hard=1.0,
-            hardness=2,
-        )
-
-        def find(
-            side: str, chunk: Chunk = chunk, found: dict[str, list[list[int]]] = found
-        ) -> None:
-            """Add the lengths of the witnesses that one side finds in a round."""
-            seed = f"{chunk.num_symbols}/{chunk.size}/{len(found[side])}"
-            with tempfile.TemporaryDirectory() as folder:
-                path = run_chunk(replace(chunk, name=side, seed=seed, walk=WALKS[side]), folder)
-                found[side].append(pq.read_table(path)["witness_length"].to_pylist())
-
-        seconds = measure.in_turns(
-            {side: lambda side=side: find(side) for side in WALKS}, options.rounds
-        )
-        pairs_per_second = {
-            side: [
-                len(lengths) / s for lengths, s in zip(found[side][1:], seconds[side], strict=True)
-            ]
-            for side in WALKS
-        }
         cell = f"{symbols} symbols, {size} tokens"
-        ratios = measure.ratios(*reversed(pairs_per_second.values()))
-        rows = [measure.three(pairs_per_second[side], 0) for side in WALKS]
-        speeds.append([cell, *rows, measure.three(ratios, 1)])
-        for side in WALKS:
-            steps = Counter(min(length, 5) for lengths in found[side] for length in lengths)
-            shares = [f"{100 * steps[number] / steps.total():.1f}" for number in (3, 4, 5)]
-            kinds.append([cell, side, *shares, f"{steps.total():,}"])
-        rates[cell] = pairs_per_second
-    text = "\n\n".join(
-        (
-            measure.table(["pairs a second", *WALKS, "ratio"], speeds),
-            measure.table(["steps, %", "side", "3", "4", "5", "pairs"], kinds, words=["side"]),
+        sides = {name: Side(symbols, size, walk, options.draws) for name, walk in WALKS.items()}
+        seconds = measure.in_turns({name: sides[name].run for name in sides}, options.rounds)
+        rates[cell] = {name: sides[name].rates(seconds[name]) for name in sides}
+        drawn, walked = rates[cell].values()
+        ratios = measure.ratios(walked, drawn)
+        speeds.append(
+            [cell, measure.three(drawn, 0), measure.three(walked, 0), measure.three(ratios, 1)]
         )
+        kinds += [[cell, name, *side.kinds()] for name, side in sides.items()]
+    tables = (
+        measure.table(["pairs a second", *WALKS, "ratio"], speeds),
+        measure.table(["steps, %", "side", "3", "4", "5", "pairs"], kinds, words=["side"]),
     )
-    measure.finish(text, {"pairs per second": rates}, options.out, argv)
+    measure.finish("\n\n".join(tables), {"pairs per second": rates}, options.out, argv)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,12 @@ def _drawn(task: DrawnTask, settings: Mapping[str, Any]) -> Iterator[str]:
         hardness = f" Hardness {settings['hardness']}." if "hardness" in settings else ""
         share = f"at least {settings['hard']:.0%}, where there are so many.{hardness}"
         yield f"**Hard: {share}** {task.hard}"
+    if settings.get("walk"):
+        yield (
+            f"**Walk: {settings['walk']}.** After each hard problem that was drawn, so many more "
+            "were tried, each with one part of the last hard one drawn anew. Problems of one walk "
+            "are alike."
+        )
 
 
 _KINDS = {

@@ -494,6 +494,7 @@ def test_walks_find_more_hard_problems(tmp_path):
     assert sum(row["witness_length"] > 2 for row in rows) >= 240
     assert all(LTL.check(row["problem"], row["answer"]).is_correct for row in rows)
     assert json.loads((tmp_path / "data/generation.json").read_text())["settings"]["walk"] == 50
+    assert "**Walk: 50.**" in (tmp_path / "data/README.md").read_text()
     chunk = Chunk("drawn", LTL, "equivariant", "0", 12, 3, 0.0, draws=2000, hard=1.0, hardness=2)
     drawn = pq.read_table(run_chunk(chunk, str(tmp_path)))
     walked = pq.read_table(run_chunk(replace(chunk, name="walked", walk=50), str(tmp_path)))
