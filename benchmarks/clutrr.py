@@ -261,9 +261,12 @@ def same_pair(story: Story) -> Hashable:
 
 
 def same_facts(story: Story) -> Hashable:
-    """What a story says, whatever the names of its people."""
-    edges = zip(map(tuple, story["story_edges"]), story["edge_types"], strict=True)
-    return tuple(story["query_edge"]), frozenset(edges)
+    """What a story says, whatever the names of its people, who are numbered as they occur."""
+    people = dict.fromkeys(person for edge in story["story_edges"] for person in edge)
+    numbers = {person: number for number, person in enumerate(people)}
+    edges = [tuple(numbers[person] for person in edge) for edge in story["story_edges"]]
+    facts = frozenset(zip(edges, story["edge_types"], strict=True))
+    return tuple(numbers[person] for person in story["query_edge"]), facts
 
 
 def accuracies(runs: Sequence[Scores]) -> Cells:
