@@ -313,6 +313,55 @@ def test_clutrr_with_other_names_cannot_be_answered_by_heart(tmp_path):
     assert (tmp_path / "all.png").stat().st_size
 
 
+def test_longer_clutrr_stories_say_the_same_by_what_two_facts_tell():
+    study = load("clutrr")
+    told = {
+        ("female", "daughter"): ("son", "sister"),
+        ("female", "son"): ("daughter", "brother"),
+        ("male", "sister"): ("brother", "sister"),
+        ("female", "brother"): ("sister", "brother"),
+    }
+    gender = dict(son="male", brother="male", daughter="female", sister="female")
+    stories = [
+        {
+            "target": target,
+            "genders": f"Ann:{one},Bob:{gender[first]},Cleo:{gender[target]}",
+            "story_edges": [[0, 1], [1, 2]],
+            "edge_types": [first, second],
+            "query_edge": [0, 2],
+        }
+        for (one, target), (first, second) in told.items()
+    ]
+    stories *= 20
+    assert study.longer_stories(stories, 0, random.Random(0)) is stories
+    longer = study.longer_stories(stories, 6, random.Random(0))
+    assert {len(story["edge_types"]) for story in longer} == {2, 3, 4, 5, 6}
+    for old, new in zip(stories, longer, strict=True):
+        genders = [gender for _, gender in study.genders_of(new)]
+        starts, ends = zip(*new["story_edges"], strict=True)
+        assert (starts[0], ends[-1]) == tuple(old["query_edge"]) and starts[1:] == ends[:-1]
+        relations = new["edge_types"]
+        assert [genders[person] for person in ends] == [gender[fact] for fact in relations]
+        follows = {(n, n + 1): {fact} for n, fact in enumerate(relations)}
+        for size in range(2, len(relations) + 1):
+            for first in range(len(relations) + 1 - size):
+                follows[first, first + size] = {
+                    relation
+                    for (one, relation), (left, right) in told.items()
+                    for middle in range(first + 1, first + size)
+                    if genders[starts[first]] == one
+                    and left in follows[first, middle]
+                    and right in follows[middle, first + size]
+                }
+        assert old["target"] in follows[0, len(relations)]
+        other = {
+            **new,
+            "story_edges": [[9 - one, 9 - two] for one, two in new["story_edges"]],
+            "query_edge": [9 - person for person in new["query_edge"]],
+        }
+        assert study.same_facts(other) == study.same_facts(new)
+
+
 @pytest.mark.slow
 def test_extrapolation_has_a_line_for_each_change(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
