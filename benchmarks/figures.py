@@ -498,7 +498,10 @@ TABLES = {
     "encoding-costs": encoding_costs,
     "relational-price": relational_price,
     "dual-part-draws": dual_part_draws,
-    **{name: partial(kinship, name) for name in ("clutrr-facts", "clutrr-pairs", "clutrr-longer-12000")},
+    **{
+        name: partial(kinship, name)
+        for name in ("clutrr-facts", "clutrr-pairs", "clutrr-longer-12000")
+    },
     "folnet": folnet_cost,
     "folnet-original": folnet_original,
     "geometric": geometric,
