@@ -159,10 +159,11 @@ class Normalization(Table):
                 adaptive = [name for name, norms in names.items() if norms.scale == ADACOS]
                 ends = [end for name in adaptive for end in results.values(name, "scale")]
                 (columns, *_) = results.values(adaptive[0], "columns")
+                least, most = _two_digits(min(ends)), _two_digits(max(ends))
+                end = f"at {least}" if least == most else f"between {least} and {most}"
                 sentences.append(
                     f"{TASKS[task]}, {encodings.ENCODINGS[encoding]}, from best to worst: "
-                    f"{ranking}. With {number(columns)} columns, the AdaCos scale ends between "
-                    f"{_two_digits(min(ends))} and {_two_digits(max(ends))}."
+                    f"{ranking}. With {number(columns)} columns, the AdaCos scale ends {end}."
                 )
         return sentences
 
