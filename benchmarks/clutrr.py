@@ -155,9 +155,9 @@ def with_facts(
     people = genders_of(story)
     while len(relations) < count:
         facts = [
-            (place, edge, told_by[people[edge[0]][1], relation])
+            (place, edge, told)
             for place, (edge, relation) in enumerate(zip(edges, relations, strict=True))
-            if (people[edge[0]][1], relation) in told_by
+            if (told := told_by.get((people[edge[0]][1], relation)))
         ]
         place, (one, two), told = rng.choice(facts)
         first, second = rng.choice(told)

@@ -59,7 +59,7 @@ class LtlSampler(Sampler):
         start = rng.randrange(len(tokens))
         end, missing = start, 1
         while missing:
-            missing += _ARITIES.get(tokens[end], 0) - 1
+            missing += len(_PLACES.get(tokens[end], ())) - 1
             end += 1
         varied = [*tokens[:start], *self.sample(rng, end - start), *tokens[end:]]
         return list(tokens) if _has_identity(varied) else varied
@@ -184,7 +184,6 @@ class LtlSampler(Sampler):
         return constants[min(rank, len(constants) - 1)]
 
 
-_ARITIES = {"!": 1, "X": 1, "&": 2, "U": 2}
 _PLACES = {"!": ("!",), "X": ("X",), "&": ("&", "&"), "U": ("U left", "U right")}
 
 
