@@ -22,7 +22,8 @@ The table then says too which problems are in training up to their names. `--all
 the training stories ask about any two of their people whose relation other stories of training tell
 (examples/tasks/kinship.py, `pairs`); nothing is told that is not in the training data. `--longer 8`
 makes half of the training stories longer, up to 8 facts: one after another is told by two in its
-place, as stories of two facts tell it.
+place, as stories of two facts tell it. The table also says what these stories' rules alone answer,
+with a guess where they allow more than one relation.
 
 Cells are accuracies in %, means over the seeds; +- is half the distance between the largest and
 the smallest.
@@ -30,6 +31,7 @@ the smallest.
 
 import argparse
 import gzip
+import itertools
 import json
 import random
 import re
@@ -47,7 +49,7 @@ from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from runs import check_names, train_once
 
 sys.path.append(str(measure.ROOT / "examples" / "tasks"))
-from kinship import with_other_questions
+from kinship import Story, genders_of, longer_stories, with_other_questions
 
 RECIPES = {
     "bert": "clutrr-bert-small",
@@ -60,6 +62,7 @@ RECIPES = {
 LABELS = {
     "by_heart": "the same pair in training",
     "same_facts": "the same facts in training",
+    "rules": "the rules of stories of two facts",
     "bert": "BERT",
     "folnet": "FOLNet",
     "first_occurrence": "FOLNet, people numbered",
@@ -67,14 +70,9 @@ LABELS = {
     "streams": "FOLNet, people streams",
     "relational": "FOLNet, people relational",
 }
-NEW_PERSON = "person"
-BY_HEART, SAME_FACTS = "by_heart", "same_facts"
+BY_HEART, SAME_FACTS, BY_RULES = "by_heart", "same_facts", "rules"
 SPLITS = ("k23", "k234")
 
-Story = dict[str, Any]
-"""A story as CLUTRR's files have it."""
-Relation = tuple[str, str]
-"""The gender of a person, and what another one is to them."""
 Cells = dict[str, list[float]]
 """Group, a number of facts or `all` -> accuracy of each seed, in %."""
 
@@ -117,58 +115,6 @@ def redraw_names(
             temporary.write_bytes(gzip.compress(lines.encode(), mtime=0))
 
 
-def longer_stories(stories: list[Story], most: int, rng: random.Random) -> list[Story]:
-    """The stories, half of them with more facts, up to `most`; 0 for none."""
-    if not most:
-        return stories
-    pairs: dict[Relation, set[tuple[str, ...]]] = defaultdict(set)
-    genders: dict[str, str] = {}
-    for story in stories:
-        people = [gender for _, gender in genders_of(story)]
-        if len(story["edge_types"]) == 2:
-            pairs[people[story["query_edge"][0]], story["target"]].add(tuple(story["edge_types"]))
-        for (_, person), relation in zip(story["story_edges"], story["edge_types"], strict=True):
-            genders[relation] = people[person]
-    longest = max(len(story["edge_types"]) for story in stories)
-    told_by = {relation: sorted(told) for relation, told in pairs.items()}
-    return [
-        with_facts(story, rng.randint(longest + 1, most), told_by, genders, rng)
-        if rng.random() < 0.5
-        else story
-        for story in stories
-    ]
-
-
-def with_facts(
-    story: Story,
-    count: int,
-    told_by: Mapping[Relation, Sequence[tuple[str, ...]]],
-    genders: Mapping[str, str],
-    rng: random.Random,
-) -> Story:
-    """A story of so many facts: one after another is told by two, of a new person between.
-
-    `told_by` has the pairs of relations that tell one, `genders` those of the people that relations
-    lead to.
-    """
-    edges, relations = ([*story[key]] for key in ("story_edges", "edge_types"))
-    people = genders_of(story)
-    while len(relations) < count:
-        facts = [
-            (place, edge, told)
-            for place, (edge, relation) in enumerate(zip(edges, relations, strict=True))
-            if (told := told_by.get((people[edge[0]][1], relation)))
-        ]
-        place, (one, two), told = rng.choice(facts)
-        first, second = rng.choice(told)
-        new = len(people)
-        people.append((f"{NEW_PERSON}{new}", genders[first]))
-        edges[place : place + 1] = [[one, new], [new, two]]
-        relations[place : place + 1] = [first, second]
-    genders_text = ",".join(map(":".join, people))
-    return {**story, "story_edges": edges, "edge_types": relations, "genders": genders_text}
-
-
 def told_by_facts(story: Story, rng: random.Random) -> Story:
     """A story whose text is its facts in random order."""
     people = [name for name, _ in genders_of(story)]
@@ -188,12 +134,6 @@ def read_stories(path: Path) -> list[Story]:
     """The lines of a file."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
-
-
-def genders_of(story: Story) -> list[tuple[str, str]]:
-    """Name and gender of each person."""
-    people = [person.split(":") for person in story["genders"].split(",")]
-    return [(name, gender) for name, gender in people]
 
 
 def renamed(story: Story, names: Mapping[str, Sequence[str]], rng: random.Random) -> Story:
@@ -245,14 +185,12 @@ def by_heart(split: str, data: Path, key: Callable[[Story], Hashable]) -> Cells:
     targets: dict[Hashable, Counter[str]] = defaultdict(Counter)
     for story in train:
         targets[key(story)][story["target"]] += 1
-    right: dict[int, list[bool]] = defaultdict(list)
+    right: dict[int, list[float]] = defaultdict(list)
     for story in test:
         most_frequent = targets[key(story)].most_common(1)
         facts = int(story["task_name"].rpartition(".")[2])
         right[facts].append(bool(most_frequent) and most_frequent[0][0] == story["target"])
-    groups = {f"{facts}": right[facts] for facts in sorted(right)}
-    groups[ALL] = [answer for some in groups.values() for answer in some]
-    return {group: [100 * sum(some) / len(some)] for group, some in groups.items()}
+    return by_group(right)
 
 
 def same_pair(story: Story) -> Hashable:
@@ -267,6 +205,46 @@ def same_facts(story: Story) -> Hashable:
     edges = [tuple(numbers[person] for person in edge) for edge in story["story_edges"]]
     facts = frozenset(zip(edges, story["edge_types"], strict=True))
     return tuple(numbers[person] for person in story["query_edge"]), facts
+
+
+def by_rules(split: str, data: Path) -> Cells:
+    """Accuracy of the rules that training stories of two facts tell, applied in every order.
+
+    Where they allow several relations, one is guessed: the expected accuracy.
+    """
+    train, test = (read_stories(data / file_name(split, part)) for part in ("train", "test"))
+    rules: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for story in train:
+        if len(story["edge_types"]) == 2:
+            rules[tuple(story["edge_types"])].add(story["target"])
+    shares: dict[int, list[float]] = defaultdict(list)
+    for story in test:
+        relations = composed(story["edge_types"], rules)
+        share = (story["target"] in relations) / max(len(relations), 1)
+        shares[len(story["edge_types"])].append(share)
+    return by_group(shares)
+
+
+def composed(facts: Sequence[str], rules: Mapping[tuple[str, ...], set[str]]) -> set[str]:
+    """The relations that a chain of facts can be composed to, as a chart parser finds them."""
+    chart = {(start, start + 1): {fact} for start, fact in enumerate(facts)}
+    for length in range(2, len(facts) + 1):
+        for start in range(len(facts) - length + 1):
+            end = start + length
+            pairs = (
+                pair
+                for middle in range(start + 1, end)
+                for pair in itertools.product(chart[start, middle], chart[middle, end])
+            )
+            chart[start, end] = {one for pair in pairs for one in rules.get(pair, ())}
+    return chart[0, len(facts)]
+
+
+def by_group(shares: Mapping[int, Sequence[float]]) -> Cells:
+    """Means in %, of each number of facts and of all."""
+    groups = {f"{facts}": shares[facts] for facts in sorted(shares)}
+    groups[ALL] = [share for some in groups.values() for share in some]
+    return {group: [100 * sum(some) / len(some)] for group, some in groups.items()}
 
 
 def accuracies(runs: Sequence[Scores]) -> Cells:
@@ -304,7 +282,8 @@ def draw(results: Mapping[str, Mapping[str, Cells]], path: Path) -> None:
 def style(name: str) -> dict[str, Any]:
     """How a line looks: those without a model are grey."""
     if name not in RECIPES:
-        return {"color": BASELINE, "ls": ":" if name == SAME_FACTS else "--", "lw": 1.5}
+        dashes = {BY_HEART: "--", SAME_FACTS: ":", BY_RULES: "-."}[name]
+        return {"color": BASELINE, "ls": dashes, "lw": 1.5}
     index = list(RECIPES).index(name)
     return {"color": COLORS[index], "marker": MARKERS[index], "ms": 5, "lw": 1.8}
 
@@ -378,6 +357,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         results[split] = {BY_HEART: by_heart(split, args.data, same_pair)}
         if args.facts:
             results[split][SAME_FACTS] = by_heart(split, args.data, same_facts)
+            results[split][BY_RULES] = by_rules(split, original_data)
         for name in args.only.split(","):
             folders = [train(name, split, seed, args) for seed in seeds]
             results[split][name] = accuracies([test(folder) for folder in folders])

@@ -321,6 +321,7 @@ def test_longer_clutrr_stories_say_the_same_by_what_two_facts_tell():
         ("male", "sister"): ("brother", "sister"),
         ("female", "brother"): ("sister", "brother"),
     }
+    rules = {facts: {relation} for (_, relation), facts in told.items()}
     gender = dict(son="male", brother="male", daughter="female", sister="female")
     stories = [
         {
@@ -342,24 +343,31 @@ def test_longer_clutrr_stories_say_the_same_by_what_two_facts_tell():
         assert (starts[0], ends[-1]) == tuple(old["query_edge"]) and starts[1:] == ends[:-1]
         relations = new["edge_types"]
         assert [genders[person] for person in ends] == [gender[fact] for fact in relations]
-        follows = {(n, n + 1): {fact} for n, fact in enumerate(relations)}
-        for size in range(2, len(relations) + 1):
-            for first in range(len(relations) + 1 - size):
-                follows[first, first + size] = {
-                    relation
-                    for (one, relation), (left, right) in told.items()
-                    for middle in range(first + 1, first + size)
-                    if genders[starts[first]] == one
-                    and left in follows[first, middle]
-                    and right in follows[middle, first + size]
-                }
-        assert old["target"] in follows[0, len(relations)]
+        assert old["target"] in study.composed(relations, rules)
         other = {
             **new,
             "story_edges": [[9 - one, 9 - two] for one, two in new["story_edges"]],
             "query_edge": [9 - person for person in new["query_edge"]],
         }
         assert study.same_facts(other) == study.same_facts(new)
+
+
+def test_clutrr_rules_compose_facts_in_every_order_and_guess_between_two_answers(tmp_path):
+    study = load("clutrr")
+    rules = {
+        ("husband", "son"): "son",
+        ("son", "grandmother"): "mother",
+        ("husband", "mother"): "mother-in-law",
+    }
+    chain = ("husband", "son", "grandmother")
+    for part, stories in (("train", rules), ("test", {**rules, chain: "mother"})):
+        lines = [json.dumps({"edge_types": facts, "target": to}) for facts, to in stories.items()]
+        with gzip.open(tmp_path / study.file_name("k23", part), "wt") as file:
+            file.write("\n".join(lines))
+    assert study.by_rules("k23", tmp_path) == {"2": [100.0], "3": [50.0], "all": [87.5]}
+    told = {facts: {relation} for facts, relation in rules.items()}
+    assert study.composed(chain, told) == {"mother", "mother-in-law"}
+    assert study.composed(("son", "husband"), told) == set()
 
 
 @pytest.mark.slow

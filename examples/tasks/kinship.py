@@ -1,7 +1,7 @@
 """Make pairs about kinship of CLUTRR; people are names, women and men.
 
     python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234] [gender] \
-        [pairs] [4]
+        [pairs] [longer] [4]
 
 The source has facts in random order, or with `stories` CLUTRR's sentences, and a question about
 two people; the target is a sentence with their relation. Training has 2 or 3 facts (with `k234` 2,
@@ -10,7 +10,8 @@ two people; the target is a sentence with their relation. Training has 2 or 3 fa
 question says it, which half of the relations depend on: "who is Bob , a man , to Ann ?" With a
 number, training has each story so often, its facts in other orders. With `pairs`, half of its
 questions are about any two people of a story whose relation other stories of training tell, by the
-facts between the two.
+facts between the two. With `longer`, half of its stories get more facts, up to 8: one after another
+is told by two in its place, as stories of two facts tell it.
 """
 
 import gzip
@@ -19,19 +20,33 @@ import json
 import random
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-OPTIONS = ("stories", "k234", "gender", "pairs")
+OPTIONS = ("stories", "k234", "gender", "pairs", "longer")
+FOR_TRAINING = ("pairs", "longer")
+MOST_FACTS = 8
+NEW_PERSON = "Person"
 
+Story = dict[str, Any]
+"""A story as CLUTRR's files have it."""
 Facts = tuple[str, ...]
 """Relations on the way from one person to another."""
+Relation = tuple[str, str]
+"""The gender of a person, and what another one is to them."""
 
 
-def facts(row: dict[str, Any], rng: random.Random) -> str:
+def genders_of(story: Story) -> list[tuple[str, str]]:
+    """Return name and gender of each person."""
+    people = [person.split(":") for person in story["genders"].split(",")]
+    return [(name, gender) for name, gender in people]
+
+
+def facts(row: Story, rng: random.Random) -> str:
     """Return the facts of a row in words."""
-    people = [person.partition(":")[0] for person in row["genders"].split(",")]
+    people = [name for name, _ in genders_of(row)]
     found = [
         f"the {relation} of {people[one]} is {people[two]} ."
         for (one, two), relation in zip(row["story_edges"], row["edge_types"], strict=True)
@@ -39,15 +54,15 @@ def facts(row: dict[str, Any], rng: random.Random) -> str:
     return " ".join(rng.sample(found, len(found)))
 
 
-def pair(row: dict[str, Any], rng: random.Random, options: Collection[str]) -> dict[str, Any]:
+def pair(row: Story, rng: random.Random, options: Collection[str]) -> dict[str, Any]:
     """Return source and target of a row, and its names: women and men."""
     one, two = row["query"]
-    people = [person.split(":") for person in row["genders"].split(",")]
+    people = genders_of(row)
     plain = row["story"].translate(str.maketrans("", "", "[]"))
     told = plain if "stories" in options else facts(row, rng)
     asked = f"who is {two} to {one} ?"
     if "gender" in options:
-        noun = "woman" if [two, "female"] in people else "man"
+        noun = "woman" if (two, "female") in people else "man"
         asked = f"who is {two} , a {noun} , to {one} ?"
     source = f"{told} {asked}"
     words = re.findall(r"\w+", source)
@@ -64,7 +79,7 @@ def pair(row: dict[str, Any], rng: random.Random, options: Collection[str]) -> d
     }
 
 
-def told_relations(rows: Iterable[dict[str, Any]]) -> dict[Facts, str]:
+def told_relations(rows: Iterable[Story]) -> dict[Facts, str]:
     """Return the relations that rows tell: facts on the way to a person -> that to the person."""
     known: dict[Facts, str] = {}
     for row in rows:
@@ -73,9 +88,7 @@ def told_relations(rows: Iterable[dict[str, Any]]) -> dict[Facts, str]:
     return known
 
 
-def asked_otherwise(
-    row: dict[str, Any], known: Mapping[Facts, str], rng: random.Random
-) -> dict[str, Any]:
+def asked_otherwise(row: Story, known: Mapping[Facts, str], rng: random.Random) -> Story:
     """Return a row with a question about any two of its people whose relation is known."""
     facts, edges = row["edge_types"], row["story_edges"]
     questions = [
@@ -85,17 +98,66 @@ def asked_otherwise(
         and edges[first][0] != edges[last][1]
     ]
     people, relation = rng.choice(questions)
-    names = [person.partition(":")[0] for person in row["genders"].split(",")]
+    names = [name for name, _ in genders_of(row)]
     query = [names[person] for person in people]
     return {**row, "query": query, "query_edge": people, "target": relation}
 
 
-def with_other_questions(
-    rows: Collection[dict[str, Any]], rng: random.Random
-) -> list[dict[str, Any]]:
+def with_other_questions(rows: Collection[Story], rng: random.Random) -> list[Story]:
     """Return rows, half of them with a question about any two people whose relation is told."""
     known = told_relations(rows)
     return [asked_otherwise(row, known, rng) if rng.random() < 0.5 else row for row in rows]
+
+
+def longer_stories(stories: list[Story], most: int, rng: random.Random) -> list[Story]:
+    """Return the stories, half of them with more facts, up to `most`; 0 for none."""
+    if not most:
+        return stories
+    pairs: dict[Relation, set[tuple[str, ...]]] = defaultdict(set)
+    genders: dict[str, str] = {}
+    for story in stories:
+        people = [gender for _, gender in genders_of(story)]
+        if len(story["edge_types"]) == 2:
+            pairs[people[story["query_edge"][0]], story["target"]].add(tuple(story["edge_types"]))
+        for (_, person), relation in zip(story["story_edges"], story["edge_types"], strict=True):
+            genders[relation] = people[person]
+    told_by = {relation: sorted(told) for relation, told in pairs.items()}
+    return [
+        with_facts(story, rng.randint(len(story["edge_types"]) + 1, most), told_by, genders, rng)
+        if rng.random() < 0.5
+        else story
+        for story in stories
+    ]
+
+
+def with_facts(
+    story: Story,
+    count: int,
+    told_by: Mapping[Relation, Sequence[tuple[str, ...]]],
+    genders: Mapping[str, str],
+    rng: random.Random,
+) -> Story:
+    """Return a story of so many facts: one after another is told by two, of a new person between.
+
+    `told_by` has the pairs of relations that tell one, `genders` those of the people that relations
+    lead to.
+    """
+    edges, relations = ([*story[key]] for key in ("story_edges", "edge_types"))
+    people = genders_of(story)
+    while len(relations) < count:
+        facts = [
+            (place, edge, told)
+            for place, (edge, relation) in enumerate(zip(edges, relations, strict=True))
+            if (told := told_by.get((people[edge[0]][1], relation)))
+        ]
+        place, (one, two), told = rng.choice(facts)
+        first, second = rng.choice(told)
+        new = len(people)
+        people.append((f"{NEW_PERSON}{new}", genders[first]))
+        edges[place : place + 1] = [[one, new], [new, two]]
+        relations[place : place + 1] = [first, second]
+    genders_text = ",".join(map(":".join, people))
+    return {**story, "story_edges": edges, "edge_types": relations, "genders": genders_text}
 
 
 def convert(original: Path, file: Path, options: Collection[str], orders: int) -> None:
@@ -105,6 +167,7 @@ def convert(original: Path, file: Path, options: Collection[str], orders: int) -
     with gzip.open(original, "rt", encoding="utf-8") as rows:
         stories = [json.loads(row) for row in rows]
     rows = [row for _ in range(orders) for row in stories]
+    rows = longer_stories(rows, MOST_FACTS if "longer" in options else 0, rng)
     if "pairs" in options:
         rows = with_other_questions(rows, rng)
     pairs = [pair(row, rng, options) for row in rows]
@@ -119,5 +182,5 @@ if __name__ == "__main__":
     for part in ("train", "test"):
         original = clutrr / f"{split}_{part}.jsonl.gz"
         number = [int(option) for option in options if option.isdecimal() and part == "train"]
-        used = [option for option in options if option != "pairs" or part == "train"]
+        used = [option for option in options if option not in FOR_TRAINING or part == "train"]
         convert(original, folder / f"{part}.jsonl", used, *(number or [1]))

@@ -83,11 +83,17 @@ class GenerationSettings(ABC):
     def try_target(self) -> None:
         """Compute one answer: what cannot be drawn or answered is refused before any work is done.
 
-        The problem has as many of the symbols as fit, and is else as small as can be.
-
         Raises:
             ValueError: there is no problem with these settings.
             ImportError: the targets need something that is not installed.
+        """
+        tokens, _, _ = self._small_problem()
+        self.task.target_of(tokens, self.targets)
+
+    def _small_problem(self) -> tuple[list[str], list[str], float]:
+        """Draw tokens with as many of the symbols as fit, as small as can be.
+
+        Returns them, the symbols they were drawn from, and the weight of constants.
         """
         task, most, (smallest, largest) = self.task, self.most_symbols, self.size_range
         for count in range(most, min(most, 1) - 1, -1):
@@ -96,8 +102,7 @@ class GenerationSettings(ABC):
                 if task.is_feasible(size, count, True, weight):
                     names = task.default_symbols(count)
                     tokens = task.draw(random.Random(0), size, names, True, weight)
-                    task.target_of(tokens, self.targets)
-                    return
+                    return tokens, names, weight
         raise ValueError(
             f"task {task.name!r} has no problem of size {smallest} to {largest} over {most} "
             "symbol(s)"
@@ -152,6 +157,12 @@ class SampleSettings(GenerationSettings):
             ),
             (not 0 <= self.alpha <= 1, f"alpha must be between 0 and 1, got {self.alpha}"),
         )
+
+    def try_target(self) -> None:
+        """Also take a step of a walk, which a task may not have."""
+        super().try_target()
+        if self.walk:
+            self.task.vary(random.Random(0), *self._small_problem())
 
     @property
     def size_range(self) -> tuple[int, int]:

@@ -29,7 +29,7 @@ from hf_alpha.data.keys import key_of, split_of
 from hf_alpha.data.read import training_problems
 from hf_alpha.folders import locked
 from hf_alpha.push import push
-from hf_alpha.tasks import Verdict, get_task
+from hf_alpha.tasks import DrawnTask, Verdict, get_task
 from hf_alpha.tasks.ltl import LTLTask
 
 TASK, LTL = get_task("propositional"), LTLTask()
@@ -503,6 +503,10 @@ def test_walks_find_more_hard_problems(tmp_path):
         generate(LTL, tmp_path / "none", 60, walk=5)
     with pytest.raises(ValueError, match="walk must be at least 0, got -1"):
         generate(LTL, tmp_path / "none", 60, **settings, walk=-1)
+    without = type("Walkless", (type(LTL),), {"vary": DrawnTask.vary})()
+    with pytest.raises(NotImplementedError, match="task 'ltl' has no `vary`"):
+        generate(without, tmp_path / "none", 60, **settings, walk=5)
+    assert not (tmp_path / "none").exists()
 
 
 def test_hard_grid(tmp_path):
