@@ -1,7 +1,7 @@
 """You have facts about people, and ask how two of them are related.
 
-A small FOLNet of `model_cards/` learned this from stories of 2 to 4 facts. It composes relations
-further than that, often right, and people are names: what they are called has no influence.
+A small FOLNet of `model_cards/` learned this from stories of 2 to 8 facts. It composes relations
+further than that, mostly right, and people are names: what they are called has no influence.
 """
 
 from pathlib import Path
@@ -14,17 +14,21 @@ folder = Path(__file__).resolve().parents[1] / "model_cards" / "kinship-folnet"
 tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
 
-two = "the son of {a} is {b} . the daughter of {b} is {c} . who is {c} , a woman , to {a} ?"
-five = (
+short = "the son of {a} is {b} . the daughter of {b} is {c} ."
+long = (
     "the sister of {a} is {b} . the son of {b} is {c} . the father of {c} is {d} . "
-    "the mother of {d} is {e} . the daughter of {e} is {f} . who is {f} , a woman , to {d} ?"
+    "the mother of {d} is {e} . the daughter of {e} is {f} ."
 )
 people = {
-    two: [("Ann", "Bob", "Cleo"), ("Zoë", "Yusuf", "X")],
-    five: [("Ann", "Bea", "Carl", "Dan", "Eve", "Fay"), ("N", "M", "Jürgen", "O", "K2", "Q")],
+    (short, "{a} {c}"): [("Ann", "Bob", "Cleo"), ("Zoë", "Yusuf", "X")],
+    (long, "{d} {f}"): [
+        ("Ann", "Bea", "Carl", "Dan", "Eve", "Fay"),
+        ("N", "M", "Jürgen", "O", "K2", "Q"),
+    ],
 }
-for story, casts in people.items():
+for texts, casts in people.items():
     for names in casts:
-        text = story.format(**dict(zip("abcdef", names, strict=False)))
-        scores = model(**tokenizer(text, return_tensors="pt")).logits
-        print(model.config.id2label[int(scores.argmax(-1))], "<-", text)
+        told, asked = (text.format(**dict(zip("abcdef", names, strict=False))) for text in texts)
+        scores = model(**tokenizer(told, asked, return_tensors="pt")).logits
+        one, two = asked.split()
+        print(f"{two} is the {model.config.id2label[int(scores.argmax(-1))]} of {one} <- {told}")

@@ -123,7 +123,8 @@ def test_kinship_asks_for_the_relation_of_two_people(words, tmp_path):
     else:
         facts = ["the son of Ann is Bob .", "the sister of Bob is Cleo ."]
         assert told in map(" ".join, permutations(facts))
-    assert made["target"] == "Cleo is the daughter of Ann"
+    assert (made["told"], made["people"]) == (told, "Ann Cleo")
+    assert (made["target"], made["relation"]) == ("Cleo is the daughter of Ann", "daughter")
     assert (made["women"], made["men"]) == (["Ann", "Cleo"], ["Bob"])
     assert names_in("kinship", tmp_path) == [3]
 

@@ -1,17 +1,17 @@
 """Make pairs about kinship of CLUTRR; people are names, women and men.
 
-    python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234] [gender] \
-        [pairs] [longer] [4]
+    python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234] [pairs] \
+        [longer] [4]
 
 The source has facts in random order, or with `stories` CLUTRR's sentences, and a question about
 two people; the target is a sentence with their relation. Training has 2 or 3 facts (with `k234` 2,
-3 or 4) that lead from one of the two to the other, the test 2 to 10. Columns beside them: the
-`relation` alone, for models that tell classes, and `k`, the number of facts. With `gender` the
-question says it, which half of the relations depend on: "who is Bob , a man , to Ann ?" With a
-number, training has each story so often, its facts in other orders. With `pairs`, half of its
-questions are about any two people of a story whose relation other stories of training tell, by the
-facts between the two. With `longer`, half of its stories get more facts, up to 8: one after another
-is told by two in its place, as stories of two facts tell it.
+3 or 4) that lead from one of the two to the other, the test 2 to 10. Models that tell classes read
+the columns `told`, the facts alone, and `people`, "Ann Bob" for who Bob is to Ann, and answer with
+the `relation`. `k` is the number of facts. With a number, training has each story so often, its
+facts in other orders. With `pairs`, half of its questions are about any two people of a story whose
+relation other stories of training tell, by the facts between the two. With `longer`, half of its
+stories get more facts, up to 8: one after another is told by two in its place, as stories of two
+facts tell it.
 """
 
 import gzip
@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-OPTIONS = ("stories", "k234", "gender", "pairs", "longer")
+OPTIONS = ("stories", "k234", "pairs", "longer")
 FOR_TRAINING = ("pairs", "longer")
 MOST_FACTS = 8
 NEW_PERSON = "Person"
@@ -60,11 +60,7 @@ def pair(row: Story, rng: random.Random, options: Collection[str]) -> dict[str, 
     people = genders_of(row)
     plain = row["story"].translate(str.maketrans("", "", "[]"))
     told = plain if "stories" in options else facts(row, rng)
-    asked = f"who is {two} to {one} ?"
-    if "gender" in options:
-        noun = "woman" if (two, "female") in people else "man"
-        asked = f"who is {two} , a {noun} , to {one} ?"
-    source = f"{told} {asked}"
+    source = f"{told} who is {two} to {one} ?"
     words = re.findall(r"\w+", source)
     women = [name for name, gender in people if gender == "female" and name in words]
     men = [name for name, gender in people if gender == "male" and name in words]
@@ -72,6 +68,8 @@ def pair(row: Story, rng: random.Random, options: Collection[str]) -> dict[str, 
     return {
         "source": source,
         "target": target,
+        "told": told,
+        "people": f"{one} {two}",
         "relation": row["target"],
         "k": len(row["edge_types"]),
         "women": women,
