@@ -120,8 +120,9 @@ def test_a_user_without_the_package_gets_the_answers_of_the_cards(folders, tmp_p
         copy = shutil.copytree(folder, tmp_path / folder.name)  # links become files
         if folder in TELLING:
             task, beams, lines = None, None, shown.splitlines()
-            problems = lines[::2]
-            answers = [line.strip().partition(" (right: ")[0] for line in lines[1::2]]
+            texts = zip(lines[::3], lines[1::3], strict=True)
+            problems = [{"text": one, "text_pair": two} for one, two in texts]
+            answers = [line.strip().partition(" (right: ")[0] for line in lines[2::3]]
         else:
             task = read_recipe(folder / RECIPE_FILE).solved
             beams = int(re.search(r"num_beams=(\d+)", card)[1])
