@@ -500,7 +500,7 @@ TABLES = {
     "dual-part-draws": dual_part_draws,
     **{
         name: partial(kinship, name)
-        for name in ("clutrr-facts", "clutrr-pairs", "clutrr-longer-12000")
+        for name in ("clutrr-facts", "clutrr-pairs", "clutrr-longer-copies")
     },
     "folnet": folnet_cost,
     "folnet-original": folnet_original,
