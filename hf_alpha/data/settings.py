@@ -86,8 +86,12 @@ class GenerationSettings(ABC):
         Raises:
             ValueError: there is no problem with these settings.
             ImportError: the targets need something that is not installed.
+            NotImplementedError: walks are asked for, and the task has none.
         """
-        tokens, _, _ = self._small_problem()
+        self._try(*self._small_problem())
+
+    def _try(self, tokens: list[str], symbols: list[str], constant_priority: float) -> None:
+        """Do with one problem what is done with all; it was drawn from these symbols."""
         self.task.target_of(tokens, self.targets)
 
     def _small_problem(self) -> tuple[list[str], list[str], float]:
@@ -158,11 +162,10 @@ class SampleSettings(GenerationSettings):
             (not 0 <= self.alpha <= 1, f"alpha must be between 0 and 1, got {self.alpha}"),
         )
 
-    def try_target(self) -> None:
-        """Also take a step of a walk, which a task may not have."""
-        super().try_target()
+    def _try(self, tokens: list[str], symbols: list[str], constant_priority: float) -> None:
+        super()._try(tokens, symbols, constant_priority)
         if self.walk:
-            self.task.vary(random.Random(0), *self._small_problem())
+            self.task.vary(random.Random(0), tokens, symbols, constant_priority)
 
     @property
     def size_range(self) -> tuple[int, int]:
