@@ -21,6 +21,13 @@ ENCODINGS = {
     "streams": "streams",
     "relational": "relational",
 }
+PER_SAMPLE = "dual_part_per_sample"
+LOGIC_ENCODINGS = {**ENCODINGS, PER_SAMPLE: "dual-part, a draw for each sample"}
+FROM = {
+    "relational": ("learned", ("num_symbols=10", "model.symbol_encoding=relational")),
+    PER_SAMPLE: ("dual_part", ("model.symbol_renaming=random",)),
+}
+"""Encodings without recipes of their own: the encoding whose recipe they change, and how."""
 FULL = "full_vocabulary"
 NO_DATA = "none"
 MORE = "correct more names"
@@ -28,12 +35,9 @@ DATA: tuple[Literal["normal", "renamed", "reduced"], ...] = ("normal", "renamed"
 
 
 def model(task: str, encoding: str, data: Literal["normal", "renamed", "reduced"]) -> Model:
-    """The model of an encoding; the relational one is the learned one with another encoding."""
-    name = f"{task}-{encoding}-{data}"
-    if encoding == "relational":
-        changes = ("num_symbols=10", "model.symbol_encoding=relational")
-        return Model(name, f"{task}/learned", changes, data)
-    return Model(name, f"{task}/{encoding}", data=data)
+    """The model of an encoding."""
+    recipe, changes = FROM.get(encoding, (encoding, ()))
+    return Model(f"{task}-{encoding}-{data}", f"{task}/{recipe}", changes, data)
 
 
 class Encodings(Table):
@@ -51,7 +55,7 @@ class Encodings(Table):
                 all_rows += [
                     Row(f"{task}-{key}-{data}", task, (data, label), model(task, key, data))
                     for key, label in [
-                        *ENCODINGS.items(), *[(FULL, f"full vocabulary ({size.most_names} names)")]
+                        *LOGIC_ENCODINGS.items(), *[(FULL, f"full vocabulary ({size.most_names} names)")]
                         * (data == "normal"),
                     ]
                 ]  # fmt: skip
