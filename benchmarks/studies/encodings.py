@@ -52,13 +52,13 @@ class Encodings(Table):
         all_rows = []
         for task in LOGIC:
             for data in DATA:
+                labels = dict(LOGIC_ENCODINGS)
+                if data == "normal":
+                    labels[FULL] = f"full vocabulary ({size.most_names} names)"
                 all_rows += [
                     Row(f"{task}-{key}-{data}", task, (data, label), model(task, key, data))
-                    for key, label in [
-                        *LOGIC_ENCODINGS.items(), *[(FULL, f"full vocabulary ({size.most_names} names)")]
-                        * (data == "normal"),
-                    ]
-                ]  # fmt: skip
+                    for key, label in labels.items()
+                ]
             all_rows.append(Row(f"{task}-random", task, (NO_DATA, get_task(task).random_name)))
         return all_rows
 

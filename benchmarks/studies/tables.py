@@ -9,6 +9,7 @@ from .draws import Draws
 from .encodings import Encodings
 from .heatmaps import Heatmaps
 from .normalization import Normalization
+from .published import Published
 from .specifications import Specifications
 from .table import Table
 from .top_n import TopN
@@ -26,6 +27,7 @@ TABLES: dict[str, Table] = {
         Copying(),
         Normalization(),
         Specifications(),
+        Published(),
         Covariance(),
     )
 }

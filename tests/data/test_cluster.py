@@ -41,7 +41,7 @@ def whole(tmp_path_factory):
 
 
 def test_tasks_make_the_dataset_of_one_process(whole, tmp_path):
-    by_tasks(tmp_path / "data")
+    by_tasks(tmp_path / "data", workers=2)
     assert files_of(tmp_path / "data") == whole
     # A task that is not known to have ended is run again, and finds its work done.
     logs = tmp_path / "data-logs"

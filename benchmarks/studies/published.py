@@ -1,0 +1,175 @@
+"""Released models on problems drawn as the papers draw theirs, beside the papers' right answers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hf_alpha.data.generate import generate, generate_grid
+from hf_alpha.data.read import load
+from hf_alpha.resources import resource_path
+from hf_alpha.tasks import get_task
+
+from . import encodings, measures
+from .results import Results
+from .sizes import Size
+from .specifications import DWYER, patterns
+from .table import TASKS, Block, Column, Row, Table, number, percent, ranked
+
+KINDS = {
+    "relational": "trained with at most 10 names",
+    "converted": "trained with at most 5 names and 25 tokens",
+}
+NAMES = (5, 10)
+LENGTHS = (10, 35)
+ALPHA = {"propositional": 0.095, "ltl": 0.112}
+"""How far sizes may depart from uniform, as DeepLTL has it."""
+SAMPLES = 15_000
+"""Problems drawn for each number of names; a tenth of them is the test split."""
+GRID_NAMES, GRID_LENGTHS, PER_CELL = range(11), range(1, 51), 5
+CONJUNCTIONS = 300
+PATTERN_NAMES = 5
+PATTERN_LENGTHS = (36, 126)
+
+
+class Published(Table):
+    """What the papers test their best models with, asked of ours."""
+
+    name = "published"
+    title = "Test data as in the papers"
+    summary = "released models on problems drawn as in the papers (2601.23169, Tables 2 to 4)"
+
+    def rows(self, size: Size) -> list[Row]:
+        rows = []
+        for task in encodings.LOGIC:
+            for kind, trained in KINDS.items():
+                folder = resource_path("model_cards", f"{task}-{kind}")
+                label = f"{folder.name}, {trained}"
+                rows.append(Row(folder.name, task, (label,), released=folder))
+            rows.append(Row(f"{task}-random", task, (get_task(task).random_name,)))
+        return rows
+
+    def tested(self, size: Size) -> dict[str, Any]:
+        return {
+            "test": "problems with at most so many names, grid, conjunctions of patterns",
+            "names": NAMES,
+            "lengths": LENGTHS,
+            "samples": SAMPLES,
+            "per_cell": PER_CELL,
+            "conjunctions": CONJUNCTIONS,
+        }
+
+    def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
+        problems = {f"at most {names}": drawn(row.task, names, runs) for names in NAMES}
+        problems["grid"] = grid(row.task, runs)
+        if row.task == "ltl":
+            problems["conjunctions"] = [{"problem": formula} for formula in conjunctions()]
+        values: dict[str, Any] = {}
+        for test, rows in problems.items():
+            name = f"{self.name}-{test.replace(' ', '-')}"
+            report = measures.answers(row.released, row.task, rows, name, runs)
+            values |= measures.rates(report.overall, f" {test}")
+        if row.released is not None:
+            values["parameters"] = measures.parameters(row.released)
+        return values
+
+    def blocks(self, size: Size) -> tuple[Block, ...]:
+        drawn = tuple(Column(f"{names} names", f"correct at most {names}") for names in NAMES)
+        return (
+            Block(
+                "correct answers, %",
+                (
+                    *drawn,
+                    Column("heatmap", "correct grid"),
+                    Column("parameters", "parameters", number),
+                ),
+                "published",
+            ),
+            Block(
+                "conjunctions of patterns, correct answers, %",
+                (Column(f"{CONJUNCTIONS} conjunctions", "correct conjunctions"),),
+            ),
+        )
+
+    def text(self, size: Size) -> str:
+        smallest, largest = LENGTHS
+        return (
+            f"`5 names`, `10 names`: formulas of {smallest} to {largest} tokens with at most so "
+            "many names, their operators weighted as by DeepLTL (Hahn et al. 2021) and their sizes "
+            f"uniform; {SAMPLES // 10:,} of each. `heatmap`: {PER_CELL} formulas for each number "
+            f"of names from 0 to {GRID_NAMES[-1]} and each length to {GRID_LENGTHS[-1]}, where "
+            "there are so many. The papers' models were trained with at most 5 names and 35 "
+            "tokens, so all `relational` numbers but the first are of a model that has seen more "
+            "names than theirs; `converted` has seen fewer tokens. Other differences: our formulas "
+            "have no part that Spot simplifies away at once (such as a double negation), and no "
+            "test formula equals a training formula even after renaming names and reordering "
+            "operands. The paper's numbers beside `relational` are those of its best model from "
+            "scratch, those beside `converted` of its best conversion; they are of 3 million "
+            "parameters, trained on GPUs. DeepLTL's Transformer, with 5 names, has 98.5 % of LTL "
+            "and 96.5 % of propositional logic. `conjunctions`: of the patterns of Dwyer, Avrunin "
+            f"and Corbett, with names drawn from {PATTERN_NAMES}, {PATTERN_LENGTHS[0]} to "
+            f"{PATTERN_LENGTHS[1]} tokens, satisfiable; such are DeepLTL's LTLPattern126. No model "
+            "here was trained on any."
+        )
+
+    def findings(self, results: Results, size: Size) -> list[str]:
+        sentences = []
+        for task in encodings.LOGIC:
+            rows = [row for row in self.rows(size) if row.task == task and row.released]
+            for row, rate in ranked(rows, results, f"correct at most {NAMES[0]}")[:1]:
+                sentences.append(
+                    f"{TASKS[task]}: with at most {NAMES[0]} names and {LENGTHS[1]} tokens, "
+                    f"{row.name} is best with {percent(rate)} %."
+                )
+        return sentences
+
+
+def drawn(task: str, names: int, runs: Path) -> list[dict[str, Any]]:
+    """The test split of formulas with at most so many names."""
+    out = runs / "problems" / f"{task}-published-{names}"
+    generate(
+        task, out, SAMPLES, sizes=LENGTHS, num_symbols=names, alpha=ALPHA[task],
+        constant_priority=1.0, progress=False,
+    )  # fmt: skip
+    return list(load(out, "test"))
+
+
+def grid(task: str, runs: Path) -> list[dict[str, Any]]:
+    """The heatmap's problems: as many of each number of names and each length, both exact."""
+    out = runs / "problems" / f"{task}-published-grid"
+    generate_grid(task, out, GRID_NAMES, GRID_LENGTHS, PER_CELL, progress=False)
+    return list(load(out, "test"))
+
+
+def conjunctions() -> list[str]:
+    """Satisfiable conjunctions of patterns of Dwyer et al., in prefix notation.
+
+    Patterns are added while they fit into a length that is drawn for each conjunction.
+    """
+    task, rng = get_task("ltl"), Random(0)
+    parsed = [
+        task.parse(pattern["formula"]) for pattern in patterns() if pattern["family"] == DWYER
+    ]
+    some = [tokens for tokens in parsed if len(task.symbols_in(tokens)) <= PATTERN_NAMES]
+    formulas: list[str] = []
+    while len(formulas) < CONJUNCTIONS:
+        longest = rng.randint(*PATTERN_LENGTHS)
+        tokens = _renamed(rng.choice(some), rng)
+        while len(tokens) + len(pattern := _renamed(rng.choice(some), rng)) < longest:
+            tokens = ["&", *tokens, *pattern]
+        formula = " ".join(tokens)
+        if len(tokens) >= PATTERN_LENGTHS[0] and task.target(formula) is not None:
+            formulas.append(formula)
+    return formulas
+
+
+def _renamed(tokens: Sequence[str], rng: Random) -> list[str]:
+    """A pattern with other names."""
+    task = get_task("ltl")
+    old = task.symbols_in(tokens)
+    new = rng.sample(task.default_symbols(PATTERN_NAMES), len(old))
+    names = dict(zip(old, new, strict=True))
+    return [names.get(token, token) for token in tokens]
+
+
+__all__ = ["CONJUNCTIONS", "Published", "conjunctions", "drawn", "grid"]
