@@ -158,7 +158,7 @@ def conjunctions() -> list[str]:
         while len(tokens) + len(pattern := _renamed(rng.choice(some), rng)) < longest:
             tokens = ["&", *tokens, *pattern]
         formula = " ".join(tokens)
-        if len(tokens) >= PATTERN_LENGTHS[0] and task.target(formula) is not None:
+        if len(tokens) >= PATTERN_LENGTHS[0] and task.has_answer(formula):
             formulas.append(formula)
     return formulas
 
