@@ -396,7 +396,7 @@ Cells = dict[tuple[int, int], tuple[int, float]]
 def compared() -> str:
     """Right answers of the small models to compare with, in the range of training and beyond."""
     tasks = ["propositional", "ltl", "copying"]
-    folders = [path.parent for path in CARDS.glob("*-small/recipe.yaml")]
+    folders = [path.parent for path in CARDS.glob("small/*/recipe.yaml")]
     rows = sorted(map(released_row, folders), key=lambda row: (tasks.index(row[0]), row[2]))
     columns = ["model", "trained on", "tested on", "right in that range, %", "beyond, %"]
     return measure.table(columns, [row[2:] for row in rows], words=columns[1:3])
@@ -470,7 +470,7 @@ def released_row(folder: Path) -> list[Any]:
     ]
     ranges = [f"{min(values)}-{max(values)}" for values in zip(*ours, strict=True)]
     return [
-        task, int(tokens), f"[{folder.name}](../model_cards/{folder.name}/README.md)",
+        task, int(tokens), f"[{folder.name}](../{folder.relative_to(measure.ROOT)}/README.md)",
         f"at most {names} names, {tokens} tokens", f"{ranges[0]} names, {ranges[1]} tokens", *parts,
     ]  # fmt: skip
 

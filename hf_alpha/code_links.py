@@ -49,11 +49,11 @@ def _modules(configuration: Path) -> set[str]:
 def link_code(folder: Path) -> None:
     """Put links in place of the code in a folder of this checkout; leave any other folder alone.
 
-    Only folders directly below the checkout's `model_cards/` and `tokenizer/` get links: there the
-    code is in git already. Links that are not needed any more are removed.
+    Only folders below the checkout's `model_cards/` and `tokenizer/` get links: there the code is
+    in git already. Links that are not needed any more are removed.
     """
     folder = folder.resolve()
-    if folder.parent not in checkout_folders():
+    if not any(place in folder.parents for place in checkout_folders()):
         return
     names = code_files(folder)
     for name in names:
@@ -66,8 +66,8 @@ def link_code(folder: Path) -> None:
 
 def main() -> None:
     """Renew all links in this checkout."""
-    for kind in checkout_folders():
-        for folder in sorted(path for path in kind.iterdir() if path.is_dir()):
+    for place in checkout_folders():
+        for folder in sorted(path for path in place.rglob("*") if path.is_dir()):
             link_code(folder)
 
 

@@ -31,6 +31,16 @@ def resource_path(kind: Kind, *parts: str) -> Path:
     raise FileNotFoundError(_missing(kind, parts))
 
 
+def released_models() -> dict[str, Path]:
+    """Return the folders of the released models by name, wherever they lie below `model_cards/`.
+
+    Raises:
+        FileNotFoundError: this installation has no folder of models.
+    """
+    files = resource_path("model_cards").rglob("config.json")
+    return dict(sorted((file.parent.name, file.parent) for file in files))
+
+
 def recipe_file(path: str | Path) -> Path:
     """Return the file of a recipe, given as a path or by its name among those shipped.
 

@@ -367,14 +367,14 @@ class AskedModel:
         from hf_alpha.loading import load_checkpoint
         from hf_alpha.processes import choose_device
         from hf_alpha.progress import without_bars
-        from hf_alpha.resources import resource_path
+        from hf_alpha.resources import released_models
 
         model = self._settings.model
         if not isinstance(model, tuple):
             device = choose_device(self._settings.device)
-            released = f"{self._task.released_model}"
+            folder = model or released_models()[f"{self._task.released_model}"]
             with without_bars():
-                loaded, tokenizer = load_checkpoint(model or resource_path("model_cards", released))
+                loaded, tokenizer = load_checkpoint(folder)
             model = loaded.to(device), tokenizer
         self._task.prepare(model[1])
         return model

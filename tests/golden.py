@@ -17,7 +17,7 @@ import torch
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaTokenizer
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, RowsRecipe, read_recipe
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models
 
 FOLDER = Path(__file__).parent / "golden"
 PROBLEMS = {
@@ -83,16 +83,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 def released() -> list[str]:
     """Names of the released models that answer with text."""
-    recipes = resource_path("model_cards").glob(f"*/{RECIPE_FILE}")
-    return sorted(
-        file.parent.name for file in recipes if not isinstance(read_recipe(file), RowsRecipe)
-    )
+    recipes = {name: read_recipe(path / RECIPE_FILE) for name, path in released_models().items()}
+    return [name for name, recipe in recipes.items() if not isinstance(recipe, RowsRecipe)]
 
 
 @torch.no_grad()
 def answers(name: str) -> dict[str, Any]:
     """What a released model answers: greedy and beam tokens, and logits behind the start token."""
-    model, tokenizer = load_checkpoint(resource_path("model_cards", name))
+    model, tokenizer = load_checkpoint(released_models()[name])
     problems = PROBLEMS[name.partition("-")[0]]
     if isinstance(tokenizer, AlphaTokenizer):  # others find names by a rule
         room = len(tokenizer.symbol_tokens)

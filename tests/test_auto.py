@@ -1,9 +1,9 @@
 import own_process
 import pytest
 
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models
 
-FOLDER = resource_path("model_cards", "propositional-learned-small")
+FOLDER = released_models()["propositional-learned-small"]
 SCRIPT = """
 import pathlib, sys
 exec(sys.argv[1])

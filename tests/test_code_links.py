@@ -21,13 +21,18 @@ from hf_alpha.release import refresh, release
 from hf_alpha.train import TRAINER_STATE
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = sorted(
-    path for kind in resources.checkout_folders() for path in kind.iterdir() if path.is_dir()
-)
+FOLDERS = [
+    *resources.released_models().values(),
+    *sorted(path for path in (ROOT / "tokenizer").iterdir() if path.is_dir()),
+]
 
 
 def links(folder: Path) -> dict[str, str]:
     return {path.name: os.readlink(path) for path in folder.glob("*.py") if path.is_symlink()}
+
+
+def expected_links(folder: Path) -> dict[str, str]:
+    return {name: os.path.relpath(CODE / name, folder) for name in code_files(folder)}
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -36,8 +41,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_folders_of_the_checkout_link_to_the_code(folder):
-    expected = {name: f"../../hf_alpha/modeling/{name}" for name in code_files(folder)}
-    assert links(folder) == expected, "run: python -m hf_alpha.code_links"
+    assert links(folder) == expected_links(folder), "run: python -m hf_alpha.code_links"
     regular = contents(folder).keys() - links(folder).keys()
     assert not regular, "the code lies in hf_alpha/modeling: remove these files"
 
@@ -126,12 +130,12 @@ AutoModelForSeq2SeqLM.from_pretrained(copy, **remote)
 
 def test_a_folder_of_the_checkout_is_loaded_by_its_own_code(tmp_path):
     """In a process of its own, from a checkout's folder, and saved into a plain copy of it."""
-    name = "copying-streams-small"
+    released = resources.released_models()["copying-streams-small"]
+    folders = (tmp_path / released.relative_to(ROOT), tmp_path / "runs" / "mine")
     shutil.copytree(CODE, tmp_path / "hf_alpha" / "modeling")
-    shutil.copytree(ROOT / "model_cards" / name, tmp_path / "model_cards" / name, symlinks=True)
-    shutil.copytree(tmp_path / "model_cards" / name, tmp_path / "runs" / "mine", symlinks=True)
+    for folder in folders:
+        shutil.copytree(released, folder, symlinks=True)
     before = contents(tmp_path / "hf_alpha" / "modeling")
-    folders = (tmp_path / "model_cards" / name, tmp_path / "runs" / "mine")
     cache = {"HF_MODULES_CACHE": str(tmp_path / "modules")}
     done = own_process.run("-I", "-c", FINE_TUNED, *folders, env={**os.environ, **cache})
     assert done.returncode == 0, done.stderr
@@ -150,14 +154,11 @@ def checkout(tmp_path, monkeypatch) -> Path:
     return tmp_path / "checkout"
 
 
-def expected_links(folder: Path) -> dict[str, str]:
-    return {name: os.path.relpath(CODE / name, folder) for name in code_files(folder)}
-
-
-def test_releases_link_in_the_checkout_and_copy_elsewhere(saved, checkout):
+@pytest.mark.parametrize("name", ["new", "small/new"])
+def test_releases_link_in_the_checkout_and_copy_elsewhere(saved, checkout, name):
     (saved / TRAINER_STATE).write_text(json.dumps({"log_history": []}))
     (saved / RECIPE_FILE).write_text("task: propositional\n")
-    inside, outside = checkout / "model_cards" / "new", checkout / "runs" / "new"
+    inside, outside = checkout / "model_cards" / name, checkout / "runs" / "new"
     release(saved, inside)
     release(saved, outside)
     assert links(inside) == expected_links(inside)

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from hf_alpha.recipe import RECIPE_FILE, RowsRecipe, read_recipe
+from hf_alpha.resources import released_models
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is started there
 DOCUMENTS = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
-CARDS = sorted((ROOT / "model_cards").glob("*/README.md"))
+CARDS = [folder / "README.md" for folder in released_models().values()]
 FENCE = re.compile(r"^```\n((?:%|x100|\? \w).*?)^```$", re.DOTALL | re.MULTILINE)
 FOLDER = re.compile(r"`docs/results/([\w/-]+)/")
 OUT = re.compile(r"`((?:hf-alpha|python benchmarks/)[^`]*--out [^`]*)`")

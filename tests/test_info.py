@@ -15,7 +15,7 @@ from hf_alpha.info import describe_model
 from hf_alpha.loading import CheckpointError, load_checkpoint
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.release import LOG_FILE
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models, resource_path
 from hf_alpha.transduction import Lexicon, Transducer
 
 
@@ -32,8 +32,8 @@ def lines_of(text: str) -> dict[str, str]:
 
 
 def test_what_is_said_is_true_of_the_loaded_model():
-    folder = str(resource_path("model_cards", "propositional-streams-small"))
-    done = hf_alpha("info", folder, resource_path("model_cards", "ltl-learned-small"))
+    folder = str(released_models()["propositional-streams-small"])
+    done = hf_alpha("info", folder, released_models()["ltl-learned-small"])
     assert done.code == 0, done.err
     text, vanilla = done.out.split("\n\n")
     said, loaded = lines_of(text), {}

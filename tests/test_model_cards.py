@@ -14,6 +14,7 @@ from hf_alpha.card import notes
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, RowsRecipe, read_recipe
 from hf_alpha.release import LOG_FILE
+from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,7 +29,7 @@ RESULTS = {
     "proofs-relational": "proofs-relational",
 }
 """Task, or model, -> folder of its results; others are called as the task is."""
-RELEASED = sorted(path for path in (ROOT / "model_cards").iterdir() if path.is_dir())
+RELEASED = [*released_models().values()]
 FOLDERS = [path for path in RELEASED if not isinstance(read_recipe(path / RECIPE_FILE), RowsRecipe)]
 """Of models that answer with text; the others tell classes."""
 TELLING = [path for path in RELEASED if path not in FOLDERS]

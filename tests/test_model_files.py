@@ -15,18 +15,16 @@ from hf_alpha.model_files import model_files, pictures
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
 from hf_alpha.release import release
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models
 from hf_alpha.train import TRAINER_STATE
 from hf_alpha.transduction import Lexicon, Transducer
-
-RELEASED = sorted(path for path in resource_path("model_cards").iterdir() if path.is_dir())
 
 
 def written(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("folder", RELEASED, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", released_models().values(), ids=lambda folder: folder.name)
 def test_all_of_a_released_model_is_shared(folder):
     _, tokenizer = load_parts(folder, answers=False)
     assert written(folder) <= model_files(folder, tokenizer)

@@ -18,6 +18,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from hf_alpha.resources import released_models
+
 ROOT = Path(__file__).resolve().parents[1]
 DATA_FOLDERS = ("tokenizer", "training", "model_cards")
 
@@ -97,11 +99,10 @@ def test_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path):
 
 def test_code_in_data_folders_is_in_the_distributions(built: Path, wheel: Path):
     """Links of the checkout: files in the wheel, links in the source distribution that hold."""
-    folders = [*(ROOT / "model_cards").iterdir(), *(ROOT / "tokenizer").iterdir()]
     code = {
         path.relative_to(ROOT).as_posix(): path.read_bytes()
-        for folder in folders
-        for path in folder.glob("*.py")
+        for folder in (ROOT / "model_cards", ROOT / "tokenizer")
+        for path in folder.rglob("*.py")
     }
     assert code
     with zipfile.ZipFile(wheel) as archive:
@@ -115,9 +116,9 @@ def test_code_in_data_folders_is_in_the_distributions(built: Path, wheel: Path):
 
 def test_default_checkpoints_stay_small():
     """Each released model under model_cards/ is committed and shipped: 5 MB at most."""
-    for folder in (path for path in (ROOT / "model_cards").iterdir() if path.is_dir()):
+    for name, folder in released_models().items():
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        assert size <= 5e6, f"{folder.name} takes {size / 1e6:.1f} MB"
+        assert size <= 5e6, f"{name} takes {size / 1e6:.1f} MB"
 
 
 def test_installed_package_is_its_own(installed: Installed):
@@ -153,7 +154,7 @@ def test_quickstart_runs_from_the_wheel(made: Path):
 @pytest.mark.slow  # of the checkout, tests/test_model_cards.py and tests/tours show it
 def test_folders_of_the_wheel_need_no_package(installed: Installed, made: Path):
     """By the code in the folders, those that were just made and those of the wheel."""
-    (released,) = installed.prefix.rglob("model_cards/ltl-streams-small/config.json")
+    (released,) = installed.prefix.rglob("ltl-streams-small/config.json")
     script = (
         "import sys; sys.modules['hf_alpha'] = None\n"
         "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer\n"

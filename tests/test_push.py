@@ -13,7 +13,7 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.code_links import CODE, code_files
 from hf_alpha.data.generate import generate
 from hf_alpha.recipe import read_recipe, write_recipe
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_model_folder_is_shared_without_its_training_state(hub, folder):
 
 def test_code_that_is_linked_is_shared_as_files(hub, folder, tmp_path):
     """A folder of the checkout; and a plain copy of one, in which the links lead nowhere."""
-    released = resource_path("model_cards", "copying-streams-small")
+    released = released_models()["copying-streams-small"]
     assert (released / "modeling_alpha.py").is_symlink()
     assert hf_alpha("push", released, "me/released").code == 0
     shared = hub.files("me/released")

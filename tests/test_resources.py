@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hf_alpha import resources
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models, resource_path
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -22,6 +22,15 @@ def test_missing_file_lists_what_is_there():
         resource_path("tokenizer", "nope", "config.json")
 
 
+def test_released_models_are_found_by_name():
+    """Models worth a download at the top, those to compare with in a folder of their own."""
+    models, top = released_models(), ROOT / "model_cards"
+    assert [*models] == sorted(models)
+    for name, folder in models.items():
+        assert folder == (top / "small" / name if name.endswith("-small") else top / name)
+    assert {path.parent for path in top.rglob("README.md")} == {*models.values()}
+
+
 def test_packaged_copy_is_used_without_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     package = tmp_path / "hf_alpha"
     (package / "_data" / "training" / "copying").mkdir(parents=True)
@@ -29,4 +38,4 @@ def test_packaged_copy_is_used_without_a_checkout(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(resources, "_PACKAGE", package)
     assert resource_path("training", "copying") == package / "_data" / "training" / "copying"
     with pytest.raises(FileNotFoundError, match="has no model_cards/ folder"):
-        resource_path("model_cards")
+        released_models()

@@ -128,6 +128,6 @@ def test_a_card_of_numbers_has_no_picture_of_shares(tmp_path):
 
 
 def test_a_license_is_for_a_card():
-    model = str(Path(__file__).parents[1] / "model_cards" / "copying-learned-small")
+    model = str(Path(__file__).parents[1] / "model_cards" / "small" / "copying-learned-small")
     done = CliRunner().invoke(app, ["evaluate", model, "--license", "mit"])
     assert "give --card too" in str(done.exception)

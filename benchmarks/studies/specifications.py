@@ -13,7 +13,7 @@ from typing import Any
 from hf_alpha.data.keys import key_in, split_of
 from hf_alpha.evaluation.report import OUTCOMES, OUTSIDE, Rates, Record
 from hf_alpha.recipe import Generated
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.base import EQUIVALENCES
 
@@ -48,10 +48,10 @@ class Specifications(Table):
     summary = "published LTL patterns with their own names, the 55 of Dwyer et al. first"
 
     def rows(self, size: Size) -> list[Row]:
-        folders = sorted(resource_path("model_cards").glob(f"{TASK}-*"))
         released = [
-            Row(folder.name, TASK, (f"{folder.name} (released)",), released=folder)
-            for folder in folders
+            Row(name, TASK, (f"{name} (released)",), released=folder)
+            for name, folder in released_models().items()
+            if name.startswith(f"{TASK}-")
         ]
         trained = [
             Row(f"{TASK}-{key}-normal", TASK, (key,), encodings.model(TASK, key, "normal"))

@@ -13,7 +13,7 @@ from hf_alpha.modeling.grammar import check_unicode
 from hf_alpha.plain_text import printable
 from hf_alpha.processes import choose_device
 from hf_alpha.recipe import recipe_for
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models
 from hf_alpha.solving import MODEL, Solution, solve
 from hf_alpha.tasks import Problem, Task, Verdict, get_task
 from hf_alpha.tasks.checking import Answer
@@ -236,14 +236,14 @@ def page_models(places: Sequence[str] = (), task: str | None = None) -> list[Mod
 
 
 def _released() -> list[Model]:
-    found = []
+    found, folders = [], released_models()
     for name in sorted(built_in_tasks(), key=lambda name: get_task(name).grammar is None):
         task = get_task(name)
         if task.released_model is None:
             continue
-        folders = resource_path("model_cards").glob(f"{name}-*")
-        names = sorted((x.name for x in folders), key=lambda x: (x != task.released_model, x))
-        found += [Model(x, task, str(resource_path("model_cards", x))) for x in names]
+        names = [x for x in folders if x.startswith(f"{name}-")]
+        names.sort(key=lambda x: x != task.released_model)
+        found += [Model(x, task, str(folders[x])) for x in names]
     return found
 
 

@@ -101,8 +101,8 @@ class Task(ABC):
         samples: more of them, in any notation, to be clicked on a page.
         data: what a dataset card says of problems and answers.
         empty_answer: what is shown in place of an answer without a token.
-        released_model: folder under `model_cards/` of the model that `hf-alpha solve` takes unless
-            told otherwise; None where there is none.
+        released_model: name of the released model that `hf-alpha solve` takes unless told
+            otherwise; None where there is none.
         decides: there is a solver behind `decide`, which needs no model.
         prompt: for models that follow instructions; None where there is none.
         held_out: whether equal up to renaming and commuting counts as equal, and tests keep clear

@@ -69,7 +69,7 @@ def test_alone_it_names_five_commands_that_there_are():
 
 @pytest.mark.parametrize("command", [["solve", "request & !grant"], ["info", "MODEL"]])
 def test_other_libraries_say_nothing(command):
-    model = str(ROOT / "model_cards" / "propositional-streams-small")
+    model = str(ROOT / "model_cards" / "small" / "propositional-streams-small")
     done = hf_alpha(*[model if word == "MODEL" else word for word in command])
     assert done.code == 0 and not done.err
 

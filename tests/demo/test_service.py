@@ -129,9 +129,9 @@ def test_requests_at_once_get_their_own_answers(service):
 
 def test_a_model_of_texts_is_offered_by_its_folder(service):
     """Its names change places; the check that the package brings judges."""
-    from hf_alpha.resources import resource_path
+    from hf_alpha.resources import released_models
 
-    (choice,) = page_models([str(resource_path("model_cards", "anf-relational"))])
+    (choice,) = page_models([str(released_models()["anf-relational"])])
     own = Service([choice], "cpu")
     assert own.tasks() == ["text"]
     renamed = own.rename("f ( x , g ( y ) )", "anf-relational", seed=3)

@@ -14,7 +14,7 @@ from commands import hf_alpha
 
 from hf_alpha.demo.service import Model
 from hf_alpha.demo.space import write_space
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 
 MODEL = "propositional-relational-small"
@@ -23,7 +23,7 @@ MODEL = "propositional-relational-small"
 @pytest.fixture(scope="module")
 def space(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("space") / "space"
-    model = resource_path("model_cards", MODEL)
+    model = released_models()[MODEL]
     done = hf_alpha("demo", "--model", model, "--space", folder)
     assert done.code == 0, done.err
     assert done.out.endswith(f"hf upload owner/name {folder} --repo-type space\n")
@@ -85,7 +85,7 @@ def test_code_of_ones_own_and_a_folder_that_is_there_are_refused(space, tmp_path
     ):
         write_space([Model("mine", get_task("text"), str(tmp_path))], tmp_path / "space")
     assert not (tmp_path / "space").exists()
-    model = resource_path("model_cards", MODEL)
+    model = released_models()[MODEL]
     assert "exists" in hf_alpha("demo", "--model", model, "--space", space).error
 
 

@@ -15,7 +15,7 @@ from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.evaluate import Exam
 from hf_alpha.evaluation.instructed import AskedModel, Formulas, KeptReplies, LocalModel
 from hf_alpha.evaluation.report import table
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 
 TASK = get_task("propositional")
@@ -264,7 +264,7 @@ def test_a_command_asks_models_here_and_behind_an_address(tmp_path, monkeypatch)
         assert hf_alpha("evaluate", folder, "--few-shot", *here).out == done.out, "its old name"
         served = f"some/model@{server.address}"
         there = ["--out", tmp_path / "service", *problems, "--covariance", 1, "--quiet"]
-        ours = resource_path("model_cards", "propositional-relational-small")
+        ours = released_models()["propositional-relational-small"]
         done = hf_alpha("ask", ours, served, *there, "--key-from", "A_KEY")
         assert done.code == 0, done.err
         rows = [line.replace("correct", "").split() for line in done.out.splitlines()]

@@ -10,7 +10,7 @@ from benchmarks.studies.specifications import FAMILIES, Specifications, patterns
 from benchmarks.studies.table import percent
 from hf_alpha.data.keys import key_of, split_of
 from hf_alpha.evaluation.report import OUTCOMES
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 
 DWYER = Path(__file__).parents[2] / "data_files" / "dwyer.tsv"
@@ -34,7 +34,7 @@ def test_released_models_and_chance_are_measured_without_training(tmp_path, monk
     monkeypatch.setattr("benchmarks.studies.specifications.patterns", lambda: some)
     table = Specifications()
     rows = [row.name for row in table.rows(TINY) if row.model is None]
-    released = {path.name for path in resource_path("model_cards").glob("ltl-*")}
+    released = {name for name in released_models() if name.startswith("ltl-")}
     assert {*rows} == {*released, "ltl-random"} and "ltl-relational-small" in released
     only = ["ltl-learned-small", "ltl-relational-small", "ltl-random"]
     results = reproduce(table, TINY, [0], only, Path("runs"), Path("out"), lambda _: None)

@@ -3,7 +3,7 @@ from tiny_studies import TINY
 
 from benchmarks.studies.top_n import COUNTS, TopN
 from hf_alpha.evaluation import Report
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models
 
 
 @pytest.mark.slow
@@ -11,7 +11,7 @@ def test_a_right_answer_among_more_is_found_more_often(tmp_path):
     """With a released model: what has hardly been trained finds none."""
     table = TopN()
     row = next(row for row in table.rows(TINY) if row.name == "propositional-relational-normal")
-    folder = resource_path("model_cards", "propositional-relational-small")
+    folder = released_models()["propositional-relational-small"]
     found = table.measure(row, folder, TINY, tmp_path)
     rates = [found[f"top {count}"] for count in COUNTS]
     assert 0.5 < rates[0] == found["correct 1"] <= rates[1] <= rates[2] <= 1
