@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from hf_alpha.data.generate import generate, generate_grid
 from hf_alpha.data.read import load
-from hf_alpha.resources import resource_path
+from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 
 from . import encodings, measures
@@ -48,7 +48,7 @@ class Published(Table):
         for task in encodings.LOGIC:
             for name, trained in TRAINED.items():
                 if name.startswith(task):
-                    folder = resource_path("model_cards", name)
+                    folder = released_models()[name]
                     rows.append(Row(name, task, (name, trained), released=folder))
             rows.append(Row(f"{task}-random", task, (get_task(task).random_name, NONE)))
         return rows
