@@ -123,8 +123,10 @@ class Encodings(Table):
             "answer equals that of the data. Alpha-covariance is measured over all renamings "
             f"within {size.names} names, for up to {size.covariance:,} test problems with as many "
             "names as the column says; 100 means the same answer whatever the names. `full "
-            "vocabulary` was trained on problems with all numbers of names. A dash means outside "
-            "the vocabulary, or not measured."
+            "vocabulary` was trained on problems with all numbers of names. `a draw for each "
+            "sample`: dual-part with `symbol_renaming: random`; else the samples of a step share "
+            "one draw, and a name in a fixed place has the same random part in all of them. A dash "
+            "means outside the vocabulary, or not measured."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
