@@ -1,6 +1,6 @@
 """What minutes of pretraining on a CPU are worth on GLUE: a FOLNet beside a BERT of its size.
 
-    python benchmarks/glue.py --data data --minutes 0,2,8 --seeds 0,1 \\
+    python benchmarks/glue.py --data data --minutes 0,2,8 --seeds 0,1,2 \\
         --change training.disable_tqdm=true --out glue
 
 Both have half a million parameters, and read masked tokens of the same texts (those of
