@@ -24,6 +24,7 @@ RESULTS = {
     "propositional-converted": "medium",
     "ltl-relational": "ltl-long",
     "ltl-converted": "ltl-medium",
+    "ltl-relational-five": "ltl-five",
     "inline-t5": "inline-t5",
     "anf-relational": "anf-relational",
     "proofs-relational": "proofs-relational",

@@ -20,6 +20,7 @@ TRAINED = {
     "propositional-relational": "at most 10 names, 35 tokens",
     "propositional-converted": "at most 5 names, 25 tokens",
     "ltl-relational": "at most 10 names, 100 tokens",
+    "ltl-relational-five": "at most 5 names, 35 tokens",
     "ltl-converted": "at most 5 names, 25 tokens",
 }
 """Released model -> what was in its training."""
