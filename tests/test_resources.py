@@ -27,7 +27,8 @@ def test_released_models_are_found_by_name():
     models, top = released_models(), ROOT / "model_cards"
     assert [*models] == sorted(models)
     for name, folder in models.items():
-        assert folder == (top / "small" / name if name.endswith("-small") else top / name)
+        compared = name.endswith("-small") or name == "ltl-relational-five"
+        assert folder == (top / "small" / name if compared else top / name)
     assert {path.parent for path in top.rglob("README.md")} == {*models.values()}
 
 
