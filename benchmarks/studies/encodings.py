@@ -22,7 +22,6 @@ ENCODINGS = {
     "relational": "relational",
 }
 PER_SAMPLE = "dual_part_per_sample"
-LOGIC_ENCODINGS = {**ENCODINGS, PER_SAMPLE: "dual-part, a draw for each sample"}
 FROM = {
     "relational": ("learned", ("num_symbols=10", "model.symbol_encoding=relational")),
     PER_SAMPLE: ("dual_part", ("model.symbol_renaming=random",)),
@@ -52,9 +51,11 @@ class Encodings(Table):
         all_rows = []
         for task in LOGIC:
             for data in DATA:
-                labels = dict(LOGIC_ENCODINGS)
+                labels = dict(ENCODINGS)
                 if data == "normal":
                     labels[FULL] = f"full vocabulary ({size.most_names} names)"
+                if data == "renamed":
+                    labels[PER_SAMPLE] = "dual-part, a draw for each sample"
                 all_rows += [
                     Row(f"{task}-{key}-{data}", task, (data, label), model(task, key, data))
                     for key, label in labels.items()
