@@ -32,6 +32,7 @@ COPIED = (
         "glue",
         "adacos",
         "adacos-no-f-bn",
+        "adacos-encodings",
         "names-benchmark",
         "retrofit-study",
     ),
