@@ -115,10 +115,10 @@ def test_code_in_data_folders_is_in_the_distributions(built: Path, wheel: Path):
 
 
 def test_default_checkpoints_stay_small():
-    """Each released model under model_cards/ is committed and shipped: 5 MB at most."""
+    """Each released model under model_cards/ is committed and shipped: 6 MB at most."""
     for name, folder in released_models().items():
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        assert size <= 5e6, f"{name} takes {size / 1e6:.1f} MB"
+        assert size <= 6e6, f"{name} takes {size / 1e6:.1f} MB"
 
 
 def test_installed_package_is_its_own(installed: Installed):

@@ -26,7 +26,7 @@ def done(tmp_path_factory) -> Path:
         run = study("studies", "encodings", "--size", "tiny", "--seeds", "3", "--only", ROWS)
         assert run.code == 0, run.err
         listed = study("studies", "--size", "tiny", "--seeds", "3").out
-    assert "encodings" in listed and "3 of 40 done" in listed and " h of training missing" in listed
+    assert "encodings" in listed and "3 of 42 done" in listed and " h of training missing" in listed
     return folder
 
 
