@@ -33,7 +33,7 @@ from hf_alpha.generation import (
     search_settings,
 )
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.resources import released_models
+from hf_alpha.resources import released_model
 from hf_alpha.tasks import get_task
 from measure import add_out, clocked_in_turns, finish, ratios, table, three
 
@@ -56,7 +56,7 @@ def draw_rows(task: str, symbols: int, sizes: Sequence[int], count: int) -> list
 
 def measure(task: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Seconds of every side, and what evaluation found."""
-    name = options.model or str(released_models()[f"{task}-streams-small"])
+    name = options.model or str(released_model(f"{task}-streams-small"))
     model, tokenizer = load_checkpoint(name)
     model.to(options.device)
     extend_vocabulary(model, tokenizer, options.symbols)

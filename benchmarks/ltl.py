@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any
 
 import measure
-from hf_alpha.resources import released_models
+from hf_alpha.resources import released_model
 from hf_alpha.tasks import Verdict
 from hf_alpha.tasks.ltl import LTLTask, lasso, spot, spot_worker
 from hf_alpha.tasks.ltl.trace import Trace, cube_step, read_cube, read_trace, write_trace
@@ -480,7 +480,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
-    model = options.model or str(released_models()["ltl-streams-small"])
+    model = options.model or str(released_model("ltl-streams-small"))
     mixes = dict(mixes_of(options.checks, model))
     result = {
         "pairs": {name: measure_pairs(name, options) for name in SIZES},

@@ -41,6 +41,18 @@ def released_models() -> dict[str, Path]:
     return dict(sorted((file.parent.name, file.parent) for file in files))
 
 
+def released_model(name: str | None) -> Path:
+    """Return the folder of the released model of this name.
+
+    Raises:
+        FileNotFoundError: there is none; the message lists those that there are.
+    """
+    folders = released_models()
+    if name not in folders:
+        raise FileNotFoundError(f"no released model {name!r}; there are: {', '.join(folders)}")
+    return folders[name]
+
+
 def recipe_file(path: str | Path) -> Path:
     """Return the file of a recipe, given as a path or by its name among those shipped.
 

@@ -367,12 +367,12 @@ class AskedModel:
         from hf_alpha.loading import load_checkpoint
         from hf_alpha.processes import choose_device
         from hf_alpha.progress import without_bars
-        from hf_alpha.resources import released_models
+        from hf_alpha.resources import released_model
 
         model = self._settings.model
         if not isinstance(model, tuple):
             device = choose_device(self._settings.device)
-            folder = model or released_models()[f"{self._task.released_model}"]
+            folder = model or released_model(self._task.released_model)
             with without_bars():
                 loaded, tokenizer = load_checkpoint(folder)
             model = loaded.to(device), tokenizer

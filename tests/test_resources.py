@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hf_alpha import resources
-from hf_alpha.resources import released_models, resource_path
+from hf_alpha.resources import released_model, released_models, resource_path
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,6 +30,13 @@ def test_released_models_are_found_by_name():
         compared = name.endswith("-small") or name == "ltl-relational-five"
         assert folder == (top / "small" / name if compared else top / name)
     assert {path.parent for path in top.rglob("README.md")} == {*models.values()}
+
+
+def test_a_released_model_that_is_not_there_is_told_with_those_that_are():
+    assert released_model("inline-t5") == ROOT / "model_cards" / "inline-t5"
+    for name in ("nope", None):
+        with pytest.raises(FileNotFoundError, match=f"no released model {name!r}; .*: anf-rel"):
+            released_model(name)
 
 
 def test_packaged_copy_is_used_without_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

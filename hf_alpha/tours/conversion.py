@@ -18,7 +18,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.processes import choose_device
 from hf_alpha.progress import TrainingProgress
-from hf_alpha.resources import released_models
+from hf_alpha.resources import released_model
 from hf_alpha.tasks import Task, Tour, name_of
 from hf_alpha.tours.closing import closing
 from hf_alpha.train import AlphaTrainer
@@ -90,8 +90,7 @@ def caption(tour: Tour) -> str:
 
 def _convert(tour: Tour, say: Callable[[str], None]) -> dict[str, Loaded]:
     """Return the vanilla model, its conversion, and that conversion after it was tuned."""
-    folders = released_models()
-    vanilla, tokenizer = load_checkpoint(folders[tour.vanilla])
+    vanilla, tokenizer = load_checkpoint(released_model(tour.vanilla))
     say(
         f"1. {tour.vanilla}: a vanilla encoder-decoder, one vector for each of its symbols a, b, c."
     )
@@ -99,7 +98,7 @@ def _convert(tour: Tour, say: Callable[[str], None]) -> dict[str, Loaded]:
     converted = to_streams(vanilla, a, b, tour.sides)
     say("2. Converted to one stream per symbol: without symbols, and with a alone, its logits are")
     say("   identical to the vanilla model's. Aggregated attention added, silent until trained.")
-    tuned, tuned_tokenizer = load_checkpoint(folders[tour.tuned])
+    tuned, tuned_tokenizer = load_checkpoint(released_model(tour.tuned))
     say(f"3. Two minutes of training are not enough, so it goes on from {tour.tuned}:")
     say("   this very conversion, tuned longer on formulas with at most 3 symbols.")
     _check_same_shape(tour, converted, tuned)
