@@ -49,7 +49,7 @@ from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from runs import check_names, train_once
 
 sys.path.append(str(measure.ROOT / "examples" / "tasks"))
-from kinship import Story, genders_of, longer_stories, with_other_questions
+from kinship import Story, facts_in_words, genders_of, longer_stories, with_other_questions
 
 RECIPES = {
     "bert": "clutrr-bert-small",
@@ -103,7 +103,7 @@ def redraw_names(
     for part, count in (("train", copies), ("test", 1)):
         rng = random.Random(f"{split}/{part}")
         part_stories = [
-            told_by_facts(story, rng) if facts else story
+            {**story, "story": facts_in_words(story, rng, "[{}]")} if facts else story
             for story in longer_stories(
                 stories[part] * count, longer if part == "train" else 0, rng
             )
@@ -113,16 +113,6 @@ def redraw_names(
         lines = "".join(json.dumps(renamed(story, names, rng)) + "\n" for story in part_stories)
         with replacing(out / file_name(split, part)) as temporary:
             temporary.write_bytes(gzip.compress(lines.encode(), mtime=0))
-
-
-def told_by_facts(story: Story, rng: random.Random) -> Story:
-    """A story whose text is its facts in random order."""
-    people = [name for name, _ in genders_of(story)]
-    facts = [
-        f"the {relation} of [{people[one]}] is [{people[two]}] ."
-        for (one, two), relation in zip(story["story_edges"], story["edge_types"], strict=True)
-    ]
-    return {**story, "story": " ".join(rng.sample(facts, len(facts)))}
 
 
 def file_name(split: str, part: str) -> str:

@@ -44,9 +44,9 @@ def genders_of(story: Story) -> list[tuple[str, str]]:
     return [(name, gender) for name, gender in people]
 
 
-def facts(row: Story, rng: random.Random) -> str:
-    """Return the facts of a row in words."""
-    people = [name for name, _ in genders_of(row)]
+def facts_in_words(row: Story, rng: random.Random, name: str = "{}") -> str:
+    """Return the facts of a row in words, in random order; `name` is how a name is written."""
+    people = [name.format(person) for person, _ in genders_of(row)]
     found = [
         f"the {relation} of {people[one]} is {people[two]} ."
         for (one, two), relation in zip(row["story_edges"], row["edge_types"], strict=True)
@@ -59,7 +59,7 @@ def pair(row: Story, rng: random.Random, options: Collection[str]) -> dict[str, 
     one, two = row["query"]
     people = genders_of(row)
     plain = row["story"].translate(str.maketrans("", "", "[]"))
-    told = plain if "stories" in options else facts(row, rng)
+    told = plain if "stories" in options else facts_in_words(row, rng)
     source = f"{told} who is {two} to {one} ?"
     words = re.findall(r"\w+", source)
     women = [name for name, gender in people if gender == "female" and name in words]
