@@ -1,12 +1,14 @@
 """Released models on problems drawn as the papers draw theirs, beside the papers' right answers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
-from hf_alpha.data.generate import generate, generate_grid
+from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
+from hf_alpha.recipe import RECIPE_FILE, Generated, read_recipe
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 
@@ -16,21 +18,15 @@ from .sizes import Size
 from .specifications import DWYER, patterns
 from .table import NONE, TASKS, Block, Column, Row, Table, number, percent, ranked
 
-TRAINED = {
-    "propositional-relational": "at most 10 names, 35 tokens",
-    "propositional-converted": "at most 5 names, 25 tokens",
-    "ltl-relational": "at most 10 names, 100 tokens",
-    "ltl-relational-five": "at most 5 names, 35 tokens",
-    "ltl-converted": "at most 5 names, 25 tokens",
-}
-"""Released model -> what was in its training."""
+KINDS = ("relational", "relational-five", "converted")
 NAMES = (5, 10)
 LENGTHS = (10, 35)
 ALPHA = {"propositional": 0.095, "ltl": 0.112}
 """How far sizes may depart from uniform, as DeepLTL has it."""
 SAMPLES = 15_000
 """Problems drawn for each number of names; a tenth of them is the test split."""
-GRID_NAMES, GRID_LENGTHS, PER_CELL = range(11), range(1, 51), 5
+MOST_NAMES, GRID_LENGTHS, PER_CELL = 10, 50, 5
+"""Of the heatmap."""
 CONJUNCTIONS = 300
 PATTERN_NAMES = 5
 PATTERN_LENGTHS = (36, 126)
@@ -45,12 +41,12 @@ class Published(Table):
     heads: ClassVar[tuple[str, ...]] = ("model", "trained on")
 
     def rows(self, size: Size) -> list[Row]:
-        rows = []
+        rows, folders = [], released_models()
         for task in encodings.LOGIC:
-            for name, trained in TRAINED.items():
-                if name.startswith(task):
-                    folder = released_models()[name]
-                    rows.append(Row(name, task, (name, trained), released=folder))
+            for name in (f"{task}-{kind}" for kind in KINDS):
+                if name in folders:
+                    cells = (name, trained_on(folders[name]))
+                    rows.append(Row(name, task, cells, released=folders[name]))
             rows.append(Row(f"{task}-random", task, (get_task(task).random_name, NONE)))
         return rows
 
@@ -66,7 +62,8 @@ class Published(Table):
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         problems = {f"at most {names}": drawn(row.task, names, runs) for names in NAMES}
-        problems["grid"] = grid(row.task, runs)
+        heatmap = replace(size, most_names=MOST_NAMES, grid_lengths=GRID_LENGTHS, per_cell=PER_CELL)
+        problems["grid"] = measures.grid(row.task, heatmap, runs / self.name)
         if row.task == "ltl":
             problems["conjunctions"] = [{"problem": formula} for formula in conjunctions()]
         values: dict[str, Any] = {}
@@ -102,18 +99,18 @@ class Published(Table):
             f"`5 names`, `10 names`: formulas of {smallest} to {largest} tokens with at most so "
             "many names, their operators weighted as by DeepLTL (Hahn et al. 2021) and their sizes "
             f"uniform; {SAMPLES // 10:,} of each. `heatmap`: {PER_CELL} formulas for each number "
-            f"of names from 0 to {GRID_NAMES[-1]} and each length to {GRID_LENGTHS[-1]}, where "
+            f"of names from 0 to {MOST_NAMES} and each length to {GRID_LENGTHS}, where "
             "there are so many. The papers' models were trained with at most 5 names and 35 "
             "tokens, as was `ltl-relational-five`; `10 names` and `heatmap` ask how they "
             "generalise. Those that end in `-converted` have seen fewer tokens, those that end in "
             "`-relational` more names, so the latter's numbers there say how good a model is, not "
-            "how it generalises. Our formulas "
-            "have no part that Spot simplifies away at once (such as a double negation), and no "
-            "test formula equals a training formula even after renaming names and reordering "
-            "operands. The paper's numbers beside `relational` are the best ones of its models "
-            "from scratch, those beside `converted` of its conversions; they are of 3 million "
-            "parameters, trained on GPUs. DeepLTL's Transformer, with 5 names, has 98.5 % of LTL "
-            "and 96.5 % of propositional logic. `conjunctions`: of the patterns of Dwyer, Avrunin "
+            "how it generalises. Our formulas have no part that Spot simplifies away at once (such "
+            "as a double negation), and no test formula equals a training formula even after "
+            "renaming names and reordering operands. The paper's numbers beside `relational` are "
+            "the best ones of its models from scratch, those beside `converted` of its "
+            "conversions; they are of 3 million parameters, trained on GPUs. DeepLTL's "
+            "Transformer, with 5 names, has 98.5 % of LTL and 96.5 % of propositional logic. "
+            "`conjunctions`: of the patterns of Dwyer, Avrunin "
             f"and Corbett, with names drawn from {PATTERN_NAMES}, {PATTERN_LENGTHS[0]} to "
             f"{PATTERN_LENGTHS[1]} tokens, satisfiable; such are DeepLTL's LTLPattern126. No model "
             "here was trained on any."
@@ -131,6 +128,13 @@ class Published(Table):
         return sentences
 
 
+def trained_on(folder: Path) -> str:
+    """How many names and tokens were in the last training of a released model, by its recipe."""
+    data = read_recipe(folder / RECIPE_FILE).data
+    assert isinstance(data, Generated)
+    return f"at most {data.generate['num_symbols']} names, {data.generate['sizes'][1]} tokens"
+
+
 def drawn(task: str, names: int, runs: Path) -> list[dict[str, Any]]:
     """The test split of formulas with at most so many names."""
     out = runs / "problems" / f"{task}-published-{names}"
@@ -138,13 +142,6 @@ def drawn(task: str, names: int, runs: Path) -> list[dict[str, Any]]:
         task, out, SAMPLES, sizes=LENGTHS, num_symbols=names, alpha=ALPHA[task],
         constant_priority=1.0, progress=False,
     )  # fmt: skip
-    return list(load(out, "test"))
-
-
-def grid(task: str, runs: Path) -> list[dict[str, Any]]:
-    """The heatmap's problems: as many of each number of names and each length, both exact."""
-    out = runs / "problems" / f"{task}-published-grid"
-    generate_grid(task, out, GRID_NAMES, GRID_LENGTHS, PER_CELL, progress=False)
     return list(load(out, "test"))
 
 
@@ -179,4 +176,4 @@ def _renamed(tokens: Sequence[str], rng: Random) -> list[str]:
     return [names.get(token, token) for token in tokens]
 
 
-__all__ = ["CONJUNCTIONS", "Published", "conjunctions", "drawn", "grid"]
+__all__ = ["CONJUNCTIONS", "Published", "conjunctions", "drawn", "trained_on"]
