@@ -38,7 +38,7 @@ LAYERS = [
     {"convert", "recipe"},
     {"evaluation"},
     {"train"},
-    {"names_benchmark", "release", "side_by_side", "solving"},
+    {"release", "side_by_side", "solving"},
     {"card"},
     {"model_files", "score_card"},
     {"push", "tours"},

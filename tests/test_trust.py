@@ -158,7 +158,7 @@ RULE = {"name": {"function": "evil:find", "count": 4}}
 CLASSIFY = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
 LOADING = [SOLVE, EVALUATE, TRAIN, DEMO, ("info", "m"), ("convert", "m", "o"),
            ("convert", "classes", "o", "--transducer", "fst"), ASK, ("push", "m", "me/m"),
-           ("release", "m", "o"), ("names-benchmark", "m")]  # fmt: skip
+           ("release", "m", "o")]  # fmt: skip
 STUDIES = [("studies.grow", "m", "o"), ("studies.zero_shot", "classes", "--task", "rte",
            "--data", "rte.jsonl", "--columns", "a,b,label")]  # fmt: skip
 BARE = [*LOADING[4:], *STUDIES]  # which look at models alone, at no recipe

@@ -3,7 +3,6 @@
 import copy
 import functools
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -238,17 +237,6 @@ def by_class(text: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def json_object(option: str, text: str | None) -> dict[str, Any]:
-    """Read the value of an option."""
-    try:
-        value = json.loads(text or "{}")
-    except ValueError as error:
-        raise ValueError(f"{option} {text}: no JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"{option} {text}: write a JSON object")
-    return value
-
-
 def one_of(choices: dict[str, Any], kind: str, name: str) -> Any:
     """Find what an argument names.
 
@@ -277,7 +265,6 @@ __all__ = [
     "fraction",
     "grouped",
     "integers",
-    "json_object",
     "may_trust",
     "names_of",
     "one_of",

@@ -17,7 +17,6 @@ from .commuting import Fixed, commuted, fixed_tokens
 from .decision import Decision
 from .explanation import Explanation
 from .problem import Problem
-from .prompts import Prompt
 from .sampling import Sampler
 from .solver_process import MissingSolverError, SolverCrashError
 
@@ -104,7 +103,6 @@ class Task(ABC):
         released_model: name of the released model that `hf-alpha solve` takes unless told
             otherwise; None where there is none.
         decides: there is a solver behind `decide`, which needs no model.
-        prompt: for models that follow instructions; None where there is none.
         held_out: whether equal up to renaming and commuting counts as equal, and tests keep clear
             of training data. False where there are too few problems for that.
     """
@@ -126,7 +124,6 @@ class Task(ABC):
     empty_answer: ClassVar[str] = "(empty)"
     released_model: ClassVar[str | None] = None
     decides: ClassVar[bool] = False
-    prompt: ClassVar[Prompt | None] = None
     held_out: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

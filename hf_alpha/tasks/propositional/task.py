@@ -17,7 +17,6 @@ from hf_alpha.tasks.base import (
 )
 from hf_alpha.tasks.decision import Clock, Decision, small_core
 from hf_alpha.tasks.explanation import Explanation
-from hf_alpha.tasks.prompts import Prompt
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
 
@@ -25,7 +24,6 @@ from . import sat
 from .assignment import Assignment, read_assignment, write_assignment
 from .explain import explain
 from .grammar import PROPOSITIONAL
-from .prompt import AssignmentPrompt
 from .sampler import FormulaSampler
 
 SOLVER = "python-sat"
@@ -92,7 +90,6 @@ class PropositionalTask(FormulaTask):
         constants=0.05,
         example="request & !(grant | idle)",
     )
-    prompt: ClassVar[Prompt | None] = AssignmentPrompt()
     alpha: ClassVar[float] = 0.095
 
     def is_satisfiable(self, tokens: Sequence[str]) -> bool:
