@@ -111,7 +111,7 @@ def test_solving(tmp_path):
 
 
 def test_names_benchmark_by_hand(tmp_path):
-    """Its Python alone; its commands are tested in names_benchmark/test_run.py."""
+    """Its Python alone; the tasks are tested in benchmarks/names/test_tasks.py."""
     blocks = BLOCK.findall((DOCS / "names-benchmark.md").read_text(encoding="utf-8"))
     (code,) = (code for language, code in blocks if language == "python")
     (said,) = (text for language, text in blocks if not language)

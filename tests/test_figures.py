@@ -191,16 +191,6 @@ def evaluated() -> Iterator[tuple[str, str]]:
     said = read(RESULTS / "quickstart" / "output.txt")
     seconds = re.search(r"(\d+) seconds in all", said)[1]
     yield "docs/start.md", f"this run of `hf-alpha quickstart`: {seconds} seconds after the install"
-    said = read(RESULTS / "quickstart-propositional" / "output.txt")
-    seconds = re.search(r"(\d+) seconds in all", said)[1]
-    steps = re.search(r"Fine-tuned for another (\d+) steps", said)[1]
-    yield (
-        "docs/start.md",
-        (
-            "a run of `hf-alpha quickstart --task propositional --output quickstart`: "
-            f"{seconds} seconds on one thread of a busy machine, {steps} steps of fine-tuning"
-        ),
-    )
     small = rows_of(read(RESULTS / "small" / "table.txt"))
     four = {
         name: small["symbols:", "correct", f"propositional-{name}-small"][3]

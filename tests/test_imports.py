@@ -41,7 +41,7 @@ LAYERS = [
     {"release", "side_by_side", "solving"},
     {"card"},
     {"model_files", "score_card"},
-    {"push", "tours"},
+    {"push", "quickstart"},
     {"demo", "info"},
     {"cli"},
     {"__main__"},

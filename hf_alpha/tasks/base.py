@@ -5,7 +5,6 @@ import random
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
 from typing import Any, ClassVar, TypeVar
@@ -46,29 +45,6 @@ class Verdict(StrEnum):
     def is_correct(self) -> bool:
         """Whether the answer solves the problem."""
         return self in (Verdict.exact, Verdict.correct)
-
-
-@dataclass(frozen=True)
-class Tour:
-    """What the tour (`hf-alpha quickstart`) of a task needs to know.
-
-    Attributes:
-        vanilla: the released model that it starts from.
-        tuned: the released model that is its conversion, tuned.
-        sizes: of the problems in training and in the test.
-        sides: where the conversion adds aggregated attention.
-        solver: which solver checks answers, as `Task.check` calls it, and what to call it.
-        constants: weight of the leaves 0 and 1; None for the task's own.
-        example: a problem to try.
-    """
-
-    vanilla: str
-    tuned: str
-    sizes: range
-    sides: tuple[str, ...]
-    solver: tuple[str, str]
-    constants: float | None
-    example: str
 
 
 class Task(ABC):
@@ -423,14 +399,12 @@ class DrawnTask(Task):
     Attributes:
         targets: way to compute a target -> what a dataset card says of it; the first is the
             default.
-        tour: of `hf-alpha quickstart`; None where there is none.
         sizes: the papers' smallest and largest size.
         alpha: the papers' departure from uniform sizes; see `hf_alpha.data.generate`.
         constant_priority: the papers' weight of the leaves 0 and 1 against a symbol's 1.
     """
 
     targets: ClassVar[Mapping[str, str]]
-    tour: ClassVar[Tour | None] = None
     sizes: ClassVar[tuple[int, int]] = (1, 35)
     alpha: ClassVar[float] = 0.0
     constant_priority: ClassVar[float] = 0.0

@@ -8,7 +8,6 @@ from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks.base import (
     FormulaTask,
-    Tour,
     Verdict,
     solver_proof,
     solver_target,
@@ -84,15 +83,6 @@ class LTLTask(FormulaTask):
     )
     released_model: ClassVar[str | None] = "ltl-relational"
     decides: ClassVar[bool] = True
-    tour: ClassVar[Tour | None] = Tour(
-        vanilla="ltl-learned-small",
-        tuned="ltl-converted-small",
-        sizes=range(1, 16),
-        sides=("encoder",),
-        solver=("spot", "Spot"),
-        constants=None,
-        example="G(request -> F grant) & F request",
-    )
     sizes: ClassVar[tuple[int, int]] = (10, 35)
     alpha: ClassVar[float] = 0.112
     constant_priority: ClassVar[float] = 1.0

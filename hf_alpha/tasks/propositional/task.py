@@ -9,7 +9,6 @@ from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks import truth_table
 from hf_alpha.tasks.base import (
     FormulaTask,
-    Tour,
     Verdict,
     solver_proof,
     solver_target,
@@ -81,15 +80,6 @@ class PropositionalTask(FormulaTask):
     empty_answer: ClassVar[str] = "(empty: any assignment)"
     released_model: ClassVar[str | None] = "propositional-relational"
     decides: ClassVar[bool] = True
-    tour: ClassVar[Tour | None] = Tour(
-        vanilla="propositional-learned-small",
-        tuned="propositional-converted-small",
-        sizes=range(1, 16),
-        sides=("encoder", "decoder"),
-        solver=("aiger", "a SAT solver"),
-        constants=0.05,
-        example="request & !(grant | idle)",
-    )
     alpha: ClassVar[float] = 0.095
 
     def is_satisfiable(self, tokens: Sequence[str]) -> bool:

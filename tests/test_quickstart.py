@@ -1,4 +1,4 @@
-"""The tour of pairs of one's own, in a few steps."""
+"""The tour, in a few steps, and what it says in the end."""
 
 from pathlib import Path
 
@@ -6,8 +6,9 @@ import pytest
 from commands import hf_alpha
 from pictures import is_picture
 
+from hf_alpha.evaluation.report import Record, Report
+from hf_alpha.quickstart import ENCODINGS, NAMES, closing
 from hf_alpha.recipe import read_recipe
-from hf_alpha.tours.names import ENCODINGS, NAMES
 
 
 @pytest.mark.slow
@@ -31,3 +32,16 @@ def test_the_tour_shows_more_names_than_training_has(tmp_path: Path):
     assert "relational 100 %" in renamed
     assert last == f"         hf-alpha train {folder / 'swap.yaml'}"
     assert not done.err.strip()
+
+
+def test_only_problems_with_more_names_than_training_count():
+    records = [
+        Record(index, "x", "y", names, 3, ("y",), (verdict,))
+        for index, (names, verdict) in enumerate(
+            [(3, "wrong"), (4, "correct"), (5, "exact"), (6, "wrong"), (9, "wrong")]
+        )
+    ]
+    shown, more, renamed = closing([Report("ours", {}, records)], 3).splitlines()
+    assert "at most 3 names" in shown
+    assert more.strip() == "Right answers with more: ours 50 %."
+    assert renamed.strip() == "Same answer when names are renamed: not measured."
