@@ -370,10 +370,11 @@ def test_every_model_is_loaded_without_asking():
 
 def test_checks_of_the_package_itself_need_no_trust(tmp_path):
     """They judge an answer and do nothing else; nothing else in the package counts."""
-    from hf_alpha.trust import OWN_CHECKS, refused_code
+    from hf_alpha.trust import refused_code
 
-    for name in OWN_CHECKS:
-        module, function = name.split(":")
-        assert callable(getattr(import_module(module), function))
-    names = {"check": "hf_alpha.tasks.text.anf:check", "measures": "hf_alpha.release:release"}
-    assert refused_code(tmp_path, names) == {"measures": "hf_alpha.release:release"}
+    for task in ("anf", "extract", "proofs", "tseitin"):
+        assert not refused_code(tmp_path, {"check": f"hf_alpha.tasks.text.{task}:check"})
+        assert callable(import_module(f"hf_alpha.tasks.text.{task}").check)
+    names = {"check": "hf_alpha.tasks.text.anf:check", "measures": "hf_alpha.release:release",
+             "format": "hf_alpha.tasks.text.anf.os:check"}  # fmt: skip
+    assert refused_code(tmp_path, names).keys() == {"measures", "format"}

@@ -1,6 +1,6 @@
 """Files of pairs that are drawn: for training, and tests with names of training and with others.
 
-Each task here that is drawn has a `FILES`, and is a command: `python -m hf_alpha.tasks.text.anf
+Each task here that is drawn has a `FILES`, and is a command: `python examples/tasks/anf.py
 data/anf`.
 """
 
@@ -15,6 +15,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from hf_alpha.folders import write_text
+from hf_alpha.tasks.text.infix import Term
 
 Row = dict[str, Any]
 Size = tuple[int, ...]
@@ -37,6 +38,15 @@ def spread(rng: random.Random, names: Sequence[str], count: int) -> list[str]:
     chosen = [*names, *rng.choices(names, k=count - len(names))]
     rng.shuffle(chosen)
     return chosen
+
+
+def draw_term(rng: random.Random, leaves: Sequence[str], operators: Sequence[str]) -> Term:
+    """Draw a term over leaves in their order."""
+    if len(leaves) == 1:
+        return leaves[0]
+    middle = rng.randint(1, len(leaves) - 1)
+    left, right = (draw_term(rng, part, operators) for part in (leaves[:middle], leaves[middle:]))
+    return rng.choice(operators), left, right
 
 
 @dataclass(frozen=True)
@@ -124,6 +134,3 @@ def shape(text: str, names: Collection[str], spelling: Callable[[int], str] = "#
         return spelled.setdefault(name, spelling(len(spelled))) if name in pool else name
 
     return re.sub(r"\w+", number, text)
-
-
-__all__ = ["PARTS", "PairFiles", "Row", "letter_names", "shape", "spread"]

@@ -3,17 +3,32 @@
 import json
 import random
 import re
+import sys
+from importlib import import_module
+from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hf_alpha.tasks.text import TextTask, anf, extract, proofs, tseitin
-from hf_alpha.tasks.text.pair_files import PairFiles, letter_names, shape, spread
+from hf_alpha.tasks.text import TextTask
+from hf_alpha.tasks.text.infix import names_in, write_term
 
-TASKS = {task.__name__.rpartition(".")[2]: task for task in (anf, tseitin, extract, proofs)}
+sys.path.append(str(Path(__file__).parents[1] / "examples" / "tasks"))  # as for a script there
+import anf
+import extract
+import proofs
+import tseitin
+from pair_files import PairFiles, draw_term, letter_names, shape, spread
+
+TASKS = {task.__name__: task for task in (anf, tseitin, extract, proofs)}
 tasks = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 seeds = st.integers(0, 2**32)
+
+
+def check_of(task):
+    return import_module(f"hf_alpha.tasks.text.{task.__name__}").check
 
 
 def drawn(task, seed):
@@ -23,7 +38,7 @@ def drawn(task, seed):
 
 def is_constant(task, source):
     """Whether a formula is always true, or always false: no clause with its names is needed."""
-    return task is tseitin and any(task.check(source, clauses) for clauses in ("n", "n ; ~ n"))
+    return task is tseitin and any(check_of(task)(source, clauses) for clauses in ("n", "n ; ~ n"))
 
 
 def renamed(text, names):
@@ -35,19 +50,19 @@ def renamed(text, names):
 def test_a_drawn_pair_is_right_whatever_its_names_are(task, seed):
     row = drawn(task, seed)
     source, target = row["source"], row["target"]
-    assert task.check(source, target) is True
+    assert check_of(task)(source, target) is True
     others = random.Random(seed).sample(task.UNSEEN, len(task.SEEN))
     names = dict(zip(task.SEEN, others, strict=True))
-    assert task.check(renamed(source, names), renamed(target, names)) is True
+    assert check_of(task)(renamed(source, names), renamed(target, names)) is True
     # New names may be called otherwise than in the data, names of the source may not.
     new = {name: name for name in task.UNSEEN} | {
         name: other for name, other in names.items() if not re.search(rf"\b{name}\b", source)
     }
-    assert task.check(source, renamed(target, new)) is True
+    assert check_of(task)(source, renamed(target, new)) is True
     old = re.findall(r"\w+", source)
     assume(not is_constant(task, source))
     swapped = {name: other for name, other in names.items() if name in old}
-    assert task.check(source, renamed(target, swapped)) is False
+    assert check_of(task)(source, renamed(target, swapped)) is False
 
 
 @tasks
@@ -56,10 +71,10 @@ def test_an_answer_that_lacks_its_end_is_wrong_and_none_is_an_error(task, seed, 
     row = drawn(task, seed)
     assume(not is_constant(task, row["source"]))
     start, _, _ = row["target"].rpartition("\n" if task is extract else " ; ")
-    assert task.check(row["source"], start) is False
+    assert check_of(task)(row["source"], start) is False
     words = re.findall(r"\S+|\s+", row["target"])
     del words[data.draw(st.integers(0, len(words) - 1))]
-    assert task.check(row["source"], "".join(words)) in (True, False)
+    assert check_of(task)(row["source"], "".join(words)) in (True, False)
 
 
 @tasks
@@ -115,3 +130,38 @@ def test_the_check_of_a_recipe_runs(name):
     assert asked.check(row["source"], row["target"], row["target"]) == "exact"
     assert asked.ask(row["source"], answer, None) == "correct"
     assert asked.check(row["source"], "nothing", row["target"]) == "wrong"
+
+
+@given(seeds, st.integers(1, 9))
+def test_a_term_is_drawn_over_leaves_in_their_order(seed, count):
+    leaves = [f"a{number}" for number in range(count)]
+    assert names_in(draw_term(random.Random(seed), leaves, "&|")) == leaves
+
+
+def test_formulas_of_many_names():
+    """More than a table can hold: 40 names, and 39 new ones."""
+    formula = "a0"
+    for number in range(1, 40):
+        formula = ("|", formula, ("~", f"a{number}"))
+    target = tseitin.clauses_of(formula, [f"t{number}" for number in range(39)])
+    assert check_of(tseitin)(write_term(formula), target) is True
+    needed = "~ t20 | t19 | ~ a21 ; "
+    assert (
+        needed in target
+        and check_of(tseitin)(write_term(formula), target.replace(needed, "")) is False
+    )
+    assert check_of(tseitin)(write_term(formula), f"{target} ; t38 | a0 ; ~ t30 | a0") is False
+
+
+def test_one_way_only():
+    """A name is left of one rule at most, and the way goes on behind some goals."""
+    goes_on = 0
+    for seed, steps in product(range(30), range(1, 5)):
+        row = proofs.draw(random.Random(seed), proofs.UNSEEN, 12, steps)
+        *rules, _fact, goal = row["source"].removesuffix(" .").split(" . ")
+        lefts = [rule.split()[0] for rule in rules]
+        assert len(set(lefts)) == len(lefts)
+        goes_on += goal.split()[-1] in lefts
+        assert check_of(proofs)(row["source"], row["target"]) is True
+        assert row["target"].count("->") == steps
+    assert 20 < goes_on < 120
