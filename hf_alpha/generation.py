@@ -448,16 +448,16 @@ def encode_problems(tokenizer: AnyTokenizer, problems: Sequence[str]) -> list[Al
             encodings.append(encode_problem(tokenizer, problem))
         except FormulaError as error:
             raise FormulaError(f"problem {index}: {error}", error.position) from None
-    _warn_of_unknown(tokenizer, problems, encodings)
+    warn_of_unknown(tokenizer, problems, [row and row["input_ids"] for row in encodings])
     return encodings
 
 
-def _warn_of_unknown(
-    tokenizer: AnyTokenizer, problems: Sequence[str], encodings: Sequence[AlphaEncoding | None]
+def warn_of_unknown(
+    tokenizer: Any, problems: Sequence[str], rows: Sequence[Sequence[int] | None]
 ) -> None:
+    """Say which words of problems a model does not know, from their ids."""
     unknown = unknown_id(tokenizer)
-    pairs = zip(problems, encodings, strict=True)
-    texts = [text for text, row in pairs if row is not None and unknown in row["input_ids"]]
+    texts = [text for text, ids in zip(problems, rows, strict=True) if ids and unknown in ids]
     if words := [word for row in unknown_words(tokenizer, texts) for word in row]:
         warn_once(
             f"{len(texts):,} of {len(problems):,} problems have words that the model does not know "
@@ -525,4 +525,5 @@ __all__ = [
     "raise_limit",
     "room_for",
     "search_settings",
+    "warn_of_unknown",
 ]

@@ -151,7 +151,7 @@ def test_a_user_without_the_package_gets_the_answers_of_the_cards(folders, tmp_p
 
 
 TEXTS = [path for path in RELEASED if read_recipe(path / RECIPE_FILE).task == "text"]
-LETTERS = ["größe", "α", "\xe9", "e\u0301", "变量", "имя"]
+LETTERS = ["größe", "\u03b1", "\xe9", "e\u0301", "变量", "имя"]
 """Names of other scripts; two of them are one letter, written in two ways."""
 
 
@@ -200,9 +200,7 @@ def test_ascii_names_are_those_of_training(folder):
     """Rules took letters of ASCII alone when the models were trained."""
     _, tokenizer = load_checkpoint(folder, answers=False)
     (rule,) = tokenizer.finder.rules.values()
-    assert rule.pattern == read_recipe(folder / RECIPE_FILE).solved.finder.rules[
-        next(iter(tokenizer.finder.rules))
-    ].pattern
+    assert tokenizer.finder.rules == read_recipe(folder / RECIPE_FILE).solved.finder.rules
     trained = r"[A-Z][A-Za-z0-9_]*" if folder in TELLING else r"[A-Za-z_][A-Za-z0-9_]*"
     ascii_texts = [chr(i) + chr(j) for i in range(128) for j in range(128)]
     for text in [*map(chr, range(128)), *ascii_texts]:
