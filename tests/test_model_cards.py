@@ -91,9 +91,10 @@ for line in sys.argv[1:]:
     pair = AutoConfig.from_pretrained(folder, trust_remote_code=True).is_encoder_decoder
     auto = AutoModelForSeq2SeqLM if pair else AutoModelForCausalLM
     model = auto.from_pretrained(folder, trust_remote_code=True)
-    if model.config.symbol_encoding != "learned":
+    if (encoding := model.config.symbol_encoding) != "learned":
+        more = 80 if encoding == "relational" else 20  # random parts are fewer
         for extended in (model, tokenizer):
-            extended.extend_symbols(dict.fromkeys(model.config.symbol_classes, 20))
+            extended.extend_symbols(dict.fromkeys(model.config.symbol_classes, more))
     for problem in problems:
         batch = tokenizer([problem], return_tensors="pt", padding=True)
         answer = model.generate(**batch, num_beams=beams, max_new_tokens=128)
