@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
+from hf_alpha.resources import released_models
+
 logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
@@ -262,7 +264,10 @@ def checkpoint_place(path: str | Path) -> str:
     folder = Path(path).expanduser()
     place = str(folder)
     if not folder.is_dir() and not may_be_on_hub(str(path)):
-        raise FileNotFoundError(f"no checkpoint folder {place!r}{similar_names(folder)}")
+        meant = similar_names(folder)
+        with suppress(FileNotFoundError, KeyError):
+            meant = f" (did you mean {released_models()[place]}?)"
+        raise FileNotFoundError(f"no checkpoint folder {place!r}{meant}")
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise FileNotFoundError(f"{place!r} is no checkpoint folder: it has no config.json")
     return place

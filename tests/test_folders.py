@@ -10,6 +10,7 @@ import pytest
 
 from hf_alpha.folders import (
     alone,
+    checkpoint_place,
     locked,
     may_be_on_hub,
     new_folder,
@@ -181,6 +182,12 @@ def test_a_mistyped_path_is_no_name_of_the_hub(tmp_path, monkeypatch):
         assert not may_be_on_hub(name), name
     for name in ("me/a", "me/a-1.5", "google/t5-small"):
         assert may_be_on_hub(name), name
+
+
+def test_a_released_models_bare_name_is_told_its_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"'inline-t5' \(did you mean /.*/inline-t5\?\)"):
+        checkpoint_place("inline-t5")
 
 
 def test_similar_names_lie_where_a_path_goes_wrong(tmp_path, monkeypatch):

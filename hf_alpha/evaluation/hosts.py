@@ -21,6 +21,7 @@ from hf_alpha.generation import (
     generate_rows,
     room_for,
     search_settings,
+    warn_of_unknown,
 )
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.checking import Answer, Given, NoAnswer
@@ -69,7 +70,9 @@ class _Writer:
         return _ended(self.tokenizer(text, verbose=False)["input_ids"], self.end)
 
     def read(self, problems: Sequence[str]) -> list[list[int]]:
-        return [self._encode(str(problem)) for problem in problems]
+        rows = [self._encode(str(problem)) for problem in problems]
+        warn_of_unknown(self.tokenizer, problems, rows)
+        return rows
 
     def plan(self, inputs: Sequence[list[int] | None], batch_size: int) -> list[list[int]]:
         groups: dict[int, list[int]] = {}
