@@ -179,7 +179,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             name: x if len(x) == 1 else repeat_rows(x, number) for name, x in positions.items()
         }
         with self._passing(head), self._adding("decoder", ids_BT, streams):
-            return self.backbone(
+            outputs = self.backbone(
                 input_ids=rows,
                 attention_mask=repeat_rows(mask, number),
                 past_key_values=head.cache,
@@ -189,6 +189,8 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
                 **kwargs,
                 **relations,
             )
+        self._check_reached(relations)
+        return outputs
 
     def _check(
         self,
