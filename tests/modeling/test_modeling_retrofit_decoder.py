@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from families.test_alpha_decoder import make_decoder
 from hosts import DECODERS, make_host
 from retrofits import DecoderFamily, make_retrofit
 from transformers import BloomConfig, DynamicCache, MambaConfig, MptConfig, StaticCache
@@ -14,6 +15,7 @@ RELATIONAL = {"symbol_encoding": "relational"}
 LEARNED = {"symbol_encoding": "learned", "place": "middle, two classes"}
 CANONICAL = {**LEARNED, "symbol_renaming": "first_occurrence"}
 SIZES = [(7, 3), (5, 2), (4, 0)]
+OWN = {"symbol_encoding": "streams", "num_base_tokens": 10}
 hosts = pytest.mark.parametrize("host", DECODERS)
 
 
@@ -160,6 +162,21 @@ def test_what_does_not_fit_is_refused():
     )
     with pytest.raises(ValueError, match="'mamba' model has no past_key_values"):
         RetrofitForCausalLM(config)
+
+
+@pytest.mark.parametrize("make", [lambda: make_retrofit("llama"), lambda: make_decoder(**OWN)])
+@torch.no_grad()
+def test_a_name_that_is_new_in_a_later_turn_finds_no_stream_in_the_cache(make):
+    model, ids = make(), torch.tensor([[5, 10, 6, 7, 11, 10, 11]])
+    first, rest = ids.split([4, 3], dim=1)
+    later = {"attention_mask": torch.ones_like(ids), "stream_ids": torch.tensor([[10, 11]])}
+    cache = model(first, use_cache=True).past_key_values
+    with pytest.raises(ValueError, match=r"holds 1 streams, and the texts have 2.* Leave .* out"):
+        model(rest, **later, past_key_values=cache)
+    # As the message says: all names from the start on.
+    cache = model(first, stream_ids=later["stream_ids"], use_cache=True).past_key_values
+    found = model(rest, **later, past_key_values=cache).logits
+    torch.testing.assert_close(found, model(ids).logits[:, 4:], atol=1e-5, rtol=1e-5)
 
 
 # -- several texts in a row -----------------------------------------------------------------------
