@@ -71,14 +71,16 @@ class StackRelations:
     reached: set[str] = field(default_factory=set)
 
     @property
-    def places(self) -> tuple[str, ...]:
-        """Kinds of attention that have to ask."""
-        return ("encoder",) if self.across is None else ("decoder", "cross")
+    def unreached(self) -> list[str]:
+        """Kinds of attention that have not asked."""
+        kinds = ("encoder",) if self.across is None else ("decoder", "cross")
+        return [kind for kind in kinds if kind not in self.reached]
 
     def of(self, block: nn.Module, query: torch.Tensor) -> Gated:
         """Returns the relations for a block, which `relate_attention` has marked."""
         across = self.across if block.sees_source else None
-        self.reached.add(self.places[0] if across is None else "cross")
+        own = "encoder" if self.across is None else "decoder"
+        self.reached.add(own if across is None else "cross")
         return self.within if across is None else across
 
 
@@ -98,17 +100,17 @@ class LayerRelations:
     relations: Relations
     weight: torch.Tensor
     bias: torch.Tensor
-    reached: set[str] = field(default_factory=set)
+    reached: set[int] = field(default_factory=set)
 
     @property
-    def places(self) -> tuple[str, ...]:
-        """Layers whose attention has to ask."""
-        return tuple(f"layer {index}'s" for index in range(len(self.weight)))
+    def unreached(self) -> list[str]:
+        """Layers whose attention has not asked."""
+        return [f"layer {i}'s" for i in range(len(self.weight)) if i not in self.reached]
 
     def of(self, block: nn.Module, query_BHTK: torch.Tensor) -> Gated:
         """Returns the relations for the block of a layer."""
         layer: Any = block.layer_idx
-        self.reached.add(self.places[layer])
+        self.reached.add(layer)
         weight, bias = (x[layer].to(query_BHTK) for x in (self.weight, self.bias))
         gates_BHTR = query_BHTK @ weight + bias[:, None]
         return self.relations, gates_BHTR.permute(0, 2, 3, 1).flatten(2)

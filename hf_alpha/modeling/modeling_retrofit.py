@@ -310,9 +310,8 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         In training, layers may be left out at random.
         """
         for told in relations.values() if not self.training else ():
-            for place in told.places:
-                if place not in told.reached:
-                    raise UnreachedError(self.config.host_config.model_type, place)
+            if told.unreached:
+                raise UnreachedError(self.config.host_config.model_type, told.unreached[0])
 
     @contextmanager
     def _passing(self, head: HeadCall) -> Iterator[None]:
