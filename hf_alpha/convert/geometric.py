@@ -388,9 +388,10 @@ def convert_weights(model: PreTrainedModel, head: str) -> dict[str, Tensor]:
 def _copies(name: str, config: PreTrainedConfig) -> list[str]:
     """Return the names of a weight in all layers that share it: ALBERT's are groups."""
     groups = getattr(config, "num_hidden_groups", None)
-    beginning, layer, end = re.match(r"(geometric\.encoder\.layer\.|)(\d*)(.*)", name).groups()
-    if groups is None or not beginning:
+    found = re.match(r"(geometric\.encoder\.layer\.)(\d+)(.*)", name)
+    if groups is None or found is None:
         return [name]
+    beginning, layer, end = found.groups()
     size = config.num_hidden_layers / groups
     return [
         f"{beginning}{index}{end}"
