@@ -14,6 +14,7 @@ itself, with quotes only where it would be read as something else: `"p"` gives `
 normalisation: distinct names are never merged, and each comes back as it was written.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
@@ -22,7 +23,7 @@ from typing import Any
 
 NOTATIONS = ("prefix", "compact", "infix")
 MAX_TOKENS = 1_000_000
-"""A derived operator may repeat its operands; a formula that grows beyond this is refused."""
+"""A derived operator may repeat its operands; one that makes a formula longer is not rewritten."""
 
 PATH_STEPS = 62
 # Every character that an identifier may hold. Outside Latin these are whole blocks, so that `_WORD`
@@ -180,11 +181,18 @@ class Grammar:
         """Rewrite the derived operators of a formula that `read` gave, be it of another grammar.
 
         Raises:
-            FormulaError: the formula becomes too large.
+            FormulaError: the formula becomes longer than `MAX_TOKENS`, by `repeating` operators.
         """
         if self.derived.keys().isdisjoint(tokens):
             return tokens
-        return _without_double_negation(self._flatten(self._tree(tokens)))
+        most = math.inf if self.repeating.isdisjoint(tokens) else MAX_TOKENS
+        rewritten = self._flatten(self._tree(tokens), most)
+        if len(rewritten) > most:
+            raise FormulaError(
+                f"the formula has more than {MAX_TOKENS} tokens once its derived operators are "
+                "rewritten, too many for a model: write it without them, or ask a solver alone"
+            )
+        return _without_double_negation(rewritten)
 
     def read(self, text: str, notation: str | None = None) -> list[str]:
         """Return a formula's prefix tokens, derived operators among them; see `parse`."""
@@ -370,18 +378,14 @@ class Grammar:
         return nodes[0]
 
     @staticmethod
-    def _flatten(root: Node) -> list[str]:
+    def _flatten(root: Node, most: float = math.inf) -> list[str]:
+        """Return prefix tokens; of more than `most`, one more than these."""
         tokens: list[str] = []
         stack = [root]
-        while stack:
+        while stack and len(tokens) <= most:
             token, *children = stack.pop()
             tokens.append(token)
             stack.extend(reversed(children))
-            if len(tokens) > MAX_TOKENS:
-                raise FormulaError(
-                    f"the formula has more than {MAX_TOKENS} tokens once its derived operators "
-                    "are rewritten: write it without them"
-                )
         return tokens
 
     def tree_paths(self, tokens: list[str]) -> list[int]:
@@ -467,6 +471,12 @@ class Grammar:
         glued = len(self._unglued((token, 0), True)) > 1
         compact = token[0] in self.operators and self._prefix_end([*token]) == len(token)
         return f'"{token}"' if glued or (compact and len(token) > 1) else token
+
+    @cached_property
+    def repeating(self) -> frozenset[str]:
+        """Derived operators that repeat an operand: n of them may make a formula 2 ** n long."""
+        counts = {x: map(template.count, ("$1", "$2")) for x, template in self.derived.items()}
+        return frozenset(token for token, count in counts.items() if max(count) > 1)
 
     @cached_property
     def arities(self) -> dict[str, int]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks.connectives import DERIVED, SPELLINGS
+from hf_alpha.tasks.problem import Problem
 
 LTL = Grammar(
     operators={"!": 1, "&": 2, "|": 2, "X": 1, "U": 2},
@@ -71,6 +72,14 @@ Beware of names that begin with F, G or X: as in Spot, infix reads `Grant` as G 
 `"Grant"`, or use spaced prefix notation, where words stay whole.
 """
 
+LTL_OF_SOLVERS = replace(
+    LTL,
+    operators={**LTL.operators, **dict.fromkeys(sorted(LTL.repeating), 2)},
+    derived={x: template for x, template in LTL.derived.items() if x not in LTL.repeating},
+)
+"""How solvers read formulas: `<-> ^ W M`, which repeat operands when rewritten, they know. So what
+they read grows with what was written, and not by 2 ** n for n of these."""
+
 LTL_WITHOUT_OR = replace(
     LTL,
     operators={token: arity for token, arity in LTL.operators.items() if token != "|"},
@@ -88,3 +97,8 @@ LTL_WITHOUT_OR = replace(
 A model that is given one all the same reads a token that it was never trained to read, though it
 writes it in answers.
 """
+
+
+def for_solvers(problem: Problem) -> list[str]:
+    """Return a formula's tokens as solvers read them."""
+    return LTL_OF_SOLVERS.rewritten([*problem.written])

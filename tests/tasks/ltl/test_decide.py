@@ -32,6 +32,35 @@ def test_spot_refutes_what_bounded_search_never_does():
     assert endless.unsatisfiable
 
 
+@pytest.mark.parametrize(
+    ("problem", "core"),
+    [
+        ("(a U b) & G !b & G(a -> F b)", ("a U b", "G !b")),
+        ("(a U b) & G(b <-> a) & G !b & F c", ("a U b", "G !b")),
+    ],
+)
+def test_nothing_of_a_core_can_be_left_out(problem, core):
+    """Spot refutes the parts: bounded search, which refutes the whole, never ends with them."""
+    assert TASK.decide(problem).core == core
+
+
+@pytest.mark.parametrize("operator", ["<->", "^"])
+def test_chains_that_double_with_each_operator_are_solved(operator):
+    names = [f"n{number}" for number in range(24)]
+    chain, back = (f" {operator} ".join(row) for row in (names, names[::-1]))
+    problem = TASK.read(chain)
+    decision = TASK.decide(problem)
+    assert TASK.check(problem, decision.answer, solver="lasso").is_correct
+    assert TASK.check(problem, decision.answer, solver="spot").is_correct
+    assert TASK.has_answer(problem) and problem.symbols == tuple(names)
+    for changed in range(3):  # equal values are an even number of changes away from a right answer
+        answer = " & ".join("!" * (place < changed) + name for place, name in enumerate(names))
+        is_right = changed % 2 == (operator == "^")
+        assert TASK.check(problem, f"{{{answer}}}").is_correct is is_right
+        assert TASK.explain(problem, f"{{{answer}}}").rows[-1].cells == (is_right,)
+    assert TASK.decide(f"G ({chain}) & F !({back}) & c").core == (f"G ({chain})", f"F !({back})")
+
+
 def test_a_killed_solver_costs_its_turn_alone(monkeypatch):
     """The other one decides; without either, the reasons are said."""
 
