@@ -104,8 +104,8 @@ def subformulas(grammar: Grammar, written: Sequence[str]) -> list[tuple[str, lis
 
     Returns:
         At most `MAX_ROWS`, those nearest to the whole: each as infix for people and as the
-        grammar's tokens. Short ones come first, of the same length in order of occurrence; the whole is last.
-        Constants are left out.
+        grammar's tokens. Short ones come first, of the same length in order of occurrence; the
+        whole is last. Constants are left out.
     """
     ends = subformula_ends(grammar, written)
     found: dict[tuple[str, ...], int] = {}

@@ -113,7 +113,7 @@ def test_every_spelling_of_spot_is_read():
             taken.add(sign)
             if sign not in NOT_OURS:
                 assert built(parse(text)) == built(spots_reading(formula)), text
-    assert {"⟶", "◯", "⬜", "∪", "Ⓧ", "-->", "<->", "trUe", "V", *NOT_OURS} <= taken
+    assert {"⟶", "◯", "⬜", "∩", "Ⓧ", "-->", "<->", "trUe", "V", *NOT_OURS} <= taken
 
 
 def built(tokens: list[str]):
