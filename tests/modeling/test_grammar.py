@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hf_alpha.modeling.grammar as grammar_module
 from hf_alpha.modeling.grammar import FormulaError, Grammar, unquoted
 from hf_alpha.tasks.connectives import SPELLINGS
 from hf_alpha.tasks.ltl.grammar import LTL
@@ -175,6 +176,14 @@ def test_letter_operators_and_repeated_operands() -> None:
     assert " ".join(TEMPORAL.parse("G F Xa_1")) == "! U 1 ! U 1 Xa_1"
     with pytest.raises(FormulaError, match="more than 1000000 tokens"):
         TEMPORAL.parse("W " * 100 + "a " * 101)
+
+
+def test_only_what_operators_repeat_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grammar_module, "MAX_TOKENS", 100)
+    assert len(PROPOSITIONAL.parse("&".join(["a"] * 200), "infix")) == 399
+    assert len(LTL.parse("G" * 200 + "_a", "infix")) == 403
+    with pytest.raises(FormulaError, match="more than 100 tokens"):
+        LTL.parse(" xor ".join("abcdefg"), "infix")
 
 
 @given(formulas(GLUED_NAMES))
