@@ -21,6 +21,7 @@ class Problem(str):
     symbols: tuple[str, ...]
     written: tuple[str, ...]
     too_long: str | None
+    _tokens: tuple[str, ...]
 
     def __new__(
         cls,
