@@ -508,6 +508,8 @@ def test_a_problem_is_solved_in_one_line():
     assert [one.status for one in several] == ["solved", "error", "unsatisfiable"]
     assert several[2].found_by == "bounded search", "nobody is asked after a proof"
     assert solve(TASK.read("request & !grant"), task=TASK).problem == "request & !grant"
+    chain = solve(" <-> ".join("abcdefghijklmnopqrstu"), task="ltl")
+    assert chain.solved and chain.read_as is None and chain.record()["tokens"] is None
     assert list(solve([])) == []
 
 

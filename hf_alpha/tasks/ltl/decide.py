@@ -1,7 +1,6 @@
 """What solvers alone make of an LTL formula: bounded search, and Spot for what has no witness."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -101,11 +100,12 @@ def _in_turns(
         for by, ask in asks.items():
             if by in failures or not (left := clock.left):
                 continue
-            with suppress(TimeoutError):
-                try:
-                    return by, ask(min(turn, left))
-                except (MissingSolverError, SolverCrashError) as error:
-                    failures[by] = str(error)
+            try:
+                return by, ask(min(turn, left))
+            except TimeoutError:
+                continue
+            except (MissingSolverError, SolverCrashError) as error:
+                failures[by] = str(error)
         turn *= 4
     reasons = [*dict.fromkeys(failures.values())]
     if len(failures) < len(asks):

@@ -140,7 +140,7 @@ def decide(tokens: Sequence[str], trace: Trace) -> bool | None:
     they need not repeat what the trace leaves open.
 
     Args:
-        tokens: the formula's canonical prefix tokens.
+        tokens: the formula's, as solvers read them (`grammar.LTL_OF_SOLVERS`).
         trace: one that `is_contradictory` does not refuse.
     """
     if _is_too_long(tokens, trace):
@@ -160,7 +160,7 @@ def counterexample(tokens: Sequence[str], trace: Trace) -> Trace | None:
     rounds are the same.
 
     Args:
-        tokens: the formula's canonical prefix tokens.
+        tokens: the formula's, as solvers read them (`grammar.LTL_OF_SOLVERS`).
         trace: one that `is_contradictory` does not refuse.
     """
     if _is_too_long(tokens, trace) or not _says_literals_only(trace):
