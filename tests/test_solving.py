@@ -10,13 +10,14 @@ import pytest
 import torch
 from commands import hf_alpha
 from strategies import make_model
+from toy_task import ToyTask
 from transformers import AutoTokenizer
 
 import hf_alpha as hf_alpha_root
 from hf_alpha import MarkedText, TextTask, TextTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.solving import WINDOW, _first_correct, _within, solve
+from hf_alpha.solving import WINDOW, Refutation, Solution, _first_correct, _within, solve
 from hf_alpha.tasks import Verdict, get_task
 from hf_alpha.tasks.ltl.grammar import LTL
 from hf_alpha.tasks.propositional import PropositionalTask
@@ -507,6 +508,8 @@ def test_a_problem_is_solved_in_one_line():
     assert [one.status for one in several] == ["solved", "error", "unsatisfiable"]
     assert several[2].found_by == "bounded search", "nobody is asked after a proof"
     assert solve(TASK.read("request & !grant"), task=TASK).problem == "request & !grant"
+    chain = solve(" <-> ".join("abcdefghijklmnopqrstu"), task="ltl")
+    assert chain.solved and chain.read_as is None and chain.record()["tokens"] is None
     assert list(solve([])) == []
 
 
@@ -525,6 +528,14 @@ def test_a_solver_answers_where_the_model_is_wrong(streams):
     assert re.findall("found by   (.*), ", done.out) == ["python-sat", "model", "python-sat"]
     assert done.code == 0
     assert "  unsatisfiable\n  because    a\n  and        !a\n" in done.out
+
+
+def test_what_nothing_proves_is_not_called_unsatisfiable():
+    """Neither by a task without a proof, nor by one whose solver gives up."""
+    toy = ToyTask()
+    solution = Solution("& a b", read=toy.read("& a b"))
+    Refutation(toy).solve([solution])
+    assert toy.has_answer("& a b") is None and solution.status == "unknown"
 
 
 def test_unknown_is_said_when_the_time_is_up():
