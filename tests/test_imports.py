@@ -30,7 +30,7 @@ LAYERS = [
         "resources",
         "settings",
     },
-    {"adapters", "code_links", "own_code", "trust"},
+    {"adapters", "code_links", "own_code", "plain_yaml", "trust"},
     {"tasks", "loading", "transduction"},
     {"build_tokenizer", "generation", "pipelines"},
     {"data"},
