@@ -141,16 +141,28 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a name to write a file under; it becomes `path` when all is written, or is removed.
 
     Raises:
-        FileNotFoundError: there is no folder to write it in.
+        FileNotFoundError, IsADirectoryError: see `check_folder_of`.
     """
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} in")
+    check_folder_of(path)
     temporary = _temporary(path)
     try:
         yield temporary
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_folder_of(path: Path) -> None:
+    """Check that a file can be written where a path says.
+
+    Raises:
+        FileNotFoundError: there is no folder to write it in.
+        IsADirectoryError: there is a folder in its place.
+    """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} in")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -317,6 +329,7 @@ __all__ = [
     "alone",
     "alone_in",
     "check_file",
+    "check_folder_of",
     "checkpoint_place",
     "locked",
     "may_be_on_hub",

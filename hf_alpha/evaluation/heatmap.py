@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hf_alpha.evaluation.report import EDIT_DISTANCE, Report
-from hf_alpha.folders import write_text
+from hf_alpha.folders import read_json, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,7 +124,7 @@ class Heatmap:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Heatmap":
         """Read a .json file that `save` wrote."""
-        data: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = read_json(Path(path), "model", "metric", "overall", "cells", "training_region")
         region = data["training_region"]
         if region is not None:
             (low, high), (short, long) = region
