@@ -16,8 +16,18 @@ import hf_alpha as hf_alpha_root
 from hf_alpha import MarkedText, TextTask, TextTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.solving import WINDOW, _first_correct, _within, solve
+from hf_alpha.solving import (
+    WINDOW,
+    AskedModel,
+    AskedSolver,
+    Settings,
+    Solution,
+    _first_correct,
+    _within,
+    solve,
+)
 from hf_alpha.tasks import Verdict, get_task
+from hf_alpha.tasks.decision import Decision
 from hf_alpha.tasks.ltl.grammar import LTL
 from hf_alpha.tasks.propositional import PropositionalTask
 
@@ -537,6 +547,27 @@ def test_unknown_is_said_when_the_time_is_up():
     done = hf_alpha("solve", "--method", "solver", "--timeout", "0.2", formula, "F a")
     assert done.code == 1 and "  unknown\nF a\n" in done.out
     assert "error: no solver was done within 0.2 s" in done.err
+
+
+class GivesUp(PropositionalTask):
+    """Its solver has never time enough."""
+
+    def decide(self, problem, timeout=None):
+        return Decision("nobody", reason="the time is up")
+
+
+def test_an_answer_takes_the_place_of_an_error(streams):
+    """Whoever answers after one who could not, and in whatever order they are asked."""
+    task, model = GivesUp(), load_checkpoint(streams)
+    settings = Settings(task=task, model=model)
+    solution = Solution("&ab", read=task.read("&ab"))
+    AskedSolver(task, settings).solve([solution])
+    assert (solution.status, solution.error) == ("unknown", "the time is up")
+    AskedModel(task, settings).solve([solution])
+    assert (solution.status, solution.error) == ("solved", None)
+    wrong = Solution("&ab", read=TASK.read("&ab"), error="the time is up")
+    AskedSolver(TASK, settings).solve([wrong])
+    assert (wrong.status, wrong.error) == ("solved", None)
 
 
 @pytest.mark.parametrize(
