@@ -6,7 +6,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -252,7 +252,7 @@ def _blocks(path: Path, encoding: str | None) -> Iterator[str]:
             yield block
 
 
-def _options(kind: str | None, columns: Mapping[str, str], encoding: str | None) -> dict[str, Any]:
+def _options(kind: str | None, columns: Iterable[str], encoding: str | None) -> dict[str, Any]:
     """Return the options of the builder of a kind of files."""
     options: dict[str, Any] = {}
     if kind in ("csv", "tsv"):  # cells are texts as they stand: no numbers, no missing values

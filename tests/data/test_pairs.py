@@ -12,6 +12,7 @@ from datasets import Dataset, DatasetDict, IterableDataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hf_alpha.data.files import _check_depth
 from hf_alpha.data.pairs import canonical_text, hold_out, overlap, pair_key, problems, read_pairs
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.own_code import import_functions
@@ -180,6 +181,12 @@ def test_brackets_in_texts_are_not_deep(tmp_path):
     rows = [{"source": text, "target": "x", "n": [{"m": []}]} for text in texts * 200]
     for name in ("a.jsonl", "a.json"):
         assert read_pairs(write(tmp_path / name, rows), finder=FINDER)["problem"] == texts * 200
+    # A text over several parts of a file; and one without an end, which ends with its line.
+    (file := tmp_path / "long.jsonl").write_text(json.dumps({"source": "[" * (3 << 20)}))
+    _check_depth(file, None)
+    file.write_text('{"source": "x\n' + "[" * 101)
+    with pytest.raises(ValueError, match=r"long\.jsonl: lists and .* nested more than 100"):
+        _check_depth(file, None)
 
 
 def test_bad_folders_encodings_and_rows_that_are_streamed(tmp_path):
