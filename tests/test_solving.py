@@ -168,7 +168,7 @@ def test_rows_of_data_are_read_and_answers_of_many_lines_are_indented(tmp_path):
         ("[1]", "row 0: write a string or a row"),
         ('{"text": "x"}', "row 0 has no column 'source': it has 'text'"),
         ('{"source": 3}', "row 0: the column 'source' holds 3, which is no text"),
-        ("x", "row 0: no JSON"),
+        ("x", "row 0 is no JSON"),
     ):
         file.write_text(bad)
         done = hf_alpha(*solved, "--file", file)
