@@ -16,7 +16,7 @@ from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.plain_text import fenced, printable, within_line
 from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, check_shareable, read_recipe
-from hf_alpha.release import LOG_FILE
+from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.tasks import DrawnTask, Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
@@ -254,8 +254,7 @@ def describe_training(folder: Path) -> dict[str, str]:
         return {}
     fields = {}
     if (folder / LOG_FILE).is_file():
-        log = json.loads((folder / LOG_FILE).read_text(encoding="utf-8"))
-        make_curve(log).savefig(folder / CURVE_FILE, dpi=150)
+        make_curve(read_log(folder / LOG_FILE)).savefig(folder / CURVE_FILE, dpi=150)
         fields["curve"] = CURVE_FILE
     check_shareable(folder / RECIPE_FILE)
     recipe = (folder / RECIPE_FILE).read_text(encoding="utf-8")

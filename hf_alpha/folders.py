@@ -30,6 +30,8 @@ _FILES = {
     ".safetensors", ".tsv", ".txt", ".yaml", ".zip",
 }  # fmt: skip
 """Endings of names of files; names on the Hub end in other ways."""
+DEEPEST = 100
+"""Lists and mappings in each other, in files of others; readers of deeper ones may crash."""
 _descriptors: set[int] = set()
 """Of the locks that this process holds."""
 _claimed: set[Path] = set()
@@ -141,16 +143,28 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a name to write a file under; it becomes `path` when all is written, or is removed.
 
     Raises:
-        FileNotFoundError: there is no folder to write it in.
+        FileNotFoundError, IsADirectoryError: see `check_folder_of`.
     """
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} in")
+    check_folder_of(path)
     temporary = _temporary(path)
     try:
         yield temporary
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_folder_of(path: Path) -> None:
+    """Check that a file can be written where a path says.
+
+    Raises:
+        FileNotFoundError: there is no folder to write it in.
+        IsADirectoryError: there is a folder in its place.
+    """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} in")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -279,13 +293,35 @@ def read_json(path: Path, *keys: str) -> dict[str, Any]:
     Raises:
         ValueError: it is no JSON object with these keys; the message names the file.
     """
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+    record = parse_json(path.read_bytes(), f"{path} is damaged: it")
     if not isinstance(record, dict) or not record.keys() >= set(keys):
         raise ValueError(f"{path} is damaged: it holds no record{_with(keys)}")
     return record
+
+
+def parse_json(text: str | bytes, place: object, once: bool = False) -> Any:
+    """Read JSON of anybody.
+
+    Args:
+        text: to be read.
+        place: where it stands, for errors.
+        once: refuse an object that has a key twice, of which the last one counts otherwise.
+
+    Raises:
+        ValueError: it is none, or nested too deeply to be read.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_keys_once if once else None)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{place} is no JSON: {error}") from error
+
+
+def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(content := dict(pairs)) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} is there twice")
+    return content
 
 
 def _with(keys: tuple[str, ...]) -> str:
@@ -293,14 +329,17 @@ def _with(keys: tuple[str, ...]) -> str:
 
 
 __all__ = [
+    "DEEPEST",
     "TEMPORARY",
     "alone",
     "alone_in",
     "check_file",
+    "check_folder_of",
     "checkpoint_place",
     "locked",
     "may_be_on_hub",
     "new_folder",
+    "parse_json",
     "read_json",
     "remove_leftovers",
     "replacing",

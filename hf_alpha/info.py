@@ -1,6 +1,5 @@
 """What a model is: its encoding, sizes, vocabulary and origin, without loading its weights."""
 
-import json
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from transformers.utils import cached_file
 
 from hf_alpha.card import RENAMINGS, backbone_type
 from hf_alpha.convert.shared import ConversionError
+from hf_alpha.folders import read_json
 from hf_alpha.loading import (
     ANSWERING,
     WEIGHTS,
@@ -25,7 +25,7 @@ from hf_alpha.loading import (
 )
 from hf_alpha.plain_text import printable
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
-from hf_alpha.release import LOG_FILE
+from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.train import TRAINER_STATE
 
 PROMISES = {
@@ -202,13 +202,11 @@ def _origin(place: str) -> dict[str, str]:
     facts = {}
     if recipe := _file(place, RECIPE_FILE):
         facts["task"] = read_recipe(recipe).task
-    for name in (TRAINER_STATE, LOG_FILE):
-        if log := _file(place, name):
-            content = json.loads(log.read_text(encoding="utf-8"))
-            rows = content if isinstance(content, list) else [{"step": content["global_step"]}]
-            if rows:  # a checkpoint may be older than the first line of the log
-                facts["trained"] = f"{rows[-1]['step']:,} steps"
-            break
+    if state := _file(place, TRAINER_STATE):
+        step = read_json(state, "global_step")["global_step"]
+        facts["trained"] = f"{step:,} steps" if isinstance(step, int) else f"{step!r} steps"
+    elif (log := _file(place, LOG_FILE)) and (rows := read_log(log)):
+        facts["trained"] = f"{rows[-1]['step']:,} steps"
     return facts
 
 

@@ -169,7 +169,7 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
         UntrustedCodeError: it needs code of its own, which is not trusted.
     """
     with _part(place, part):
-        if (kernels := _kernels(place)) and not is_trusted(place):
+        if (kernels := _kernels(place, auto is not AutoTokenizer)) and not is_trusted(place):
             raise UntrustedCodeError(place, kernels)
         try:
             result = auto.from_pretrained(place, trust_remote_code=False, **arguments)
@@ -185,7 +185,7 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
         return auto.from_pretrained(place, trust_remote_code=True, **arguments)
 
 
-def _kernels(place: str) -> dict[str, str]:
+def _kernels(place: str, needed: bool) -> dict[str, str]:
     """Return the compiled kernels of the Hub that a configuration names: key -> repository."""
     kernels: dict[str, str] = {}
 
@@ -196,13 +196,13 @@ def _kernels(place: str) -> dict[str, str]:
             elif key.endswith("_implementation") and isinstance(value, str) and "/" in value:
                 kernels[f"{prefix}{key}"] = value
 
-    search(_read_json_of(place, "config.json"), "config.json, ")
+    search(_read_json_of(place, "config.json", needed), "config.json, ")
     return kernels
 
 
-def _read_json_of(place: str, name: str) -> dict[str, Any]:
-    """Read a JSON file of a folder or repository; empty where there is none."""
-    file = cached_file(place, name, _raise_exceptions_for_missing_entries=False)
+def _read_json_of(place: str, name: str, needed: bool = False) -> dict[str, Any]:
+    """Read a JSON file of a folder or repository; empty where there is none and none is needed."""
+    file = cached_file(place, name, _raise_exceptions_for_missing_entries=needed)
     return {} if file is None else read_json(Path(file))
 
 

@@ -4,10 +4,11 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from hf_alpha.code_links import link_code
 from hf_alpha.data.unlike_training import FIRST_LOOK_FILE
-from hf_alpha.folders import new_folder, read_json, scratch_folder
+from hf_alpha.folders import new_folder, parse_json, read_json, scratch_folder
 from hf_alpha.generation import own_limit, raise_limit
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, check_shareable
@@ -48,6 +49,25 @@ def release(run: Path, out: Path) -> None:
         (unfinished / LOG_FILE).write_text(f"[{rows}]\n", encoding="utf-8")
 
 
+def read_log(file: Path) -> list[dict[str, Any]]:
+    """Return the rows of a training log.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
+    rows = parse_json(file.read_bytes(), file)
+    if not isinstance(rows, list) or not all(_is_logged(row) for row in rows):
+        raise ValueError(f"{file} is no training log: it is a list of rows, each with its 'step'")
+    return rows
+
+
+def _is_logged(row: Any) -> bool:
+    """Whether a row has its step, and numbers for losses."""
+    if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+        return False
+    return all(isinstance(row.get(loss, 0.0), int | float) for loss in ("loss", "eval_loss"))
+
+
 def refresh(folder: Path) -> None:
     """Rewrite a released model in place with this version's code; weights and card stay."""
     with scratch_folder(folder.resolve()) as unfinished:
@@ -69,4 +89,4 @@ def _write(source: Path, out: Path) -> None:
     link_code(out)
 
 
-__all__ = ["LOG_FILE", "refresh", "release"]
+__all__ = ["LOG_FILE", "read_log", "refresh", "release"]

@@ -1,6 +1,5 @@
 """What several commands do: load quietly, check and read what they are given."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from hf_alpha.folders import parse_json
 from hf_alpha.plain_text import printable
 from hf_alpha.solving import Line
 
@@ -121,9 +121,9 @@ def _of_json(
 ) -> str:
     """Return the text of a line in JSON, which is a string or a row."""
     try:
-        content = json.loads(line)
-    except (ValueError, RecursionError) as problem:
-        return Line(line, place, f"{place}: no JSON: {problem}")
+        content = parse_json(line, place, once=True)
+    except ValueError as problem:
+        return Line(line, place, str(problem))
     if isinstance(content, dict) and text_of is not None:
         try:
             content = text_of(content, number)

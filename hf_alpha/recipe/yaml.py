@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hf_alpha.folders import replacing
 from hf_alpha.objectives import ANSWER
+from hf_alpha.plain_yaml import parse_yaml, read_yaml, write_yaml
 from hf_alpha.resources import recipe_file
 from hf_alpha.settings import RecipeError, UnknownKeyError
 
@@ -144,10 +143,7 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 
 def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = _parse_yaml(file.read_text(encoding="utf-8"), str(file))
-    except UnicodeDecodeError as error:
-        raise RecipeError(f"{file}: no UTF-8 text: {error}") from error
+    content = read_yaml(file)
     if not isinstance(content, dict):
         raise RecipeError(f"{file}: a recipe is a mapping of keys to values")
     return content
@@ -193,41 +189,11 @@ def _override(content: dict[str, Any], override: str) -> None:
         content = content.setdefault(parent, {})
         if not isinstance(content, dict):
             raise RecipeError(f"override {override!r}: {parent!r} is not a mapping")
-    value = _parse_yaml(text, f"override {override!r}")
+    value = parse_yaml(text, f"override {override!r}")
     if value is None:
         content.pop(keys[-1], None)
     else:
         content[keys[-1]] = value
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads 1e-3 as a number and `no` as text, as YAML 1.2 has it and everybody means it."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":bool")]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile("(true|True|false|False)$"), list("tTfF")
-)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Puts a text such as 1e3, which `_Loader` would read as a number, in quotes."""
-
-
-_POWER_OF_TEN = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$")
-for _kind in (_Loader, _Dumper):
-    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _POWER_OF_TEN, list("-+0123456789"))
-
-
-def _parse_yaml(text: str, place: str) -> Any:
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        raise RecipeError(f"{place}: not valid YAML: {error}") from error
 
 
 def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
@@ -273,9 +239,7 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     lines = "".join(f"{note}\n" for note in notes)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write_text(
-            lines + yaml.dump(content, Dumper=_Dumper, sort_keys=False), encoding="utf-8"
-        )
+        file.write_text(lines + write_yaml(content), encoding="utf-8")
 
 
 def _without_silent(content: Mapping[str, Any]) -> dict[str, Any]:

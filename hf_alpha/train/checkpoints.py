@@ -1,6 +1,5 @@
 """Checkpoints of a run: where it goes on, whether it has ended, and that what is read is whole."""
 
-import json
 import logging
 import math
 import re
@@ -214,7 +213,7 @@ def last_checkpoint(output_dir: str | Path, until: float = math.inf) -> Path | N
         if step > until:
             continue
         try:
-            json.loads((folder / TRAINER_STATE).read_text())  # the Trainer writes it last
+            read_json(folder / TRAINER_STATE)  # the Trainer writes it last
         except (OSError, ValueError):
             logger.warning("%s is incomplete and passed over", folder)
         else:
