@@ -11,6 +11,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+import yaml
 from datasets import (
     Dataset,
     DatasetDict,
@@ -23,12 +24,16 @@ from datasets import (
 )
 from huggingface_hub import metadata_load
 
+from hf_alpha.folders import inside
+
 from .cache import CacheFullError, filling_cache
 from .dataset_card import SETTINGS
 
 # What lies beside the files of a dataset and holds no rows.
 _DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json", SETTINGS}
 _DATE = re.compile(r'"\d{4}-\d\d-\d\d')
+CARDS = ("README.md", ".huggingface.yaml")
+"""What says which files a dataset has, if something does."""
 FILES = {
     ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".parquet": "parquet",
 }  # fmt: skip
@@ -104,15 +109,17 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
     A README.md whose header names the files has the last word.
 
     Raises:
+        OutsideError: it names files elsewhere.
         ValueError: where some names say a split (`train`, `test`), others say none: `datasets`
             would leave these out.
     """
+    names_files = [check_card(path / card) for card in CARDS]  # each is checked
     builder = read_named(load_dataset_builder, path, str(path))
     data_files = (builder.config.data_files or {}).items()
     splits = {f"{split}": [Path(file) for file in paths] for split, paths in data_files}
     in_splits = {file.resolve() for paths in splits.values() for file in paths}
     strays = [file for file in files if file.resolve() not in in_splits]
-    if strays and not _header_names_files(path / "README.md"):
+    if strays and not any(names_files):
         firsts = ", ".join(f"{paths[0].name} ({split})" for split, paths in splits.items() if paths)
         raise ValueError(
             f"{path}: it is not clear of which split {strays[0].name} is: names of other files say "
@@ -121,9 +128,42 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
     return splits
 
 
-def _header_names_files(readme: Path) -> bool:
-    header = (metadata_load(readme) if readme.is_file() else None) or {}
-    return any("data_files" in config for config in header.get("configs", []))
+def check_card(card: Path) -> bool:
+    """Refuse files elsewhere that the header of a dataset's card names; return if it names any.
+
+    `datasets` would read them, or ask for them with the user's token.
+
+    Args:
+        card: README.md or .huggingface.yaml of a folder, or of a repository in the Hub's cache.
+
+    Raises:
+        OutsideError: a path out of the folder or repository, or an address.
+    """
+    header = read_named(_header, card, card) if card.is_file() else None
+    configs = header.get("configs") if isinstance(header, dict) else None
+    configs = [config for config in configs or () if isinstance(config, dict)]
+    for name in _texts([[config.get("data_files"), config.get("data_dir")] for config in configs]):
+        # A colon makes an address for fsspec: hf://, file:, zip://a::b.
+        inside(card.parent, f"/{name}" if ":" in name else name)
+    return any("data_files" in config for config in configs)
+
+
+def _header(card: Path) -> Any:
+    """Return the header of a card, which is all of a YAML file."""
+    return (
+        metadata_load(card)
+        if card.suffix == ".md"
+        else yaml.safe_load(card.read_text(encoding="utf-8"))
+    )
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """Yield all texts in lists and mappings."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list | dict):
+        for entry in content.values() if isinstance(content, dict) else content:
+            yield from _texts(entry)
 
 
 def _read_json(
@@ -292,7 +332,9 @@ def check_text(value: object, column: str, place: str) -> None:
 
 
 __all__ = [
+    "CARDS",
     "FILES",
+    "check_card",
     "check_columns",
     "check_text",
     "files_below",

@@ -8,6 +8,7 @@ from datasets import Dataset
 
 from hf_alpha.data.pairs import read_pairs
 from hf_alpha.data.read import load
+from hf_alpha.folders import OutsideError
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.objectives.rows import read_rows
 from hf_alpha.recipe import Rows
@@ -74,3 +75,72 @@ def test_all_say_the_same_of_what_cannot_be_read(tmp_path, name, reader):
     write(tmp_path / name, content)
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         reader(tmp_path / name)
+
+
+NAMES = {
+    "absolute": "{}/private.csv",
+    "above": "../private.csv",
+    "above, deeper": ["train.csv", {"split": "test", "path": ["data/../../private.csv"]}],
+    "address": "https://hub.example/private.csv",
+    "of the Hub": [{"split": "train", "path": "hf://datasets/me/private/train.csv"}],
+    "address without slashes": "file:{}/private.csv",
+    "in an archive": "zip://train.csv::{}/private.zip",
+    "linked": "linked.csv",
+}
+
+
+def card(names: object, folder: Path, key: str = "data_files") -> str:
+    config = {"config_name": "default", key: names}
+    return json.dumps({"configs": [config]}).replace("{}", str(folder))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("file", ["README.md", ".huggingface.yaml"])
+def test_a_card_names_files_of_its_folder_alone(tmp_path, hub, file, name):
+    """`datasets` takes any file and address: one's own, and those of the Hub by one's own token."""
+    private, folder = tmp_path / "private.csv", tmp_path / "theirs"
+    private.write_text("problem,answer\n&xy,x1y1\n")
+    folder.mkdir()
+    (folder / "train.csv").write_text("problem,answer\n&ab,a1\n")
+    (folder / "linked.csv").symlink_to(private)
+    header = card(NAMES[name], tmp_path)
+    (folder / file).write_text(f"---\n{header}\n---\n" if file.endswith("md") else header)
+    if name != "linked":
+        (folder / "linked.csv").unlink()
+    for reader in READERS.values():
+        with pytest.raises(OutsideError, match="outside of"):
+            reader(folder)
+    if name not in ("linked", "above", "above, deeper"):  # which mean nothing there
+        content = {file: (folder / file).read_bytes(), "train.csv": b"problem,answer\n&ab,a1\n"}
+        hub.append("dataset", f"me/{name.replace(' ', '-').replace(',', '')}", content)
+        with pytest.raises(OutsideError, match="outside of"):
+            load(f"me/{name.replace(' ', '-').replace(',', '')}")
+
+
+def test_a_card_names_files_of_its_folder(tmp_path, hub):
+    (tmp_path / "parts").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "parts" / f"{name}.csv").write_text("problem,answer\n&ab,a1\n")
+    (tmp_path / "README.md").write_text(f"---\n{card('parts/a.*', tmp_path)}\n---\n")
+    assert len(load(tmp_path)) == 1
+    files = {f"{f.relative_to(tmp_path)}": f.read_bytes() for f in tmp_path.rglob("*.*")}
+    hub.append("dataset", "me/parts", files)
+    assert len(load("me/parts")) == 1
+    (tmp_path / "README.md").write_text(f"---\n{card('..', tmp_path, 'data_dir')}\n---\n")
+    with pytest.raises(OutsideError, match=r"names '\.\.', which lies outside"):
+        load(tmp_path)
+
+
+def test_a_saved_dataset_holds_its_files(tmp_path):
+    for folder in ("private", "theirs"):
+        Dataset.from_list(ROWS).save_to_disk(str(tmp_path / folder))
+    state = tmp_path / "theirs" / "state.json"
+    content = json.loads(state.read_text())
+    name = content["_data_files"][0]["filename"]
+    state.write_text(state.read_text().replace(name, f"../private/{name}"))
+    with pytest.raises(OutsideError, match=r"names '\.\./private"):
+        load(tmp_path / "theirs")
+    (tmp_path / "both").mkdir()
+    (tmp_path / "both" / "dataset_dict.json").write_text('{"splits": ["../private"]}')
+    with pytest.raises(OutsideError, match=r"names '\.\./private"):
+        load(tmp_path / "both")
