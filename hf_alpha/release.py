@@ -12,6 +12,7 @@ from hf_alpha.generation import own_limit, raise_limit
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, check_shareable
 from hf_alpha.train import TRAINER_STATE
+from hf_alpha.trust import remember_copy
 
 LOG_FILE = "training_log.json"
 
@@ -46,6 +47,7 @@ def release(run: Path, out: Path) -> None:
                 shutil.copy(file, unfinished / name)
         rows = ",\n ".join(json.dumps(row) for row in log)
         (unfinished / LOG_FILE).write_text(f"[{rows}]\n", encoding="utf-8")
+    remember_copy(out / RECIPE_FILE, run)
 
 
 def refresh(folder: Path) -> None:

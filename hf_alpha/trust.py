@@ -6,8 +6,9 @@ the Hub is a stranger's, whose names of code are refused, unless
 
 - they are checks that the package itself brings (`OWN_CHECKS`); or
 - the user trusts it for this command: `--trust-remote-code`, [`trusting`]; or
-- this user's `train` wrote it on this machine, and it lies there unchanged: [`remember_recipe`]
-  keeps a digest of its recipe in the user's cache. Nothing in the folder itself counts.
+- this user's `train` wrote it on this machine, or `release` copied it from there, and it lies there
+  unchanged: [`remember_recipe`] keeps a digest of its recipe in the user's cache. Nothing in the
+  folder itself counts.
 
 Which files count is said by `hf_alpha.folders.inside`; trust in code changes nothing there.
 """
@@ -105,6 +106,17 @@ def remember_recipe(file: Path, names: Collection[str]) -> None:
         )  # fmt: skip
 
 
+def remember_copy(file: Path, folder: Path) -> None:
+    """Remember that `release` copied the recipe of a run, if the run is this user's.
+
+    Args:
+        file: the copy.
+        folder: the run, or a checkpoint of it.
+    """
+    if is_own(folder):
+        remember_recipe(file, _remembered(folder))
+
+
 def is_own(folder: Path) -> bool:
     """Return whether this user's training wrote the recipe of a run, or of a checkpoint's run."""
     return _recorded(folder) is not None
@@ -144,6 +156,7 @@ __all__ = [
     "is_own",
     "is_trusted",
     "refused_code",
+    "remember_copy",
     "remember_recipe",
     "trusting",
 ]

@@ -411,10 +411,6 @@ NOT_INSTALLED = {
         "model_type": "encoder-decoder", "encoder": BERT, "decoder": BERT,
         "attn_implementation": {"encoder": "me/evil"},
     },
-    "of a converted model's own": {
-        "model_type": "alpha-retrofit", "class_rows": {"proposition": [1, 2]},
-        "backbone_config": {"model_type": "bart", "attn_implementation": "me/evil"},
-    },
 }  # fmt: skip
 
 
@@ -559,6 +555,10 @@ def test_data_of_what_this_user_trained_is_where_the_recipe_says(here):
     assert done.code == 0 and "renamings of training's" in done.out, done.err
     shutil.copytree("mine", "copied")
     assert "--data" in hf_alpha("evaluate", "copied", *TEST[2:]).error
+    assert hf_alpha("release", "mine", "released").code == 0  # is this user's as well
+    assert hf_alpha("evaluate", "released", *TEST[2:6], "r2").code == 0
+    assert hf_alpha("release", "copied", "theirs").code == 0
+    assert "--data" in hf_alpha("evaluate", "theirs", *TEST[2:6], "r3").error
 
 
 def test_trust_does_not_reach_further_than_code(here):
