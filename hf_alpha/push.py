@@ -74,7 +74,7 @@ def _contents(folder: Path) -> tuple[str, set[str]]:
     from datasets import load_dataset
     from datasets.exceptions import DatasetsError
 
-    from hf_alpha.data.files import CARDS, check_card
+    from hf_alpha.data.files import check_card
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.model_files import CARD, WEIGHTS, model_files, pictures
 
@@ -88,8 +88,7 @@ def _contents(folder: Path) -> tuple[str, set[str]]:
     if (folder / PARTS).exists() and not (folder / SETTINGS).exists():
         raise ValueError(f"{folder} holds an unfinished run: start the same generation again")
     if data := [f"data/{path.name}" for path in folder.glob("data/[!.]*.parquet")]:
-        for card in CARDS:
-            check_card(folder / card)
+        check_card(folder)
         try:
             load_dataset(str(folder))
         except DatasetsError as error:

@@ -113,13 +113,13 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
         ValueError: where some names say a split (`train`, `test`), others say none: `datasets`
             would leave these out.
     """
-    names_files = [check_card(path / card) for card in CARDS]  # each is checked
+    has_names = check_card(path)
     builder = read_named(load_dataset_builder, path, str(path))
     data_files = (builder.config.data_files or {}).items()
     splits = {f"{split}": [Path(file) for file in paths] for split, paths in data_files}
     in_splits = {file.resolve() for paths in splits.values() for file in paths}
     strays = [file for file in files if file.resolve() not in in_splits]
-    if strays and not any(names_files):
+    if strays and not has_names:
         firsts = ", ".join(f"{paths[0].name} ({split})" for split, paths in splits.items() if paths)
         raise ValueError(
             f"{path}: it is not clear of which split {strays[0].name} is: names of other files say "
@@ -128,33 +128,37 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
     return splits
 
 
-def check_card(card: Path) -> bool:
-    """Refuse files elsewhere that the header of a dataset's card names; return if it names any.
+def check_card(folder: Path) -> bool:
+    """Refuse files elsewhere that the card of a dataset names; return whether it names any.
 
     `datasets` would read them, or ask for them with the user's token.
 
     Args:
-        card: README.md or .huggingface.yaml of a folder, or of a repository in the Hub's cache.
+        folder: of the dataset, or of its card in the Hub's cache.
 
     Raises:
         OutsideError: a path out of the folder or repository, or an address.
     """
-    header = read_named(_header, card, card) if card.is_file() else None
-    configs = header.get("configs") if isinstance(header, dict) else None
-    configs = [config for config in configs or () if isinstance(config, dict)]
+    headers = [read_named(_header, folder / card, folder / card) for card in CARDS]
+    configs = [
+        config
+        for header in headers
+        for config in header.get("configs") or ()
+        if isinstance(config, dict)
+    ]
     for name in _texts([[config.get("data_files"), config.get("data_dir")] for config in configs]):
         # A colon makes an address for fsspec: hf://, file:, zip://a::b.
-        inside(card.parent, f"/{name}" if ":" in name else name)
+        inside(folder, f"/{name}" if ":" in name else name)
     return any("data_files" in config for config in configs)
 
 
-def _header(card: Path) -> Any:
-    """Return the header of a card, which is all of a YAML file."""
-    return (
-        metadata_load(card)
-        if card.suffix == ".md"
-        else yaml.safe_load(card.read_text(encoding="utf-8"))
-    )
+def _header(card: Path) -> dict[str, Any]:
+    """Return the header of a card, which is all of a YAML file; empty where there is none."""
+    if not card.is_file():
+        return {}
+    if card.suffix == ".md":
+        return metadata_load(card) or {}
+    return dict(yaml.safe_load(card.read_text(encoding="utf-8")) or {})
 
 
 def _texts(content: Any) -> Iterator[str]:

@@ -191,7 +191,7 @@ def _read_from_hub(name: str, config: str | None, streaming: bool) -> Any:
     try:
         for card in CARDS:
             with suppress(EntryNotFoundError):
-                check_card(Path(hf_hub_download(name, card, repo_type="dataset")))
+                check_card(Path(hf_hub_download(name, card, repo_type="dataset")).parent)
         with filling_cache():
             return load_dataset(name, config, streaming=streaming)
     except (CacheFullError, OutsideError):

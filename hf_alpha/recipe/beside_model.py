@@ -44,8 +44,8 @@ def recipe_beside(model: str) -> Recipe | None:
 
     Others may have written it: then it has no places of data but those in its folder.
     """
-    file = Path(model) / RECIPE_FILE
-    if not Path(model).is_dir():
+    file = Path(model).expanduser() / RECIPE_FILE
+    if not file.parent.is_dir():
         place = cached_file(
             model, RECIPE_FILE, _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_gated_repo=False, _raise_exceptions_for_connection_errors=False,

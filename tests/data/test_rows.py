@@ -94,27 +94,35 @@ def card(names: object, folder: Path, key: str = "data_files") -> str:
     return json.dumps({"configs": [config]}).replace("{}", str(folder))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("file", ["README.md", ".huggingface.yaml"])
-def test_a_card_names_files_of_its_folder_alone(tmp_path, hub, file, name):
-    """`datasets` takes any file and address: one's own, and those of the Hub by one's own token."""
-    private, folder = tmp_path / "private.csv", tmp_path / "theirs"
-    private.write_text("problem,answer\n&xy,x1y1\n")
+def written(names: object, file: str, folder: Path) -> Path:
+    """A folder with a row, whose card names other files, as `file`."""
     folder.mkdir()
     (folder / "train.csv").write_text("problem,answer\n&ab,a1\n")
-    (folder / "linked.csv").symlink_to(private)
-    header = card(NAMES[name], tmp_path)
+    header = card(names, folder.parent)
     (folder / file).write_text(f"---\n{header}\n---\n" if file.endswith("md") else header)
-    if name != "linked":
-        (folder / "linked.csv").unlink()
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("file", ["README.md", ".huggingface.yaml"])
+def test_files_that_a_card_names_are_not_elsewhere(tmp_path, file, name):
+    """`datasets` takes any file and address: one's own, and those of the Hub by one's own token."""
+    folder, private = written(NAMES[name], file, tmp_path / "theirs"), tmp_path / "private.csv"
+    private.write_text("problem,answer\n&xy,x1y1\n")
+    if name == "linked":
+        (folder / "linked.csv").symlink_to(private)
     for reader in READERS.values():
         with pytest.raises(OutsideError, match="outside of"):
             reader(folder)
-    if name not in ("linked", "above", "above, deeper"):  # which mean nothing there
-        content = {file: (folder / file).read_bytes(), "train.csv": b"problem,answer\n&ab,a1\n"}
-        hub.append("dataset", f"me/{name.replace(' ', '-').replace(',', '')}", content)
-        with pytest.raises(OutsideError, match="outside of"):
-            load(f"me/{name.replace(' ', '-').replace(',', '')}")
+
+
+@pytest.mark.parametrize("file", ["README.md", ".huggingface.yaml"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "linked"])
+def test_a_card_on_the_hub_names_none_elsewhere(tmp_path, hub, file, name):
+    folder = written(NAMES[name], file, tmp_path / "theirs")
+    hub.append("dataset", "me/theirs", {f.name: f.read_bytes() for f in folder.iterdir()})
+    with pytest.raises(OutsideError, match="outside of"):
+        load("me/theirs")
 
 
 def test_a_card_names_files_of_its_folder(tmp_path, hub):
