@@ -258,19 +258,19 @@ def inside(folder: Path, name: str, root: Path | None = None) -> Path:
     Raises:
         OutsideError: it lies elsewhere, or a link leads elsewhere.
     """
-    path = folder / name
+    path, root = folder / name, root or folder
+    if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(root)):
+        raise OutsideError(
+            f"{folder} names {name!r}, which lies outside of it: a folder may name only what it "
+            "holds, since others may have written it; put a copy there, or name it yourself"
+        )
     real = Path(os.path.realpath(path))
-    if real.is_relative_to(_around(root or folder)):
-        return path
-    if Path(os.path.abspath(path)).is_relative_to(os.path.abspath(root or folder)):
+    if not real.is_relative_to(_around(root)):
         raise OutsideError(
             f"{path} is a link to {real}, outside of the folder: put a copy of that file in its "
             "place, or remove the link"
         )
-    raise OutsideError(
-        f"{folder} names {name!r}, which lies outside of it: a folder may name only what it holds, "
-        "since others may have written it; put a copy there, or name it yourself"
-    )
+    return path
 
 
 def _around(folder: Path) -> Path:
