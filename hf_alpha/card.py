@@ -15,7 +15,7 @@ from hf_alpha.generation import NEW_NAME
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.plain_text import fenced, printable, within_line
-from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, check_shareable, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, check_shareable, recipe_beside
 from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.tasks import DrawnTask, Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
@@ -79,7 +79,7 @@ def write_card(
     """
     model, tokenizer = load_checkpoint(folder)
     config, task = model.config, get_task(report.settings["task"])
-    recipe = read_recipe(folder / RECIPE_FILE) if (folder / RECIPE_FILE).is_file() else None
+    recipe = recipe_beside(str(folder))
     region = _trained(recipe) or region
     draw(Heatmap.of(report, task.measure, region), folder / HEATMAP_FILE)
     code = CODE.format(

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 _HEX = 32 * "[0-9a-f]"
+ADAPTER = "adapter_config.json"
 TEMPORARY = f"*.{_HEX}"
 """Pattern of the names that files and folders have while they are written."""
 _FILES = {
@@ -36,6 +37,10 @@ _descriptors: set[int] = set()
 """Of the locks that this process holds."""
 _claimed: set[Path] = set()
 """The folders in which only this process writes."""
+
+
+class OutsideError(ValueError):
+    """A folder of others names what lies outside of it."""
 
 
 @contextmanager
@@ -255,6 +260,43 @@ def may_be_on_hub(name: str) -> bool:
     return name.count("/") == 1 and not is_path
 
 
+def inside(folder: Path, name: str, root: Path | None = None) -> Path:
+    """Return the path of a file or folder that a folder of others names: one within that folder.
+
+    Every path that stands in somebody's folder or repository goes through here, and is followed
+    nowhere else, whoever trusts its code. What the user names does not.
+
+    Args:
+        folder: what the name is relative to.
+        name: a path, or a pattern of paths.
+        root: in which it has to lie, if that is not `folder`.
+
+    Raises:
+        OutsideError: it lies elsewhere, or a link leads elsewhere.
+    """
+    path, root = folder / name, root or folder
+    if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(root)):
+        raise OutsideError(
+            f"{folder} names {name!r}, which lies outside of it: a folder may name only what it "
+            "holds, since others may have written it; put a copy there, or name it yourself"
+        )
+    real = Path(os.path.realpath(path))
+    if not real.is_relative_to(_around(root)):
+        raise OutsideError(
+            f"{path} is a link to {real}, outside of the folder: put a copy of that file in its "
+            "place, or remove the link"
+        )
+    return path
+
+
+def _around(folder: Path) -> Path:
+    """Return the folder itself; of a repository in the Hub's cache, where files are links, all."""
+    real = Path(os.path.realpath(folder))
+    repository = real.parent.parent
+    is_cached = real.parent.name == "snapshots" and "--" in repository.name
+    return repository if is_cached else real
+
+
 def similar_names(path: Path) -> str:
     """Say which names a mistyped path may mean, as the end of a message; nothing if there are none.
 
@@ -274,6 +316,7 @@ def checkpoint_place(path: str | Path) -> str:
 
     Raises:
         FileNotFoundError: there is no such folder, or no `config.json` in it.
+        OutsideError: it holds an adapter.
     """
     folder = Path(path).expanduser()
     place = str(folder)
@@ -282,9 +325,29 @@ def checkpoint_place(path: str | Path) -> str:
         with suppress(FileNotFoundError, KeyError):
             meant = f" (did you mean {released_models()[place]}?)"
         raise FileNotFoundError(f"no checkpoint folder {place!r}{meant}")
+    refuse_adapter(place, folder / ADAPTER)
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise FileNotFoundError(f"{place!r} is no checkpoint folder: it has no config.json")
     return place
+
+
+def refuse_adapter(place: str | Path, file: Path) -> None:
+    """Refuse the folder or repository of an adapter, whose model lies elsewhere.
+
+    Args:
+        place: the folder or Hub name.
+        file: its `adapter_config.json`, if there is one.
+
+    Raises:
+        OutsideError: there is one.
+    """
+    if file.is_file():
+        base = read_json(file).get("base_model_name_or_path")
+        raise OutsideError(
+            f"{place} holds an adapter (PEFT) for {base!r}, and no whole model: put it on that "
+            "model in Python, model = PeftModel.from_pretrained(base, adapter).merge_and_unload(), "
+            "save model and tokenizer with save_pretrained, and name that folder"
+        )
 
 
 def read_json(path: Path, *keys: str) -> dict[str, Any]:
@@ -329,18 +392,22 @@ def _with(keys: tuple[str, ...]) -> str:
 
 
 __all__ = [
+    "ADAPTER",
     "DEEPEST",
     "TEMPORARY",
+    "OutsideError",
     "alone",
     "alone_in",
     "check_file",
     "check_folder_of",
     "checkpoint_place",
+    "inside",
     "locked",
     "may_be_on_hub",
     "new_folder",
     "parse_json",
     "read_json",
+    "refuse_adapter",
     "remove_leftovers",
     "replacing",
     "scratch_folder",

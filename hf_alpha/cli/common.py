@@ -163,12 +163,16 @@ def test_data(recipe: "OwnRecipe", data: str | None) -> Any:
 
     place = data or recipe.data.test
     if place is None:
-        raise ValueError("name a file of pairs with --data: no recipe of the model has data.test")
+        raise ValueError(
+            "name a file of pairs with --data: no recipe of the model has a data.test that was "
+            "trained here or lies in the model's folder"
+        )
     path = place if isinstance(place, str) else place["path"]
     if data is None and not Path(path).exists() and not may_be_on_hub(path):
         raise ValueError(
             f"the recipe's data.test, {path}, is not here (it is relative to the folder in which "
-            "training was started): name a file of pairs with --data"
+            "training was started, of a model of others to its own): name a file of pairs with "
+            "--data"
         )
     return place
 

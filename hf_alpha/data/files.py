@@ -24,7 +24,8 @@ from datasets import (
 from huggingface_hub import metadata_load
 from pandas import read_csv
 
-from hf_alpha.folders import DEEPEST, parse_json
+from hf_alpha.folders import DEEPEST, inside, parse_json
+from hf_alpha.plain_yaml import read_yaml
 
 from .cache import CacheFullError, filling_cache
 from .dataset_card import SETTINGS
@@ -37,6 +38,8 @@ BLOCK_ROWS = 1000
 DAMAGED = (ValueError, OSError, EOFError, zlib.error)
 """What readers of files raise that are not what their names say."""
 _BRACKET = re.compile(r"[][{}]")
+CARDS = ("README.md", ".huggingface.yaml")
+"""What says which files a dataset has, if something does."""
 FILES = {
     ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".parquet": "parquet",
 }  # fmt: skip
@@ -117,15 +120,17 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
     A README.md whose header names the files has the last word.
 
     Raises:
+        OutsideError: it names files elsewhere.
         ValueError: where some names say a split (`train`, `test`), others say none: `datasets`
             would leave these out.
     """
+    has_names = check_card(path)
     builder = read_named(load_dataset_builder, path, str(path))
     data_files = (builder.config.data_files or {}).items()
     splits = {f"{split}": [Path(file) for file in paths] for split, paths in data_files}
     in_splits = {file.resolve() for paths in splits.values() for file in paths}
     strays = [file for file in files if file.resolve() not in in_splits]
-    if strays and not _header_names_files(path / "README.md"):
+    if strays and not has_names:
         firsts = ", ".join(f"{paths[0].name} ({split})" for split, paths in splits.items() if paths)
         raise ValueError(
             f"{path}: it is not clear of which split {strays[0].name} is: names of other files say "
@@ -134,9 +139,46 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
     return splits
 
 
-def _header_names_files(readme: Path) -> bool:
-    header = (metadata_load(readme) if readme.is_file() else None) or {}
-    return any("data_files" in config for config in header.get("configs", []))
+def check_card(folder: Path) -> bool:
+    """Refuse files elsewhere that the card of a dataset names; return whether it names any.
+
+    `datasets` would read them, or ask for them with the user's token.
+
+    Args:
+        folder: of the dataset, or of its card in the Hub's cache.
+
+    Raises:
+        OutsideError: a path out of the folder or repository, or an address.
+    """
+    headers = [read_named(_header, folder / card, folder / card) for card in CARDS]
+    configs = [
+        config
+        for header in headers
+        for config in header.get("configs") or ()
+        if isinstance(config, dict)
+    ]
+    for name in _texts([[config.get("data_files"), config.get("data_dir")] for config in configs]):
+        # A colon makes an address for fsspec: hf://, file:, zip://a::b.
+        inside(folder, f"/{name}" if ":" in name else name)
+    return any("data_files" in config for config in configs)
+
+
+def _header(card: Path) -> dict[str, Any]:
+    """Return the header of a card, which is all of a YAML file; empty where there is none."""
+    if not card.is_file():
+        return {}
+    if card.suffix == ".md":
+        return metadata_load(card) or {}
+    return dict(read_yaml(card) or {})
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """Yield all texts in lists and mappings."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list | dict):
+        for entry in content.values() if isinstance(content, dict) else content:
+            yield from _texts(entry)
 
 
 def _streamed(
@@ -377,7 +419,9 @@ def check_text(value: object, column: str, place: str) -> None:
 
 
 __all__ = [
+    "CARDS",
     "FILES",
+    "check_card",
     "check_columns",
     "check_text",
     "files_below",

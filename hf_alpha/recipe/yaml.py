@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.folders import replacing
+from hf_alpha.folders import inside, replacing
 from hf_alpha.objectives import ANSWER
 from hf_alpha.plain_yaml import parse_yaml, read_yaml, write_yaml
 from hf_alpha.resources import recipe_file
@@ -21,17 +21,23 @@ LAST = ("model", "optimizer", "checkpoint")
 """Keys that close a recipe: what is trained, behind what it is trained on."""
 
 
-def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
+def read_recipe(
+    path: str | Path, overrides: list[str] | None = None, within: Path | None = None
+) -> Recipe:
     """Read a recipe, with those that it extends, and apply overrides: `training.max_steps=10`.
 
-    `path` is a file, or the name of a shipped recipe such as `propositional/debug`.
+    Args:
+        path: a file, or the name of a shipped recipe such as `propositional/debug`.
+        overrides: in the order in which they hold.
+        within: the folder of others that it lies in, and all that it extends too.
 
     Raises:
+        OutsideError: it extends one outside of that folder.
         RecipeError: no such recipe, an unknown key, or a value of the wrong kind; or recipes that
             extend each other in a circle.
     """
     file = _find(path)
-    content, origins = _flattened(file, ())
+    content, origins = _flattened(file, (), within)
     changes: dict[str, Any] = {}
     for override in overrides or []:
         _override(content, override)
@@ -71,12 +77,15 @@ def _with_origin(error: UnknownKeyError, file: Path, origins: Mapping[str, Path]
     )
 
 
-def _flattened(file: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any], dict[str, Path]]:
+def _flattened(
+    file: Path, children: tuple[Path, ...], within: Path | None
+) -> tuple[dict[str, Any], dict[str, Path]]:
     """Return a recipe's content with everything that it takes over from others.
 
     Args:
         file: of the recipe.
         children: the recipes that extend it, the first one first.
+        within: see `read_recipe`.
 
     Returns:
         The content, and dotted key -> the file in which it stands, the last one to say it.
@@ -92,10 +101,10 @@ def _flattened(file: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any], 
     if not isinstance(parent, str):
         raise RecipeError(f"{_shown(chain)}: 'extends' must be the name of one recipe")
     try:
-        parent_file = _find_parent(parent, file.parent)
+        parent_file = _find_parent(parent, file.parent, within)
     except RecipeError as error:
         raise RecipeError(f"{_shown(chain)} -> {parent!r}: {error}") from error
-    base, before = _flattened(parent_file, chain)
+    base, before = _flattened(parent_file, chain, within)
     if isinstance(base.get("training"), dict):
         base["training"].pop("output_dir", None)  # two runs do not share a folder
     _replace_model(base, content)
@@ -112,11 +121,14 @@ def _shown(chain: Iterable[Path]) -> str:
     return " -> ".join(map(str, chain))
 
 
-def _find_parent(name: str, folder: Path) -> Path:
+def _find_parent(name: str, folder: Path, within: Path | None) -> Path:
     """Return the file of a recipe that one in `folder` extends."""
-    for candidate in (folder / f"{name}.yaml", folder / name):
-        if candidate.is_file():
-            return candidate
+    for candidate in (f"{name}.yaml", name):
+        file = folder / candidate if within is None else inside(folder, candidate, within)
+        if file.is_file():
+            return file
+    if within is not None:
+        raise RecipeError(f"there is no such recipe in {within}")
     return _find(name)
 
 

@@ -114,7 +114,7 @@ def notes_of_changes(recipe: Recipe, out: Path, step: int, allow_changes: bool) 
     if not file.is_file():
         logger.warning("%s is missing: the settings of the run so far are not known", file)
         return []
-    changes = differences(read_recipe(file), recipe)
+    changes = differences(read_recipe(file, within=out), recipe)
     if changes and not allow_changes:
         listing = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in changes.items())
         raise RecipeError(
