@@ -27,7 +27,7 @@ def moved(pieces: list[Piece], starts: list[int], start: int, stop: int) -> tupl
     number = max(bisect_right(starts, start) - 1, 0)
     _, first, last, as_is = pieces[number]
     if not as_is:
-        return first, last
+        return first, last if start < stop else first  # a space that is no part of its token
     begin = first - starts[number]
     return begin + start, min(begin + stop, last)
 
