@@ -143,10 +143,10 @@ class PreparesTexts(TextVocabulary):
             _check_present(texts[0], spans[0], table)
         symbols = {name: self._token_of[index] for name, index in table.items()}
         marks = self._marks() if any(kept) else ()
-        pieces = [
-            pieces_of(self.spacing, text, names, symbols, [(i, j, t in marks) for i, j, t in own])
-            for text, names, own in zip(texts, spans, kept, strict=True)
-        ]
+        pieces = []
+        for text, names, own in zip(texts, spans, kept, strict=True):
+            tokens = [(i, j, t in marks) for i, j, t in own]
+            pieces.append(pieces_of(self.spacing, text, names, symbols, tokens, self.begins_parts))
         between = BETWEEN if self.spacing == "words" else ""
         written = [between.join([piece[0] for piece in of_text]) for of_text in pieces]
         return Row(written, pieces, table, symbols)

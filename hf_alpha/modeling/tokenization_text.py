@@ -88,6 +88,8 @@ class TextTokenizer(PreparesTexts):
         symbol_ranges: class -> id ranges [start, stop) of its symbols.
         symbol_names: token -> the name that it stands for wherever that name occurs.
         spacing: "before", "kept" or "words", see the module.
+        begins_parts: what the tokenizer beneath writes before what follows a special token of its
+            own in a text, as before a text ("▁"), and whether it does so before a space too.
         target_template: what is written around answers, as `tokenizer.json` has it, if that is not
             what is written around texts: of a decoder, the end token; mBART and NLLB name the
             language.

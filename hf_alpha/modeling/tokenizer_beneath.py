@@ -204,7 +204,7 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
             "stand. Take a fast one (tokenizer.is_fast), or words, characters or bpe:8000"
         )
     state = json.loads(tokenizer.backend_tokenizer.to_str())
-    _begin_once(state)
+    begins = _begin_once(state)
     state["truncation"] = state["padding"] = None
     beneath = Tokenizer.from_str(json.dumps(state))
     special = {
@@ -218,6 +218,8 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
         "padding_side": tokenizer.padding_side,
         "truncation_side": tokenizer.truncation_side,
     }
+    if begins is not None:
+        special["begins_parts"] = begins
     if tokenizer.chat_template is not None:
         special["chat_template"] = copy.deepcopy(tokenizer.chat_template)
     if "eos_token" not in special:
@@ -260,25 +262,33 @@ def post_processor(template: Mapping[str, Any]) -> Any:
     return Tokenizer.from_str(json.dumps({**state, "post_processor": template})).post_processor
 
 
-def _begin_once(state: dict[str, Any]) -> None:
+def _begin_once(state: dict[str, Any]) -> list[Any] | None:
     """Have what a tokenizer puts before a text put there only.
 
     A name cuts the text into parts, each of which the tokenizer would take for a text that begins.
+
+    Returns:
+        How it begins parts behind special tokens, see `TextTokenizer`; None if it does not.
     """
+    steps = _steps(state, "pre_tokenizer")
+    begins = [[s["replacement"], False] for s in steps if s.get("prepend_scheme") == "always"]
     for part in ("pre_tokenizer", "decoder"):
         _set_scheme(state[part])
     normalizers, splits = _steps(state, "normalizer"), _steps(state, "pre_tokenizer")
     prefixes = [step["prepend"] for step in normalizers if step["type"] == "Prepend"]
+    begins += [[prefix, True] for prefix in prefixes]
     normalizers = [step for step in normalizers if step["type"] != "Prepend"]
     kinds = [step["type"] for step in splits]
     if "WhitespaceSplit" in kinds and "Metaspace" in kinds:  # T5: each word would get its space
         splits = [step for step in splits if step["type"] != "WhitespaceSplit"]
+        begins = [[" ", False]]  # nothing, where nothing but space follows
         normalizers += [
             {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
             {"type": "Strip", "strip_left": False, "strip_right": True},
         ]
     if spaced := [step for step in splits if step.get("add_prefix_space")]:
         prefixes.append(" ")
+        begins.append([" ", False])
         for step in spaced:
             step["add_prefix_space"] = False
         strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
@@ -286,6 +296,7 @@ def _begin_once(state: dict[str, Any]) -> None:
     splits = [_first_space(prefix) for prefix in prefixes] + splits
     state["normalizer"] = _sequence("normalizer", normalizers)
     state["pre_tokenizer"] = _sequence("pre_tokenizer", splits)
+    return begins[0] if begins else None
 
 
 _LISTS = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "decoder": "decoders"}

@@ -330,13 +330,17 @@ CHAT = (
 """As Qwen's; that of a Llama begins with its start token."""
 
 
-@pytest.mark.parametrize(("kind", "starts"), [("gpt2", False), ("llama", False), ("llama", True)])
+@pytest.mark.parametrize(
+    ("kind", "starts"),
+    [("gpt2", False), ("llama", False), ("llama", True), ("old llama", True), ("t5", False)],
+)
 def test_a_chat_has_the_ids_that_its_text_has(kind: str, starts: bool) -> None:
     """As far as its host's has: one that writes a start token writes it before any text."""
     host = copy.deepcopy(HOSTS[kind])
     host.add_tokens(["<|im_start|>", "<|im_end|>"], special_tokens=True)
     host.chat_template = "{{ bos_token }}" * starts + CHAT
-    host.add_bos_token = starts
+    if starts:
+        host.add_bos_token = True
     own = TextTokenizer.from_tokenizer(host, RULES)
     words = [{"role": "user", "content": "the lazy dog"}, {"role": "assistant", "content": "( 1 )"}]
     for chat, asks in ((words[:1], True), (words, False)):
@@ -346,14 +350,14 @@ def test_a_chat_has_the_ids_that_its_text_has(kind: str, starts: bool) -> None:
         assert ids == host.apply_chat_template(chat, add_generation_prompt=asks)["input_ids"]
         assert ids == own(text, add_special_tokens=False)["input_ids"]
         assert own([text])["input_ids"] == host([text])["input_ids"]
-        assert own([text])["input_ids"] == [[1] * starts + ids]
+        assert own([text])["input_ids"] == [[1] * starts + ids + [1] * (kind == "t5")]
     named = [{"role": "user", "content": "find New York: x"}, {"role": "assistant", "content": "x"}]
     text = own.apply_chat_template(named, tokenize=False)
     batch = own.apply_chat_template([named], return_tensors="pt", return_dict=True)
     assert list(batch.names[0].values()) == ["New York", "x"]
     assert batch["input_ids"].tolist() == own([text], add_special_tokens=False)["input_ids"]
     (decoded,) = own.batch_decode(batch["input_ids"], names=batch.names, skip_special_tokens=False)
-    assert decoded.replace(" ", "") == text.replace(" ", "")
+    assert "".join(decoded.split()) == "".join(text.split())
 
 
 # Special and added tokens in texts
@@ -444,12 +448,18 @@ def test_special_and_added_tokens_in_texts_are_those_of_the_tokenizer_beneath(ki
     own = {index_of(t) for t in tokens}
     own -= {tokenizer.unk_token_id} if kind in UNKNOWING else set()
     assert [i for i in ids if i in own] == [i for i in theirs if i in own]
-    # the rest: as with names that no token has in it
+    # the rest: the host's, but for names; and as with names that no token has in it
     calm = copy.deepcopy(tokenizer)
     calm.use_rules(SAFE_RULE)
     safe = dict(zip(INNER, SAFE_RULE["name"]["tokens"], strict=True))
     other = "".join(safe[piece] if i in names else piece for i, piece in enumerate(made))
     assert ids == calm(other, **plain)["input_ids"]
+    # (`[Note x]` is sought in normalized text; `<sep>` takes any space that is written behind it.)
+    eats = {"t5": ["<sep>", "[Note x]"], "old llama": ["[Note x]"]}
+    eats["roberta with a first space"] = ["<sep>"]
+    if host is not None and not {*eats.get(kind, ())} & {*made}:
+        other = "".join("the" if i in names else piece for i, piece in enumerate(made))
+        assert calm(other, **plain)["input_ids"] == theirs
     # the names, in every notation of the input
     batch = tokenizer([text], [text], text_target=[text])
     symbols = [tokenizer.convert_ids_to_tokens(i) for i in ids if i in tokenizer.symbol_ids]
