@@ -182,7 +182,7 @@ def _bpe(kind: str, data_names: NamesInData) -> Tokenizer:
     return beneath
 
 
-def ends_with(end: str, index: int) -> Any:
+def ends_with(end: str, index: int | None) -> Any:
     """What writes an end token behind each text, and nothing else."""
     return processors.TemplateProcessing(
         single=f"$A {end}", pair=f"$A {end} $B:1 {end}:1", special_tokens=[(end, index)]
