@@ -656,7 +656,7 @@ def test_characters_of_names_are_told(kind: str, made: list[str]) -> None:
         at += len(part)
 
 
-@pytest.mark.parametrize("make", [np.array, pd.Series])
+@pytest.mark.parametrize("make", [np.array, lambda texts: pd.Series(texts, index=[3, 1])])
 def test_texts_come_as_arrays_and_columns_too(make: Callable[[list[str]], Any]) -> None:
     texts, answers = ["find x", "( y )"], ["x", "y"]
     tokenizer = ALL["words"]
@@ -666,8 +666,13 @@ def test_texts_come_as_arrays_and_columns_too(make: Callable[[list[str]], Any]) 
     assert tokenizer(*column)["input_ids"] == tokenizer(texts, answers)["input_ids"]
     assert tokenizer(text_target=column[1], names=listed.names)["input_ids"] == listed["labels"]
     assert [row["labels"] for row in tokenizer.encode_pairs(*column)] == listed["labels"]
+    formulas = AlphaTokenizer(base_tokens=["&"], symbol_classes={"name": 3})
+    listed = formulas(["x & y", "y & x"], text_target=answers)
+    column = make(["x & y", "y & x"]), make(answers)
+    assert dict(formulas(column[0], text_target=column[1])) == dict(listed)
+    assert [row["labels"] for row in formulas.encode_pairs(*column)] == listed["labels"]
     with pytest.raises(ValueError, match="row 1 of `text` is a float: give a string"):
-        tokenizer(make(["x", np.nan]).astype(object) if make is pd.Series else ["x", np.nan])
+        tokenizer(pd.Series(["x", None]))
 
 
 def test_truncation_and_what_overflows() -> None:
