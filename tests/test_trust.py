@@ -125,7 +125,6 @@ def here(innocent, tmp_path, monkeypatch) -> Path:
 
 SOLVE = ("solve", "--model", "m", TEXT)
 EVALUATE = ("evaluate", "m", "--data", "pairs.jsonl", "--covariance", 0, "--quiet", "--out", "r")
-ASK = ("ask", *EVALUATE[1:])
 TRAIN = ("train", "mine.yaml")
 DEMO = ("demo", "--model", "m", "--space", "o")
 
@@ -174,7 +173,7 @@ RULE = {"name": {"function": "evil:find", "count": 4}}
 INFO = ("info", "m")
 CLASSIFY = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
 LOADING = [SOLVE, EVALUATE, TRAIN, DEMO, INFO, ("convert", "m", "o"),
-           ("convert", "classes", "o", "--transducer", "fst"), ASK, ("push", "m", "me/m"),
+           ("convert", "classes", "o", "--transducer", "fst"), ("push", "m", "me/m"),
            ("release", "m", "o")]  # fmt: skip
 STUDIES = [("studies.grow", "m", "o"), ("studies.zero_shot", "classes", "--task", "rte",
            "--data", "rte.jsonl", "--columns", "a,b,label")]  # fmt: skip
