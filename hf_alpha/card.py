@@ -10,12 +10,13 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
+from hf_alpha.evaluation.look_first import trained_region
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
 from hf_alpha.generation import NEW_NAME
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.plain_text import fenced, printable, within_line
-from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, check_shareable, recipe_beside
+from hf_alpha.recipe import RECIPE_FILE, Generated, check_shareable, recipe_beside
 from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.tasks import DrawnTask, Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
@@ -80,7 +81,8 @@ def write_card(
     model, tokenizer = load_checkpoint(folder)
     config, task = model.config, get_task(report.settings["task"])
     recipe = recipe_beside(str(folder))
-    region = _trained(recipe) or region
+    if recipe is not None and isinstance(recipe.data, Generated):
+        region = trained_region(recipe) or region
     draw(Heatmap.of(report, task.measure, region), folder / HEATMAP_FILE)
     code = CODE.format(
         auto=auto_class(config).__name__,
@@ -135,15 +137,6 @@ def _facts(model: PreTrainedModel, tokenizer: AnyTokenizer) -> list[tuple[str, s
         ("size", config.size_text),
         ("vocabulary", f"{config.num_base_tokens} base tokens, symbols: {within_line(counts)}"),
     ]
-
-
-def _trained(recipe: Recipe | None) -> Region | None:
-    """Return symbols and sizes of the training data; None where the recipe does not say."""
-    data = recipe.data.generate if recipe and isinstance(recipe.data, Generated) else {}
-    if not {"num_symbols", "sizes"} <= data.keys():
-        return None
-    num_symbols = max(data["num_symbols"], data.get("up_to_symbols", 0))
-    return (0, num_symbols), (1, data["sizes"][1])
 
 
 def _limits(task: Task, report: Report, baseline: Report, region: Region | None) -> str:

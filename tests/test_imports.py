@@ -35,7 +35,7 @@ LAYERS = [
     {"build_tokenizer", "generation", "pipelines"},
     {"data"},
     {"objectives"},
-    {"convert", "recipe"},
+    {"answer", "convert", "recipe"},
     {"evaluation"},
     {"train"},
     {"release", "side_by_side", "solving"},

@@ -171,7 +171,7 @@ def solve(
         model=model,
         method=method,
         timeout=timeout,
-        top=top or (BEST if first_correct else 1),
+        top_n=top or (BEST if first_correct else 1),
         first_correct=first_correct,
         num_beams=beams,
         max_new_tokens=max_new_tokens,

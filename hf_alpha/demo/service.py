@@ -123,7 +123,7 @@ class Model(Choice):
         """Return what `solve` is told."""
         model, tokenizer = self.loaded
         return {"task": self.task, "model": (model.to(choose_device(device)), tokenizer),
-                "top": answers}  # fmt: skip
+                "top_n": answers}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def test_a_class_is_named_once(tmp_path, vanilla, names):
 WRITERS = {
     "train": ["propositional/debug", "training.output_dir=out"],
     "quickstart": ["--output", "OUT"],
-    "evaluate": ["MODEL", "--out", "OUT", "--data", "DATA", "--quiet"],
+    "evaluate": ["MODEL", "--out", "OUT", "--data", "DATA"],
     "compare": ["RECIPE", "--out", "OUT"],
     "transduce": ["a", "--rules", "RULES", "--save", "OUT"],
     "studies.zero_shot": ["no", "--task", "sst2", "--data", "ROWS", "--out", "OUT"],
@@ -182,14 +182,14 @@ def test_bash_completes_commands_and_options():
         eval "$(hf-alpha --show-completion)"
         last() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hf_alpha_completion hf-alpha; }
         last hf-alpha qui; echo "${COMPREPLY[@]}"
-        last hf-alpha evaluate --tr; echo "${COMPREPLY[@]}"
+        last hf-alpha evaluate --s; echo "${COMPREPLY[@]}"
     """
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True,
         timeout=120,
     )  # fmt: skip
-    options = "--trained-symbols --trained-size --trust-remote-code"
+    options = "--split --symbols --sizes --samples"
     assert done.stdout == f"quickstart\n{options}\n", done.stderr
 
 
