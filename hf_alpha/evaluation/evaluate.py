@@ -4,25 +4,25 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel
 
 from hf_alpha.answer.base import Answerer, Reply, Search
 from hf_alpha.answer.models import Model, digest
+from hf_alpha.answer.records import Records
 from hf_alpha.evaluation.report import (
     OUTSIDE,
     RECORDS_FILE,
     REPORT_FILE,
     Record,
     Report,
-    json_lines,
 )
-from hf_alpha.folders import parse_json, read_json, write_text
+from hf_alpha.folders import read_json, write_text
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
@@ -219,7 +219,7 @@ class _RunFiles:
         self.new: list[Record] = []
         self._folder = None if folder is None else Path(folder)
         self._is_main = self.state is None or self.state.is_main_process
-        self._file: TextIO | None = None
+        self._records: Records | None = None
         if self._folder is not None:
             self._open(self._folder, settings)
 
@@ -231,7 +231,9 @@ class _RunFiles:
             return
         if (folder / PROGRESS_FILE).is_file():
             _check_settings(folder, read_json(folder / PROGRESS_FILE), settings)
-            self.done = _read_parts(folder)
+            parts = sorted(folder.glob(PROGRESS_PARTS))
+            found = [Record.from_dict(row) for path in parts for row in Records(path)]
+            self.done = {record.index: record for record in found}
         elif foreign := next(folder.glob(PROGRESS_PARTS), None):
             raise ValueError(
                 f"{foreign} belongs to no evaluation, for which {PROGRESS_FILE} would be there: "
@@ -247,23 +249,19 @@ class _RunFiles:
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             rank = 0 if self.state is None else self.state.process_index
-            path = self._folder / PROGRESS_PARTS.replace("*", str(rank))
-            # A killed run may have left half a line.
-            torn = path.is_file() and not path.read_bytes().endswith(b"\n")
-            self._file = path.open("a", encoding="utf-8")
-            self._file.write("\n" if torn else "")
+            self._records = Records(self._folder / PROGRESS_PARTS.replace("*", str(rank)))
+            self._records.__enter__().mend()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        if self._records is not None:
+            self._records.__exit__()
 
     def append(self, records: list[Record]) -> None:
         """Keep finished records, in the file of the run too if it has a folder."""
         self.new += records
-        if self._file is not None:
-            self._file.write(json_lines(records))
-            self._file.flush()
+        if self._records is not None:
+            self._records.add(*map(asdict, records))
 
     def finish(self, report: Report) -> Report:
         """Save the report in place of the records that came one by one."""
@@ -275,19 +273,6 @@ class _RunFiles:
             if self.state is not None:
                 self.state.wait_for_everyone()
         return report
-
-
-def _read_parts(folder: Path) -> dict[int, Record]:
-    """Read the records of earlier starts; half a line at the end of a killed one is left out."""
-    records = {}
-    for path in sorted(folder.glob(PROGRESS_PARTS)):
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                record = Record.from_dict(parse_json(line, path))
-            except (ValueError, TypeError, KeyError):
-                continue
-            records[record.index] = record
-    return records
 
 
 def _check_settings(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any]) -> None:

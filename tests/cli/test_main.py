@@ -54,6 +54,11 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
     assert all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
 
 
+def test_evaluate_has_few_options():
+    options = [one.name for one in COMMANDS["evaluate"].params if one.param_type_name == "option"]
+    assert len(options) <= 14, options
+
+
 def test_alone_it_names_five_commands_that_there_are():
     done = hf_alpha()
     assert done.code == 0 and not done.err
