@@ -321,8 +321,11 @@ def ask(
 ) -> None:
     """Ask one after the other about what is not decided yet, and fill in what is found."""
     for load in answerers:
-        unread = {index: one.read for index, one in enumerate(solutions) if not one.is_decided}
-        problems = {index: problem for index, problem in unread.items() if problem is not None}
+        problems = {
+            index: one.read
+            for index, one in enumerate(solutions)
+            if one.read is not None and not one.is_decided
+        }
         if not problems:
             return
         answerer = load()
