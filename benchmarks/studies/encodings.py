@@ -147,7 +147,8 @@ class Encodings(Table):
                 sentences.append(
                     f"{TASKS[task]}, more names than in training (up to {size.most_names}): of the "
                     f"models trained on at most {size.names} names that can take so many, {above} "
-                    f"of {len(order)} are better than random answers ({percent(chance[0])} %).{best}"
+                    f"of {len(order)} are better than random answers "
+                    f"({percent(chance[0])} %).{best}"
                 )
         return sentences
 
