@@ -37,13 +37,14 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.evaluate import ALL, evaluate_model
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.tasks import DrawnTask
-from hf_alpha.tasks.text import anf, proofs
-from hf_alpha.tasks.text.pair_files import PairFiles, letter_names
 from runs import check_names
 
 sys.path.append(str(measure.ROOT / "examples" / "tasks"))
+import anf
 import inline
 import kinship
+import proofs
+from pair_files import PairFiles, letter_names
 
 CARDS = measure.ROOT / "model_cards"
 KINSHIP = "kinship-folnet"
@@ -131,7 +132,7 @@ def keys_of_training(model: str) -> frozenset[bytes]:
 
 
 def training_pairs(files: PairFiles) -> Iterator[Row]:
-    """The pairs that `python -m hf_alpha.tasks.text.TASK` writes for training."""
+    """The pairs that `python examples/tasks/TASK.py` writes for training."""
     rng = random.Random("0 train")
     for _ in range(TRAINING_ROWS):
         yield files.draw(rng, files.seen, *rng.choice(files.train))
