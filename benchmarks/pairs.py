@@ -25,8 +25,7 @@ from datasets import disable_progress_bars
 import measure
 from hf_alpha.data.bucket import BucketSampler
 from hf_alpha.data.collate import AlphaCollator, tokenize
-from hf_alpha.data.first_look import drop_bad, look
-from hf_alpha.data.own import PairTexts
+from hf_alpha.data.own import PairTexts, drop_bad, look
 from hf_alpha.data.pairs import hold_out, overlap, read_pairs
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
