@@ -215,9 +215,7 @@ class FirstLook:
             if self.training is not None:
                 text += "; in training {source:,} and {target:,}".format(**self.training.longest)
             lines.append(("longest", text))
-            words = ", ".join(f"{word!r} ({n:,})" for word, n in self.unknown.most_common(5))
-            text = f"{self.unknown_tokens:,} of {tokens:,} tokens"
-            lines.append(("unknown", f"{text}: {words}" if words else text))
+            lines.append(("unknown", f"{self.unknown_tokens:,} of {tokens:,} tokens"))
         if self.renamed is not None:
             lines.append(("renamings", f"{self.renamed:,} sources are renamings of training's"))
         if self.example is not None:
