@@ -293,7 +293,7 @@ def look_first(
 def _renamed(settings: Any, rows: Sequence[Mapping[str, Any]], finder: NameFinder) -> int | None:
     """Return how many rows are renamings of training's; None where its data is not here."""
     place = getattr(settings, "train", None)
-    if place is None or not Path(place["path"] if isinstance(place, Mapping) else place).exists():
+    if not place or not Path(place["path"] if isinstance(place, Mapping) else place).exists():
         return None
     train = read_own(settings, place, finder, "train")
     if not isinstance(train, Dataset) or len(train) > FEW:
