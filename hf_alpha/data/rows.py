@@ -11,8 +11,8 @@ from huggingface_hub.constants import ENDPOINT
 from hf_alpha.folders import may_be_on_hub, similar_names
 
 from .cache import CacheFullError, filling_cache
+from .dataset_card import PARTS, SETTINGS
 from .files import FILES, check_columns, files_below, kind_of, read_files, read_named
-from .run_folder import PARTS, SETTINGS
 
 AnyDataset: TypeAlias = Dataset | IterableDataset
 Where: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
