@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from hf_alpha.evaluation.compare import trained_region
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
-from hf_alpha.evaluation.look_first import trained_region
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
 from hf_alpha.generation import NEW_NAME
 from hf_alpha.loading import auto_class, load_checkpoint

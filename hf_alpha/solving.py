@@ -255,7 +255,7 @@ class Settings(Search):
     def _loaded(self, task: Task) -> Answerer:
         """Load the model."""
         from hf_alpha.answer.models import Model
-        from hf_alpha.data.unlike_training import TrainingFacts
+        from hf_alpha.first_look import TrainingFacts
         from hf_alpha.loading import load_checkpoint
         from hf_alpha.processes import choose_device
         from hf_alpha.progress import without_bars

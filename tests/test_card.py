@@ -17,7 +17,7 @@ from hf_alpha.card import (
     write_card,
 )
 from hf_alpha.evaluation import alpha_covariance, evaluate, run
-from hf_alpha.evaluation.look_first import trained_region
+from hf_alpha.evaluation.compare import trained_region
 from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.tasks import get_task

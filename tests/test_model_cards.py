@@ -12,6 +12,7 @@ import regex
 from huggingface_hub import ModelCard
 
 from hf_alpha.card import notes
+from hf_alpha.first_look import unknown_words
 from hf_alpha.generation import generate_ids
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.names_in_text import parts
@@ -19,7 +20,6 @@ from hf_alpha.recipe import RECIPE_FILE, RowsRecipe, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
-from hf_alpha.unknown_words import unknown_words
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = {
@@ -104,7 +104,7 @@ for line in sys.argv[1:]:
         print(json.dumps(texts[0]), flush=True)
 """
 EXAMPLES = re.compile(r"^## Examples\n.*?```\n(.*?)```", re.DOTALL | re.MULTILINE)
-ANSWERED = re.compile(r"((?:(?!  [a-z ]{10} ).*\n)+?)  [a-z ]{10} (.*(?:\n {13}.*)*)\n")
+ANSWERED = re.compile(r"((?:(?!  [a-z][a-z ]{9} ).*\n)+?)  [a-z][a-z ]{9} (.*(?:\n {13}.*)*)\n")
 """A problem, how it was answered, and the answer; both may have several lines."""
 
 

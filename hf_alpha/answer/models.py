@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from hf_alpha.answer.base import DEFAULT_SEARCH, Answerer, Replies, Reply, Search
+from hf_alpha.first_look import listed, unknown_words
 from hf_alpha.generation import (
     MAX_NEW_TOKENS,
     InputTooLong,
@@ -34,7 +35,6 @@ from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.base import warn_once
 from hf_alpha.tasks.checking import Answer
-from hf_alpha.unknown_words import listed, unknown_words
 
 Pairs = Sequence[tuple[str, str | None]]
 ORIGIN = {

@@ -221,8 +221,8 @@ def _evaluate_answers(
     from hf_alpha.answer.base import Search
     from hf_alpha.answer.models import load_answerer
     from hf_alpha.card import write_card
-    from hf_alpha.evaluation.compare import compare
-    from hf_alpha.evaluation.look_first import look_first, trained_region
+    from hf_alpha.data.own import look_first
+    from hf_alpha.evaluation.compare import compare, trained_region
     from hf_alpha.loading import load_config
 
     with_symbols = [model for model in models if hasattr(load_config(model), "symbol_classes")]

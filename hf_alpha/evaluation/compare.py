@@ -11,12 +11,14 @@ from typing import Any
 from hf_alpha.answer.base import Random
 from hf_alpha.answer.models import Host, Model
 from hf_alpha.data.generate import generate_grid
+from hf_alpha.data.own import FEW, own_rows, training_pairs
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.evaluate import Row, run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import Report, table, warning_lines
 from hf_alpha.folders import alone_in, write_text
+from hf_alpha.recipe import Generated, Recipe
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.base import EQUIVALENCES
 
@@ -57,6 +59,25 @@ def draw_problems(
         ]
         chosen_rows += rounds[:samples]
     return chosen_rows
+
+
+def trained_region(recipe: Recipe) -> Region | None:
+    """Return fewest and most symbols, and sizes, of the training data; None where nothing says it.
+
+    Of pairs of the user's own they are those of the first pairs, where these are here.
+    """
+    if isinstance(recipe.data, Generated):
+        data = recipe.data.generate
+        if not {"num_symbols", "sizes"} <= data.keys():
+            return None
+        return (0, max(data["num_symbols"], data.get("up_to_symbols", 0))), (1, data["sizes"][1])
+    finder = getattr(recipe.solved, "finder", None)
+    pairs = None if finder is None else training_pairs(recipe.data, finder)
+    if pairs is None:
+        return None
+    rows = own_rows(pairs, recipe.solved, FEW)
+    symbols, sizes = ([row[key] for row in rows] for key in ("num_symbols", "size"))
+    return (min(symbols), max(symbols)), (min(sizes), max(sizes))
 
 
 def choose_rows(
@@ -120,7 +141,7 @@ def compare(
         rows: as `run` takes them, with `num_symbols` and `size`.
         out: a folder.
         region: symbols and sizes of the training data, outlined in the picture.
-        warnings: model -> what there is to doubt about the problems for it, as `LookAtTests` finds
+        warnings: model -> what there is to doubt about the problems for it, as `FirstLook` finds
             it; lines above the table, and in the reports.
         covariance: problems for each number of symbols whose alpha-covariance is measured.
         max_renamings: of each of these problems; None for all.
@@ -245,4 +266,11 @@ def _folders(out: Path, names: Sequence[str]) -> list[Path]:
     return [out / slug for slug in slugs]
 
 
-__all__ = ["MOST_COLUMNS", "TABLE_FILE", "choose_rows", "compare", "draw_problems"]
+__all__ = [
+    "MOST_COLUMNS",
+    "TABLE_FILE",
+    "choose_rows",
+    "compare",
+    "draw_problems",
+    "trained_region",
+]
