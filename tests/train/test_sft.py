@@ -1,12 +1,15 @@
 """TRL's trainer on decoders with symbols: what a row becomes, what the loss is of, and training."""
 
+import copy
+
 import pytest
 import torch
 from datasets import Dataset
+from families.test_alpha_decoder import make_decoder
 from hosts import make_host
 from peft import LoraConfig
 from small_tokenizers import unigram
-from trl import SFTConfig
+from trl import DPOConfig, DPOTrainer, SFTConfig
 
 from hf_alpha import SymbolConfig, adapter_settings, get_symbol_model
 from hf_alpha.train.sft import AlphaSFTTrainer
@@ -113,3 +116,22 @@ def test_the_loss_is_the_models_and_packing_changes_nothing(encoding, tmp_path):
             if not packing:
                 assert losses[0].equal(run.model(**batch).loss)
     torch.testing.assert_close(*losses)
+
+
+@pytest.mark.parametrize("settings", [{"symbol_encoding": "streams"}, {}], ids=["host", "own"])
+def test_a_loss_from_last_states_alone_says_what_to_train_with(settings, tmp_path):
+    """TRL's other trainers, whose rows need no answer of the model's own loss."""
+    tokenizer = unigram(end=True)
+    if settings:
+        host = make_host("llama", vocab_size=len(tokenizer), **IDS)
+        model, tokenizer = get_symbol_model(host, tokenizer, SymbolConfig("streams", RULE))
+    else:
+        model = make_decoder(num_base_tokens=len(tokenizer))
+    preferences = [{"prompt": "not zz", "chosen": "zz", "rejected": "y"}] * 2
+    run = DPOTrainer(
+        model, copy.deepcopy(model), processing_class=tokenizer,
+        args=DPOConfig(tmp_path, report_to="none", use_cpu=True, bf16=False, disable_tqdm=True),
+        train_dataset=Dataset.from_list(preferences),
+    )  # fmt: skip
+    with pytest.raises((AttributeError, TypeError), match="Train it on answers by AlphaSFTTrainer"):
+        run.train()
