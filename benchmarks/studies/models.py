@@ -14,7 +14,7 @@ from hf_alpha.data.generate import generate
 from hf_alpha.data.keys import SPLITS
 from hf_alpha.data.perturb import perturb
 from hf_alpha.folders import alone, read_json, write_text
-from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, differences, leaves, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, Recipe, differences, leaves, read_recipe
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
 
 from .sizes import Size
@@ -254,7 +254,6 @@ def _make_renamed(normal: Recipe, renamed: Recipe) -> None:
     Raises:
         ValueError: it is there, and was made from other data.
     """
-    assert isinstance(renamed.data, Generated)
     path, copy = Path(generated(normal)), Path(renamed.data.path)
     if not copy.is_dir():
         perturb(path, copy, "renamed")
@@ -268,7 +267,6 @@ def _make_renamed(normal: Recipe, renamed: Recipe) -> None:
 def generated(recipe: Recipe) -> str:
     """The folder of a recipe's data, generated if it is not there."""
     data = recipe.data
-    assert isinstance(data, Generated)
     generate(recipe.task, data.path, num_workers=data.num_workers, **data.generate)
     return data.path
 

@@ -24,7 +24,7 @@ FEW = 100_000
 
 
 class Columns(Protocol):
-    """How the user's own data is read; see `hf_alpha.recipe.OwnRecipe`."""
+    """How the user's own data is read; see `hf_alpha.recipe.Data`."""
 
     source: str
     target: str
@@ -32,7 +32,7 @@ class Columns(Protocol):
 
 
 class OwnSettings(Columns, Protocol):
-    """What a recipe says of the user's own pairs; see `hf_alpha.recipe.Pairs`."""
+    """What a recipe says of the user's own pairs; see `hf_alpha.recipe.Data`."""
 
     train: Any
     validation: Any

@@ -10,7 +10,7 @@ from hf_alpha.data.own import FEW, read_own
 from hf_alpha.data.pairs import renamings
 from hf_alpha.data.unlike_training import LookAtTests, TrainingFacts, look_at_tests
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.recipe import OwnRecipe, Recipe
+from hf_alpha.recipe import Recipe
 
 from .evaluate import Row
 
@@ -41,8 +41,8 @@ def look_first(
 
 def _renamed(recipe: Recipe, rows: Sequence[Row], finder: Any) -> int | None:
     """Return how many rows are renamings of training's; None where its data is not here."""
-    place = getattr(recipe.data, "train", None)
-    if not isinstance(recipe, OwnRecipe) or place is None:
+    place = recipe.data.train
+    if not place:
         return None
     if not Path(place["path"] if isinstance(place, Mapping) else place).exists():
         return None

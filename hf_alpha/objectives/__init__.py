@@ -38,7 +38,7 @@ def make_objective(choice: str | Mapping[str, Any]) -> RowsObjective:
     if name not in OBJECTIVES:
         raise ValueError(f"no objective {name!r}; known: {', '.join([ANSWER, *OBJECTIVES])}")
     objective_class = OBJECTIVES[name]
-    model_of(objective_class).model_validate(settings)
+    model_of(objective_class).read(settings)
     return objective_class(**settings)
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from hf_alpha.cli import app
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.causal import Causal
-from hf_alpha.recipe import RecipeError, Rows
+from hf_alpha.recipe import Data, RecipeError
 from hf_alpha.train import train
 
 LLAMA = {"model_type": "llama", "hidden_size": 32, "intermediate_size": 64,
@@ -180,7 +180,7 @@ def test_a_model_that_is_no_decoder_is_refused_when_the_recipe_is_read(tmp_path)
 def test_a_long_text_goes_on_and_every_token_is_learned_once():
     rows = Dataset.from_dict({"source": ["a b c d e", "a", "  "]})
     tokenizer = train_tokenizer(["a b c"])
-    source = Rows(train="rows.jsonl")
+    source = Data(train="rows.jsonl")
     found = Causal(4).features(rows, source, tokenizer, None)
     whole = [tokenizer(text)["input_ids"] + [tokenizer.eos_token_id] for text in rows["source"][:2]]
     learned = [
