@@ -23,8 +23,9 @@ from hf_alpha.folders import alone_in, read_json, write_text
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.plain_text import aligned
 from hf_alpha.processes import choose_device
+from hf_alpha.progress import TrainingProgress
 from hf_alpha.recipe import Recipe
-from hf_alpha.train import TRAINER_STATE, train
+from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
 
 ENCODINGS: Mapping[str, Mapping[str, Any]] = {
     "learned": {"symbol_encoding": "learned"},
@@ -127,7 +128,8 @@ def compare_encodings(
         data = recipe.data.model_copy(update={"validation": HELD_OUT})
         recipe = recipe.model_copy(update={"data": data})
     examples = recipe.aim.examples(recipe, say)
-    learn = partial(train, say=say, examples=examples, progress=progress)
+    make_trainer = AlphaTrainer if progress else _quiet_trainer
+    learn = partial(train, say=say, examples=examples, make_trainer=make_trainer)
     recipes = [
         (name, one)
         for name in encodings
@@ -164,6 +166,12 @@ def compare_encodings(
         most_points=MOST_COLUMNS,
     )  # fmt: skip
     return text, reports
+
+
+def _quiet_trainer(**arguments: Any) -> AlphaTrainer:
+    trainer = AlphaTrainer(**arguments)
+    trainer.remove_callback(TrainingProgress)
+    return trainer
 
 
 def _check(recipe: Recipe, encodings: Sequence[str]) -> None:

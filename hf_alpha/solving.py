@@ -124,7 +124,7 @@ class Solution:
             "found_by": self.found_by,
             "seconds": round(self.seconds, 6),
             "names": None if self.read is None else list(map(str, self.read.symbols)),
-            "tokens": None if self.read is None else len(self.read.tokens),
+            "tokens": None if self.read is None or self.read.too_long else len(self.read.tokens),
             "error": self.error,
             "notes": self.notes,
         }
@@ -525,11 +525,14 @@ def _too_many_names(model: Any, tokenizer: Any) -> str:
 
 
 def _read_as(grammar: Grammar | None, problem: Problem) -> str | None:
-    """Return a problem in infix as a grammar reads it, if its operators are rewritten."""
-    if grammar is None or grammar.derived.keys().isdisjoint(problem.written):
+    """Return a problem in infix as a grammar reads it, if that rewrites its operators."""
+    if not grammar or problem.too_long or grammar.derived.keys().isdisjoint(problem.written):
         return None
     grammar = Grammar.from_dict(grammar.to_dict())  # a checkpoint's may be of an older version
-    return grammar.format(grammar.rewritten([*problem.written]), "infix")
+    try:
+        return grammar.format(grammar.rewritten([*problem.written]), "infix")
+    except FormulaError:  # it is too long
+        return None
 
 
 __all__ = ["METHODS", "TIMEOUT", "Line", "Settings", "Solution", "solve"]

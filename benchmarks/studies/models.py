@@ -102,7 +102,7 @@ class Model:
         """What makes the model what it is, without any place."""
         values = {
             key: value
-            for key, value in leaves(self.recipe_at(size, seed, Path()).model_dump())
+            for key, value in leaves(self.recipe_at(size, seed, Path()).settings())
             if key not in PLACES and value not in ("null", '""')
         }
         values = {**SAID_ONCE, **values, "data": self.data}

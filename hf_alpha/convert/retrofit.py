@@ -59,6 +59,7 @@ from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.modeling.tokenizer_beneath import ends_with
 
 logger = logging.getLogger(__name__)
 
@@ -489,6 +490,7 @@ def _fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
         fast.add_special_tokens(
             [AddedToken(token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=True)]
         )
+    fast.post_processor = ends_with(tokenizer.eos_token, tokenizer.eos_token_id)
     special = {key: str(token) for key, token in tokenizer.special_tokens_map.items()}
     return PreTrainedTokenizerFast(tokenizer_object=fast, **special)
 

@@ -1,7 +1,6 @@
 """What decoders alone with a symbol layer have in common, whatever their backbone is.
 
-A sample is one sequence: the problem with its end token, which tells it from what follows, then the
-answer with its own.
+A sample is one sequence: the problem as its tokenizer writes it, then the answer and an end token.
 
 Shapes: B batch, T tokens at hand, M length of the text so far, S listed symbols.
 """

@@ -1,7 +1,6 @@
 """A symbol layer around any decoder of Transformers, which stays as Transformers made it.
 
-A sample is one sequence: the problem with its end token, which tells it from what follows, then the
-answer with its own.
+A sample is one sequence: the problem as its tokenizer writes it, then the answer and an end token.
 
 Shapes: B batch, T length, M length with what a cache holds, S listed symbols, V vocabulary.
 """

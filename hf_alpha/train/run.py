@@ -17,7 +17,6 @@ from hf_alpha.data.unlike_training import TrainingFacts
 from hf_alpha.folders import alone
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.optimizers import optimizer_of
-from hf_alpha.progress import TrainingProgress
 from hf_alpha.recipe import (
     RECIPE_FILE,
     Recipe,
@@ -55,8 +54,8 @@ def train(
     resume: bool = True,
     allow_changes: bool = False,
     say: Callable[[str], object] = print,
+    make_trainer: Callable[..., AlphaTrainer] = AlphaTrainer,
     examples: Any = None,
-    progress: bool = True,
 ) -> Any:
     """Train as the recipe says; resume from the last checkpoint in `output_dir` if there is one.
 
@@ -73,9 +72,9 @@ def train(
         resume: go on with a run that is there; else it is an error.
         allow_changes: go on with other settings than those of the run so far.
         say: is told where a run resumes, or that it has ended, and about the user's own data.
+        make_trainer: makes the trainer of models that answer.
         examples: of `recipe.aim.examples`, where the recipe's data has been read already: runs with
             the same data need not read it, look at it and split it into tokens again.
-        progress: show loss and time left.
 
     Returns:
         The trainer, with the trained model.
@@ -91,7 +90,7 @@ def train(
     """
     arguments = prepare_arguments(recipe)
     with _claimed(arguments):
-        return _train(recipe, arguments, resume, allow_changes, say, examples, progress)
+        return _train(recipe, arguments, resume, allow_changes, say, make_trainer, examples)
 
 
 @contextmanager
@@ -110,8 +109,8 @@ def _train(
     resume: bool,
     allow_changes: bool,
     say: Callable[[str], object],
+    make_trainer: Callable[..., AlphaTrainer],
     examples: Any,
-    progress: bool,
 ) -> RunTrainer:
     """Train in a folder that is this run's."""
     own_code = named_code(recipe).values()  # before a checkpoint adds to it
@@ -131,10 +130,8 @@ def _train(
         examples = recipe.aim.examples(recipe, tell) if examples is None else examples
         prepared = _prepare(recipe, at_end, start, tell, examples)
     stop = StopOnInterrupt()
-    kind: Callable[..., RunTrainer] = AlphaTrainer if recipe.aim.answers else ObjectiveTrainer
+    kind: Callable[..., RunTrainer] = make_trainer if recipe.aim.answers else ObjectiveTrainer
     trainer = kind(args=arguments, callbacks=[stop], **prepared)
-    if not progress:
-        trainer.remove_callback(TrainingProgress)
     if recipe.optimizer:
         with section("optimizer"):
             trainer.optimizer_cls_and_kwargs = optimizer_of(recipe.optimizer, arguments)

@@ -333,7 +333,24 @@ def test_names_are_found_in_bytes():
     batch = tokenizer(["f(zz, zzz) é"], return_tensors="pt")
     assert batch["stream_ids"].shape == (1, 2)
     assert tokenizer.batch_decode(batch["input_ids"], names=batch.names) == ["f(zz, zzz) é"]
-    assert model.generate(**batch, max_new_tokens=3).shape[0] == 1
+    told, renamed, swapped, once = (
+        logits(model, tokenizer, [text])
+        for text in ("f(zz, zzz) é", "f(zzzz, zz) é", "f(zzz, zz) é", "f(zz, zz) é")
+    )
+    assert told.equal(renamed) and told.equal(swapped)  # symbols go by first occurrence
+    assert told.shape == once.shape and not told.allclose(once)
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_a_decoder_goes_on_from_a_text_as_its_host(end):
+    """Whether its tokenizer writes an end token behind texts or not."""
+    plain = unigram(end=end)
+    host = host_for(plain, "llama").eval()
+    model, tokenizer = get_symbol_model(copy.deepcopy(host), plain, SymbolConfig(symbols=FIVE))
+    options = {"max_new_tokens": 8, "do_sample": False}
+    for text in ("alice sees", "not"):
+        before = host.generate(**plain([text], return_tensors="pt"), **options)
+        assert model.generate(**tokenizer([text], return_tensors="pt"), **options).equal(before)
 
 
 def test_names_that_a_rule_lists_are_kept_where_a_vector_of_each_is_learned():

@@ -44,8 +44,6 @@ def by_hand(model, tokenizer, text: str, limit: int) -> str:
     """Greedy answer to one text, token by token."""
     ids = tokenizer(text)["input_ids"]
     pair = model.config.is_encoder_decoder
-    if not pair and ids[-1:] != [tokenizer.eos_token_id]:
-        ids = [*ids, tokenizer.eos_token_id]
     written: list[int] = []
     for _ in range(limit):
         with torch.no_grad():

@@ -17,7 +17,9 @@ from hf_alpha.train.sft import AlphaSFTTrainer
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 RULE = {"name": {"pattern": "[xyz]+", "count": 5}}
 TEMPLATE = (
-    "{% for message in messages %}<s>{{ message.role }}:{{ message.content }}</s>{% endfor %}"
+    "{% for message in messages %}<s>{{ message.role }}:{% if message.role == 'assistant' %}"
+    "{% generation %}{{ message.content }}</s>{% endgeneration %}{% else %}"
+    "{{ message.content }}</s>{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<s>assistant:{% endif %}"
 )
 PAIRS = [
@@ -35,7 +37,7 @@ MESSAGES = [{"messages": chat["prompt"] + chat["completion"]} for chat in CHATS]
 
 
 def trainer(rows, out, encoding="relational", peft=False, **settings):
-    tokenizer = unigram(end=True)
+    tokenizer = unigram()
     tokenizer.chat_template = TEMPLATE
     host = make_host("llama", vocab_size=len(tokenizer), **IDS)
     config = SymbolConfig(encoding=encoding, symbols=RULE)
@@ -59,17 +61,34 @@ def tokens(run, row, labelled=False):
 
 
 def test_a_pair_is_what_it_is_elsewhere(tmp_path):
-    """Each with its end token; the names of the completion are those of the prompt."""
+    """The completion has an end token; its names are those of the prompt."""
     run = trainer(PAIRS, tmp_path)
     encode = run.processing_class.encode_pair
     expected = [encode(pair["prompt"], pair["completion"]) for pair in PAIRS]
     for row, pair in zip(run.train_dataset, expected, strict=False):
         assert row["input_ids"] == pair["input_ids"] + pair["labels"]
         assert row["labels"] == [-100] * len(pair["input_ids"]) + pair["labels"]
+        assert row["input_ids"].count(IDS["eos_token_id"]) == 1
     whole = trainer(PAIRS, tmp_path, completion_only_loss=False).train_dataset[0]
     assert whole["labels"] == whole["input_ids"] == run.train_dataset[0]["input_ids"]
     with pytest.raises(ValueError, match=r"row 1: .* has the name 'z', which the input lacks"):
         trainer([PAIRS[0], {"prompt": "not x", "completion": "z"}], tmp_path)
+
+
+def test_a_text_has_one_end_token(tmp_path):
+    run = trainer([{"text": pair["prompt"]} for pair in PAIRS], tmp_path)
+    encode = run.processing_class
+    for row, pair in zip(run.train_dataset, PAIRS, strict=False):
+        assert row["input_ids"] == [*encode(pair["prompt"])["input_ids"], IDS["eos_token_id"]]
+
+
+def test_only_what_an_assistant_says_is_learned(tmp_path):
+    """Where the template says which part that is; a name is a token of it as any other."""
+    run = trainer(MESSAGES, tmp_path, assistant_only_loss=True)
+    for row, pair in zip(run.train_dataset, PAIRS, strict=False):
+        encode = run.processing_class.encode_pair
+        learned = encode(pair["prompt"], pair["completion"])["labels"]
+        assert [i for i in row["labels"] if i != -100] == learned
 
 
 @pytest.mark.parametrize("rows", [CHATS, MESSAGES])
