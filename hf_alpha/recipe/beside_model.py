@@ -18,7 +18,6 @@ from hf_alpha.trust import UntrustedCodeError, is_own, is_trusted, refused_code
 from .schema import Data, Recipe
 from .yaml import RECIPE_FILE, read_recipe
 
-
 SOMEWHERE = ""
 """In place of `data.train`: the data is the user's own, but nothing says where it is."""
 
