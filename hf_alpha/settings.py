@@ -289,18 +289,17 @@ def _kind(hint: Any, checks_values: bool) -> Any:
 
 def _declared(declared: Any) -> Iterator[tuple[str, Any, FieldInfo]]:
     """Yield name, annotation and field of each setting."""
-    function, kinds = declared, [declared]
+    entries: list[tuple[str, Any, Mapping[str, Any]]]
     if dataclasses.is_dataclass(declared):
-        kinds = [*reversed(inspect.getmro(declared))]  # a subclass describes what it adds
-        entries = [
-            (one.name, one, one.metadata) for one in dataclasses.fields(declared) if one.init
-        ]
+        hints = get_type_hints(declared, localns=NAMES_FOR_CHECKERS)
+        fields = [field for field in dataclasses.fields(declared) if field.init]
+        entries = [(field.name, field, field.metadata) for field in fields]
     else:
-        function = declared.__init__ if isinstance(declared, type) else declared
-        parameters = inspect.signature(declared).parameters
-        entries = [(name, parameter, {}) for name, parameter in parameters.items()]
-    meanings = {k: v for kind in kinds for k, v in _meanings(kind.__doc__).items()}
-    hints = get_type_hints(function, localns=NAMES_FOR_CHECKERS)
+        is_class = isinstance(declared, type)
+        hints = get_type_hints(vars(declared)["__init__"] if is_class else declared)
+        entries = [(name, one, {}) for name, one in inspect.signature(declared).parameters.items()]
+    kinds = getattr(declared, "__mro__", (declared,))
+    meanings = {k: v for kind in reversed(kinds) for k, v in _meanings(kind.__doc__).items()}
     for name, entry, metadata in entries:
         make = getattr(entry, "default_factory", MISSING[0])
         default = entry.default if make in MISSING else make()

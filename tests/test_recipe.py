@@ -19,6 +19,7 @@ from hf_alpha.recipe import (
     differences,
     parse_recipe,
     read_recipe,
+    recipe_beside,
     recipe_schema,
     write_recipe,
 )
@@ -148,6 +149,11 @@ def test_an_unknown_key_that_another_recipe_brings_is_said_to_stand_there(tmp_pa
         read_recipe(tmp_path / "own.yaml")
     (tmp_path / "own.yaml").write_text(own % ", d_model: null, encoder_layers: null")
     assert read_recipe(tmp_path / "own.yaml").model.keys() == {"model_type", "symbol_encoding"}
+    write(tmp_path, plain=OWN + "extends: base")
+    with pytest.raises(
+        RecipeError, match=r"plain.yaml: model: unknown key 'd_modell'; did you mean"
+    ):
+        read_recipe(tmp_path / "plain.yaml", ["model.d_modell=3"])  # no file says that
 
 
 def test_overrides_are_yaml(tmp_path):
@@ -359,6 +365,12 @@ def test_what_is_trained_makes_the_kind_of_a_recipe(tmp_path):
         assert parse_recipe({"task": "text", "training": training, **said}).kind == kind
     with pytest.raises(RecipeError, match="data: the key 'train' is missing: your own pairs of te"):
         parse_recipe({"task": "text", "training": training, "data": {}, "objective": "class"})
+
+
+def test_a_recipe_of_others_stays_of_its_kind_without_its_places(tmp_path):
+    write(tmp_path, recipe=OWN.replace("pairs.jsonl", "../pairs.jsonl"))
+    recipe = recipe_beside(str(tmp_path))
+    assert (recipe.kind, recipe.data.train) == ("pairs", "")
 
 
 def test_zeros_are_written(tmp_path):

@@ -103,7 +103,7 @@ class Folder(Keys, use_attribute_docstrings=True):
 
     path: str
     """folder of a dataset"""
-    generate: Generation = Field({})
+    generate: Generation = Field(default={})
     """how the dataset is generated"""
 
 
@@ -132,11 +132,11 @@ class Data(Keys, use_attribute_docstrings=True):
 
     path: str = ""
     """folder of a dataset; made by `generate` when absent (or else say `draw`, or `train`)"""
-    generate: Generation = Field({})
+    generate: Generation = Field(default={})
     """how the dataset is generated"""
     more: list[Folder] | None = None
     """`path`, and `generate` or not, of further datasets whose training problems are added"""
-    draw: Annotated[dict[str, Any], as_written(DRAWING, or_empty=True)] = Field({})
+    draw: Annotated[dict[str, Any], as_written(DRAWING, or_empty=True)] = Field(default={})
     """in place of a folder: problems are drawn when they are needed, those for validation from
     other seeds"""
     train: Where = None
@@ -158,26 +158,26 @@ class Data(Keys, use_attribute_docstrings=True):
     """leave out pairs that cannot be learned, and count them, with `train`"""
     streaming: bool = False
     """read `train` while training, for what does not fit on the disk"""
-    max_answer_samples: int = Field(64, ge=0)
+    max_answer_samples: int = Field(default=64, ge=0)
     """validation samples that are answered, with `train`, whenever there is a validation loss; the
     share of right answers is `eval_correct`"""
     pair: str | None = None
     """class: column of the second text, if there is one"""
     format: str | None = Field(
-        None,
+        default=None,
         description=(
             f"how files are written, where they have no such columns: {', '.join(FORMATS)}, or "
             "package.module:function of your own, from a path to rows"
         ),
     )
-    where: dict[str, Any] = Field({})
+    where: dict[str, Any] = Field(default={})
     """column -> value, or list of values: other rows are left out; of objectives that do not
     answer"""
-    max_train_samples: int | None = Field(None, ge=1)
+    max_train_samples: int | None = Field(default=None, ge=1)
     """use only the first so many (the papers' `reduced`: 80,000)"""
-    max_eval_samples: int = Field(2000, ge=1)
+    max_eval_samples: int = Field(default=2000, ge=1)
     """validation samples for the loss during training"""
-    num_workers: int = Field(1, ge=1)
+    num_workers: int = Field(default=1, ge=1)
     """processes that generate and tokenise"""
 
 
@@ -187,7 +187,7 @@ class Recipe(Keys, use_attribute_docstrings=True):
     task: str
     """name of the task"""
     objective: str | dict[str, Any] = Field(
-        ANSWER,
+        default=ANSWER,
         description=(
             f"what the model is trained for: {ANSWER}, or without answers in text "
             f"{', '.join(OBJECTIVES)}; or a mapping with `name` and settings of that objective"
@@ -197,9 +197,9 @@ class Recipe(Keys, use_attribute_docstrings=True):
     """where the data comes from"""
     training: Annotated[dict[str, Any], as_written(TRAINING)]
     """fields of `Seq2SeqTrainingArguments`; `output_dir` is required"""
-    num_symbols: int | None = Field(None, ge=1)
+    num_symbols: int | None = Field(default=None, ge=1)
     """symbols of each class in the vocabulary; by default the tokenizer's 10"""
-    symbols: dict[str, Any] = Field({})
+    symbols: dict[str, Any] = Field(default={})
     """with `data.train`: class -> rule by which names are found in your texts: a regular
     expression, a list of names, or a mapping with one of `pattern`, `tokens`, `column` and
     `function`, and `count` and `reserved`; without one, no word is a name"""
@@ -209,7 +209,7 @@ class Recipe(Keys, use_attribute_docstrings=True):
     check: str | None = None
     """package.module:function of your own: from source, answer and target to yes or no, or a
     verdict; without it an answer is right if it is the target"""
-    measures: dict[str, str] = Field({})
+    measures: dict[str, str] = Field(default={})
     """name -> package.module:function of your own, from the lists `predictions` and `references` to
     a number or a mapping of numbers (or an object with such a `compute`, as those of the package
     evaluate), which stand below the table of an evaluation"""
@@ -220,7 +220,7 @@ class Recipe(Keys, use_attribute_docstrings=True):
     transducer, or a mapping with `lexicon`, `rules` and other settings of one"""
     checkpoint: str | None = None
     """folder or Hub name of a model to go on from, in place of `model`"""
-    model: dict[str, Any] = Field({}, validate_default=True)
+    model: dict[str, Any] = Field(default={}, validate_default=True)
     """`model_type` and fields of its configuration, for a new model; vocabulary fields come from
     the tokenizer"""
     optimizer: str | dict[str, Any] = ""

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def read_recipe(
     """
     file = _find(path)
     parts = _with_parents(file, (), within)
-    content = dict(parts[-1][1])
+    content = deepcopy(parts[-1][1])  # what each file says is asked again if there is a fault
     for _, changes in reversed(parts[:-1]):
         if isinstance(content.get("training"), dict):
             content["training"].pop("output_dir", None)  # two runs do not share a folder
